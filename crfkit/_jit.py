@@ -1,0 +1,81 @@
+"""The only module that imports numba: the ``@kernel`` decorator.
+
+A kernel is a plain function over arrays: the caller allocates, the kernel loops. Everything a
+kernel may rely on is fixed here once: the interpreter lock is released, floating point follows
+IEEE rules for ``inf`` and ``nan`` (only reassociation, contraction and the like are allowed), and
+the machine code is cached on disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# `True` would also allow the compiler to assume that no value is inf or nan,
+# which turns the log-sum-exp of forbidden labels into nan.
+FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
+
+
+def _kernel_hash() -> str:
+    """Hash the sources of all kernels."""
+    digest = hashlib.sha256()
+    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _salted_cache(function: Callable[..., Any]) -> Any:
+    """Return a disk cache whose key also covers the helpers a kernel calls.
+
+    Numba's own key covers the file of the kernel alone, so that an edited helper in another file
+    (or an upgrade of the package) would keep serving the old machine code.
+    """
+    from numba.core.caching import FunctionCache
+
+    class SaltedCache(FunctionCache):  # type: ignore[misc]
+        def _index_key(self, sig: Any, codegen: Any) -> Any:
+            return (*super()._index_key(sig, codegen), _SALT)
+
+    return SaltedCache(function)
+
+
+def _enable_cache(dispatcher: Any, function: Callable[..., Any]) -> None:
+    """Cache with the salted key, else plainly, else not at all: never fail at import."""
+    try:
+        dispatcher._cache = _salted_cache(function)
+    except Exception:
+        try:
+            dispatcher.enable_caching()
+        except Exception:  # a read-only installation without a home folder
+            return
+
+
+def kernel(function: F) -> F:
+    """Compile `function` lazily, without the interpreter lock, cached on disk.
+
+    Parameters
+    ----------
+    function : callable
+        A function over arrays and scalars: no classes, no closures, no function arguments.
+
+    Returns
+    -------
+    callable
+        The compiled function, or `function` itself where ``NUMBA_DISABLE_JIT`` is set.
+    """
+    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
+    if compiled is not function:
+        _enable_cache(compiled, function)
+    return compiled  # type: ignore[no-any-return]
+
+
+try:
+    _SALT = _kernel_hash()
+except OSError:  # sources not readable, as in a zipped application
+    _SALT = "unreadable sources"

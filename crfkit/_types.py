@@ -1,0 +1,135 @@
+"""Small records that travel between the layers.
+
+Letters for sizes, here and everywhere: ``N`` tokens, ``S`` sequences, ``K`` labels, ``D``
+attributes, ``T`` the length of one sequence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+PtrArray = NDArray[np.uint64]
+IdArray = NDArray[np.uint32]
+CodeArray = NDArray[np.int32]
+
+
+class Chunk(NamedTuple):
+    """A run of consecutive sequences, the unit of work of one thread.
+
+    Attributes
+    ----------
+    first : int
+        Index of the first sequence in the whole data set.
+    offsets : ndarray of shape (S + 1,)
+        Token positions in the whole data set at which the sequences start, and the end.
+    """
+
+    first: int
+    offsets: IntArray
+
+    @property
+    def tokens(self) -> slice:
+        """The tokens of the chunk within the whole data set."""
+        return slice(int(self.offsets[0]), int(self.offsets[-1]))
+
+    @property
+    def sequences(self) -> slice:
+        """The sequences of the chunk within the whole data set."""
+        return slice(self.first, self.first + len(self.offsets) - 1)
+
+
+class Scores(NamedTuple):
+    """Scores of the parts of a batch of sequences, in nats; ``-inf`` forbids a part.
+
+    Attributes
+    ----------
+    unary : ndarray of shape (N, K)
+        Score of each label at each token.
+    pair : ndarray of shape (1, K, K) or (N, K, K)
+        Score of each step from a label (axis 1) to the next (axis 2): the same everywhere, or
+        ``pair[t]`` for the step into token ``t`` (the entry of a first token is not used).
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start in `unary`, and the end: ``offsets[0] == 0``.
+    first : int, default=0
+        Index of the first sequence in the whole data set, for messages.
+    """
+
+    unary: FloatArray
+    pair: FloatArray
+    offsets: IntArray
+    first: int = 0
+
+
+class Expectations(NamedTuple):
+    """Weights of the parts, of the same shapes as the scores they belong to.
+
+    Expected counts of the parts, or, from a loss, the gradient with respect to the scores.
+    """
+
+    unary: FloatArray
+    pair: FloatArray
+
+
+class IterationRecord(NamedTuple):
+    """One line of the training log.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the iteration, from 1; 0 is the start.
+    value : float
+        The objective: loss plus penalty.
+    gradient_norm : float
+        Euclidean norm of the (pseudo-)gradient.
+    evaluations : int
+        Evaluations of value and gradient so far.
+    nonzero : int
+        Number of weights that are not zero.
+    seconds : float
+        Wall time since the solver started.
+    """
+
+    iteration: int
+    value: float
+    gradient_norm: float
+    evaluations: int
+    nonzero: int
+    seconds: float
+
+
+class SolverResult(NamedTuple):
+    """What a solver returns.
+
+    Attributes
+    ----------
+    parameters : ndarray of shape (P,)
+        The best parameters seen.
+    value : float
+        The objective there.
+    n_iter : int
+        Number of iterations.
+    converged : bool
+        Whether a stopping rule of the solver was met.
+    message : str
+        Why it stopped and, where it did not converge, what to try.
+    history : list of IterationRecord
+        One record an iteration.
+    interrupted : bool
+        Whether the user stopped it.
+    """
+
+    parameters: FloatArray
+    value: float
+    n_iter: int
+    converged: bool
+    message: str
+    history: list[IterationRecord]
+    interrupted: bool = False
+
+
+Frame = Any  # a pandas or polars data frame; neither is a dependency

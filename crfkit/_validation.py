@@ -1,0 +1,148 @@
+"""Checks of what users pass in; messages name the sequence, the position and the feature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from crfkit._types import FloatArray, IntArray
+from crfkit.data import PackedSequences
+from crfkit.data.labels import LabelStream
+
+
+def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
+    """Raise ValueError if two lots of sequences do not match in number and lengths.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (S + 1,)
+        Of the sequences of X.
+    others : ndarray of shape (S + 1,)
+        Of the sequences of `name`.
+    name : str
+        "y" or "sample_weight".
+    """
+    if len(offsets) != len(others):
+        raise ValueError(
+            f"X has {len(offsets) - 1} sequences, but {name} has {len(others) - 1}: "
+            f"give one sequence of {name} for each of X."
+        )
+    ours, theirs = np.diff(offsets), np.diff(others)
+    if not np.array_equal(ours, theirs):
+        s = int(np.argmax(ours != theirs))
+        raise ValueError(
+            f"sequence {s}: X has {ours[s]} tokens, but {name} has {theirs[s]} items. "
+            "Every token needs exactly one."
+        )
+
+
+def check_training(data: PackedSequences, labels: LabelStream) -> None:
+    """Raise ValueError if there is nothing to learn from, or X and y do not match."""
+    check_lengths(data.offsets, labels.offsets, "y")
+    if len(data) == 0:
+        raise ValueError("X has no sequences: there is nothing to learn from.")
+    empty = np.flatnonzero(data.lengths == 0)
+    if len(empty):
+        raise ValueError(
+            f"sequence {empty[0]} has no tokens ({len(empty)} such in all): nothing can be learned "
+            "from it. Leave empty sequences out of the training data."
+        )
+    if data.n_features == 0:
+        raise ValueError("no token of X has any feature: there is nothing to learn from.")
+
+
+def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
+    """Return a weight for each token.
+
+    Parameters
+    ----------
+    sample_weight : None, array of shape (S,), or sequence of S arrays of shape (T,)
+        Weights of sequences or of tokens.
+    offsets : ndarray of shape (S + 1,)
+        Of the sequences of X.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        The weights of the tokens.
+
+    Raises
+    ------
+    ValueError
+        If the shape fits neither, or a weight is negative, NaN or infinite, or all are 0.
+    TypeError
+        If a weight is not a number.
+    """
+    lengths = np.diff(offsets)
+    if sample_weight is None:
+        return np.ones(int(offsets[-1]))
+    items = list(sample_weight)
+    if any(np.ndim(item) for item in items):
+        weight = _token_weights(items, offsets)
+    else:
+        if len(items) != len(lengths):
+            raise ValueError(
+                f"sample_weight has {len(items)} numbers for {len(lengths)} sequences. Give one "
+                "for each sequence, or a list with an array of token weights for each sequence."
+            )
+        weight = np.repeat(_numbers(items, "sample_weight"), lengths)
+    _check_weights(weight, offsets)
+    return weight
+
+
+def _token_weights(items: list[Any], offsets: IntArray) -> FloatArray:
+    rows = [_numbers(item, f"sample_weight of sequence {s}") for s, item in enumerate(items)]
+    bounds = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    check_lengths(offsets, bounds, "sample_weight")
+    return np.concatenate(rows)
+
+
+def _numbers(items: Iterable[Any], name: str) -> FloatArray:
+    try:
+        return np.asarray(items, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers: {error}") from error
+
+
+def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
+    if len(bad):
+        s = int(np.searchsorted(offsets, bad[0], side="right")) - 1
+        raise ValueError(
+            f"sequence {s}, position {bad[0] - offsets[s]}: the sample weight is "
+            f"{weight[bad[0]]}; weights must be finite and not negative."
+        )
+    if len(weight) and not weight.any():
+        raise ValueError("all sample weights are 0: there is nothing to learn from.")
+
+
+def check_number(name: str, value: Any, least: float = 0.0) -> None:
+    """Raise if a parameter is not a finite number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{name}={value!r} must be finite and at least {least:g}.")
+
+
+def check_whole(name: str, value: Any, least: int = 0) -> None:
+    """Raise if a parameter is not a whole number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name}={value!r} must be a whole number, not {type(value).__name__}.")
+    if value < least:
+        raise ValueError(f"{name}={value!r} must be at least {least}.")
+
+
+def check_option(name: str, value: Any, options: Iterable[str]) -> None:
+    """Raise ValueError if a string parameter is not one of the options."""
+    known = sorted(options)
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not known; choose one of {known}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError if a parameter is not a boolean."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} must be True or False.")

@@ -1,0 +1,177 @@
+"""Labels of sequences: containers and codes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import CodeArray, IntArray
+
+Label = Hashable
+
+UNKNOWN = -1  # code of a label that the model has not seen
+
+
+def object_array(items: Iterable[Any]) -> NDArray[np.object_]:
+    """Return a 1-D array of objects, also where the objects are tuples or lists."""
+    return np.fromiter(items, dtype=object)
+
+
+class LabelSequences(list[list[Label]]):
+    """A list of label sequences that NumPy always sees as a 1-D array of lists.
+
+    It compares, prints, pickles and turns into JSON as the list of lists it is. As an array it has
+    the shape (S,) whether the sequences are ragged or of equal length, which is what
+    ``cross_val_predict`` needs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfkit.data import LabelSequences
+    >>> np.asarray(LabelSequences([["A", "B"], ["B", "A"]])).shape
+    (2,)
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+        if copy is False:
+            raise ValueError("LabelSequences is a list: an array of it is always a copy.")
+        return object_array(self)
+
+    @overload
+    def __getitem__(self, key: int) -> list[Label]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __getitem__(self, key: Any) -> LabelSequences: ...
+    def __getitem__(self, key: Any) -> Any:
+        """Return one sequence, or a container for a slice, an index array or a mask."""
+        if isinstance(key, (int, np.integer)):
+            return super().__getitem__(int(key))
+        chosen = np.arange(len(self))[key]
+        return LabelSequences([super(LabelSequences, self).__getitem__(int(i)) for i in chosen])
+
+    @classmethod
+    def from_codes(
+        cls, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
+    ) -> LabelSequences:
+        """Return the labels of code arrays: (N,) codes, (K,) labels, (S + 1,) offsets."""
+        flat = classes[codes].tolist()
+        bounds = offsets.tolist()
+        return cls([flat[b:e] for b, e in zip(bounds[:-1], bounds[1:], strict=True)])
+
+
+class LabelStream:
+    """Label sequences turned into codes in the order in which the labels first appear.
+
+    Parameters
+    ----------
+    y : iterable of sequences of labels
+        Any hashable labels; generators are read once.
+
+    Raises
+    ------
+    TypeError
+        If `y` or a sequence is a string or not iterable, or a label is not hashable.
+    ValueError
+        If a label is None or NaN.
+    """
+
+    def __init__(self, y: Iterable[Iterable[Label]]) -> None:
+        self.index: dict[Label, int] = {}
+        codes: list[int] = []
+        offsets = [0]
+        for s, labels in enumerate(iterate_sequences(y, "y")):
+            codes.extend(self._encode(s, labels))
+            offsets.append(len(codes))
+        self.codes: CodeArray = np.array(codes, dtype=np.int32)
+        self.offsets: IntArray = np.array(offsets, dtype=np.int64)
+
+    def _encode(self, s: int, labels: Iterable[Label]) -> list[int]:
+        values = label_list(s, labels)
+        try:
+            return [self.index[label] for label in values]
+        except (KeyError, TypeError):
+            return [self._add(s, t, label) for t, label in enumerate(values)]
+
+    def _add(self, s: int, t: int, label: Label) -> int:
+        """Return the code of a label, new or not."""
+        try:
+            code = self.index.get(label)
+        except TypeError as error:
+            raise TypeError(
+                f"sequence {s}, position {t}: the label {label!r} is not hashable. "
+                "Labels may be any hashable objects: strings, numbers, tuples."
+            ) from error
+        if code is not None:
+            return code
+        if label is None or label != label:
+            raise ValueError(
+                f"sequence {s}, position {t}: the label is {label!r}. Every token needs a label; "
+                "give unlabeled tokens a label of their own or leave the sequence out."
+            )
+        return self.index.setdefault(label, len(self.index))
+
+    def classes(self) -> NDArray[np.object_]:
+        """Return the labels, sorted where they can be compared, shape (K,)."""
+        labels = list(self.index)
+        try:
+            labels.sort()  # type: ignore[type-var]
+        except TypeError:
+            pass  # labels of mixed types stay in the order of their first appearance
+        return object_array(labels)
+
+    def codes_for(self, classes: Sequence[Label] | NDArray[np.object_]) -> CodeArray:
+        """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,)."""
+        known = {label: code for code, label in enumerate(list(classes))}
+        table = np.array([known.get(label, UNKNOWN) for label in self.index], dtype=np.int32)
+        return table[self.codes] if len(table) else self.codes
+
+
+def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
+    """Iterate over sequences, refusing what only looks like sequences.
+
+    Parameters
+    ----------
+    sequences : iterable
+        X or y.
+    name : str
+        "X" or "y", for messages.
+
+    Raises
+    ------
+    TypeError
+        If it is a string, a mapping or not iterable, or if one of its items is.
+    """
+    if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
+        raise TypeError(
+            f"{name} must be a list of sequences, not {type(sequences).__name__}: "
+            f"for one sequence pass [{name}]."
+        )
+    for s, sequence in enumerate(sequences):
+        if isinstance(sequence, (str, bytes)):
+            raise TypeError(
+                f"sequence {s} of {name} is the string {sequence!r}. A sequence is a list with one "
+                "item a token: split it first."
+            )
+        if isinstance(sequence, dict) or not hasattr(sequence, "__iter__"):
+            raise TypeError(
+                f"sequence {s} of {name} is a single {type(sequence).__name__}, not a list with "
+                f"one item a token. {name} must be a list of sequences: wrap the items of each "
+                "sequence in a list."
+            )
+        yield sequence
+
+
+def label_list(s: int, labels: Any) -> list[Label]:
+    """Return one sequence of labels as Python objects; a 2-D array raises TypeError."""
+    if isinstance(labels, np.ndarray):
+        if labels.ndim != 1:
+            raise TypeError(
+                f"sequence {s} of y is an array of {labels.ndim} dimensions; it must have one, "
+                "with a label a token."
+            )
+        return list(labels.tolist())
+    if hasattr(labels, "to_numpy"):  # a column of a data frame
+        return label_list(s, labels.to_numpy())
+    return [label.item() if isinstance(label, np.generic) else label for label in labels]

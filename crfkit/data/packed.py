@@ -1,0 +1,355 @@
+"""Features of many sequences in a few arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from crfkit._types import FloatArray, Frame, IntArray
+from crfkit.data.frames import frame_columns, group_offsets, numeric_block
+from crfkit.data.labels import object_array
+from crfkit.data.matrices import check_dense, check_sparse, stack_matrices
+
+UNIT = np.ones(1)
+
+
+class PackedSequences:
+    """Sequences of feature vectors, packed into one block of rows and the offsets of the sequences.
+
+    The container behaves as a sequence of sequences: ``len`` is the number of sequences, an integer
+    index gives one sequence as a matrix, and slices, index arrays and boolean masks give another
+    container, so that scikit-learn's splitters and searches work on it unchanged.
+
+    Parameters
+    ----------
+    sparse : sparse matrix of shape (N, D1) or None
+        Features of the N tokens of all sequences, one row a token. Values that are all 1 are not
+        stored: such a block takes 4 bytes an entry and 8 bytes a token.
+    dense : array of shape (N, D2) or None
+        Further features as a dense block; they follow the sparse ones in the numbering.
+    offsets : array of shape (S + 1,)
+        Sequence ``s`` is rows ``offsets[s]:offsets[s + 1]``.
+    feature_names : sequence of str or None
+        Names of the D = D1 + D2 features.
+
+    Attributes
+    ----------
+    sparse : scipy.sparse.csr_array of shape (N, D1) or None
+        A new view of the sparse block (ones are filled in).
+    dense : ndarray of shape (N, D2) or None
+        The dense block.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start, and the end.
+    feature_names : ndarray of shape (D,) or None
+        Names of the features.
+
+    Raises
+    ------
+    ValueError
+        If shapes or offsets do not fit, or a value is NaN or infinite: the message names the
+        sequence, the position and the feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfkit.data import PackedSequences
+    >>> packed = PackedSequences.from_flat(np.eye(5), lengths=[2, 3])
+    >>> len(packed), packed[1].shape, len(packed[[True, False]])
+    (2, (3, 5), 1)
+    """
+
+    def __init__(
+        self,
+        sparse: Any = None,
+        dense: ArrayLike | None = None,
+        *,
+        offsets: ArrayLike,
+        feature_names: Sequence[str] | NDArray[np.object_] | None = None,
+    ) -> None:
+        if sparse is None and dense is None:
+            raise ValueError("PackedSequences needs a sparse block, a dense block, or both.")
+        self.offsets = _check_offsets(offsets)
+        self.indptr, self.indices, self.values, self.n_sparse = _sparse_arrays(
+            sparse, self.n_tokens
+        )
+        self.dense = None if dense is None else check_dense(dense)
+        self._check_rows()
+        self._check_finite()
+        self.feature_names = _check_names(feature_names, self.n_features)
+
+    @classmethod
+    def _from_arrays(cls, **arrays: Any) -> Self:
+        """Build without checks, from arrays that have passed them."""
+        new = cls.__new__(cls)
+        new.__dict__.update(arrays)
+        return new
+
+    @classmethod
+    def from_matrices(cls, sequences: Iterable[Any], n_features: int | None = None) -> Self:
+        """Pack one matrix for each sequence.
+
+        Parameters
+        ----------
+        sequences : iterable of arrays or sparse matrices of shape (T, D)
+            All with the same number of columns; one sparse one makes the block sparse. An empty
+            list is a sequence of no tokens.
+        n_features : int, optional
+            D, where no sequence may tell it.
+
+        Raises
+        ------
+        TypeError
+            If an item is not a matrix of numbers.
+        ValueError
+            If an item does not have 2 dimensions, or another number of columns than the first.
+        """
+        return stack_matrices(cls, sequences, n_features)
+
+    @classmethod
+    def from_flat(
+        cls, X: Any, lengths: ArrayLike, feature_names: Sequence[str] | None = None
+    ) -> Self:
+        """Pack one matrix of all tokens.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (N, D)
+            One row a token, sequence after sequence.
+        lengths : array of shape (S,)
+            Number of tokens of each sequence.
+        feature_names : sequence of str, optional
+            Names of the columns.
+
+        Raises
+        ------
+        ValueError
+            If the lengths are negative or do not add up to N.
+        """
+        sizes = np.asarray(lengths)
+        if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
+            raise ValueError("lengths must be a list of whole numbers, one for each sequence.")
+        if np.any(sizes < 0):
+            raise ValueError(f"lengths[{int(np.argmax(sizes < 0))}] is negative.")
+        rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if sizes.sum() != rows:
+            raise ValueError(f"lengths add up to {sizes.sum()}, but X has {rows} rows (tokens).")
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        blocks = {"sparse": X} if sp.issparse(X) else {"dense": X}
+        return cls(**blocks, offsets=offsets, feature_names=feature_names)
+
+    @classmethod
+    def from_groups(
+        cls, X: Any, groups: ArrayLike, feature_names: Sequence[str] | None = None
+    ) -> Self:
+        """Pack one matrix of all tokens whose sequences are runs of an equal group value.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (N, D)
+            One row a token, sequence after sequence.
+        groups : array of shape (N,)
+            Which sequence a token belongs to.
+        feature_names : sequence of str, optional
+            Names of the columns.
+
+        Raises
+        ------
+        ValueError
+            If a group comes back after another one: sort the rows first.
+        """
+        return cls.from_flat(X, np.diff(group_offsets(groups)), feature_names)
+
+    @classmethod
+    def from_frame(cls, df: Frame, by: str, columns: Sequence[str] | None = None) -> Self:
+        """Pack the numeric and boolean columns of a data frame, one row a token.
+
+        Parameters
+        ----------
+        df : DataFrame
+            A pandas data frame.
+        by : str
+            The column that tells the sequences apart, as in :meth:`from_groups`.
+        columns : sequence of str, optional
+            The feature columns; all but `by` if not given.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or a group comes back after another one.
+        TypeError
+            If a column is not numeric. Text needs a vocabulary: use
+            ``SequenceVectorizer().fit_transform(sequences_from_frame(df, by))``.
+        """
+        names = frame_columns(df, by, columns)
+        lengths = np.diff(group_offsets(df[by].to_numpy()))
+        return cls.from_flat(numeric_block(df, names), lengths, [str(name) for name in names])
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens N."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features D."""
+        return self.n_sparse + (0 if self.dense is None else self.dense.shape[1])
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of tokens of each sequence, shape (S,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(S,)``: as an array of S sequences."""
+        return (len(self),)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, without the names of the features."""
+        arrays = (self.indptr, self.indices, self.values, self.dense, self.offsets)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
+    def sparse(self) -> sp.csr_array | None:
+        """The sparse block as a matrix of shape (N, D1), or None."""
+        return self._sparse_rows(0, self.n_tokens) if self.n_sparse else None
+
+    def value_array(self) -> tuple[FloatArray, int]:
+        """Return the values of the sparse entries and 1, or a single 1 and 0 where all are 1."""
+        return (UNIT, 0) if self.values is None else (self.values, 1)
+
+    def to_csr(self) -> sp.csr_array:
+        """Return all features as one sparse matrix of shape (N, D)."""
+        return self._rows(0, self.n_tokens, as_sparse=True)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return one sequence as a matrix of shape (T, D), or a container of the chosen ones."""
+        if isinstance(key, (int, np.integer)):
+            index = range(len(self))[key]
+            return self._rows(int(self.offsets[index]), int(self.offsets[index + 1]))
+        if isinstance(key, slice):
+            return self._take(np.arange(len(self))[key])
+        chosen = np.asarray(key)
+        if chosen.dtype == bool and chosen.shape != self.shape:
+            raise IndexError(f"a mask of shape {chosen.shape} for {len(self)} sequences")
+        return self._take(np.arange(len(self))[chosen if chosen.size else chosen.astype(np.int64)])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<PackedSequences: {len(self):,} sequences, {self.n_tokens:,} tokens, "
+            f"{self.n_features:,} attributes, {self.nbytes:,} bytes>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PackedSequences):
+            return NotImplemented
+        same = np.array_equal(self.offsets, other.offsets) and self.n_features == other.n_features
+        return bool(same and (self.to_csr() != other.to_csr()).nnz == 0)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _take(self, chosen: IntArray) -> PackedSequences:
+        """Return a container of the chosen sequences."""
+        starts, lengths = self.offsets[chosen], self.lengths[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = _ranges(starts, lengths)
+        counts = np.diff(self.indptr)[rows]
+        entries = _ranges(self.indptr[rows], counts)
+        return self._from_arrays(
+            offsets=offsets,
+            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            indices=self.indices[entries],
+            values=None if self.values is None else self.values[entries],
+            n_sparse=self.n_sparse,
+            dense=None if self.dense is None else self.dense[rows],
+            feature_names=self.feature_names,
+        )
+
+    def _sparse_rows(self, begin: int, end: int) -> sp.csr_array:
+        first, last = self.indptr[begin], self.indptr[end]
+        values = np.ones(last - first) if self.values is None else self.values[first:last]
+        rows = (values, self.indices[first:last], self.indptr[begin : end + 1] - first)
+        return sp.csr_array(rows, shape=(end - begin, self.n_sparse))
+
+    def _rows(self, begin: int, end: int, as_sparse: bool = False) -> Any:
+        """Return rows of all features, sparse if a part of them is."""
+        if self.dense is None:
+            return self._sparse_rows(begin, end)
+        block = self.dense[begin:end]
+        if not self.n_sparse and not as_sparse:
+            return block
+        return sp.hstack([self._sparse_rows(begin, end), sp.csr_array(block)], format="csr")
+
+    def _check_rows(self) -> None:
+        blocks = {"sparse": self.indptr[:-1], "dense": self.dense}
+        for name, block in blocks.items():
+            if block is not None and len(block) != self.n_tokens:
+                raise ValueError(
+                    f"the {name} block has {len(block)} rows, "
+                    f"but the offsets end at token {self.n_tokens}."
+                )
+
+    def _check_finite(self) -> None:
+        if self.values is not None and not np.isfinite(self.values).all():
+            entry = int(np.argmin(np.isfinite(self.values)))
+            row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
+            self._raise_not_finite(row, int(self.indices[entry]), self.values[entry])
+        if self.dense is not None and not np.isfinite(self.dense).all():
+            row, column = np.argwhere(~np.isfinite(self.dense))[0]
+            self._raise_not_finite(int(row), self.n_sparse + int(column), self.dense[row, column])
+
+    def _raise_not_finite(self, row: int, feature: int, value: float) -> None:
+        sequence = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        raise ValueError(
+            f"sequence {sequence}, position {row - self.offsets[sequence]}, feature {feature}: "
+            f"the value is {value}; values must be finite. Impute or leave out the feature."
+        )
+
+
+def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    """Return ``concatenate([arange(s, s + n) for s, n in zip(starts, lengths)])``."""
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - ends + lengths, lengths)
+
+
+def _check_offsets(offsets: ArrayLike) -> IntArray:
+    checked = np.array(offsets, dtype=np.int64)
+    if checked.ndim != 1 or len(checked) == 0 or checked[0] != 0 or np.any(np.diff(checked) < 0):
+        raise ValueError(
+            "offsets must be a list of token positions that starts with 0 and never falls."
+        )
+    return checked
+
+
+def _sparse_arrays(
+    sparse: Any, n_tokens: int
+) -> tuple[IntArray, NDArray[np.int32], FloatArray | None, int]:
+    """Return pointers, indices in row order, values or None, and the number of columns."""
+    if sparse is None:
+        return np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32), None, 0
+    rows = check_sparse(sparse)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    values = None if np.all(rows.data == 1.0) else rows.data
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values, rows.shape[1]
+
+
+def _check_names(names: Any, n_features: int) -> NDArray[np.object_] | None:
+    if names is None:
+        return None
+    checked = object_array(names)
+    if len(checked) != n_features:
+        raise ValueError(f"{len(checked)} feature names for {n_features} features.")
+    return checked

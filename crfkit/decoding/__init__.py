@@ -1,0 +1,12 @@
+"""Decoders turn scores into labels."""
+
+from crfkit.decoding.base import Decoder
+from crfkit.decoding.posterior import PosteriorDecoder, marginals
+from crfkit.decoding.viterbi import ViterbiDecoder
+
+DECODERS: dict[str, type[ViterbiDecoder] | type[PosteriorDecoder]] = {
+    "viterbi": ViterbiDecoder,
+    "posterior": PosteriorDecoder,
+}
+
+__all__ = ["DECODERS", "Decoder", "PosteriorDecoder", "ViterbiDecoder", "marginals"]

@@ -1,0 +1,189 @@
+"""What all estimators of sequences share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import Chunk, CodeArray, FloatArray, Scores
+from crfkit._validation import check_lengths, check_option, check_sample_weight
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.chunks import make_chunks
+from crfkit.data.labels import LabelStream
+from crfkit.decoding import DECODERS
+from crfkit.estimators._input import pack_new
+from crfkit.estimators._views import WeightView
+from crfkit.features import SequenceVectorizer
+from crfkit.scores import LinearScores
+from crfkit.scores.linear import LinearWeights
+from crfkit.structures import Chain
+
+
+class SequenceClassifier(BaseEstimator):  # type: ignore[misc]
+    """A classifier that gives each token of a sequence a label."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # Not "classifier": scikit-learn would then stratify by y, which is a list of sequences.
+        tags.estimator_type = "sequence_classifier"
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.dict = True
+        tags.input_tags.string = True
+        return tags
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the token accuracy: the share of tokens whose label is right.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+        y : iterable of sequences of labels
+            The true labels. A label that the model does not know counts as an error.
+        sample_weight : array of shape (S,) or sequence of arrays of shape (T,), optional
+            Weights of sequences (each of its tokens counts with it) or of tokens.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; NaN if there is no token.
+        """
+        truth = LabelStream(y)
+        predicted = LabelStream(self.predict(X))
+        check_lengths(predicted.offsets, truth.offsets, "y")
+        weight = check_sample_weight(sample_weight, truth.offsets)
+        if not len(weight):
+            return float("nan")
+        classes = list(truth.index)
+        right = predicted.codes_for(classes) == truth.codes_for(classes)
+        return float(weight[right].sum() / weight.sum())
+
+
+class LinearChainClassifier(SequenceClassifier):
+    """The fitted side of a linear model on a chain: weights, names, decoding.
+
+    A subclass has the parameters `decoding` and `n_jobs` and calls `_set_fitted`.
+    """
+
+    decoding: Any
+    n_jobs: int | None
+
+    def _set_fitted(self, attributes: dict[str, Any]) -> None:
+        """Set the fitted attributes and forget what was derived from older ones."""
+        self.__dict__.pop("_predictor", None)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _weight_attributes(
+        self, model: LinearScores, parameters: FloatArray, classes: NDArray[np.object_]
+    ) -> dict[str, Any]:
+        """Return parameters as fitted attributes."""
+        weights = model.bind(parameters)
+        shape = (model.n_features, model.n_labels)
+        coef = sp.csr_array((weights.state.copy(), model.state_labels, model.state_ptr), shape)
+        coef.eliminate_zeros()
+        attributes = {"classes_": classes, "coef_": coef, "transitions_": weights.pair[0]}
+        if model.boundaries:
+            attributes["start_weights_"] = weights.start.copy()
+            attributes["end_weights_"] = weights.end.copy()
+        return attributes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is derived."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_predictor", None)
+        return state
+
+    @property
+    def state_features_(self) -> WeightView:
+        """Mapping view ``{(attribute, label): weight}`` of the weights that are not 0."""
+        check_is_fitted(self)
+        names = self.__dict__.get("feature_names_in_", range(self.n_features_in_))
+        return WeightView(self.coef_, names, self.classes_)
+
+    @property
+    def transition_features_(self) -> WeightView:
+        """Mapping view ``{(label, next label): weight}`` of the weights that are not 0."""
+        check_is_fitted(self)
+        return WeightView(sp.csr_array(self.transitions_), self.classes_, self.classes_)
+
+    def predict(self, X: Any) -> LabelSequences:
+        """Return the labels of sequences.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            In the form the model was fitted with, or PackedSequences.
+
+        Returns
+        -------
+        LabelSequences
+            A list with the list of labels of each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If a token cannot be read or the number of features is another one.
+        """
+        data = self._pack(X)
+        decoder = self._decoder()
+        structure = Chain()
+        codes: CodeArray = np.empty(data.n_tokens, np.int32)
+
+        def decode(chunk: Chunk, scores: Scores) -> None:
+            codes[chunk.tokens] = decoder.decode(structure, scores)
+
+        self._each_chunk(data, decode)
+        return LabelSequences.from_codes(codes, self.classes_, data.offsets)
+
+    def _pack(self, X: Any) -> PackedSequences:
+        check_is_fitted(self)
+        vectorizer: SequenceVectorizer | None = getattr(self, "vectorizer_", None)
+        return pack_new(X, vectorizer, self.n_features_in_)
+
+    def _decoder(self) -> Any:
+        if isinstance(self.decoding, str):
+            check_option("decoding", self.decoding, DECODERS)
+            return DECODERS[self.decoding]()
+        return self.decoding
+
+    def _each_chunk(self, data: PackedSequences, function: Callable[[Chunk, Scores], None]) -> None:
+        """Call a function with each chunk and its scores, over threads."""
+        model, weights = self._scorer(data.n_sparse)
+        with ThreadMap(self.n_jobs) as threads:
+            threads(
+                lambda chunk: function(chunk, model.scores(weights, data, chunk)),
+                make_chunks(data.offsets, len(self.classes_)),
+            )
+
+    def _scorer(self, n_sparse: int) -> tuple[LinearScores, LinearWeights]:
+        """Return the score model of the fitted weights, made once."""
+        cached: tuple[LinearScores, LinearWeights] | None = self.__dict__.get("_predictor")
+        if cached is not None and cached[0].n_sparse == n_sparse:
+            return cached
+        none = np.zeros(0, np.int32)
+        model = LinearScores(
+            self.coef_.indptr, self.coef_.indices, none, none,
+            n_labels=len(self.classes_), n_sparse=n_sparse,
+            boundaries=hasattr(self, "start_weights_"),
+        )  # fmt: skip
+        ends = [getattr(self, f"{side}_weights_", np.zeros(0)) for side in ("start", "end")]
+        weights = model.bind(np.concatenate([self.coef_.data, *ends]))
+        self._predictor = (model, weights._replace(pair=self.transitions_[None]))
+        return self._predictor

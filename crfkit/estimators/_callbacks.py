@@ -1,0 +1,78 @@
+"""The one place that knows scikit-learn's callbacks (experimental since 1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+from crfkit._types import FloatArray, IterationRecord
+
+__all__ = ["CallbackSupportMixin", "FitProgress", "with_callbacks"]
+
+
+class FitProgress:
+    """Tells scikit-learn's callbacks, and the terminal, of the iterations of a solver.
+
+    Parameters
+    ----------
+    estimator : CallbackSupportMixin
+        The estimator being fitted.
+    max_iter : int
+        Iterations at most.
+    training : callable
+        Returns X and y for callbacks that ask for them.
+    attributes : callable
+        Turns parameters into the fitted attributes of the estimator.
+    every : int
+        Print every so many iterations; 0 for never.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        max_iter: int,
+        training: Callable[[], tuple[Any, Any]],
+        attributes: Callable[[FloatArray], dict[str, Any]],
+        every: int,
+    ) -> None:
+        self.estimator = estimator
+        self.attributes = attributes
+        self.every = every
+        self.data = {"X": lambda: training()[0], "y": lambda: training()[1]}
+        self.context = estimator._init_callback_context(max_subtasks=max_iter)
+        self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
+
+    def __call__(self, record: IterationRecord, parameters: FloatArray) -> bool:
+        """Report an iteration; returns whether a callback asks to stop."""
+        if self.every and record.iteration % self.every == 0:
+            print(describe(record), flush=True)
+        if record.iteration == 0:
+            return False
+        task = self.context.subcontext(task_name="iteration")
+        task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        return bool(
+            task.call_on_fit_task_end(
+                estimator=self.estimator,
+                reconstruction_attributes=lambda: self.attributes(parameters),
+                **self.data,
+            )
+        )
+
+    def close(self, parameters: FloatArray) -> None:
+        """Report the end of the fit."""
+        self.context.call_on_fit_task_end(
+            estimator=self.estimator,
+            reconstruction_attributes=lambda: self.attributes(parameters),
+            **self.data,
+        )
+
+
+def describe(record: IterationRecord) -> str:
+    """Return a line of the log."""
+    return (
+        f"iteration {record.iteration:4d}  objective {record.value:14.4f}  "
+        f"gradient {record.gradient_norm:10.4g}  weights {record.nonzero:9,d}  "
+        f"{record.seconds:7.1f} s"
+    )

@@ -1,0 +1,421 @@
+"""The linear-chain conditional random field."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Hashable
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import Chunk, CodeArray, FloatArray, Scores, SolverResult
+from crfkit._validation import (
+    check_flag,
+    check_lengths,
+    check_number,
+    check_option,
+    check_sample_weight,
+    check_training,
+    check_whole,
+)
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.decoding import marginals
+from crfkit.estimators._base import LinearChainClassifier
+from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
+from crfkit.estimators._input import pack_training
+from crfkit.losses import LogLoss
+from crfkit.objective import Objective
+from crfkit.penalties import ElasticNet
+from crfkit.scores import LinearScores
+from crfkit.scores.linear import choose_features
+from crfkit.solvers import SOLVERS, Solver
+from crfkit.structures import Chain
+
+
+class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignore[misc]
+    """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
+
+    Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
+    of the weights of its (attribute, label) pairs and of its (label, next label) pairs, and fits
+    the weights ``w`` by minimizing::
+
+        - sum_i weight_i log P(y_i | x_i) + c1 sum |w| + c2 sum w**2
+
+    This is CRFsuite's objective, parameter for parameter.
+
+    Parameters
+    ----------
+    c1 : float, default=0.0
+        Weight of the L1 penalty; makes weights exactly 0.
+    c2 : float, default=1.0
+        Weight of the L2 penalty.
+    solver : {"auto", "lbfgs", "owlqn"} or Solver, default="auto"
+        "auto" is L-BFGS, or OWL-QN where ``c1 > 0``. Pass an object for its options:
+        ``LBFGS(tol=1e-8)``.
+    max_iter : int or None, default=None
+        Iterations at most; None leaves it to the solver (1000).
+    min_freq : int, default=0
+        (Attribute, label) and (label, next label) pairs that occur fewer times in the training
+        data get no weight. Occurrences are counted, whatever the value of the attribute.
+    all_possible_states : bool, default=False
+        Give every (attribute, label) pair a weight, not only those seen in the training data.
+    all_possible_transitions : bool, default=False
+        Give every (label, next label) pair a weight. Steps without one are allowed, with score 0.
+    boundary_weights : bool, default=False
+        Learn weights of the labels of the first and of the last token of a sequence.
+    decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
+        What `predict` returns: the most probable label sequence, or the sequence of the most
+        probable labels, which has the most correct labels in expectation (Gross, Russakovsky, Do
+        and Batzoglou 2006, section 2.2). May be changed after fitting.
+    warm_start : bool, default=False
+        Start from the weights of the last fit, matched by the names of attributes and labels.
+    n_jobs : int or None, default=None
+        Threads for fitting and prediction: None is 1, -1 all cores. The results are the same to
+        the last bit.
+    verbose : int, default=0
+        1 prints every tenth iteration and the end, 2 every iteration.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted if they can be.
+    coef_ : csr_array of shape (D, K)
+        State weights; only those that are not 0 are stored.
+    transitions_ : ndarray of shape (K, K)
+        Weights of the steps from a label (row) to the next (column).
+    start_weights_, end_weights_ : ndarray of shape (K,)
+        Weights of first and last labels; only with `boundary_weights`.
+    vectorizer_ : SequenceVectorizer or None
+        The vocabulary, where the model was fitted on dicts or strings.
+    n_features_in_ : int
+        Number of attributes D.
+    feature_names_in_ : ndarray of shape (D,)
+        Names of the attributes, where they are known.
+    n_parameters_ : int
+        Number of weights that were fitted.
+    n_iter_ : int
+        Iterations of the solver.
+    converged_ : bool
+        Whether the solver met its stopping rule.
+    objective_ : float
+        Value of the objective at the end.
+    training_log_ : list of IterationRecord
+        Objective, gradient norm, evaluations, non-zero weights and seconds of each iteration.
+
+    See Also
+    --------
+    crfkit.features.SequenceVectorizer : The rules by which dicts become attributes.
+
+    Notes
+    -----
+    Ctrl-C during `fit` ends it with the weights of the last finished iteration and a
+    ``ConvergenceWarning``.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> X = [[{"w": "the"}, {"w": "dog"}], [{"w": "a"}, {"w": "cat"}, {"w": "sleeps"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> crf = CRFClassifier(c2=0.1).fit(X, y)
+    >>> crf.predict([[{"w": "a"}, {"w": "dog"}, {"w": "sleeps"}]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    def __init__(
+        self,
+        *,
+        c1: float = 0.0,
+        c2: float = 1.0,
+        solver: str | Solver = "auto",
+        max_iter: int | None = None,
+        min_freq: int = 0,
+        all_possible_states: bool = False,
+        all_possible_transitions: bool = False,
+        boundary_weights: bool = False,
+        decoding: Any = "viterbi",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.c1 = c1
+        self.c2 = c2
+        self.solver = solver
+        self.max_iter = max_iter
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.boundary_weights = boundary_weights
+        self.decoding = decoding
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : PackedSequences, or iterable of S sequences
+            Each sequence a list of tokens (dicts, or lists or sets of attribute strings), or an
+            array or sparse matrix of shape (T, D). Generators are read once.
+        y : iterable of S sequences of labels
+            One label a token; any hashable objects but None and NaN.
+        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
+            A weight for each sequence multiplies its log-likelihood: 2 is as good as having it
+            twice. A weight for each token: the log-likelihood of the labels of the heavier tokens,
+            with the lighter ones summed out, is integrated over the weight, so that equal weights
+            act as the weight of the sequence and a token of weight 0 as one without a label.
+            See :class:`crfkit.losses.LogLoss`.
+
+        Returns
+        -------
+        CRFClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter cannot be used; the message says where and why.
+        """
+        self._check_parameters()
+        data, vectorizer = pack_training(X)
+        stream = LabelStream(y)
+        check_training(data, stream)
+        weight = check_sample_weight(sample_weight, data.offsets)
+        classes = stream.classes()
+        codes = stream.codes_for(classes)
+        model = choose_features(
+            data, codes, len(classes),
+            min_freq=self.min_freq, all_states=self.all_possible_states,
+            all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
+        )  # fmt: skip
+        start = self._start(model, classes, data.feature_names)
+        named = {"n_features_in_": data.n_features, "vectorizer_": vectorizer}
+        if data.feature_names is not None:
+            named["feature_names_in_"] = data.feature_names
+        result = self._solve(model, data, codes, weight, start, classes, named)
+        self.__dict__.pop("feature_names_in_", None)
+        self._set_fitted(named | self._fitted_attributes(model, classes, result))
+        self._report(result)
+        return self
+
+    def _check_parameters(self) -> None:
+        check_number("c1", self.c1)
+        check_number("c2", self.c2)
+        check_whole("min_freq", self.min_freq)
+        check_whole("verbose", int(self.verbose))
+        if self.max_iter is not None:
+            check_whole("max_iter", self.max_iter)
+        for name in ("all_possible_states", "all_possible_transitions", "boundary_weights",
+                     "warm_start"):  # fmt: skip
+            check_flag(name, getattr(self, name))
+        if isinstance(self.solver, str):
+            check_option("solver", self.solver, ["auto", *SOLVERS])
+        self._decoder()
+
+    def _make_solver(self) -> Solver:
+        """Return the solver with its number of iterations set."""
+        solver = self.solver
+        if isinstance(solver, str):
+            name = solver if solver != "auto" else "owlqn" if self.c1 else "lbfgs"
+            solver = SOLVERS[name]()
+        if self.max_iter is not None:
+            solver = copy.copy(solver)
+            solver.max_iter = int(self.max_iter)
+        return solver
+
+    def _start(self, model: LinearScores, classes: NDArray[np.object_], names: Any) -> FloatArray:
+        """Return the first parameters: zeros, or those of the last fit."""
+        start = np.zeros(model.n_parameters)
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return start
+        labels = _match(classes, self.classes_)
+        old_names = self.__dict__.get("feature_names_in_")
+        if names is not None and old_names is not None:
+            attributes = _match(names, old_names)
+        elif model.n_features == self.n_features_in_:
+            attributes = np.arange(model.n_features)
+        else:
+            raise ValueError(
+                f"warm_start: X has {model.n_features} features without names, the last fit had "
+                f"{self.n_features_in_}. Name the features, keep their number, or set "
+                "warm_start=False."
+            )
+        state, steps, begin, end = model.split(start)
+        rows = np.repeat(attributes, np.diff(model.state_ptr))
+        state[:] = _pick(self.coef_, rows, labels[model.state_labels])
+        old = sp.csr_array(self.transitions_)
+        steps[:] = _pick(old, labels[model.step_from], labels[model.step_to])
+        if model.boundaries and hasattr(self, "start_weights_"):
+            known = labels >= 0
+            begin[known] = self.start_weights_[labels[known]]
+            end[known] = self.end_weights_[labels[known]]
+        return start
+
+    def _solve(
+        self,
+        model: LinearScores,
+        data: PackedSequences,
+        codes: CodeArray,
+        weight: FloatArray,
+        start: FloatArray,
+        classes: NDArray[np.object_],
+        named: dict[str, Any],
+    ) -> SolverResult:
+        """Minimize the objective."""
+        solver = self._make_solver()
+        progress = FitProgress(
+            self,
+            solver.max_iter,
+            training=lambda: (data, LabelSequences.from_codes(codes, classes, data.offsets)),
+            attributes=lambda w: named | self._weight_attributes(model, w, classes),
+            every={0: 0, 1: 10}.get(int(self.verbose), 1),
+        )
+        penalty = ElasticNet(float(self.c1), float(self.c2))
+        with ThreadMap(self.n_jobs) as threads:
+            objective = Objective(model, Chain(), LogLoss(), penalty, data, codes, weight, threads)
+            result = solver.solve(objective, start, progress)
+        progress.close(result.parameters)
+        return result
+
+    def _fitted_attributes(
+        self, model: LinearScores, classes: NDArray[np.object_], result: SolverResult
+    ) -> dict[str, Any]:
+        return self._weight_attributes(model, result.parameters, classes) | {
+            "n_parameters_": model.n_parameters,
+            "n_iter_": result.n_iter,
+            "converged_": result.converged,
+            "objective_": result.value,
+            "training_log_": result.history,
+        }
+
+    def _report(self, result: SolverResult) -> None:
+        """Say how the fit ended."""
+        if self.verbose:
+            print(f"stopped after {result.n_iter} iterations: {result.message}", flush=True)
+        if result.interrupted:
+            message = f"fit was {result.message}; the model keeps the weights reached so far."
+            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        elif not result.converged:
+            warnings.warn(f"fit did not converge: {result.message}.", ConvergenceWarning,
+                          stacklevel=4)  # fmt: skip
+
+    def predict_proba(self, X: Any) -> list[FloatArray]:
+        """Return the marginal probabilities of the labels.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+
+        Returns
+        -------
+        list of S ndarrays of shape (T, K)
+            ``P(y_t = k | x)`` in the order of `classes_`; rows sum to 1.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`.
+        """
+        data = self._pack(X)
+        proba, _ = self._infer(data)
+        return [proba[b:e] for b, e in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
+        """Return the marginal probabilities as dicts, as sklearn-crfsuite does.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+
+        Returns
+        -------
+        list of lists of dicts
+            ``{label: probability}`` for each token of each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`.
+        """
+        rows = self.predict_proba(X)
+        labels = self.classes_.tolist()
+        return [[dict(zip(labels, p, strict=True)) for p in row.tolist()] for row in rows]
+
+    def sequence_log_proba(self, X: Any, y: Any) -> FloatArray:
+        """Return the log-probability of whole label sequences.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+        y : iterable of sequences of labels
+            The labels whose probability is asked for.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, 0 for an empty
+            sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`, or if X and y do not match in number and lengths.
+        """
+        data = self._pack(X)
+        stream = LabelStream(y)
+        check_lengths(data.offsets, stream.offsets, "y")
+        codes = stream.codes_for(self.classes_)
+        known = codes != UNKNOWN
+        _, log_proba = self._infer(data, np.where(known, codes, 0).astype(np.int32))
+        sequences = np.repeat(np.arange(len(data)), data.lengths)
+        log_proba[sequences[~known]] = -np.inf
+        return log_proba
+
+    def _infer(
+        self, data: PackedSequences, codes: CodeArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the marginals, shape (N, K), and, given labels, their log-probability, (S,)."""
+        structure = Chain()
+        proba = np.empty((data.n_tokens, len(self.classes_)))
+        log_proba = np.zeros(len(data))
+
+        def infer(chunk: Chunk, scores: Scores) -> None:
+            proba[chunk.tokens], log_z = marginals(structure, scores)
+            if codes is not None:
+                path = structure.score(scores, codes[chunk.tokens])
+                log_proba[chunk.sequences] = path - log_z
+
+        self._each_chunk(data, infer)
+        return proba, log_proba
+
+
+def _match(new: NDArray[np.object_], old: NDArray[np.object_]) -> NDArray[np.int64]:
+    """Return the place of each new name among the old ones, -1 if it is not there."""
+    places = {name: place for place, name in enumerate(old)}
+    return np.array([places.get(name, -1) for name in new], dtype=np.int64)
+
+
+def _pick(matrix: sp.csr_array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> FloatArray:
+    """Return entries of a sparse matrix, 0 where a row or column is -1."""
+    found = (rows >= 0) & (columns >= 0)
+    values = np.zeros(len(rows))
+    if found.any():
+        values[found] = matrix[rows[found], columns[found]].toarray().ravel()
+    return values

@@ -1,0 +1,248 @@
+"""The rules by which the items of a token become named attributes with values.
+
+They are python-crfsuite's, because they define which features a model has:
+
+=========================  ==========================================
+item                       attributes
+=========================  ==========================================
+``{"w": "dog"}``           ``w:dog`` = 1
+``{"w": True}``            ``w`` = 1 (False: 0)
+``{"w": 2.5}``             ``w`` = 2.5
+``{"w": ["a", "b"]}``      ``w:a`` = 1, ``w:b`` = 1 (sets too)
+``{"w": {"x": 2}}``        ``w:x`` = 2 (to any depth)
+``["a", "b"]``, a set      ``a`` = 1, ``b`` = 1
+=========================  ==========================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from crfkit._types import FloatArray, IntArray
+from crfkit.data.labels import iterate_sequences
+
+SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
+BATCH = 1 << 16  # tokens whose entries are held as Python numbers at a time
+
+
+class GrowingIndex(dict[str, int]):
+    """Names to numbers; a new name gets the next number."""
+
+    def __missing__(self, name: Any) -> int:
+        number = self[check_name(name)] = len(self)
+        return number
+
+
+class FrozenIndex(dict[str, int]):
+    """Names to numbers; a new name is skipped."""
+
+    def __missing__(self, name: Any) -> int:
+        check_name(name)
+        return SKIP
+
+
+def check_name(name: Any) -> str:
+    """Return the name of an attribute; TypeError if it is not a string."""
+    if not isinstance(name, str):
+        raise TypeError(f"the attribute {name!r} is not a string but {type(name).__name__}")
+    return name
+
+
+def expand(token: Any) -> Iterator[tuple[str, float]]:
+    """Yield the attributes of a token with their values.
+
+    Raises
+    ------
+    TypeError
+        If the token is a string or not a container, or a name or value has no rule.
+    ValueError
+        If a value is NaN or infinite.
+    """
+    if isinstance(token, Mapping):
+        for key, value in token.items():
+            yield from _expand_item(check_name(key), value)
+    elif isinstance(token, (list, tuple, set, frozenset)):
+        yield from ((check_name(name), 1.0) for name in token)
+    elif isinstance(token, str):
+        raise TypeError(
+            f"the token is the string {token!r}, which has no attributes. Give each token a dict "
+            f"({{'word': {token!r}}}) or a list of attribute strings ([{token!r}])"
+        )
+    else:
+        raise TypeError(
+            f"the token is a {type(token).__name__}; it must be a dict of features, or a list or "
+            "set of attribute strings"
+        )
+
+
+def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, str):
+        yield f"{key}:{value}", 1.0
+    elif isinstance(value, (Real, np.bool_)):
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(
+                f"feature {key!r} has the value {number}; values must be finite. Impute it or "
+                "leave the feature out"
+            )
+        yield key, number
+    elif isinstance(value, (Mapping, list, tuple, set, frozenset)):
+        for name, number in expand(value):
+            yield f"{key}:{name}", number
+    else:
+        raise TypeError(
+            f"feature {key!r} has the value {value!r} of type {type(value).__name__}; a value must "
+            "be a string, a boolean, a number, or a list, set or dict of such. Leave the feature "
+            "out of a token that does not have it"
+        )
+
+
+class Rows(NamedTuple):
+    """Encoded tokens: entries of the rows, values (None if all are 1), rows and sequences."""
+
+    indices: NDArray[np.int32]
+    values: FloatArray | None
+    indptr: IntArray
+    offsets: IntArray
+
+
+def encode(X: Iterable[Any], index: dict[str, int]) -> Rows:
+    """Turn sequences of tokens into rows of attribute numbers, reading `X` once.
+
+    Parameters
+    ----------
+    X : iterable of sequences of tokens
+        Tokens as :func:`expand` takes them.
+    index : GrowingIndex or FrozenIndex
+        Numbers of the attributes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`expand`, naming the sequence and the position.
+    """
+    encoder = _Encoder(index)
+    for s, sequence in enumerate(iterate_sequences(X, "X")):
+        for t, token in enumerate(sequence):
+            try:
+                encoder.add(token)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"sequence {s}, position {t}: {error}.") from error
+        encoder.end_sequence()
+    return encoder.rows()
+
+
+class _Encoder:
+    """Collects entries; what is finished is kept in arrays."""
+
+    def __init__(self, index: dict[str, int]) -> None:
+        self.index = index
+        self.entries: list[int] = []
+        self.counts: list[int] = []
+        self.special: list[tuple[int, float]] = []  # entries whose value is not 1
+        self.offsets = [0]
+        self.n_tokens = 0
+        self.blocks: list[tuple[NDArray[np.int32], FloatArray | None, IntArray]] = []
+
+    def add(self, token: Any) -> None:
+        """Append the attributes of one token."""
+        kind = type(token)
+        before = len(self.entries)
+        if kind is dict:
+            self._add_dict(token)
+        elif kind is list or kind is set or kind is tuple:
+            self.entries.extend(map(self.index.__getitem__, token))
+        else:
+            self._add_pairs(expand(token))
+        self.counts.append(len(self.entries) - before)
+        self.n_tokens += 1
+        if len(self.counts) >= BATCH:
+            self._flush()
+
+    def _add_dict(self, token: dict[Any, Any]) -> None:
+        """Append a dict; string values, by far the most frequent, take the short way."""
+        index, append = self.index, self.entries.append
+        for key, value in token.items():
+            if value.__class__ is str and key.__class__ is str:
+                append(index[f"{key}:{value}"])
+            elif value is True and key.__class__ is str:
+                append(index[key])
+            else:
+                self._add_pairs(_expand_item(check_name(key), value))
+
+    def _add_pairs(self, pairs: Iterable[tuple[str, float]]) -> None:
+        for name, value in pairs:
+            number = self.index[name]
+            if value != 1.0 and number != SKIP:
+                self.special.append((len(self.entries), value))
+            self.entries.append(number)
+
+    def end_sequence(self) -> None:
+        """Mark the end of a sequence."""
+        self.offsets.append(self.n_tokens)
+
+    def _flush(self) -> None:
+        """Move what was collected into arrays, without what is to be skipped."""
+        indices = np.array(self.entries, dtype=np.int32)
+        counts = np.array(self.counts, dtype=np.int64)
+        values = None
+        if self.special:
+            values = np.ones(len(indices))
+            places, numbers = zip(*self.special, strict=True)
+            values[list(places)] = numbers
+            indices[values == 0.0] = SKIP
+        keep = indices != SKIP
+        if not keep.all():
+            rows = np.repeat(np.arange(len(counts)), counts)
+            counts = np.bincount(rows[keep], minlength=len(counts))
+            indices = indices[keep]
+            values = None if values is None else values[keep]
+        self.blocks.append((indices, values, counts))
+        self.entries, self.counts, self.special = [], [], []
+
+    def rows(self) -> Rows:
+        """Return all that was added."""
+        self._flush()
+        indices = np.concatenate([block[0] for block in self.blocks])
+        counts = np.concatenate([block[2] for block in self.blocks])
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        values = None
+        if any(block[1] is not None for block in self.blocks):
+            parts = [np.ones(len(b[0])) if b[1] is None else b[1] for b in self.blocks]
+            values = np.concatenate(parts)
+        return Rows(indices, values, indptr, np.array(self.offsets, dtype=np.int64))
+
+
+def sort_rows(rows: Rows, n_columns: int) -> Rows:
+    """Sort the entries of each row and add up equal ones.
+
+    The order of a sum of scores is then the same for any order of the items of a token, which a
+    set does not have.
+    """
+    data = np.ones(len(rows.indices), np.int32) if rows.values is None else rows.values
+    shape = (len(rows.indptr) - 1, n_columns)
+    matrix = sp.csr_array((data, rows.indices, rows.indptr), shape=shape)
+    matrix.sum_duplicates()
+    values = matrix.data.astype(np.float64)
+    plain = bool(np.all(values == 1.0))
+    indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
+    return Rows(indices, None if plain else values, indptr, rows.offsets)
+
+
+def keep_columns(rows: Rows, numbers: NDArray[np.int32]) -> Rows:
+    """Renumber the columns; those with the number `SKIP` are left out."""
+    indices = numbers[rows.indices]
+    keep = indices != SKIP
+    if keep.all():
+        return rows._replace(indices=indices)
+    counts = np.add.reduceat(np.append(keep, False), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    values = None if rows.values is None else rows.values[keep]
+    return Rows(indices[keep], values, indptr, rows.offsets)

@@ -1,0 +1,229 @@
+"""DictVectorizer for sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit.data import PackedSequences
+from crfkit.data.labels import object_array
+from crfkit.features.attributes import (
+    SKIP,
+    FrozenIndex,
+    GrowingIndex,
+    Rows,
+    encode,
+    keep_columns,
+    sort_rows,
+)
+
+
+class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc]
+    """Turn sequences of tokens, given as dicts or lists of strings, into packed features.
+
+    The values follow the rules of python-crfsuite: a string value makes the attribute
+    ``name:value`` = 1, ``True`` and ``False`` are 1 and 0, a number is the value of the attribute
+    ``name``, a list or set of strings makes ``name:item`` = 1 for each, and a dict nests:
+    ``name:inner``. A token that is itself a list or set of strings has each of them as an
+    attribute of value 1. What occurs twice in a token counts twice.
+
+    Parameters
+    ----------
+    min_freq : int, default=0
+        Attributes that occur fewer times in the training data are left out. An attribute whose
+        value is always 0 counts as occurring 0 times.
+
+    Attributes
+    ----------
+    vocabulary_ : dict of str to int
+        The column of each attribute. Columns are in the order of the sorted names.
+    n_features_in_ : int
+        Number of attributes D.
+
+    Notes
+    -----
+    Attributes that were not seen by `fit` are left out by `transform`, as in scikit-learn's
+    ``DictVectorizer``. Tokens are streamed: generators are read once and no dict is kept.
+
+    Examples
+    --------
+    >>> from crfkit.features import SequenceVectorizer
+    >>> X = [[{"w": "the", "caps": True}, {"w": "dog"}], [["w:the"]]]
+    >>> packed = SequenceVectorizer().fit_transform(X)
+    >>> packed
+    <PackedSequences: 2 sequences, 3 tokens, 3 attributes, 72 bytes>
+    >>> packed.feature_names.tolist()
+    ['caps', 'w:dog', 'w:the']
+    """
+
+    def __init__(self, *, min_freq: int = 0) -> None:
+        self.min_freq = min_freq
+
+    def fit(self, X: Iterable[Any], y: Any = None) -> Self:
+        """Learn the attributes.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            Each token a dict, or a list or set of strings.
+        y : ignored
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a token has a form or value that no rule covers: the message names the sequence,
+            the position and the feature.
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
+        """Learn the attributes and return the packed sequences, reading `X` once.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            Each token a dict, or a list or set of strings.
+        y : ignored
+
+        Returns
+        -------
+        PackedSequences
+            S sequences of N tokens with D attributes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As :meth:`fit`.
+        """
+        if not isinstance(self.min_freq, (int, np.integer)) or self.min_freq < 0:
+            raise ValueError(f"min_freq={self.min_freq!r} must be a whole number, 0 or more.")
+        index = GrowingIndex()
+        rows = encode(X, index)
+        names, numbers = _sorted_columns(index, rows, self.min_freq)
+        self.vocabulary_ = {name: column for column, name in enumerate(names)}
+        self._set_names(names)
+        return self._pack(keep_columns(rows, numbers))
+
+    def transform(self, X: Iterable[Any]) -> PackedSequences:
+        """Return the packed sequences; attributes that `fit` has not seen are left out.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            Each token a dict, or a list or set of strings.
+
+        Returns
+        -------
+        PackedSequences
+            S sequences of N tokens with D attributes.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As :meth:`fit`.
+        """
+        check_is_fitted(self)
+        return self._pack(encode(X, self._index))
+
+    def inverse_transform(self, X: PackedSequences) -> list[list[dict[str, float]]]:
+        """Return packed sequences as sequences of dicts ``{attribute: value}``.
+
+        Parameters
+        ----------
+        X : PackedSequences
+            With the D attributes of this vectorizer.
+
+        Raises
+        ------
+        ValueError
+            If the number of attributes is another one.
+        """
+        check_is_fitted(self)
+        if X.n_features != self.n_features_in_:
+            raise ValueError(f"X has {X.n_features} attributes, the vectorizer has "
+                             f"{self.n_features_in_}.")  # fmt: skip
+        rows = X.to_csr()
+        names = self._names[rows.indices].tolist()
+        values, bounds = rows.data.tolist(), rows.indptr.tolist()
+        pairs = zip(bounds[:-1], bounds[1:], strict=True)
+        tokens = [dict(zip(names[b:e], values[b:e], strict=True)) for b, e in pairs]
+        return [tokens[b:e] for b, e in zip(X.offsets[:-1], X.offsets[1:], strict=True)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the attributes, shape (D,), in the order of the columns.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return self._names
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
+
+        Parameters
+        ----------
+        transform : ignored
+        """
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "vocabulary_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.dict = True
+        tags.input_tags.string = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the vocabulary."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        for derived in ("_index", "_names"):
+            state.pop(derived, None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "vocabulary_" in state:
+            self._set_names(list(self.vocabulary_))
+
+    def _set_names(self, names: list[str]) -> None:
+        self._names = object_array(names)
+        self._index = FrozenIndex(self.vocabulary_)
+        self.n_features_in_ = len(names)
+
+    def _pack(self, rows: Rows) -> PackedSequences:
+        ordered = sort_rows(rows, self.n_features_in_)
+        return PackedSequences._from_arrays(
+            offsets=ordered.offsets,
+            indptr=ordered.indptr,
+            indices=ordered.indices,
+            values=ordered.values,
+            n_sparse=self.n_features_in_,
+            dense=None,
+            feature_names=self._names,
+        )
+
+
+def _sorted_columns(
+    index: dict[str, int], rows: Rows, min_freq: int
+) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the sorted names of the frequent attributes and the column of each old number."""
+    counts = np.bincount(rows.indices, minlength=len(index))
+    names = sorted(name for name, number in index.items() if counts[number] >= min_freq)
+    numbers = np.full(len(index), SKIP, dtype=np.int32)
+    for column, name in enumerate(names):
+        numbers[index[name]] = column
+    return names, numbers

@@ -1,0 +1,177 @@
+"""Lines in and text out: paths by suffix, open streams, line iterables; errors name the file."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import secrets
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import IO, Any, TypeGuard
+
+from crfkit.io.columns import ColumnFormatError
+
+Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
+Target = str | os.PathLike[str] | IO[str] | IO[bytes]
+
+_UNPACK: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
+    ".xz": lambda raw: lzma.LZMAFile(raw, "rb"),
+    ".bz2": lambda raw: bz2.BZ2File(raw, "rb"),
+}
+# gzip would store the temporary name and the time: equal data should give equal files.
+_PACK: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0),
+    ".xz": lambda raw: lzma.LZMAFile(raw, "wb"),
+    ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),
+}
+
+
+def _is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(source, str | os.PathLike)
+
+
+def _coder(path: str, coders: dict[str, Callable[[IO[bytes]], Any]]) -> Callable[[Any], Any] | None:
+    return coders.get(os.path.splitext(path)[1].lower())
+
+
+def source_name(source: Source) -> str:
+    """Return the name of `source` for error messages."""
+    if _is_path(source):
+        return os.fspath(source)
+    return str(getattr(source, "name", "<stream>" if hasattr(source, "read") else "<lines>"))
+
+
+@contextmanager
+def _open_path(path: str, encoding: str) -> Iterator[Iterable[str]]:
+    if "\n" in path:
+        raise ValueError("source is a text, not a path; pass io.StringIO(text) instead")
+    with ExitStack() as stack:
+        binary = stack.enter_context(open(path, "rb"))
+        if unpack := _coder(path, _UNPACK):
+            binary = stack.enter_context(unpack(binary))
+        yield stack.enter_context(io.TextIOWrapper(binary, encoding, newline="\n"))
+
+
+@contextmanager
+def _decoded(stream: Any, encoding: str) -> Iterator[Iterable[str]]:
+    text = io.TextIOWrapper(stream, encoding, newline=None)
+    try:
+        yield text
+    finally:
+        # The caller's stream stays open; it may have been closed by the caller meanwhile.
+        with suppress(ValueError):
+            text.detach()
+
+
+@contextmanager
+def _open_lines(source: Any, encoding: str) -> Iterator[Iterable[str]]:
+    with ExitStack() as stack:
+        if _is_path(source):
+            yield stack.enter_context(_open_path(os.fspath(source), encoding))
+        elif hasattr(source, "read") and isinstance(source.read(0), bytes):
+            yield stack.enter_context(_decoded(source, encoding))
+        else:
+            yield source
+
+
+def _undecodable(name: str, before: int, error: UnicodeDecodeError) -> ColumnFormatError:
+    # Decoding goes chunk by chunk: the lines of this chunk before the bad byte were not delivered.
+    inside = error.object[: error.start].decode(error.encoding, "ignore").count("\n")
+    return ColumnFormatError(
+        f"{name}, line {before + inside + 1}: byte 0x{error.object[error.start]:02x} cannot be "
+        f"decoded as {error.encoding} ({error.reason}); pass the encoding of the file, "
+        f"for example encoding='latin-1'"
+    )
+
+
+def _without_end(line: object, name: str, number: int) -> str:
+    if not isinstance(line, str):
+        raise TypeError(f"{name}, line {number}: expected str, got {type(line).__name__}")
+    line = line.removesuffix("\n").rstrip("\r")
+    if "\n" in line:
+        raise ColumnFormatError(
+            f"{name}, line {number}: the item holds several lines; pass one line per item"
+        )
+    return line.removeprefix("\ufeff") if number == 1 else line
+
+
+def iter_lines(source: Source, encoding: str) -> Iterator[str]:
+    r"""Yield the lines of `source` without their ends; only ``\n`` and ``\r\n`` end a line.
+
+    Raises
+    ------
+    ColumnFormatError
+        If bytes cannot be decoded or compressed data are damaged.
+    """
+    name, number = source_name(source), 0
+    with _open_lines(source, encoding) as lines:
+        try:
+            for number, line in enumerate(lines, start=1):
+                yield _without_end(line, name, number)
+        except UnicodeDecodeError as error:
+            raise _undecodable(name, number, error) from error
+        except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            # An errno marks trouble of the machine; damaged data raise without one.
+            if getattr(error, "errno", None) is not None:
+                raise
+            raise ColumnFormatError(
+                f"{name}, after line {number}: the compressed data are cut short or damaged "
+                f"({error}); fetch or write the file again"
+            ) from error
+
+
+@contextmanager
+def _replacing(path: str) -> Iterator[IO[bytes]]:
+    """Open a file beside `path` that takes its place once it is complete and on the disk."""
+    path = os.path.realpath(path)
+    temporary = os.path.join(os.path.dirname(path), f".crfkit-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "xb") as raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        if os.path.exists(path):
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+@contextmanager
+def _open_for_writing(path: str) -> Iterator[IO[bytes]]:
+    # A pipe or a device such as /dev/stdout is written to, not replaced by a file.
+    special = os.path.exists(path) and not os.path.isfile(path)
+    with ExitStack() as stack:
+        binary = stack.enter_context(open(path, "wb") if special else _replacing(path))
+        if pack := _coder(path, _PACK):
+            binary = stack.enter_context(pack(binary))
+        yield binary
+
+
+def _takes_text(stream: Any) -> bool:
+    try:
+        stream.write("")
+    except TypeError:
+        return False
+    return True
+
+
+@contextmanager
+def open_output(target: Target) -> Iterator[Callable[[str], object]]:
+    """Yield a function that writes text to `target`: UTF-8 for a path or a binary stream."""
+    with ExitStack() as stack:
+        stream: Any = target
+        if _is_path(target):
+            stream = stack.enter_context(_open_for_writing(os.fspath(target)))
+        if _takes_text(stream):
+            yield stream.write
+        else:
+            yield lambda text: stream.write(text.encode("utf-8"))

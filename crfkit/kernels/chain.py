@@ -1,0 +1,366 @@
+"""Recurrences on linear chains.
+
+Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels. Pair scores are stored as ``(M, K, K)``, and
+the step into token ``t`` reads entry ``t * step``: ``M = 1, step = 0`` where all steps share their
+scores, ``M = N, step = 1`` where each has its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit._jit import kernel
+from crfkit._types import CodeArray, FloatArray, IntArray
+
+# A forward probability below this is not trusted: the scaled recurrence leaves the sequence to
+# the log-domain one. Its inverse, the bound of a backward value, is finite.
+TINY = 1e-200
+
+# Status of a sequence; a position >= 0 says that no path gets past it.
+OK = -1
+UNDERFLOW = -2
+
+
+@kernel
+def chain_shift(
+    unary: FloatArray,  # (N, K) scores
+    shifted: FloatArray,  # (N, K) out: the scores minus the largest of their row
+    shift: FloatArray,  # (N,) out: the largest score of each row
+) -> None:
+    """``shifted[t, k] = unary[t, k] - max_j unary[t, j]``; a row of ``-inf`` stays one."""
+    for t in range(unary.shape[0]):
+        top = -math.inf
+        for k in range(unary.shape[1]):
+            if unary[t, k] > top:
+                top = unary[t, k]
+        shift[t] = top
+        if top == -math.inf:
+            top = 0.0
+        for k in range(unary.shape[1]):
+            shifted[t, k] = unary[t, k] - top
+
+
+@kernel
+def _reachable(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: int, t: int, begin: int,
+               label: int) -> bool:  # fmt: skip
+    """Whether some allowed step leads from a reachable label at ``t - 1`` to `label` at ``t``."""
+    if unary[t, label] == -math.inf:
+        return False
+    if t == begin:
+        return True
+    for i in range(alpha.shape[1]):
+        if alpha[t - 1, i] > 0.0 and pair[m, i, label] > -math.inf:
+            return True
+    return False
+
+
+@kernel
+def _forward_status(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: int, t: int,
+                    begin: int) -> int:  # fmt: skip
+    """Tell an underflow from a label that no path reaches, and that from the end of all paths."""
+    alive = False
+    for j in range(alpha.shape[1]):
+        if alpha[t, j] >= TINY:
+            alive = True
+        elif _reachable(alpha, unary, pair, m, t, begin, j):
+            return UNDERFLOW
+    return OK if alive else t
+
+
+@kernel
+def _forward(
+    unary: FloatArray,  # (N, K)
+    node: FloatArray,  # (N, K) exp(unary - its largest)
+    pair: FloatArray,  # (M, K, K)
+    factor: FloatArray,  # (M, K, K) exp(pair - its largest)
+    step: int,
+    begin: int,
+    end: int,
+    alpha: FloatArray,  # (N, K) out
+    norm: FloatArray,  # (N,) out
+) -> int:
+    """Scaled forward recurrence of one sequence (Rabiner 1989, section V.A); returns its status.
+
+    ``alpha_t(j) = node_t(j) sum_i alpha_{t-1}(i) factor(i, j) / norm_t``, ``sum_j alpha_t(j) = 1``
+    """
+    size = node.shape[1]
+    for t in range(begin, end):
+        m = t * step
+        if t == begin:
+            for j in range(size):
+                alpha[t, j] = node[t, j]
+        else:
+            for j in range(size):
+                alpha[t, j] = 0.0
+            for i in range(size):
+                weight = alpha[t - 1, i]
+                for j in range(size):
+                    alpha[t, j] += weight * factor[m, i, j]
+            for j in range(size):
+                alpha[t, j] *= node[t, j]
+        total = 0.0
+        least = 1.0
+        for j in range(size):
+            total += alpha[t, j]
+            least = min(least, alpha[t, j])
+        if least < TINY:
+            status = _forward_status(alpha, unary, pair, m, t, begin)
+            if status != OK:
+                return status
+        norm[t] = total
+        for j in range(size):
+            alpha[t, j] /= total
+    return OK
+
+
+@kernel
+def _backward(
+    node: FloatArray,  # (N, K) exp(unary - its largest)
+    factor: FloatArray,  # (M, K, K) exp(pair - its largest)
+    step: int,
+    begin: int,
+    end: int,
+    norm: FloatArray,  # (N,) from the forward recurrence
+    weight: float,
+    beta: FloatArray,  # (2, K) workspace
+    alpha: FloatArray,  # (N, K) in: forward probabilities, out: weighted marginals
+    flow: FloatArray,  # (M, K, K) out, added to: expected steps, before the product with factor
+) -> None:
+    """Scaled backward recurrence of one sequence, and the marginals.
+
+    ``beta_{t-1}(i) = sum_j factor(i, j) b_t(j)`` with ``b_t(j) = node_t(j) beta_t(j) / norm_t``,
+    ``P(y_t = j) = alpha_t(j) beta_t(j)``,
+    ``P(y_{t-1} = i, y_t = j) = alpha_{t-1}(i) factor(i, j) b_t(j)``
+    """
+    size = node.shape[1]
+    for j in range(size):
+        beta[0, j] = weight
+    for t in range(end - 1, begin, -1):
+        m = t * step
+        for j in range(size):
+            # A label that no path reaches may have an unbounded beta: it must not count.
+            reached = alpha[t, j] > 0.0
+            beta[1, j] = node[t, j] / norm[t] * beta[0, j] if reached else 0.0
+            alpha[t, j] *= beta[0, j] if reached else 0.0
+        for i in range(size):
+            before = alpha[t - 1, i]
+            total = 0.0
+            for j in range(size):
+                flow[m, i, j] += before * beta[1, j]
+                total += factor[m, i, j] * beta[1, j]
+            beta[0, i] = total
+    for j in range(size):
+        alpha[begin, j] *= beta[0, j] if alpha[begin, j] > 0.0 else 0.0
+
+
+@kernel
+def chain_sum(
+    unary: FloatArray,  # (N, K) scores
+    node: FloatArray,  # (N, K) exp(unary - shift)
+    shift: FloatArray,  # (N,) largest unary score of each token
+    pair: FloatArray,  # (M, K, K) scores
+    factor: FloatArray,  # (M, K, K) exp(pair - pair_shift)
+    pair_shift: FloatArray,  # (M,) largest pair score of each entry
+    offsets: IntArray,  # (S + 1,)
+    weight: FloatArray,  # (S,) factor of the expected counts of each sequence
+    norm: FloatArray,  # (N,) workspace
+    beta: FloatArray,  # (2, K) workspace
+    marginals: FloatArray,  # (N, K) out: weighted marginals
+    flow: FloatArray,  # (M, K, K) out, added to: weighted expected steps divided by factor
+    log_z: FloatArray,  # (S,) out
+    status: IntArray,  # (S,) out; outputs of a sequence are only valid where it is OK
+) -> None:
+    """``log Z = log sum_y exp score(x, y)`` and the expected counts of all parts.
+
+    Scaled forward-backward in the linear domain, one sequence after the other.
+    """
+    step = 0 if pair.shape[0] == 1 else 1
+    for s in range(offsets.shape[0] - 1):
+        begin = offsets[s]
+        end = offsets[s + 1]
+        log_z[s] = 0.0
+        status[s] = OK
+        if begin == end:
+            continue
+        status[s] = _forward(unary, node, pair, factor, step, begin, end, marginals, norm)
+        if status[s] != OK:
+            continue
+        for t in range(begin, end):
+            log_z[s] += math.log(norm[t]) + shift[t]
+            if t > begin:
+                log_z[s] += pair_shift[t * step]
+        _backward(node, factor, step, begin, end, norm, weight[s], beta, marginals, flow)
+
+
+@kernel
+def _log_sum(values: FloatArray, row: int) -> float:
+    """``log sum_k exp(values[row, k])`` without overflow; ``-inf`` for no mass at all."""
+    top = -math.inf
+    for k in range(values.shape[1]):
+        if values[row, k] > top:
+            top = values[row, k]
+    if top == -math.inf:
+        return top
+    total = 0.0
+    for k in range(values.shape[1]):
+        total += math.exp(values[row, k] - top)
+    return top + math.log(total)
+
+
+@kernel
+def chain_sum_log(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    begin: int,
+    end: int,
+    weight: float,
+    work: FloatArray,  # (3, K) workspace
+    marginals: FloatArray,  # (N, K) out: weighted marginals; log alpha where there is no path
+    steps: FloatArray,  # (M, K, K) out, added to: weighted expected steps
+) -> float:
+    """Return log Z of one sequence and add its expected counts, by sums of logarithms.
+
+    ``log alpha_t(j) = unary_t(j) + log sum_i exp(log alpha_{t-1}(i) + pair(i, j))``: many times
+    slower than `chain_sum`, and exact for scores of any size.
+    """
+    size = unary.shape[1]
+    step = 0 if pair.shape[0] == 1 else 1
+    for j in range(size):
+        marginals[begin, j] = unary[begin, j]
+    for t in range(begin + 1, end):
+        for j in range(size):
+            for i in range(size):
+                work[0, i] = marginals[t - 1, i] + pair[t * step, i, j]
+            marginals[t, j] = unary[t, j] + _log_sum(work, 0)
+    for j in range(size):
+        work[0, j] = marginals[end - 1, j]
+        work[1, j] = 0.0
+    log_z = _log_sum(work, 0)
+    if log_z == -math.inf:
+        return log_z
+    # work[1] is log beta_t; the rows of log alpha turn into marginals from behind.
+    for t in range(end - 1, begin - 1, -1):
+        for j in range(size):
+            work[2, j] = unary[t, j] + work[1, j]
+            marginals[t, j] = weight * math.exp(marginals[t, j] + work[1, j] - log_z)
+        if t == begin:
+            break
+        for i in range(size):
+            before = marginals[t - 1, i] - log_z
+            for j in range(size):
+                work[0, j] = pair[t * step, i, j] + work[2, j]
+                steps[t * step, i, j] += weight * math.exp(before + work[0, j])
+            work[1, i] = _log_sum(work, 0)
+    return log_z
+
+
+@kernel
+def chain_max(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    offsets: IntArray,  # (S + 1,)
+    best: FloatArray,  # (N, K) workspace
+    labels: CodeArray,  # (N,) out
+    value: FloatArray,  # (S,) out
+    status: IntArray,  # (S,) out
+) -> None:
+    """Find the path of the largest score (Viterbi 1967); of equal ones, the lowest labels.
+
+    ``best_t(j) = unary_t(j) + max_i (best_{t-1}(i) + pair(i, j))``; the way back finds the ``i``
+    again, which is cheaper than to store it for all ``j``.
+    """
+    size = unary.shape[1]
+    step = 0 if pair.shape[0] == 1 else 1
+    for s in range(offsets.shape[0] - 1):
+        begin = offsets[s]
+        end = offsets[s + 1]
+        value[s] = 0.0
+        status[s] = OK
+        if begin == end:
+            continue
+        for t in range(begin, end):
+            m = t * step
+            if t == begin:
+                for j in range(size):
+                    best[t, j] = unary[t, j]
+            else:
+                for j in range(size):
+                    best[t, j] = -math.inf
+                for i in range(size):
+                    before = best[t - 1, i]
+                    for j in range(size):
+                        score = before + pair[m, i, j]
+                        best[t, j] = score if score > best[t, j] else best[t, j]
+                for j in range(size):
+                    best[t, j] += unary[t, j]
+        status[s] = _trace_back(best, pair, step, begin, end, labels)
+        value[s] = best[end - 1, labels[end - 1]]
+
+
+@kernel
+def _trace_back(best: FloatArray, pair: FloatArray, step: int, begin: int, end: int,
+                labels: CodeArray) -> int:  # fmt: skip
+    """Follow the best path from its end; returns the status of the sequence."""
+    size = best.shape[1]
+    for t in range(end - 1, begin - 1, -1):
+        label = 0
+        top = -math.inf
+        for i in range(size):
+            score = best[t, i]
+            if t < end - 1:
+                score += pair[(t + 1) * step, i, labels[t + 1]]
+            if score > top:
+                top = score
+                label = i
+        labels[t] = label
+        if top == -math.inf:
+            return _dead_end(best, begin, end)
+    return OK
+
+
+@kernel
+def _dead_end(best: FloatArray, begin: int, end: int) -> int:
+    """Return the first position at which no path is left."""
+    for t in range(begin, end):
+        alive = False
+        for j in range(best.shape[1]):
+            if best[t, j] > -math.inf:
+                alive = True
+        if not alive:
+            return t
+    return OK
+
+
+@kernel
+def chain_score(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    offsets: IntArray,  # (S + 1,)
+    labels: CodeArray,  # (N,)
+    score: FloatArray,  # (S,) out
+) -> None:
+    """``score = sum_t unary_t(y_t) + sum_{t > 1} pair(y_{t-1}, y_t)``."""
+    step = 0 if pair.shape[0] == 1 else 1
+    for s in range(offsets.shape[0] - 1):
+        score[s] = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            score[s] += unary[t, labels[t]]
+            if t > offsets[s]:
+                score[s] += pair[t * step, labels[t - 1], labels[t]]
+
+
+@kernel
+def chain_add_path(
+    offsets: IntArray,  # (S + 1,)
+    labels: CodeArray,  # (N,)
+    weight: FloatArray,  # (S,)
+    unary: FloatArray,  # (N, K) out, added to
+    pair: FloatArray,  # (M, K, K) out, added to
+) -> None:
+    """Add the weight of each sequence to the parts on its path (the adjoint of the score)."""
+    step = 0 if pair.shape[0] == 1 else 1
+    for s in range(offsets.shape[0] - 1):
+        for t in range(offsets[s], offsets[s + 1]):
+            unary[t, labels[t]] += weight[s]
+            if t > offsets[s]:
+                pair[t * step, labels[t - 1], labels[t]] += weight[s]

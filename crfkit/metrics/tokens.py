@@ -1,0 +1,262 @@
+"""Token metrics: scikit-learn's classification metrics over all tokens of all sequences.
+
+Names and signatures are those of sklearn-crfsuite; labels may be any hashable objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import metrics
+
+from ._sequences import (
+    IntArray,
+    Sequences,
+    Weights,
+    encode_labels,
+    flatten_pair,
+    sequence_index,
+    token_weights,
+)
+
+#: scikit-learn's defaults, spelled out because a positive label must be translated.
+_BINARY: dict[str, Any] = {"average": "binary", "pos_label": 1}
+
+
+def flat_accuracy_score(
+    y_true: Sequences,
+    y_pred: Sequences,
+    *,
+    normalize: bool = True,
+    sample_weight: Weights | None = None,
+) -> float:
+    """Compute the share of tokens with the right label.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels, any hashable objects; arrays of any kind are lists of sequences
+        too.
+    normalize : bool, default=True
+        Whether to return the share rather than the number (or weight) of right tokens.
+    sample_weight : array-like of shape (S,), list of S arrays or array-like of shape (N,), optional
+        Weights per sequence or per token.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the sequences differ in number or in length, or there are no tokens.
+    TypeError
+        If a string stands where a sequence of labels is expected.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import flat_accuracy_score
+    >>> flat_accuracy_score([["N", "V"], ["N", "N"]], [["N", "V"], ["V", "N"]])
+    0.75
+    """
+    kwargs = {"normalize": normalize, "sample_weight": sample_weight}
+    return float(_score_flat(metrics.accuracy_score, y_true, y_pred, kwargs))
+
+
+def flat_precision_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
+    """Compute the precision of tokens.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels.
+    **kwargs
+        ``labels``, ``pos_label``, ``average``, ``zero_division`` as in
+        :func:`sklearn.metrics.precision_score`; ``sample_weight`` as in
+        :func:`flat_accuracy_score`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+
+    Examples
+    --------
+    >>> from crfkit.metrics import flat_precision_score
+    >>> flat_precision_score([["N", "V"]], [["N", "N"]], average=None, zero_division=0)
+    array([0.5, 0. ])
+    """
+    return _score_flat(metrics.precision_score, y_true, y_pred, _BINARY | kwargs)
+
+
+def flat_recall_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
+    """Compute the recall of tokens.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels.
+    **kwargs
+        As in :func:`flat_precision_score`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+    """
+    return _score_flat(metrics.recall_score, y_true, y_pred, _BINARY | kwargs)
+
+
+def flat_f1_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
+    """Compute the F1 score of tokens.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels.
+    **kwargs
+        As in :func:`flat_precision_score`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+
+    Examples
+    --------
+    Leave out the frequent ``O`` by naming the other labels:
+
+    >>> from crfkit.metrics import flat_f1_score
+    >>> y_true, y_pred = [["B", "O", "O"]], [["O", "O", "O"]]
+    >>> flat_f1_score(y_true, y_pred, average="micro", labels=["B"])
+    0.0
+    """
+    return _score_flat(metrics.f1_score, y_true, y_pred, _BINARY | kwargs)
+
+
+def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **kwargs: Any) -> Any:
+    """Compute the F-beta score of tokens.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels.
+    beta : float
+        Weight of recall against precision.
+    **kwargs
+        As in :func:`flat_precision_score`.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+    """
+    return _score_flat(metrics.fbeta_score, y_true, y_pred, {"beta": beta, **_BINARY, **kwargs})
+
+
+def flat_classification_report(
+    y_true: Sequences,
+    y_pred: Sequences,
+    labels: Sequence[Hashable] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Build a report of precision, recall, F1 and support per label.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels.
+    labels : sequence of labels, optional
+        Labels to report, in this order; by default all, sorted.
+    **kwargs
+        ``target_names``, ``digits``, ``output_dict``, ``zero_division`` as in
+        :func:`sklearn.metrics.classification_report`; ``sample_weight`` as in
+        :func:`flat_accuracy_score`.
+
+    Returns
+    -------
+    str or dict
+    """
+    kwargs = {"labels": labels, **kwargs}
+    return _score_flat(metrics.classification_report, y_true, y_pred, kwargs)
+
+
+def sequence_accuracy_score(
+    y_true: Sequences, y_pred: Sequences, *, sample_weight: Weights | None = None
+) -> float:
+    """Compute the share of sequences whose labels are all right.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of sequences of labels
+        True and predicted labels.
+    sample_weight : array-like of shape (S,), optional
+        Weights per sequence.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0 if there are no sequences. An empty sequence is right.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import sequence_accuracy_score
+    >>> sequence_accuracy_score([["N", "V"], ["N"]], [["N", "N"], ["N"]])
+    0.5
+    """
+    true, pred = flatten_pair(y_true, y_pred)
+    _, (true_codes, pred_codes) = encode_labels(true, pred)
+    wrong = sequence_index(true.lengths)[true_codes != pred_codes]
+    right = np.bincount(wrong, minlength=len(true.lengths)) == 0
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    return float(np.average(right, weights=weights)) if len(right) else 0.0
+
+
+def _score_flat(
+    metric: Callable[..., Any],
+    y_true: Sequences,
+    y_pred: Sequences,
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call a scikit-learn metric on label numbers.
+
+    Numbers rather than labels, because scikit-learn takes neither tuples nor mixed types.
+    """
+    true, pred = flatten_pair(y_true, y_pred)
+    labels = kwargs.get("labels")
+    vocabulary, (true_codes, pred_codes) = encode_labels(
+        true, pred, extra=() if labels is None else labels
+    )
+    kwargs = _translate(kwargs, vocabulary)
+    if kwargs.get("sample_weight") is not None:
+        kwargs["sample_weight"] = token_weights(kwargs["sample_weight"], true.lengths)
+    if metric is metrics.classification_report and kwargs.get("target_names") is None:
+        kwargs["target_names"] = _names(vocabulary, kwargs["labels"], true_codes, pred_codes)
+    return metric(true_codes, pred_codes, **kwargs)
+
+
+def _translate(kwargs: dict[str, Any], vocabulary: list[Any]) -> dict[str, Any]:
+    """Replace the labels in scikit-learn's keyword arguments by their numbers."""
+    index = {label: code for code, label in enumerate(vocabulary)}
+    translated = dict(kwargs)
+    if kwargs.get("labels") is not None:
+        translated["labels"] = [index[label] for label in kwargs["labels"]]
+    if kwargs.get("average") == "binary":
+        translated["pos_label"] = _positive_code(kwargs["pos_label"], vocabulary)
+    return translated
+
+
+def _positive_code(label: Hashable, vocabulary: list[Any]) -> int:
+    if label in vocabulary:
+        return vocabulary.index(label)
+    # With more than two labels scikit-learn's own error, on the average, is the better one.
+    if len(vocabulary) == 2:
+        raise ValueError(f"pos_label={label!r} is not a valid label; it is one of {vocabulary}")
+    return len(vocabulary)
+
+
+def _names(
+    vocabulary: list[Any], labels: list[int] | None, true_codes: IntArray, pred_codes: IntArray
+) -> list[str]:
+    shown = np.union1d(true_codes, pred_codes) if labels is None else labels
+    names = [str(vocabulary[code]) for code in shown]
+    # 1 and "1" are different labels, and would be one key of the dictionary.
+    return names if len(set(names)) == len(names) else [repr(vocabulary[code]) for code in shown]

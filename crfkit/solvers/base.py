@@ -1,0 +1,116 @@
+"""What a solver has to do, and the log that all of them keep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from crfkit._types import FloatArray, IterationRecord, SolverResult
+
+Callback = Callable[[IterationRecord, FloatArray], bool | None]
+
+
+class SmoothObjective(Protocol):
+    """What a gradient solver needs of an objective."""
+
+    evaluations: int
+
+    @property
+    def l1(self) -> float:
+        """Weight of the L1 norm, not part of the differentiable value."""
+
+    def value_and_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return the differentiable value and its gradient."""
+
+
+class Solver(Protocol):
+    """Minimizes an objective from a start."""
+
+    requires: ClassVar[tuple[str, ...]]
+    handles_l1: ClassVar[bool]
+    max_iter: int
+
+    def solve(
+        self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Return the parameters found and why the search stopped.
+
+        Parameters
+        ----------
+        objective : SmoothObjective
+            With the methods that the solver requires.
+        start : ndarray of shape (P,)
+            First parameters; not changed.
+        callback : callable, optional
+            Called with the record and the parameters after each iteration; stops the search by
+            returning True.
+        """
+
+
+def check_match(solver: Solver, objective: SmoothObjective) -> None:
+    """Raise ValueError if a solver cannot minimize an objective."""
+    name = type(solver).__name__
+    missing = [method for method in solver.requires if not hasattr(objective, method)]
+    if missing:
+        raise ValueError(f"solver {name} needs an objective with {missing[0]}; this one has none.")
+    if objective.l1 and not solver.handles_l1:
+        raise ValueError(
+            f"solver {name} needs a differentiable objective, but c1={objective.l1:g}. "
+            "Use solver='owlqn' (or 'auto'), or c1=0."
+        )
+
+
+class SolverLog:
+    """Records of the iterations, and the parameters of the last one.
+
+    Parameters
+    ----------
+    objective : SmoothObjective
+        Counts the evaluations.
+    callback : callable or None
+        Told of each iteration.
+    """
+
+    def __init__(self, objective: SmoothObjective, callback: Callback | None) -> None:
+        self.objective = objective
+        self.callback = callback
+        self.history: list[IterationRecord] = []
+        self.parameters: FloatArray = np.empty(0)
+        self._started = time.perf_counter()
+
+    def add(self, w: FloatArray, value: float, gradient_norm: float) -> bool:
+        """Note an iteration; returns whether the callback asks to stop."""
+        record = IterationRecord(
+            iteration=len(self.history),
+            value=value,
+            gradient_norm=gradient_norm,
+            evaluations=self.objective.evaluations,
+            nonzero=int(np.count_nonzero(w)),
+            seconds=time.perf_counter() - self._started,
+        )
+        self.parameters = w
+        self.history.append(record)
+        return bool(self.callback is not None and self.callback(record, w))
+
+    def result(self, message: str, *, converged: bool, interrupted: bool = False) -> SolverResult:
+        """Return the last noted parameters as the result."""
+        last = self.history[-1]
+        return SolverResult(
+            parameters=self.parameters,
+            value=last.value,
+            n_iter=last.iteration,
+            converged=converged,
+            message=message,
+            history=self.history,
+            interrupted=interrupted,
+        )
+
+    def has_stalled(self, period: int, tol: float) -> bool:
+        """Whether the value fell by less than `tol`, relatively, over `period` iterations."""
+        if len(self.history) <= period:
+            return False
+        before, now = self.history[-1 - period].value, self.history[-1].value
+        return before - now < tol * abs(now)

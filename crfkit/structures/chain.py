@@ -1,0 +1,157 @@
+"""The linear chain."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
+from crfkit.kernels import chain as kernels
+from crfkit.structures.base import NoPathError
+
+
+class Chain:
+    """A label at each token, a score for each label and for each step to the next label.
+
+    Sums are computed by the scaled forward-backward recurrence of Rabiner (1989) in the linear
+    domain. A sequence whose scores are spread too far for it (some 460 nats) is computed
+    again by sums of logarithms, so that the result is exact for scores of any size. Scores of
+    ``-inf`` are real: what they forbid has probability 0. The best path is Viterbi's (1967), and
+    among equal ones the one whose last label is lowest, then the one before, and so on.
+    """
+
+    def empty(self, scores: Scores) -> Expectations:
+        """Return zero weights for the parts of `scores`."""
+        return Expectations(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
+
+    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+        """Return log Z of each sequence and the expected counts of its parts.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+        weight : ndarray of shape (S,)
+            Factor of the expected counts of each sequence.
+        out : Expectations
+            The expected unary counts (label marginals) replace ``out.unary``, the expected steps
+            are added to ``out.pair``.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            The logarithm of the sum of ``exp(score)`` over all paths; 0 for an empty sequence.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no path of finite score.
+        """
+        size = scores.unary.shape[1]
+        node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+        kernels.chain_shift(scores.unary, node, shift)
+        np.exp(node, out=node)
+        factor, pair_shift = _exp_pair(scores.pair)
+        flow = np.zeros_like(scores.pair)
+        log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
+        norm, beta = np.empty_like(shift), np.empty((2, size))
+        kernels.chain_sum(
+            scores.unary, node, shift, scores.pair, factor, pair_shift, scores.offsets, weight,
+            norm, beta, out.unary, flow, log_z, status,
+        )  # fmt: skip
+        out.pair[...] += flow * factor
+        _raise_if_dead(scores, status)
+        for s in np.flatnonzero(status == kernels.UNDERFLOW):
+            log_z[s] = self._sum_log(scores, int(s), weight[s], out)
+        return log_z
+
+    def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
+        """Sum one sequence in the log domain."""
+        begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
+        work = np.empty((3, scores.unary.shape[1]))
+        log_z = kernels.chain_sum_log(
+            scores.unary, scores.pair, begin, end, float(weight), work, out.unary, out.pair
+        )
+        if log_z == -np.inf:
+            dead = np.all(out.unary[begin:end] == -np.inf, axis=1)
+            raise NoPathError(scores.first + s, int(np.argmax(dead)))
+        return float(log_z)
+
+    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+        """Return the labels of the best path of each sequence and its score.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+
+        Returns
+        -------
+        labels : ndarray of shape (N,)
+            Label codes.
+        value : ndarray of shape (S,)
+            Score of the path; 0 for an empty sequence.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no path of finite score.
+        """
+        count = len(scores.offsets) - 1
+        labels = np.empty(len(scores.unary), np.int32)
+        value, status = np.empty(count), np.empty(count, np.int64)
+        work = np.empty_like(scores.unary)
+        kernels.chain_max(scores.unary, scores.pair, scores.offsets, work, labels, value, status)
+        _raise_if_dead(scores, status)
+        return labels, value
+
+    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+        """Return the score of the path of each sequence.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+        labels : ndarray of shape (N,)
+            Label codes of all tokens.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            Sum of the scores of the parts on the path; ``-inf`` for a forbidden path.
+        """
+        value = np.empty(len(scores.offsets) - 1)
+        kernels.chain_score(scores.unary, scores.pair, scores.offsets, labels, value)
+        return value
+
+    def add_path(
+        self, scores: Scores, labels: CodeArray, weight: FloatArray, out: Expectations
+    ) -> None:
+        """Add a weight to the parts on the path of each sequence.
+
+        Parameters
+        ----------
+        scores : Scores
+            Tells the sequences; the scores themselves are not read.
+        labels : ndarray of shape (N,)
+            Label codes of all tokens.
+        weight : ndarray of shape (S,)
+            What is added to each part on the path of a sequence.
+        out : Expectations
+            Added to.
+        """
+        kernels.chain_add_path(scores.offsets, labels, weight, out.unary, out.pair)
+
+
+def _exp_pair(pair: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each matrix 1."""
+    shift = pair.max(axis=(1, 2), initial=-np.inf)
+    shift[shift == -np.inf] = 0.0
+    factor = pair - shift[:, None, None]
+    return np.exp(factor, out=factor), shift
+
+
+def _raise_if_dead(scores: Scores, status: IntArray) -> None:
+    dead = np.flatnonzero(status >= 0)
+    if len(dead):
+        s = int(dead[0])
+        raise NoPathError(scores.first + s, int(status[s] - scores.offsets[s]))
