@@ -69,11 +69,10 @@ def load_ingredients(
 def load_ingredients(
     *, return_X_y: bool = False, as_frame: bool = False
 ) -> Bunch | tuple[Lines, Lines] | pd.DataFrame:
-    """Load the recipe-ingredient corpus, S = 500 hand-labelled English lines.
+    """Load the recipe-ingredient corpus, S = 500 hand-labeled English lines.
 
-    Every line is split into tokens, each with an IOB2 tag over the labels QTY, UNIT, NAME,
-    PREP and COMMENT, or O. The order of the lines is fixed and mixed, so that any slice is a
-    fair sample. The data card in ``DESCR`` tells the guidelines, the counts and the limits.
+    Each token has an IOB2 tag over QTY, UNIT, NAME, PREP and COMMENT, or O. The order is fixed
+    and mixed. The data card in ``DESCR`` tells the guidelines, the counts and the limits.
 
     Parameters
     ----------
@@ -93,10 +92,8 @@ def load_ingredients(
             The IOB2 tags of each line.
         texts : list of str, length S
             The lines as written.
-        target_names : list of str
-            All tags that occur.
-        labels : list of str
-            The labels without prefix, sorted.
+        target_names, labels : list of str
+            All tags that occur; the labels without prefix, sorted.
         DESCR : str
             The data card.
         filename, data_module : str
@@ -115,8 +112,7 @@ def load_ingredients(
     Examples
     --------
     >>> from crfkit.datasets import load_ingredients
-    >>> corpus = load_ingredients()
-    >>> len(corpus.tokens)
+    >>> len(load_ingredients().tokens)
     500
     """
     if return_X_y and as_frame:

@@ -60,7 +60,7 @@ def _open_path(path: str, encoding: str) -> Iterator[Iterable[str]]:
 
 @contextmanager
 def _decoded(stream: Any, encoding: str) -> Iterator[Iterable[str]]:
-    text = io.TextIOWrapper(stream, encoding, newline=None)
+    text = io.TextIOWrapper(stream, encoding, newline="\n")
     try:
         yield text
     finally:

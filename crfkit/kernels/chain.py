@@ -214,44 +214,50 @@ def chain_sum_log(
     begin: int,
     end: int,
     weight: float,
+    norm: FloatArray,  # (N,) workspace
     work: FloatArray,  # (3, K) workspace
-    marginals: FloatArray,  # (N, K) out: weighted marginals; log alpha where there is no path
+    marginals: FloatArray,  # (N, K) out: weighted marginals
     steps: FloatArray,  # (M, K, K) out, added to: weighted expected steps
-) -> float:
-    """Return log Z of one sequence and add its expected counts, by sums of logarithms.
+    log_z: FloatArray,  # (1,) out
+) -> int:
+    """Log Z and expected counts of one sequence, by sums of logarithms; returns its status.
 
-    ``log alpha_t(j) = unary_t(j) + log sum_i exp(log alpha_{t-1}(i) + pair(i, j))``: many times
-    slower than `chain_sum`, and exact for scores of any size.
+    ``log alpha_t(j) = unary_t(j) + log sum_i exp(log alpha_{t-1}(i) + pair(i, j)) - norm_t``: many
+    times slower than `chain_sum`, and right for scores of any size. The norm makes the sum of
+    ``alpha_t`` one: unnormalized logarithms grow with the length and lose their digits.
     """
     size = unary.shape[1]
     step = 0 if pair.shape[0] == 1 else 1
-    for j in range(size):
-        marginals[begin, j] = unary[begin, j]
-    for t in range(begin + 1, end):
+    log_z[0] = 0.0
+    for t in range(begin, end):
         for j in range(size):
+            if t == begin:
+                work[1, j] = unary[t, j]
+                continue
             for i in range(size):
                 work[0, i] = marginals[t - 1, i] + pair[t * step, i, j]
-            marginals[t, j] = unary[t, j] + _log_sum(work, 0)
+            work[1, j] = unary[t, j] + _log_sum(work, 0)
+        norm[t] = _log_sum(work, 1)
+        if norm[t] == -math.inf:
+            return t
+        log_z[0] += norm[t]
+        for j in range(size):
+            marginals[t, j] = work[1, j] - norm[t]
     for j in range(size):
-        work[0, j] = marginals[end - 1, j]
         work[1, j] = 0.0
-    log_z = _log_sum(work, 0)
-    if log_z == -math.inf:
-        return log_z
     # work[1] is log beta_t; the rows of log alpha turn into marginals from behind.
     for t in range(end - 1, begin - 1, -1):
         for j in range(size):
-            work[2, j] = unary[t, j] + work[1, j]
-            marginals[t, j] = weight * math.exp(marginals[t, j] + work[1, j] - log_z)
+            work[2, j] = unary[t, j] + work[1, j] - norm[t]
+            marginals[t, j] = weight * math.exp(marginals[t, j] + work[1, j])
         if t == begin:
             break
         for i in range(size):
-            before = marginals[t - 1, i] - log_z
             for j in range(size):
                 work[0, j] = pair[t * step, i, j] + work[2, j]
-                steps[t * step, i, j] += weight * math.exp(before + work[0, j])
+                steps[t * step, i, j] += weight * math.exp(marginals[t - 1, i] + work[0, j])
             work[1, i] = _log_sum(work, 0)
-    return log_z
+    return OK
 
 
 @kernel

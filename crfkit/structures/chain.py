@@ -67,14 +67,15 @@ class Chain:
     def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
         """Sum one sequence in the log domain."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        work = np.empty((3, scores.unary.shape[1]))
-        log_z = kernels.chain_sum_log(
-            scores.unary, scores.pair, begin, end, float(weight), work, out.unary, out.pair
-        )
-        if log_z == -np.inf:
-            dead = np.all(out.unary[begin:end] == -np.inf, axis=1)
-            raise NoPathError(scores.first + s, int(np.argmax(dead)))
-        return float(log_z)
+        work, log_z = np.empty((3, scores.unary.shape[1])), np.empty(1)
+        norm = np.empty(len(scores.unary))
+        position = kernels.chain_sum_log(
+            scores.unary, scores.pair, begin, end, float(weight), norm, work,
+            out.unary, out.pair, log_z,
+        )  # fmt: skip
+        if position >= 0:
+            raise NoPathError(scores.first + s, position - begin)
+        return float(log_z[0])
 
     def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path of each sequence and its score.

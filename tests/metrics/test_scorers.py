@@ -8,14 +8,24 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from crfkit import metrics
 from crfkit.metrics import get_scorer, get_scorer_names, scorers
 
-X = [["ann", "saw", "rome"], ["rome"], ["bob", "left"], ["ann", "left", "rome"], ["bob"], ["saw"]]
+# Chosen so that the micro, macro and weighted averages of a tagger that saw two sequences differ.
+X = [
+    ["ann", "saw", "rome"],
+    ["rome"],
+    ["bob", "left"],
+    ["ann", "left", "rome"],
+    ["bob", "bob"],
+    ["saw", "bob"],
+    ["ann", "ann"],
+]
 Y = [
     ["B-PER", "O", "B-LOC"],
     ["B-LOC"],
     ["B-PER", "O"],
     ["B-PER", "O", "B-LOC"],
-    ["B-PER"],
-    ["O"],
+    ["B-PER", "B-PER"],
+    ["O", "B-PER"],
+    ["B-LOC", "B-LOC"],
 ]
 
 
@@ -44,6 +54,21 @@ def test_scorers_equal_their_metrics(name):
     metric = getattr(metrics, f"{metric_name}_score")
     kwargs = {"average": average, "zero_division": 0} if average else {}
     assert get_scorer(name)(tagger, X, Y) == metric(Y, tagger.predict(X), **kwargs)
+
+
+@pytest.mark.parametrize("score", ["precision", "recall", "f1"])
+def test_entity_averages_differ(score):
+    tagger = LookupTagger().fit(X[:2], Y[:2])
+    names = [f"entity_{score}{average}" for average in ("", "_macro", "_weighted")]
+    values = {get_scorer(name)(tagger, X, Y) for name in names}
+    # Weighted recall is micro recall by definition.
+    assert len(values) == (2 if score == "recall" else 3)
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_labels_never_predicted_score_zero_without_a_warning(name):
+    y_true = [["B-PER", "B-LOC"]]
+    assert get_scorer(name)(LookupTagger(blind=True).fit(X, Y), [["ann", "rome"]], y_true) == 0
 
 
 @pytest.mark.parametrize("name", get_scorer_names())

@@ -227,6 +227,12 @@ def test_weights_of_wrong_shape_are_refused(weights, message):
         ([{"a", "b"}], [{"a", "b"}], TypeError, r"y_true\[0\] is \{'a', 'b'\} \(set\)"),
         (3, 3, TypeError, "y_true is 3"),
         ([["a", ["b"]]], [["a", "b"]], TypeError, "sequence 0, position 1 is not hashable"),
+        (
+            [["a"], [], [{}]],
+            [["a"], [], ["b"]],
+            TypeError,
+            "sequence 2, position 0 is not hashable",
+        ),
     ],
 )
 def test_errors_say_what_is_wrong(metric, y_true, y_pred, error, message):

@@ -1,0 +1,151 @@
+"""Kernels against enumeration on tiny inputs; also run with the compiler switched off."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crfkit._types import Expectations
+from crfkit.kernels import chain as kernels
+from tests.oracles import chain_paths, chain_scores, enumerated_sum, random_scores
+
+
+def scaled_sum(scores, weight):
+    node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+    kernels.chain_shift(scores.unary, node, shift)
+    pair_shift = np.where(np.isinf(m := scores.pair.max(axis=(1, 2))), 0.0, m)
+    factor = np.exp(scores.pair - pair_shift[:, None, None])
+    n_sequences, n_labels = len(weight), scores.unary.shape[1]
+    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    log_z, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
+    norm, beta = np.empty_like(shift), np.empty((2, n_labels))
+    kernels.chain_sum(
+        scores.unary, np.exp(node), shift, scores.pair, factor, pair_shift, scores.offsets,
+        weight, norm, beta, out.unary, out.pair, log_z, status,
+    )  # fmt: skip
+    return log_z, Expectations(out.unary, out.pair * factor), status
+
+
+@given(chain_scores())
+@settings(max_examples=60)
+def test_scaled_sum_equals_enumeration(scores):
+    weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
+    log_z, out, status = scaled_sum(scores, weight)
+    assert (status == kernels.OK).all()
+    expected_z, expected = enumerated_sum(scores, weight)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-12)
+
+
+@given(chain_scores(scales=(1.0, 30.0, 1e3, 1e4)))
+@settings(max_examples=60)
+def test_log_domain_sum_equals_enumeration(scores):
+    weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
+    expected_z, expected = enumerated_sum(scores, weight)
+    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    work, norm = np.empty((3, scores.unary.shape[1])), np.empty(len(scores.unary))
+    log_z = np.empty(1)
+    for s in np.flatnonzero(np.diff(scores.offsets)):
+        begin, end = (int(i) for i in scores.offsets[s : s + 2])
+        status = kernels.chain_sum_log(
+            scores.unary, scores.pair, begin, end, float(weight[s]), norm, work,
+            out.unary, out.pair, log_z,
+        )  # fmt: skip
+        assert status == kernels.OK
+        np.testing.assert_allclose(log_z, expected_z[s], rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-10)
+
+
+def test_scaled_sum_hands_over_where_probabilities_underflow():
+    scores = random_scores(0, [3], 2)
+    scores.unary[0] = [0.0, -600.0]
+    scores.unary[1] = [-600.0, 0.0]
+    scores.pair[0] = [[0.0, -600.0], [-600.0, 0.0]]
+    *_, status = scaled_sum(scores, np.ones(1))
+    assert status.tolist() == [kernels.UNDERFLOW]
+
+
+def test_scaled_sum_tells_where_no_path_is_left():
+    scores = random_scores(0, [2, 4], 3)
+    scores.unary[4] = -np.inf
+    *_, status = scaled_sum(scores, np.ones(2))
+    assert status.tolist() == [kernels.OK, 4]
+
+
+def test_a_label_behind_forbidden_steps_is_not_taken_for_an_underflow():
+    scores = random_scores(0, [4], 3)
+    scores.pair[0, :, 2] = -np.inf
+    scores.unary[0, 2] = -np.inf
+    log_z, _, status = scaled_sum(scores, np.ones(1))
+    assert status.tolist() == [kernels.OK]
+    np.testing.assert_allclose(log_z, enumerated_sum(scores, np.ones(1))[0])
+
+
+@given(chain_scores(scales=(1.0, 1e4)))
+@settings(max_examples=60)
+def test_max_finds_the_best_path_with_the_lowest_labels_from_behind(scores):
+    labels, value, status = run_max(scores)
+    assert (status == kernels.OK).all()
+    for s in range(len(value)):
+        paths = list(chain_paths(scores, s))
+        best = max(score for _, score in paths)
+        np.testing.assert_allclose(value[s], best, rtol=1e-12)
+        found = tuple(labels[scores.offsets[s] : scores.offsets[s + 1]].tolist())
+        np.testing.assert_allclose(dict(paths)[found], best, rtol=1e-12)
+
+
+def run_max(scores):
+    n_sequences = len(scores.offsets) - 1
+    labels = np.empty(len(scores.unary), np.int32)
+    value, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
+    work = np.empty_like(scores.unary)
+    kernels.chain_max(scores.unary, scores.pair, scores.offsets, work, labels, value, status)
+    return labels, value, status
+
+
+def test_equal_paths_are_decided_by_the_lowest_label():
+    scores = random_scores(0, [3], 3, scale=0.0)
+    labels, _, _ = run_max(scores)
+    assert labels.tolist() == [0, 0, 0]
+
+
+def test_max_tells_where_no_path_is_left():
+    scores = random_scores(0, [2, 3], 2)
+    scores.pair[0] = [[-np.inf, 0.0], [-np.inf, -np.inf]]
+    _, _, status = run_max(scores)
+    assert status.tolist() == [kernels.OK, 4]
+
+
+@given(chain_scores())
+@settings(max_examples=30)
+def test_score_and_path_are_adjoint(scores):
+    rng = np.random.default_rng(0)
+    labels = rng.integers(scores.unary.shape[1], size=len(scores.unary)).astype(np.int32)
+    finite = scores._replace(
+        unary=np.nan_to_num(scores.unary, neginf=-3.0), pair=np.nan_to_num(scores.pair, neginf=-3.0)
+    )
+    weight = rng.normal(size=len(scores.offsets) - 1)
+    score = np.empty_like(weight)
+    kernels.chain_score(finite.unary, finite.pair, finite.offsets, labels, score)
+    unary, pair = np.zeros_like(scores.unary), np.zeros_like(scores.pair)
+    kernels.chain_add_path(finite.offsets, labels, weight, unary, pair)
+    inner = (unary * finite.unary).sum() + (pair * finite.pair).sum()
+    np.testing.assert_allclose(weight @ score, inner, rtol=1e-12, atol=1e-12)
+
+
+def test_shift_makes_the_largest_of_each_row_zero():
+    unary = np.array([[1.0, 3.0], [-np.inf, -2.0], [-np.inf, -np.inf]])
+    shifted, shift = np.empty_like(unary), np.empty(3)
+    kernels.chain_shift(unary, shifted, shift)
+    np.testing.assert_array_equal(shift, [3.0, -2.0, -np.inf])
+    np.testing.assert_array_equal(shifted, [[-2.0, 0.0], [-np.inf, 0.0], [-np.inf, -np.inf]])
+
+
+@pytest.mark.parametrize("n_labels", [1, 2])
+def test_an_empty_sequence_has_one_path_of_score_zero(n_labels):
+    scores = random_scores(1, [0, 2, 0], n_labels)
+    log_z, _, status = scaled_sum(scores, np.ones(3))
+    assert (status == kernels.OK).all()
+    assert log_z[0] == log_z[2] == 0.0
+    assert run_max(scores)[1][0] == 0.0

@@ -1,0 +1,125 @@
+"""Slow and plainly right answers: enumeration of all paths, sums of logarithms, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from crfkit._types import Expectations, Scores
+
+
+def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Yield every labelling of sequence `s` with its score, lowest labels first."""
+    begin, end = scores.offsets[s : s + 2]
+    n_labels = scores.unary.shape[1]
+    for path in product(range(n_labels), repeat=int(end - begin)):
+        total = 0.0
+        for t, label in zip(range(begin, end), path, strict=True):
+            total += scores.unary[t, label]
+            if t > begin:
+                m = t if len(scores.pair) > 1 else 0
+                total += scores.pair[m, path[t - begin - 1], label]
+        yield path, total
+
+
+def enumerated_sum(scores: Scores, weight: np.ndarray) -> tuple[np.ndarray, Expectations]:
+    """Return log Z and the weighted expected counts by enumeration."""
+    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    log_z = np.zeros(len(scores.offsets) - 1)
+    for s in range(len(log_z)):
+        paths = list(chain_paths(scores, s))
+        log_z[s] = logsumexp([score for _, score in paths])
+        for path, score in paths:
+            add_path(scores, s, path, weight[s] * np.exp(score - log_z[s]), out)
+    return log_z, out
+
+
+def add_path(scores: Scores, s: int, path: tuple, amount: float, out: Expectations) -> None:
+    """Add an amount to the parts of a path."""
+    begin = scores.offsets[s]
+    for i, label in enumerate(path):
+        out.unary[begin + i, label] += amount
+        if i:
+            m = begin + i if len(scores.pair) > 1 else 0
+            out.pair[m, path[i - 1], label] += amount
+
+
+def enumerated_max(scores: Scores, s: int) -> float:
+    """Return the largest score of sequence `s`."""
+    return max(score for _, score in chain_paths(scores, s))
+
+
+def log_domain_sum(scores: Scores, s: int) -> tuple[float, np.ndarray]:
+    """Return log Z and the marginals of sequence `s` by sums of logarithms in long doubles."""
+    begin, end = (int(i) for i in scores.offsets[s : s + 2])
+    unary = scores.unary[begin:end].astype(np.longdouble)
+    pair = scores.pair.astype(np.longdouble)
+    steps = [pair[t if len(pair) > 1 else 0] for t in range(begin, end)]
+    alpha, beta = unary.copy(), np.zeros_like(unary)
+    for t in range(1, len(unary)):
+        alpha[t] += log_sum(alpha[t - 1][:, None] + steps[t], axis=0)
+    for t in range(len(unary) - 1, 0, -1):
+        beta[t - 1] = log_sum(steps[t] + (unary[t] + beta[t])[None, :], axis=1)
+    log_z = log_sum(alpha[-1], axis=0)
+    return float(log_z), np.exp(alpha + beta - log_z).astype(float)
+
+
+def log_sum(values: np.ndarray, axis: int) -> np.ndarray:
+    """Return the logarithm of a sum of exponentials."""
+    top = values.max(axis=axis, keepdims=True)
+    return np.log(np.exp(values - top).sum(axis=axis)) + top.squeeze(axis)
+
+
+def finite_difference(
+    function: Callable[[np.ndarray], float], at: np.ndarray, step: float = 1e-5
+) -> np.ndarray:
+    """Return the gradient by differences of fourth order."""
+    gradient = np.zeros_like(at)
+    for place in np.ndindex(at.shape):
+        values = []
+        for factor in (-2, -1, 1, 2):
+            moved = at.copy()
+            moved[place] += factor * step
+            values.append(function(moved))
+        gradient[place] = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+    return gradient
+
+
+def random_scores(
+    seed: int,
+    lengths: list[int],
+    n_labels: int,
+    *,
+    own_steps: bool = False,
+    scale: float = 1.0,
+    forbidden: float = 0.0,
+) -> Scores:
+    """Return scores in which some labels and steps are forbidden, but not those of label 0."""
+    rng = np.random.default_rng(seed)
+    n_tokens = sum(lengths)
+    unary = scale * rng.normal(size=(n_tokens, n_labels))
+    pair = scale * rng.normal(size=(n_tokens if own_steps else 1, n_labels, n_labels))
+    if forbidden:
+        unary[:, 1:][rng.random(unary[:, 1:].shape) < forbidden] = -np.inf
+        blocked = rng.random(pair.shape) < forbidden
+        blocked[:, 0, 0] = False
+        pair[blocked] = -np.inf
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Scores(unary, pair, offsets)
+
+
+@st.composite
+def chain_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 30.0)) -> Scores:
+    """Draw scores of up to three short sequences."""
+    return random_scores(
+        draw(st.integers(0, 2**32 - 1)),
+        draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).filter(any)),
+        draw(st.integers(1, 4)),
+        own_steps=draw(st.booleans()),
+        scale=draw(st.sampled_from(scales)),
+        forbidden=draw(st.sampled_from((0.0, 0.4))),
+    )

@@ -1,0 +1,134 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crfkit._types import Scores
+from crfkit.structures import Chain, NoPathError
+from tests.oracles import chain_scores, enumerated_sum, log_domain_sum, random_scores
+
+CHAIN = Chain()
+
+
+def sum_of(scores, weight=None):
+    out = CHAIN.empty(scores)
+    weight = np.ones(len(scores.offsets) - 1) if weight is None else weight
+    return CHAIN.sum(scores, weight, out), out
+
+
+@given(chain_scores(scales=(1.0, 100.0, 1e3, 1e4)))
+@settings(max_examples=200)
+def test_sum_equals_enumeration_for_scores_of_any_size(scores):
+    weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
+    log_z, out = sum_of(scores, weight)
+    expected_z, expected = enumerated_sum(scores, weight)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-10)
+
+
+@given(chain_scores(scales=(1.0, 1e4)))
+@settings(max_examples=50)
+def test_marginals_and_expected_steps_agree(scores):
+    _, out = sum_of(scores)
+    lengths = np.diff(scores.offsets)
+    np.testing.assert_allclose(out.unary.sum(axis=1), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(out.pair.sum(), np.maximum(lengths - 1, 0).sum(), atol=1e-9)
+    last = scores.offsets[1:][lengths > 0] - 1
+    leaving = out.pair.sum(axis=(0, 2))
+    np.testing.assert_allclose(
+        leaving, out.unary.sum(axis=0) - out.unary[last].sum(axis=0), atol=1e-9
+    )
+
+
+@given(chain_scores(scales=(1.0, 1e4)))
+@settings(max_examples=50)
+def test_the_best_path_is_never_above_log_z_and_its_score_is_its_value(scores):
+    labels, value = CHAIN.max(scores)
+    log_z, _ = sum_of(scores)
+    assert (value <= log_z + 1e-9 * np.maximum(1.0, np.abs(log_z))).all()
+    np.testing.assert_allclose(CHAIN.score(scores, labels), value, rtol=1e-12, atol=1e-12)
+
+
+def test_a_prefix_of_vanishing_probability_may_win_in_the_end():
+    """Two worlds that no step connects: the first leads by 1,000 nats and then dies."""
+    n_tokens = 1001
+    unary = np.zeros((n_tokens, 2))
+    unary[:, 0] = 1.0
+    unary[-1] = [-np.inf, 0.0]
+    pair = np.array([[[0.0, -np.inf], [-np.inf, 0.0]]])
+    log_z, out = sum_of(Scores(unary, pair, np.array([0, n_tokens])))
+    assert log_z[0] == 0.0
+    np.testing.assert_array_equal(out.unary[:, 1], 1.0)
+
+
+def test_a_late_score_may_revive_a_label_that_underflowed():
+    unary = np.array([[0.0, -9e3], [0.0, 0.0], [0.0, 1e4]])
+    pair = np.array([[[0.0, -1e4], [-1e4, 0.0]]])
+    scores = Scores(unary, pair, np.array([0, 3]))
+    log_z, out = sum_of(scores)
+    expected_z, expected = enumerated_sum(scores, np.ones(1))
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-14)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_hundred_thousand_tokens_agree_with_sums_of_logarithms(scale):
+    scores = random_scores(0, [100_000], 3, scale=scale)
+    log_z, out = sum_of(scores)
+    expected_z, marginals = log_domain_sum(scores, 0)
+    np.testing.assert_allclose(log_z[0], expected_z, rtol=1e-12)
+    np.testing.assert_allclose(out.unary, marginals, atol=1e-9)
+
+
+def test_a_million_tokens_with_large_scores_need_linear_memory_and_do_not_overflow():
+    n_tokens = 1_000_000
+    rng = np.random.default_rng(0)
+    unary = rng.choice([-1e4, 1e4], size=(n_tokens, 2))
+    pair = np.array([[[1e4, -1e4], [-1e4, 1e4]]])
+    scores = Scores(unary, pair, np.array([0, n_tokens]))
+    log_z, out = sum_of(scores)
+    labels, value = CHAIN.max(scores)
+    assert value <= log_z <= value + n_tokens * np.log(2)
+    np.testing.assert_allclose(out.unary.sum(axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("sum_or_max", [lambda s: sum_of(s), lambda s: CHAIN.max(s)])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_the_error_names_the_sequence_and_position_without_a_path(sum_or_max, scale):
+    scores = random_scores(3, [2, 3, 2], 2, scale=scale)._replace(first=10)
+    scores.unary[4] = -np.inf
+    with pytest.raises(NoPathError, match=r"sequence 11: no path is left at position 2") as error:
+        sum_or_max(scores)
+    assert (error.value.sequence, error.value.position) == (11, 2)
+    assert pickle.loads(pickle.dumps(error.value)).args == error.value.args
+
+
+def test_forbidden_labels_and_steps_have_probability_zero():
+    scores = random_scores(0, [5], 3)
+    scores.unary[2, 1] = -np.inf
+    scores.pair[0, 0, 2] = -np.inf
+    _, out = sum_of(scores)
+    assert out.unary[2, 1] == 0.0
+    assert out.pair[0, 0, 2] == 0.0
+    labels, _ = CHAIN.max(scores)
+    assert labels[2] != 1
+
+
+def test_one_label_leaves_one_path(rng):
+    scores = random_scores(0, [4], 1, scale=1e4)
+    log_z, out = sum_of(scores)
+    labels, value = CHAIN.max(scores)
+    np.testing.assert_allclose(log_z, value, rtol=1e-14)
+    np.testing.assert_array_equal(out.unary, 1.0)
+    assert labels.tolist() == [0, 0, 0, 0]
+
+
+def test_add_path_adds_the_parts_of_the_score(rng):
+    scores = random_scores(0, [3, 2], 3, own_steps=True)
+    labels = rng.integers(3, size=5).astype(np.int32)
+    out = CHAIN.empty(scores)
+    CHAIN.add_path(scores, labels, np.ones(2), out)
+    total = (out.unary * scores.unary).sum() + (out.pair * scores.pair).sum()
+    np.testing.assert_allclose(total, CHAIN.score(scores, labels).sum(), rtol=1e-13)
