@@ -60,12 +60,18 @@ def log_domain_sum(scores: Scores, s: int) -> tuple[float, np.ndarray]:
     pair = scores.pair.astype(np.longdouble)
     steps = [pair[t if len(pair) > 1 else 0] for t in range(begin, end)]
     alpha, beta = unary.copy(), np.zeros_like(unary)
-    for t in range(1, len(unary)):
-        alpha[t] += log_sum(alpha[t - 1][:, None] + steps[t], axis=0)
+    log_z = np.longdouble(0)
+    for t in range(len(unary)):
+        if t:
+            alpha[t] += log_sum(alpha[t - 1][:, None] + steps[t], axis=0)
+        norm = log_sum(alpha[t], axis=0)
+        alpha[t] -= norm
+        log_z += norm
     for t in range(len(unary) - 1, 0, -1):
         beta[t - 1] = log_sum(steps[t] + (unary[t] + beta[t])[None, :], axis=1)
-    log_z = log_sum(alpha[-1], axis=0)
-    return float(log_z), np.exp(alpha + beta - log_z).astype(float)
+        beta[t - 1] -= beta[t - 1].max()
+    joint = alpha + beta
+    return float(log_z), np.exp(joint - log_sum(joint, axis=1)[:, None]).astype(float)
 
 
 def log_sum(values: np.ndarray, axis: int) -> np.ndarray:

@@ -36,8 +36,7 @@ def group_offsets(groups: ArrayLike) -> IntArray:
     offsets = np.concatenate([[0], starts, [len(values)]]).astype(np.int64)
     offsets = np.unique(offsets)
     seen: set[Any] = set()
-    for start in offsets[:-1]:
-        value = values[start]
+    for start, value in zip(offsets[:-1], values[offsets[:-1]].tolist(), strict=True):
         if value in seen:
             raise ValueError(
                 f"row {start}: group {value!r} comes back after another one. "

@@ -154,6 +154,22 @@ def _backward(
 
 
 @kernel
+def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, step: int, begin: int,
+               end: int) -> float:  # fmt: skip
+    """Add up ``log norm_t + shift_t + pair_shift_t``.
+
+    In runs: the rounding of a long sum grows with the number of terms added to one total.
+    """
+    total = -pair_shift[begin * step]
+    for run in range(begin, end, 128):
+        part = 0.0
+        for t in range(run, min(run + 128, end)):
+            part += math.log(norm[t]) + shift[t] + pair_shift[t * step]
+        total += part
+    return total
+
+
+@kernel
 def chain_sum(
     unary: FloatArray,  # (N, K) scores
     node: FloatArray,  # (N, K) exp(unary - shift)
@@ -185,10 +201,7 @@ def chain_sum(
         status[s] = _forward(unary, node, pair, factor, step, begin, end, marginals, norm)
         if status[s] != OK:
             continue
-        for t in range(begin, end):
-            log_z[s] += math.log(norm[t]) + shift[t]
-            if t > begin:
-                log_z[s] += pair_shift[t * step]
+        log_z[s] = _log_total(norm, shift, pair_shift, step, begin, end)
         _backward(node, factor, step, begin, end, norm, weight[s], beta, marginals, flow)
 
 

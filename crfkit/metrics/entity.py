@@ -66,51 +66,39 @@ def entity_precision_recall_fscore_support(
     beta : float, default=1.0
         Weight of recall against precision in the F-score; ``inf`` gives recall.
     labels : sequence of str, optional
-        Entity types to score, in this order. By default the types that are in the truth or the
-        prediction, sorted.
+        Types to score, in this order; by default those in truth or prediction, sorted.
     average : {None, "micro", "macro", "weighted"}, default=None
         ``None`` returns one value per type; ``"micro"`` counts over all types; ``"macro"`` is the
         mean over types; ``"weighted"`` the mean weighted by support.
     mode : {"conlleval", "strict"}, default="conlleval"
-        How tags are read as entities: by the rules of the conlleval script, or by those of a
-        scheme.
+        How tags are read: by the rules of the conlleval script, or by those of a scheme.
     scheme : str, optional
-        The scheme of strict mode, such as ``"IOB2"`` or ``"IOBES"``. By default the one in which
-        ``y_true`` is legal.
-    suffix : bool, default=False
-        Whether tags are written ``PER-B`` rather than ``B-PER``.
-    delimiter : str, default="-"
-        What stands between letter and type; a type may hold it too.
+        The scheme of strict mode. By default the first in which ``y_true`` is legal.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
     zero_division : {0, 1, "warn"}, default=0
-        The value of 0/0: precision of a type never predicted, recall of a type not in the truth.
-        ``"warn"`` is 0 with an ``UndefinedMetricWarning``.
+        The precision of a type never predicted, and the recall of a type not in the truth.
 
     Returns
     -------
     precision, recall, fscore : float or ndarray of shape (n_types,)
-    support : int or ndarray of shape (n_types,)
-        Number of entities in the truth.
+    support : int or ndarray of shape (n_types,), number of entities in the truth
 
     Raises
     ------
     ValueError
-        If the sequences differ in number or length, a tag is not one of the scheme's, or a
-        parameter has no meaning.
+        If the sequences differ in number or length, or a tag is not one of the scheme's.
 
     References
     ----------
-    Tjong Kim Sang and Buchholz (2000), "Introduction to the CoNLL-2000 shared task: chunking",
-    and the evaluation script of that task, conlleval.
+    Tjong Kim Sang and Buchholz (2000), "Introduction to the CoNLL-2000 shared task: chunking".
 
     Examples
     --------
     >>> from crfkit.metrics import entity_precision_recall_fscore_support
-    >>> y_true = [["B-PER", "I-PER", "O", "B-LOC"]]
-    >>> y_pred = [["B-PER", "I-PER", "O", "B-PER"]]
+    >>> y_true, y_pred = [["B-PER", "O", "B-LOC"]], [["B-PER", "O", "B-PER"]]
     >>> entity_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (0.5, 0.5, 0.5, 2)
-    >>> entity_precision_recall_fscore_support(y_true, y_pred)[0]
-    array([0. , 0.5])
     """
     _check_parameters(beta, average, zero_division)
     counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter)

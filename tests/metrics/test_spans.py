@@ -80,10 +80,10 @@ def test_every_transition_is_allowed_by_conll():
 
 
 def test_allowed_transitions_have_known_values_in_iobes():
-    allowed, start, end = allowed_transitions(["B-X", "E-X", "E-Y", "O"], "IOBES")
-    np.testing.assert_array_equal(allowed, [[0, 1, 0, 0], [1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]])
-    np.testing.assert_array_equal(start, [1, 0, 0, 1])
-    np.testing.assert_array_equal(end, [0, 1, 1, 1])
+    allowed, start, end = allowed_transitions(["E-X", "B-X", "E-Y", "O"], "IOBES")
+    np.testing.assert_array_equal(allowed, [[0, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 1], [0, 1, 0, 1]])
+    np.testing.assert_array_equal(start, [0, 1, 0, 1])
+    np.testing.assert_array_equal(end, [1, 0, 1, 1])
 
 
 @given(span_lists(), st.sampled_from(LOSSLESS), st.booleans(), st.sampled_from(["-", "_", "::"]))

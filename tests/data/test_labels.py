@@ -1,0 +1,85 @@
+import json
+import pickle
+from enum import Enum
+
+import numpy as np
+import pytest
+
+from crfkit.data import LabelSequences
+from crfkit.data.labels import UNKNOWN, LabelStream
+
+Color = Enum("Color", "RED BLUE")
+
+
+@pytest.mark.parametrize(
+    "rows", [[["a", "b"], ["c"]], [["a"], ["b"]], [], [[]], [[(1, 2)], [(3, 4)]]]
+)
+def test_an_array_of_label_sequences_always_has_one_dimension(rows):
+    labels = LabelSequences(rows)
+    array = np.asarray(labels)
+    assert array.shape == (len(rows),)
+    assert array.tolist() == rows
+
+
+def test_label_sequences_are_lists():
+    labels = LabelSequences([["a"], ["b", "c"]])
+    assert labels == [["a"], ["b", "c"]]
+    assert json.loads(json.dumps(labels)) == labels
+    assert pickle.loads(pickle.dumps(labels)) == labels
+    assert labels[1] == ["b", "c"]
+    for key in (slice(1, None), [1], np.array([False, True])):
+        assert labels[key] == [["b", "c"]]
+        assert isinstance(labels[key], LabelSequences)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["b", "a", "b"], [2, 1, 2], [True, False, True], [(1, "x"), (0, "y"), (0, "y")], [b"x", b"y"],
+     [Color.RED, Color.BLUE], ["名", "é", "😀"], [1, "one", (1,)], [np.str_("x"), "x", np.int64(3)],
+     [frozenset("a"), frozenset("b")]],
+    ids=str,
+)  # fmt: skip
+def test_any_hashable_labels_survive_the_round_trip(labels):
+    stream = LabelStream([labels, labels[:1]])
+    classes = stream.classes()
+    codes = stream.codes_for(classes)
+    back = LabelSequences.from_codes(codes, classes, stream.offsets)
+    assert back == [labels, labels[:1]]
+    assert not any(isinstance(label, np.generic) for row in back for label in row)
+
+
+def test_classes_are_sorted_where_they_can_be():
+    assert LabelStream([["b", "a", "c"]]).classes().tolist() == ["a", "b", "c"]
+    assert LabelStream([[2, "b", 1]]).classes().tolist() == [2, "b", 1]
+
+
+@pytest.mark.parametrize(
+    "y", [[np.array(["a", "b"])], np.array([["a", "b"]]), (("a", "b"),), iter([iter(["a", "b"])])]
+)
+def test_arrays_tuples_and_generators_are_read_alike(y):
+    stream = LabelStream(y)
+    assert list(stream.index) == ["a", "b"]
+    assert stream.offsets.tolist() == [0, 2]
+
+
+def test_labels_that_are_not_known_get_their_own_code():
+    codes = LabelStream([["a", "new"]]).codes_for(["b", "a"])
+    assert codes.tolist() == [1, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "message"),
+    [
+        ("BIO", TypeError, "y must be a list of sequences"),
+        (["BIO"], TypeError, "sequence 0 of y is the string 'BIO'"),
+        ([["a"], 3], TypeError, "sequence 1 of y is a single int"),
+        (None, TypeError, "y must be a list of sequences, not NoneType"),
+        ([["a"], ["a", None]], ValueError, "sequence 1, position 1: the label is None"),
+        ([[float("nan")]], ValueError, "sequence 0, position 0: the label is nan"),
+        ([["a", ["b"]]], TypeError, r"sequence 0, position 1: the label \['b'\] is not hashable"),
+        ([np.zeros((2, 2))], TypeError, "array of 2 dimensions"),
+    ],
+)
+def test_errors_name_the_place_and_the_label(y, kind, message):
+    with pytest.raises(kind, match=message):
+        LabelStream(y)

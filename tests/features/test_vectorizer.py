@@ -1,0 +1,154 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from crfkit import PackedSequences, SequenceVectorizer
+from crfkit.features.attributes import expand
+
+# python-crfsuite cuts names at a NUL character, as C strings end there; crfkit does not.
+names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
+values = st.recursive(
+    names | st.booleans() | st.integers(-3, 3) | st.floats(-1e3, 1e3) | st.just(np.float64(2.5)),
+    lambda inner: st.lists(names, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
+)
+tokens = st.dictionaries(names, values, max_size=4) | st.lists(names, max_size=4) | st.sets(names)
+
+
+@given(tokens)
+@settings(max_examples=500)
+def test_attributes_are_those_of_python_crfsuite(token):
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    theirs = pycrfsuite.ItemSequence([token]).items()[0]
+    ours = list(expand(token))
+    assert dict(ours) == pytest.approx(theirs)
+
+
+@given(st.lists(st.lists(tokens, max_size=3), max_size=3))
+@settings(max_examples=300)
+def test_packed_values_are_the_sums_of_the_attributes(X):
+    vectorizer = SequenceVectorizer()
+    packed = vectorizer.fit_transform(X)
+    expected = []
+    for sequence in X:
+        expected.append([])
+        for token in sequence:
+            sums = {}
+            for name, value in expand(token):
+                sums[name] = sums.get(name, 0.0) + value
+            expected[-1].append({name: value for name, value in sums.items() if value})
+    found = vectorizer.inverse_transform(packed)
+    assert found == [[pytest.approx(token) for token in sequence] for sequence in expected]
+    assert vectorizer.transform(X) == packed
+
+
+def test_the_documented_rules_hold():
+    token = {
+        "w": "dog", "caps": True, "digit": False, "size": 2.5, "n": 3, "set": {"a"},
+        "list": ["b", "c"], "outer": {"inner": {"w": "x", "v": 2}, "flag": True},
+    }  # fmt: skip
+    assert dict(expand(token)) == {
+        "w:dog": 1, "caps": 1, "digit": 0, "size": 2.5, "n": 3, "set:a": 1, "list:b": 1,
+        "list:c": 1, "outer:inner:w:x": 1, "outer:inner:v": 2, "outer:flag": 1,
+    }  # fmt: skip
+    assert dict(expand({"d": np.int64(4)})) == {"d": 4.0}
+
+
+def test_columns_are_the_sorted_names_whatever_the_order_of_the_input():
+    first = SequenceVectorizer().fit_transform([[{"b": "1", "a": "2"}, ["z", "c"]]])
+    second = SequenceVectorizer().fit_transform([[{"a": "2", "b": "1"}, {"c", "z"}]])
+    assert first.feature_names.tolist() == ["a:2", "b:1", "c", "z"]
+    np.testing.assert_array_equal(first.indices, second.indices)
+
+
+def test_generators_are_read_once_and_give_the_same():
+    X = [[["a", "b"], ["c"]], [["a"]]]
+    packed = SequenceVectorizer().fit_transform(iter(s) for s in X)
+    assert packed == SequenceVectorizer().fit_transform(X)
+
+
+def test_unseen_attributes_are_left_out():
+    vectorizer = SequenceVectorizer().fit([[["a", "b"]]])
+    packed = vectorizer.transform([[["b", "new"], ["new"]], [[]]])
+    assert vectorizer.inverse_transform(packed) == [[{"b": 1.0}, {}], [{}]]
+
+
+def test_rare_attributes_are_left_out():
+    X = [[["a", "b"], ["a", "c"]], [["c", "a"]]]
+    vectorizer = SequenceVectorizer(min_freq=2)
+    packed = vectorizer.fit_transform(X)
+    assert vectorizer.get_feature_names_out().tolist() == ["a", "c"]
+    assert vectorizer.inverse_transform(packed)[0] == [{"a": 1.0}, {"a": 1.0, "c": 1.0}]
+    assert vectorizer.transform(X) == packed
+
+
+def test_an_attribute_that_is_always_zero_has_a_column_but_no_entry():
+    packed = SequenceVectorizer().fit_transform([[{"x": False, "y": 0.0, "z": 2}]])
+    assert packed.n_features == 3
+    assert len(packed.indices) == 1
+
+
+def test_indicators_take_at_most_150_bytes_a_token_at_19_attributes():
+    X = [[{f"f{i}": str(t * i % 7) for i in range(19)} for t in range(50)] for _ in range(20)]
+    packed = SequenceVectorizer().fit_transform(X)
+    assert packed.nbytes / packed.n_tokens <= 150
+
+
+def test_pickles_and_clones_keep_the_vocabulary_once():
+    vectorizer = SequenceVectorizer(min_freq=1).fit([[["a"], {"n": 2.5}]])
+    for again in (pickle.loads(pickle.dumps(vectorizer)), copy.deepcopy(vectorizer)):
+        assert again.vocabulary_ == vectorizer.vocabulary_
+        assert again.transform([[["a"]]]) == vectorizer.transform([[["a"]]])
+        assert again.get_feature_names_out().tolist() == ["a", "n"]
+    assert clone(vectorizer).min_freq == 1
+    with pytest.raises(NotFittedError):
+        clone(vectorizer).transform([[["a"]]])
+
+
+def test_set_output_does_nothing():
+    vectorizer = SequenceVectorizer()
+    assert vectorizer.set_output(transform="pandas") is vectorizer
+    assert isinstance(vectorizer.fit_transform([[["a"]]]), PackedSequences)
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "message"),
+    [
+        ("dog", TypeError, "the string 'dog'"),
+        (3, TypeError, "the token is a int"),
+        (None, TypeError, "the token is a NoneType"),
+        ({"w": None}, TypeError, "feature 'w' has the value None"),
+        ({"w": float("nan")}, ValueError, "feature 'w' has the value nan"),
+        ({"w": -np.inf}, ValueError, "feature 'w' has the value -inf"),
+        ({"w": object}, TypeError, "feature 'w' has the value <class 'object'>"),
+        ({"w": [1, 2]}, TypeError, "the attribute 1 is not a string"),
+        ({1: "x"}, TypeError, "the attribute 1 is not a string"),
+        ({1: True}, TypeError, "the attribute 1 is not a string"),
+        (["a", 2], TypeError, "the attribute 2 is not a string"),
+        ([["a"]], TypeError, "not a string|unhashable"),
+    ],
+)
+def test_errors_name_the_place_the_feature_and_the_value(token, kind, message):
+    X = [[["a"]], [["a"], ["b"], token]]
+    with pytest.raises(kind, match=f"sequence 1, position 2: .*({message})"):
+        SequenceVectorizer().fit(X)
+    with pytest.raises(kind, match=f"sequence 1, position 2: .*({message})"):
+        SequenceVectorizer().fit([[["a"]]]).transform(X)
+
+
+@pytest.mark.parametrize("X", ["dog", ["dog"], {"a": 1}, [{"a": 1}], 3, [3], None])
+def test_what_only_looks_like_sequences_is_an_error(X):
+    with pytest.raises(TypeError, match="X"):
+        SequenceVectorizer().fit(X)
+
+
+def test_inverse_transform_refuses_other_columns():
+    vectorizer = SequenceVectorizer().fit([[["a"]]])
+    with pytest.raises(ValueError, match="3 attributes.*has 1"):
+        vectorizer.inverse_transform(PackedSequences(dense=np.eye(3), offsets=[0, 3]))

@@ -1,0 +1,120 @@
+"""The objective as a whole: gradients of parameters, threads, blocks."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from crfkit._parallel import ThreadMap
+from crfkit.data import PackedSequences, chunks
+from crfkit.losses import LogLoss
+from crfkit.objective import Objective
+from crfkit.penalties import ElasticNet
+from crfkit.scores.linear import choose_features
+from crfkit.structures import Chain
+from tests.oracles import finite_difference
+
+
+def make_data(rng, blocks="sparse dense", lengths=(3, 1, 5, 2), n_features=4):
+    n_tokens = sum(lengths)
+    x = rng.normal(size=(n_tokens, n_features)) * (rng.random((n_tokens, n_features)) < 0.6)
+    parts = {
+        "sparse": sp.csr_array(x) if "sparse" in blocks else None,
+        "dense": rng.normal(size=(n_tokens, 2)) if "dense" in blocks else None,
+    }
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return PackedSequences(**parts, offsets=offsets), rng.integers(3, size=n_tokens).astype(
+        np.int32
+    )
+
+
+SMOOTH = ElasticNet(0.0, 0.3)
+
+
+def make_objective(data, codes, threads, penalty=SMOOTH, weight=None, **features):
+    model = choose_features(data, codes, 3, **features)
+    weight = np.ones(len(codes)) if weight is None else weight
+    return Objective(model, Chain(), LogLoss(), penalty, data, codes, weight, threads)
+
+
+@pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
+@pytest.mark.parametrize("all_states", [False, True])
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_gradient_equals_finite_differences(rng, blocks, all_states, boundaries):
+    data, codes = make_data(rng, blocks)
+    with ThreadMap(1) as threads:
+        objective = make_objective(
+            data, codes, threads, all_states=all_states, all_steps=all_states,
+            boundaries=boundaries, weight=rng.random(len(codes)),
+        )  # fmt: skip
+        w = rng.normal(size=objective.n_parameters)
+        _, gradient = objective.value_and_grad(w)
+        numeric = finite_difference(lambda v: objective.value_and_grad(v)[0], w, 1e-3)
+    np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-9)
+
+
+def test_value_at_zero_is_the_number_of_tokens_times_log_labels(rng):
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads)
+        value, _ = objective.value_and_grad(np.zeros(objective.n_parameters))
+    np.testing.assert_allclose(value, data.n_tokens * np.log(3), rtol=1e-13)
+
+
+@pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
+def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch, blocks):
+    monkeypatch.setattr(chunks, "CHUNK_CELLS", 60)
+    data, codes = make_data(rng, blocks, lengths=tuple(rng.integers(1, 9, size=200)), n_features=40)
+    results = []
+    for n_jobs in (1, 2, 4):
+        with ThreadMap(n_jobs) as threads:
+            objective = make_objective(data, codes, threads, boundaries=True)
+            w = np.random.default_rng(1).normal(size=objective.n_parameters)
+            results.append(objective.value_and_grad(w))
+    for value, gradient in results[1:]:
+        assert value == results[0][0]
+        np.testing.assert_array_equal(gradient, results[0][1])
+
+
+def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
+    data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=60)))
+    results = []
+    for cells in (1 << 23, 45):
+        monkeypatch.setattr(chunks, "CHUNK_CELLS", 30)
+        monkeypatch.setattr(chunks, "BLOCK_CELLS", cells)
+        with ThreadMap(1) as threads:
+            objective = make_objective(data, codes, threads, boundaries=True)
+            w = np.random.default_rng(1).normal(size=objective.n_parameters)
+            results.append((*objective.value_and_grad(w), len(objective._blocks)))
+    assert results[0][2] == 1
+    assert results[1][2] > 10
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-13)
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-11, atol=1e-12)
+
+
+def test_chunks_cover_every_sequence_once_and_never_cut_one(rng, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_CELLS", 30)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 40, size=50))]).astype(np.int64)
+    made = chunks.make_chunks(offsets, 3)
+    pieces = [chunk.offsets for chunk in made]
+    np.testing.assert_array_equal(
+        np.concatenate([pieces[0], *(p[1:] for p in pieces[1:])]), offsets
+    )
+    assert [chunk.first for chunk in made] == np.cumsum(
+        [0, *(len(p) - 1 for p in pieces[:-1])]
+    ).tolist()
+    assert chunks.make_chunks(np.zeros(1, np.int64), 3) == []
+
+
+def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
+    x = sp.csr_array(np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 5.0]]))
+    data = PackedSequences(x, offsets=[0, 2, 4])
+    codes = np.array([0, 1, 0, 1], dtype=np.int32)
+    model = choose_features(data, codes, 2)
+    assert model.state_ptr.tolist() == [0, 2, 4]
+    assert list(zip(model.step_from.tolist(), model.step_to.tolist(), strict=True)) == [(0, 1)]
+    model = choose_features(data, codes, 2, min_freq=2)
+    assert model.state_ptr.tolist() == [0, 1, 1]
+    assert model.state_labels.tolist() == [0]
+    assert len(model.step_from) == 1
+    assert len(choose_features(data, codes, 2, min_freq=3).step_from) == 0
+    assert choose_features(data, codes, 2, all_states=True, all_steps=True).n_parameters == 8
