@@ -13,7 +13,7 @@ from crfkit.data.chunks import make_blocks, make_chunks
 from crfkit.losses import Loss
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores
-from crfkit.scores.linear import LinearWeights
+from crfkit.scores.linear import LinearWeights, PreparedBlock
 from crfkit.structures import Structure
 
 
@@ -101,7 +101,8 @@ class Objective:
         value = 0.0
         for chunks, prepared in self._blocks:
             begin = chunks[0].tokens.start
-            results = self.threads(partial(self._chunk, bound, begin), chunks)
+            run = partial(self._chunk, bound, chunks, prepared)
+            results = self.threads(run, range(len(chunks)))
             value += sum(loss for loss, _ in results)
             pair = sum((pair for _, pair in results[1:]), start=results[0][1])
             unary = self._residual[: chunks[-1].tokens.stop - begin]
@@ -109,10 +110,12 @@ class Objective:
         self.penalty.add_smooth_gradient(w, gradient)
         return value + self.penalty.smooth_value(w), gradient
 
-    def _chunk(self, bound: LinearWeights, begin: int, chunk: Chunk) -> tuple[float, FloatArray]:
+    def _chunk(
+        self, bound: LinearWeights, chunks: list[Chunk], prepared: PreparedBlock, index: int
+    ) -> tuple[float, FloatArray]:
         """Write the gradient to the unary scores of a chunk; return its loss and pair gradient."""
-        tokens = chunk.tokens
-        scores = self.model.scores(bound, self.data, chunk)
+        tokens, begin = chunks[index].tokens, chunks[0].tokens.start
+        scores = self.model.prepared_scores(bound, prepared, index)
         unary = self._residual[tokens.start - begin : tokens.stop - begin]
         out = Expectations(unary, np.zeros_like(scores.pair))
         loss = self.loss.value_and_grad(

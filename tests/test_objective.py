@@ -9,7 +9,7 @@ from crfkit.data import PackedSequences, chunks
 from crfkit.losses import LogLoss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
-from crfkit.scores.linear import choose_features
+from crfkit.scores.selection import choose_features
 from crfkit.structures import Chain
 from tests.oracles import finite_difference
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +40,6 @@ class LabelSequences(list[list[Label]]):
             raise ValueError("LabelSequences is a list: an array of it is always a copy.")
         return object_array(self)
 
-    @overload
-    def __getitem__(self, key: int) -> list[Label]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __getitem__(self, key: Any) -> LabelSequences: ...
     def __getitem__(self, key: Any) -> Any:
         """Return one sequence, or a container for a slice, an index array or a mask."""
         if isinstance(key, (int, np.integer)):
@@ -114,9 +110,9 @@ class LabelStream:
 
     def classes(self) -> NDArray[np.object_]:
         """Return the labels, sorted where they can be compared, shape (K,)."""
-        labels = list(self.index)
+        labels: list[Any] = list(self.index)
         try:
-            labels.sort()  # type: ignore[type-var]
+            labels.sort()
         except TypeError:
             pass  # labels of mixed types stay in the order of their first appearance
         return object_array(labels)

@@ -107,7 +107,8 @@ class PackedSequences:
         ValueError
             If an item does not have 2 dimensions, or another number of columns than the first.
         """
-        return stack_matrices(cls, sequences, n_features)
+        packed: Self = stack_matrices(cls, sequences, n_features)
+        return packed
 
     @classmethod
     def from_flat(

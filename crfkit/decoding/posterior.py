@@ -25,4 +25,5 @@ class PosteriorDecoder:
 
     def decode(self, structure: Structure, scores: Scores) -> CodeArray:
         """Return label codes, shape (N,)."""
-        return marginals(structure, scores)[0].argmax(axis=1).astype(np.int32)
+        labels: CodeArray = marginals(structure, scores)[0].argmax(axis=1).astype(np.int32)
+        return labels

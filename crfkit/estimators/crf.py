@@ -33,7 +33,7 @@ from crfkit.losses import LogLoss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores
-from crfkit.scores.linear import choose_features
+from crfkit.scores.selection import choose_features
 from crfkit.solvers import SOLVERS, Solver
 from crfkit.structures import Chain
 
@@ -156,7 +156,7 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights.
 
@@ -197,7 +197,7 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
             all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
         )  # fmt: skip
         start = self._start(model, classes, data.feature_names)
-        named = {"n_features_in_": data.n_features, "vectorizer_": vectorizer}
+        named: dict[str, Any] = {"n_features_in_": data.n_features, "vectorizer_": vectorizer}
         if data.feature_names is not None:
             named["feature_names_in_"] = data.feature_names
         result = self._solve(model, data, codes, weight, start, classes, named)

@@ -24,7 +24,11 @@ from crfkit.features.attributes import (
 )
 
 
-class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc]
+class SequenceVectorizer(  # type: ignore[call-arg]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    auto_wrap_output_keys=None,
+):
     """Turn sequences of tokens, given as dicts or lists of strings, into packed features.
 
     The values follow the rules of python-crfsuite: a string value makes the attribute

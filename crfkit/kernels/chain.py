@@ -68,6 +68,29 @@ def _forward_status(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: i
 
 
 @kernel
+def _propagate(alpha: FloatArray, factor: FloatArray, m: int, t: int) -> None:
+    """``alpha_t(j) = sum_i alpha_{t-1}(i) factor(i, j)``.
+
+    Four ``i`` at a time: the row that is added to is loaded and stored a quarter as often.
+    """
+    size = alpha.shape[1]
+    for j in range(size):
+        alpha[t, j] = 0.0
+    fours = size - size % 4
+    for i in range(0, fours, 4):
+        a, b = alpha[t - 1, i], alpha[t - 1, i + 1]
+        c, d = alpha[t - 1, i + 2], alpha[t - 1, i + 3]
+        for j in range(size):
+            alpha[t, j] += (a * factor[m, i, j] + b * factor[m, i + 1, j]) + (
+                c * factor[m, i + 2, j] + d * factor[m, i + 3, j]
+            )
+    for i in range(fours, size):
+        a = alpha[t - 1, i]
+        for j in range(size):
+            alpha[t, j] += a * factor[m, i, j]
+
+
+@kernel
 def _forward(
     unary: FloatArray,  # (N, K)
     node: FloatArray,  # (N, K) exp(unary - its largest)
@@ -90,12 +113,7 @@ def _forward(
             for j in range(size):
                 alpha[t, j] = node[t, j]
         else:
-            for j in range(size):
-                alpha[t, j] = 0.0
-            for i in range(size):
-                weight = alpha[t - 1, i]
-                for j in range(size):
-                    alpha[t, j] += weight * factor[m, i, j]
+            _propagate(alpha, factor, m, t)
             for j in range(size):
                 alpha[t, j] *= node[t, j]
         total = 0.0
@@ -160,7 +178,7 @@ def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, step
 
     In runs: the rounding of a long sum grows with the number of terms added to one total.
     """
-    total = -pair_shift[begin * step]
+    total: float = -pair_shift[begin * step]
     for run in range(begin, end, 128):
         part = 0.0
         for t in range(run, min(run + 128, end)):

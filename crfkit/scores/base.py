@@ -18,10 +18,13 @@ class ScoreModel(Protocol):
         """Return what `scores` needs of the parameters, computed once for all chunks."""
 
     def scores(self, bound: Any, data: PackedSequences, chunk: Chunk) -> Scores:
-        """Return the scores of the sequences of a chunk."""
+        """Return the scores of the sequences of a chunk of new data."""
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> Any:
-        """Return what `pullback` needs of a block of chunks, computed once for all evaluations."""
+        """Return a block of chunks in the form that training reads, made once."""
+
+    def prepared_scores(self, bound: Any, prepared: Any, index: int) -> Scores:
+        """Return the same as `scores` for chunk `index` of a prepared block."""
 
     def pullback(
         self, gradient: Expectations, prepared: Any, threads: ThreadMap, out: FloatArray

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import (
@@ -20,7 +19,13 @@ from crfkit._types import (
     Scores,
 )
 from crfkit.data import PackedSequences
-from crfkit.kernels.gather import gather_dense, gather_pairs, scatter_dense, scatter_pairs
+from crfkit.kernels.gather import (
+    gather_columns,
+    gather_dense,
+    gather_pairs,
+    scatter_columns,
+    scatter_dense,
+)
 
 
 class LinearWeights(NamedTuple):
@@ -95,8 +100,8 @@ class LinearScores:
         self,
         state_ptr: IntArray,
         state_labels: CodeArray,
-        step_from: CodeArray,
-        step_to: CodeArray,
+        step_from: ArrayLike,
+        step_to: ArrayLike,
         *,
         n_labels: int,
         n_sparse: int,
@@ -148,17 +153,38 @@ class LinearScores:
         return np.repeat(np.arange(len(counts)), counts), int(self.state_ptr[self.n_sparse])
 
     def scores(self, bound: LinearWeights, data: PackedSequences, chunk: Chunk) -> Scores:
-        """Return the scores of the sequences of a chunk."""
-        begin, end = chunk.tokens.start, chunk.tokens.stop
-        unary = np.zeros((end - begin, self.n_labels))
+        """Return the scores of the sequences of a chunk of new data, token by token."""
+        tokens = chunk.tokens
+        unary = np.zeros((tokens.stop - tokens.start, self.n_labels))
         values, step = data.value_array()
         gather_pairs(
-            data.indptr.view(np.uint64), data.indices.view(np.uint32), values, step, begin, end,
-            self.state_ptr.view(np.uint64), self.state_labels.view(np.uint32), bound.state, unary,
+            data.indptr.view(np.uint64), data.indices.view(np.uint32), values, step,
+            tokens.start, tokens.stop, *self._pattern(), bound.state, unary,
         )  # fmt: skip
+        return self._complete(unary, bound, data, chunk)
+
+    def prepared_scores(self, bound: LinearWeights, prepared: PreparedBlock, index: int) -> Scores:
+        """Return the scores of chunk `index` of a prepared block, attribute by attribute."""
+        chunk, part = prepared.chunks[index], prepared.columns[index]
+        unary = np.zeros((chunk.tokens.stop - chunk.tokens.start, self.n_labels))
+        _, step = prepared.data.value_array()
+        gather_columns(
+            part.columns, part.col_ptr, part.rows, part.values, step, *self._pattern(),
+            bound.state, unary,
+        )  # fmt: skip
+        return self._complete(unary, bound, prepared.data, chunk)
+
+    def _pattern(self) -> tuple[PtrArray, IdArray]:
+        """Return pointers and labels of the state weights, unsigned as kernels want them."""
+        return self.state_ptr.view(np.uint64), self.state_labels.view(np.uint32)
+
+    def _complete(
+        self, unary: FloatArray, bound: LinearWeights, data: PackedSequences, chunk: Chunk
+    ) -> Scores:
+        """Add what dense features and boundaries contribute."""
         if data.dense is not None:
-            gather_dense(data.dense, begin, end, bound.dense, unary)
-        offsets = chunk.offsets - begin
+            gather_dense(data.dense, chunk.tokens.start, chunk.tokens.stop, bound.dense, unary)
+        offsets = chunk.offsets - chunk.tokens.start
         if self.boundaries:
             first, last = _boundary_rows(offsets)
             unary[first] += bound.start
@@ -224,10 +250,10 @@ class LinearScores:
         low, high = prepared.dense_bounds[share : share + 2]
         for chunk, part in zip(prepared.chunks, prepared.columns, strict=True):
             residual = unary[chunk.tokens.start - begin : chunk.tokens.stop - begin]
-            scatter_pairs(
+            scatter_columns(
                 part.columns, part.col_ptr, part.rows, part.values, step,
-                int(part.bounds[share]), int(part.bounds[share + 1]),
-                self.state_ptr.view(np.uint64), self.state_labels.view(np.uint32), residual, state,
+                int(part.bounds[share]), int(part.bounds[share + 1]), *self._pattern(),
+                residual, state,
             )  # fmt: skip
             if data.dense is not None:
                 scatter_dense(data.dense, chunk.tokens.start, int(low), int(high), residual, table)
@@ -255,70 +281,3 @@ def _columns(data: PackedSequences, chunk: Chunk, edges: IntArray) -> Columns:
         values=values[indptr[0] : indptr[-1]][order] if step else values,
         bounds=np.searchsorted(columns, edges),
     )
-
-
-def choose_features(
-    data: PackedSequences,
-    codes: CodeArray,
-    n_labels: int,
-    *,
-    min_freq: int = 0,
-    all_states: bool = False,
-    all_steps: bool = False,
-    boundaries: bool = False,
-) -> LinearScores:
-    """Choose which pairs get a weight: those seen in labeled data, or all.
-
-    Parameters
-    ----------
-    data : PackedSequences
-        N tokens with D attributes.
-    codes : ndarray of shape (N,)
-        Their labels.
-    n_labels : int
-        K.
-    min_freq : int
-        Pairs that occur in fewer tokens get no weight.
-    all_states : bool
-        Give all D x K (attribute, label) pairs a weight.
-    all_steps : bool
-        Give all K x K (label, next label) pairs a weight.
-    boundaries : bool
-        Give the labels of first and last tokens weights.
-    """
-    if all_states:
-        ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_labels
-        labels = np.tile(np.arange(n_labels, dtype=np.int32), data.n_features)
-    else:
-        ptr, labels = _seen_states(data, codes, n_labels, min_freq)
-    counts = _step_counts(data.offsets, codes, n_labels)
-    source, target = np.nonzero((counts >= max(1, min_freq)) | all_steps)
-    return LinearScores(
-        ptr, labels, source, target,
-        n_labels=n_labels, n_sparse=data.n_sparse, boundaries=boundaries,
-    )  # fmt: skip
-
-
-def _seen_states(
-    data: PackedSequences, codes: CodeArray, n_labels: int, min_freq: int
-) -> tuple[IntArray, CodeArray]:
-    """Return the (attribute, label) pairs that occur often enough."""
-    entries = data.to_csr()
-    shape = (data.n_tokens, data.n_features)
-    used = sp.csr_array((np.ones(entries.nnz, np.int32), entries.indices, entries.indptr), shape)
-    tokens = np.arange(data.n_tokens + 1)
-    labels = sp.csr_array((np.ones(data.n_tokens, np.int32), codes, tokens), (len(codes), n_labels))
-    counts = (used.T.tocsr() @ labels).tocsr()
-    counts.data[counts.data < min_freq] = 0
-    counts.eliminate_zeros()
-    counts.sort_indices()
-    return counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
-
-
-def _step_counts(offsets: IntArray, codes: CodeArray, n_labels: int) -> NDArray[np.int64]:
-    """Count the steps from label to label, shape (K, K)."""
-    inside = np.ones(max(len(codes) - 1, 0), dtype=bool)
-    inner = offsets[1:-1]
-    inside[inner[(inner > 0) & (inner < len(codes))] - 1] = False
-    steps = codes[:-1].astype(np.int64) * n_labels + codes[1:]
-    return np.bincount(steps[inside], minlength=n_labels**2).reshape(n_labels, n_labels)

@@ -28,20 +28,32 @@ def test_gather_pairs_is_a_matrix_product(rng, ones):
 
 
 @pytest.mark.parametrize("ones", [True, False])
+def test_gather_columns_is_the_same_matrix_product(rng, ones):
+    x, rows, table, mask, ptr, labels = make_problem(rng, ones)
+    columns = rows.tocsc()
+    out = np.zeros((6, 3))
+    gather.gather_columns(*column_arrays(columns, ones), ptr, labels, table[mask], out)
+    np.testing.assert_allclose(out, x @ table, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("ones", [True, False])
 @pytest.mark.parametrize("cut", [0, 2, 5])
-def test_scatter_pairs_is_the_transposed_product_for_any_cut(rng, ones, cut):
+def test_scatter_columns_is_the_transposed_product_for_any_cut(rng, ones, cut):
     x, rows, _, mask, ptr, labels = make_problem(rng, ones)
     residual = rng.normal(size=(6, 3))
-    columns = rows.tocsc()
-    values, step = (np.ones(1), 0) if ones else (columns.data, 1)
+    arrays = column_arrays(rows.tocsc(), ones)
     out = np.zeros(len(labels))
     for begin, end in ((0, cut), (cut, 5)):
-        gather.scatter_pairs(
-            np.arange(5, dtype=np.uint32), columns.indptr.astype(np.uint64),
-            columns.indices.astype(np.uint32), values, step, begin, end,
-            ptr, labels, residual, out,
-        )  # fmt: skip
+        gather.scatter_columns(*arrays, begin, end, ptr, labels, residual, out)
     np.testing.assert_allclose(out, (x.T @ residual)[mask], rtol=1e-13, atol=1e-15)
+
+
+def column_arrays(columns, ones):
+    values, step = (np.ones(1), 0) if ones else (columns.data, 1)
+    return (
+        np.arange(5, dtype=np.uint32), columns.indptr.astype(np.uint64),
+        columns.indices.astype(np.uint32), values, step,
+    )  # fmt: skip
 
 
 def test_dense_gather_and_scatter_are_matrix_products(rng):

@@ -1,0 +1,173 @@
+"""Tiny training data in all accepted forms, and comparisons of fitted models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from crfkit.data import PackedSequences
+from crfkit.features import SequenceVectorizer
+
+Tokens = list[list[dict[str, Any]]]
+Labels = list[list[Hashable]]
+
+RAGGED = (
+    "the/D dog/N sees/V a/D cat/N",
+    "a/D dog/N runs/V",
+    "the/D cat/N sleeps/V",
+    "dog/N runs/V",
+    "cat/N",
+    "cat/N sees/V the/D dog/N",
+)
+EQUAL = (
+    "the/D dog/N runs/V",
+    "a/D cat/N sees/V",
+    "the/D cat/N runs/V",
+    "a/D dog/N sleeps/V",
+    "sees/V the/D dog/N",
+    "runs/V a/D cat/N",
+)
+
+
+def make_data(*, equal: bool = False) -> tuple[Tokens, Labels]:
+    """Return new sequences of dicts and their labels "D", "N", "V".
+
+    Parameters
+    ----------
+    equal : bool, default=False
+        Whether all sequences are of one length.
+    """
+    pairs = [[item.split("/") for item in line.split()] for line in (EQUAL if equal else RAGGED)]
+    X = [[make_token(word) for word, _ in sequence] for sequence in pairs]
+    y: Labels = [[label for _, label in sequence] for sequence in pairs]
+    return X, y
+
+
+def make_token(word: str) -> dict[str, Any]:
+    """Return the features of a word; none is negative, which models of counts need."""
+    return {"word": word, "suffix": word[-1], "short": len(word) < 4}
+
+
+def as_strings(X: Tokens) -> list[list[list[str]]]:
+    """Return the attributes of the dicts as lists of strings."""
+    return [[_names(token) for token in sequence] for sequence in X]
+
+
+def _names(token: dict[str, Any]) -> list[str]:
+    named = [f"{key}:{value}" for key, value in token.items() if isinstance(value, str)]
+    return named + [key for key, value in token.items() if value is True]
+
+
+def as_packed(X: Tokens) -> PackedSequences:
+    """Return the sequences packed, with names."""
+    return SequenceVectorizer().fit_transform(X)
+
+
+def as_sparse(X: Tokens) -> list[sp.csr_array]:
+    """Return one sparse matrix a sequence."""
+    return list(as_packed(X))
+
+
+def as_arrays(X: Tokens) -> list[NDArray[np.float64]]:
+    """Return one dense array a sequence."""
+    return [matrix.toarray() for matrix in as_packed(X)]
+
+
+def as_objects(items: Any) -> NDArray[np.object_]:
+    """Return a 1-D array of objects, also where the objects are of equal length."""
+    array = np.empty(len(items), dtype=object)
+    array[:] = [None] * len(items)
+    for place, item in enumerate(items):
+        array[place] = item
+    return array
+
+
+def relabel(y: Labels, names: dict[str, Hashable]) -> Labels:
+    """Return the labels under other names."""
+    return [[names[str(label)] for label in sequence] for sequence in y]
+
+
+def fresh(estimator: Any, **parameters: Any) -> Any:
+    """Return an unfitted copy that repeats itself, with other parameters where given."""
+    copied = clone(estimator)
+    if "random_state" in copied.get_params(deep=False):
+        copied.set_params(random_state=0)
+    return copied.set_params(**parameters)
+
+
+def fitted(estimator: Any, X: Any = None, y: Any = None, **fit_parameters: Any) -> Any:
+    """Return a fitted copy; on the ragged data if none are given."""
+    if X is None:
+        X, y = make_data()
+    return fresh(estimator).fit(X, y, **fit_parameters)
+
+
+def has_parameter(estimator: Any, name: str) -> bool:
+    """Whether an estimator has a parameter."""
+    return name in estimator.get_params(deep=False)
+
+
+def assert_same_predictions(model: Any, other: Any, X: Any, other_X: Any = None) -> None:
+    """Raise AssertionError unless both predict the same, to the last bit.
+
+    Parameters
+    ----------
+    model, other : estimator
+        Fitted models.
+    X, other_X : iterable of sequences
+        What the first and the second predict; the same X for both if `other_X` is None.
+    """
+    other_X = X if other_X is None else other_X
+    assert model.predict(X) == other.predict(other_X), "the predicted labels differ"
+    if hasattr(model, "predict_proba"):
+        pairs = zip(model.predict_proba(X), other.predict_proba(other_X), strict=True)
+        for ours, theirs in pairs:
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def assert_close_predictions(model: Any, other: Any, X: Any) -> None:
+    """Raise AssertionError unless both predict the same but for rounding."""
+    assert model.predict(X) == other.predict(X), "the predicted labels differ"
+    if hasattr(model, "predict_proba"):
+        for ours, theirs in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+
+
+@contextmanager
+def raises(
+    kinds: type[Exception] | tuple[type[Exception], ...], *parts: str, doing: str
+) -> Iterator[None]:
+    """Raise AssertionError unless the block raises an error whose message has all the parts.
+
+    Parameters
+    ----------
+    kinds : type or tuple of types
+        The errors that are meant.
+    *parts : str
+        What the message has to hold, in any case.
+    doing : str
+        What the block does, for the message.
+    """
+    try:
+        yield
+    except kinds as error:
+        missing = [part for part in parts if part.lower() not in str(error).lower()]
+        assert not missing, f"{doing}: the message does not say {missing}: {error}"
+    else:
+        raise AssertionError(f"{doing}: no error was raised")
+
+
+def call_each(estimator: Any, X: Any, y: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield the name of each method that needs a fitted model, with a call of it."""
+    yield "predict", lambda: estimator.predict(X)
+    yield "score", lambda: estimator.score(X, y)
+    if hasattr(estimator, "predict_proba"):
+        yield "predict_proba", lambda: estimator.predict_proba(X)
+    if hasattr(estimator, "sequence_log_proba"):
+        yield "sequence_log_proba", lambda: estimator.sequence_log_proba(X, y)

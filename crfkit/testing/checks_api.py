@@ -1,0 +1,356 @@
+"""Checks of the scikit-learn interface: parameters, fitting, copies, tags."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import sklearn.utils.estimator_checks as sklearn_checks
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit.features import SequenceVectorizer
+from crfkit.testing._data import (
+    as_packed,
+    assert_same_predictions,
+    call_each,
+    fitted,
+    fresh,
+    make_data,
+    raises,
+)
+
+Check = Callable[[Any], None]
+
+
+def check_estimator_cloneable(estimator: Any) -> None:
+    """The estimator can be cloned, fitted or not (scikit-learn's check)."""
+    sklearn_checks.check_estimator_cloneable(type(estimator).__name__, estimator)
+
+
+def check_estimator_repr(estimator: Any) -> None:
+    """The estimator can be printed (scikit-learn's check)."""
+    sklearn_checks.check_estimator_repr(type(estimator).__name__, estimator)
+
+
+def check_no_attributes_set_in_init(estimator: Any) -> None:
+    """The constructor sets the parameters and nothing else (scikit-learn's check)."""
+    sklearn_checks.check_no_attributes_set_in_init(type(estimator).__name__, estimator)
+
+
+def check_do_not_raise_errors_in_init_or_set_params(estimator: Any) -> None:
+    """Bad parameters are found by fit, not before (scikit-learn's check)."""
+    sklearn_checks.check_do_not_raise_errors_in_init_or_set_params(
+        type(estimator).__name__, estimator
+    )
+
+
+def check_parameters_default_constructible(estimator: Any) -> None:
+    """The class works without parameters and has plain defaults (scikit-learn's check)."""
+    sklearn_checks.check_parameters_default_constructible(
+        type(estimator).__name__, type(estimator)()
+    )
+
+
+def check_get_params_invariance(estimator: Any) -> None:
+    """The shallow parameters are among the deep ones (scikit-learn's check)."""
+    sklearn_checks.check_get_params_invariance(type(estimator).__name__, estimator)
+
+
+def check_set_params(estimator: Any) -> None:
+    """What set_params sets, get_params returns (scikit-learn's check)."""
+    sklearn_checks.check_set_params(type(estimator).__name__, estimator)
+
+
+def check_mixin_order(estimator: Any) -> None:
+    """Mixins come before BaseEstimator (scikit-learn's check)."""
+    sklearn_checks.check_mixin_order(type(estimator).__name__, estimator)
+
+
+def check_estimator_tags_renamed(estimator: Any) -> None:
+    """Tags are given in the present way (scikit-learn's check)."""
+    sklearn_checks.check_estimator_tags_renamed(type(estimator).__name__, estimator)
+
+
+def check_valid_tag_types(estimator: Any) -> None:
+    """Tags have the right types (scikit-learn's check)."""
+    sklearn_checks.check_valid_tag_types(type(estimator).__name__, estimator)
+
+
+def check_tags_of_a_sequence_classifier(estimator: Any) -> None:
+    """The tags say sequence classifier, so that scikit-learn does not stratify by y."""
+    tags = get_tags(estimator)
+    assert tags.estimator_type == "sequence_classifier"
+    assert tags.target_tags.required and not tags.input_tags.two_d_array
+    assert not is_classifier(estimator) and not is_regressor(estimator)
+
+
+def check_fit_returns_self(estimator: Any) -> None:
+    """``fit`` returns the estimator itself."""
+    model = fresh(estimator)
+    assert model.fit(*make_data()) is model
+
+
+def check_unfitted_raises_not_fitted(estimator: Any) -> None:
+    """Each method that needs a fitted model raises NotFittedError before ``fit``."""
+    for name, call in call_each(fresh(estimator), *make_data()):
+        with raises(NotFittedError, "fit", doing=f"{name} before fit"):
+            call()
+
+
+def check_is_fitted_after_fit(estimator: Any) -> None:
+    """``check_is_fitted`` raises before ``fit`` and passes after it."""
+    model = fresh(estimator)
+    with raises(NotFittedError, doing="check_is_fitted before fit"):
+        check_is_fitted(model)
+    check_is_fitted(model.fit(*make_data()))
+
+
+def check_parameters_unchanged_by_fit(estimator: Any) -> None:
+    """``fit`` neither replaces nor changes a parameter."""
+    model = fresh(estimator)
+    before = model.get_params(deep=False)
+    states = {name: repr(value) for name, value in model.get_params().items()}
+    model.fit(*make_data()).predict(make_data()[0])
+    for name, value in model.get_params(deep=False).items():
+        assert value is before[name], f"fit replaced the parameter {name}"
+    assert {n: repr(v) for n, v in model.get_params().items()} == states, "fit changed a parameter"
+
+
+def check_fit_adds_only_fitted_attributes(estimator: Any) -> None:
+    """The public attributes that ``fit`` adds end in an underscore."""
+    model = fresh(estimator)
+    before = set(vars(model))
+    added = set(vars(model.fit(*make_data()))) - before
+    wrong = [name for name in added if not name.startswith("_") and not name.endswith("_")]
+    assert not wrong, f"fit added {wrong}"
+
+
+def check_fit_does_not_change_data(estimator: Any) -> None:
+    """``fit`` leaves X and y as they are."""
+    (X, y), (X_before, y_before) = make_data(), make_data()
+    fitted(estimator, X, y)
+    assert X == X_before and y == y_before, "fit changed its data"
+
+
+def check_fit_does_not_change_packed_data(estimator: Any) -> None:
+    """``fit`` leaves the arrays of packed sequences as they are."""
+    X, y = make_data()
+    packed = as_packed(X)
+    before = copy.deepcopy(packed)
+    fitted(estimator, packed, y)
+    assert packed == before, "fit changed packed sequences"
+
+
+def check_predict_does_not_change_data(estimator: Any) -> None:
+    """Prediction and scoring leave X and y as they are."""
+    (X, y), (X_before, y_before) = make_data(), make_data()
+    for name, call in call_each(fitted(estimator), X, y):
+        call()
+        assert X == X_before and y == y_before, f"{name} changed its data"
+
+
+def check_predict_does_not_change_model(estimator: Any) -> None:
+    """Prediction and scoring leave the public attributes as they are."""
+    X, y = make_data()
+    model = fitted(estimator)
+    before = _public(model)
+    for name, call in call_each(model, X, y):
+        call()
+        assert _public(model) == before, f"{name} changed the model"
+
+
+def _public(model: Any) -> dict[str, bytes]:
+    items = vars(model).items()
+    return {name: pickle.dumps(value) for name, value in items if not name.startswith("_")}
+
+
+def check_fit_twice_gives_the_same(estimator: Any) -> None:
+    """A second ``fit`` on the same data gives the same model to the last bit."""
+    X, y = make_data()
+    model, other = fitted(estimator), fitted(estimator)
+    assert_same_predictions(model, other, X)
+    if not getattr(model, "warm_start", False):
+        assert_same_predictions(model, other.fit(X, y), X)
+
+
+def check_refit_forgets(estimator: Any) -> None:
+    """``fit`` on other data gives the model that a new estimator gives."""
+    X = [[["p"], ["q"]], [["q"], ["p"], ["p"]]]
+    y = [["P", "Q"], ["Q", "P", "P"]]
+    model, new = fitted(estimator), fitted(estimator, X, y)
+    model.predict(make_data()[0])
+    model.fit(X, y)
+    assert list(model.classes_) == ["P", "Q"], "fit kept old classes"
+    assert model.n_features_in_ == 2, "fit kept old features"
+    assert_same_predictions(model, new, X)
+
+
+def check_refit_forgets_attributes(estimator: Any) -> None:
+    """``fit`` on data without names forgets the names of the features of the last fit."""
+    model = fitted(estimator)
+    model.fit([np.eye(2), np.eye(2)], [["P", "Q"], ["P", "Q"]])
+    assert model.n_features_in_ == 2
+    assert not hasattr(model, "feature_names_in_"), "fit kept old names of features"
+
+
+def check_failed_fit_keeps_the_model(estimator: Any) -> None:
+    """A ``fit`` that raises for its data leaves the model of the last fit working."""
+    X, y = make_data()
+    model = fitted(estimator)
+    before = model.predict(X)
+    with raises(ValueError, doing="fit with another number of label sequences"):
+        model.fit(X, y[:-1])
+    assert model.predict(X) == before
+
+
+def check_y_is_required(estimator: Any) -> None:
+    """``fit`` without labels raises an error that names y."""
+    with raises((TypeError, ValueError), "y", doing="fit(X, None)"):
+        fresh(estimator).fit(make_data()[0], None)
+
+
+def check_clone_of_fitted_is_unfitted(estimator: Any) -> None:
+    """A clone of a fitted model has its parameters and is not fitted."""
+    model = fitted(estimator)
+    copied = clone(model)
+    assert repr(copied.get_params()) == repr(model.get_params())
+    with raises(NotFittedError, doing="predict of a clone"):
+        copied.predict(make_data()[0])
+
+
+def check_pickle(estimator: Any) -> None:
+    """A pickled model predicts the same, also where it has predicted before."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
+    assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
+
+
+def check_joblib(estimator: Any) -> None:
+    """A model dumped by joblib predicts the same."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    file.seek(0)
+    assert_same_predictions(model, joblib.load(file), X)
+
+
+def check_memory_mapped_model(estimator: Any) -> None:
+    """A model whose arrays are memory-mapped read-only predicts the same and can be refitted."""
+    X, y = make_data()
+    model = fitted(estimator)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        joblib.dump(model, Path(folder) / "model")
+        mapped = joblib.load(Path(folder) / "model", mmap_mode="r")
+        assert_same_predictions(model, mapped, X)
+        mapped.fit(X, y)
+        del mapped
+
+
+def check_deepcopy(estimator: Any) -> None:
+    """A deep copy predicts the same and does not follow the original."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    copied = copy.deepcopy(model)
+    assert_same_predictions(model, copied, X)
+    model.fit([[["p"]]], [["P"]])
+    assert_same_predictions(fitted(estimator), copied, X)
+
+
+def check_html_repr(estimator: Any) -> None:
+    """The HTML form names the class, fitted or not."""
+    for model in (fresh(estimator), fitted(estimator)):
+        assert type(model).__name__ in model._repr_html_()
+
+
+def check_pipeline(estimator: Any) -> None:
+    """A pipeline of vectorizer and estimator predicts what the estimator does alone."""
+    X, y = make_data()
+    pipeline = make_pipeline(SequenceVectorizer(), fresh(estimator)).fit(X, y)
+    assert_same_predictions(fitted(estimator), pipeline, X)
+    assert pipeline.score(X, y) == fitted(estimator).score(X, y)
+
+
+def check_cross_validation(estimator: Any) -> None:
+    """Cross-validation with a number of folds works on ragged and equal lengths."""
+    for equal in (False, True):
+        X, y = make_data(equal=equal)
+        scores = cross_val_score(fresh(estimator), X, y, cv=2, error_score="raise")
+        assert scores.shape == (2,) and np.all((scores >= 0) & (scores <= 1))
+
+
+def check_cross_val_predict(estimator: Any) -> None:
+    """``cross_val_predict`` gives one list of labels a sequence, on ragged and equal lengths."""
+    for equal in (False, True):
+        X, y = make_data(equal=equal)
+        predicted = cross_val_predict(fresh(estimator), X, y, cv=2)
+        assert predicted.shape == (len(X),)
+        assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
+
+
+def check_random_state(estimator: Any) -> None:
+    """The same ``random_state`` gives the same model to the last bit."""
+    X, y = make_data()
+    models = [clone(estimator).set_params(random_state=3).fit(X, y) for _ in range(2)]
+    assert_same_predictions(*models, X)
+
+
+def check_warm_start(estimator: Any) -> None:
+    """A first fit with ``warm_start`` is an ordinary one, and a second can be done."""
+    X, y = make_data()
+    model = fresh(estimator, warm_start=True).fit(X, y)
+    assert_same_predictions(fresh(estimator, warm_start=False).fit(X, y), model, X)
+    assert list(model.fit(X, y).classes_) == ["D", "N", "V"]
+
+
+DATA_FREE_CHECKS: tuple[Check, ...] = (
+    check_estimator_cloneable,
+    check_estimator_repr,
+    check_no_attributes_set_in_init,
+    check_do_not_raise_errors_in_init_or_set_params,
+    check_parameters_default_constructible,
+    check_get_params_invariance,
+    check_set_params,
+    check_mixin_order,
+    check_estimator_tags_renamed,
+    check_valid_tag_types,
+)
+API_CHECKS: tuple[Check, ...] = (
+    check_tags_of_a_sequence_classifier,
+    check_fit_returns_self,
+    check_unfitted_raises_not_fitted,
+    check_is_fitted_after_fit,
+    check_parameters_unchanged_by_fit,
+    check_fit_adds_only_fitted_attributes,
+    check_fit_does_not_change_data,
+    check_fit_does_not_change_packed_data,
+    check_predict_does_not_change_data,
+    check_predict_does_not_change_model,
+    check_fit_twice_gives_the_same,
+    check_refit_forgets,
+    check_refit_forgets_attributes,
+    check_failed_fit_keeps_the_model,
+    check_y_is_required,
+    check_clone_of_fitted_is_unfitted,
+    check_pickle,
+    check_joblib,
+    check_memory_mapped_model,
+    check_deepcopy,
+    check_html_repr,
+    check_pipeline,
+    check_cross_validation,
+    check_cross_val_predict,
+)
