@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.data.labels import iterate_sequences
 
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
+VALUED = -2  # entries from here down stand for attributes whose value is not 1
 BATCH = 1 << 16  # tokens whose entries are held as Python numbers at a time
 
 
@@ -130,74 +132,99 @@ def encode(X: Iterable[Any], index: dict[str, int]) -> Rows:
     """
     encoder = _Encoder(index)
     for s, sequence in enumerate(iterate_sequences(X, "X")):
-        for t, token in enumerate(sequence):
-            try:
-                encoder.add(token)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"sequence {s}, position {t}: {error}.") from error
-        encoder.end_sequence()
+        encoder.add_sequence(s, sequence)
     return encoder.rows()
 
 
 class _Encoder:
-    """Collects entries; what is finished is kept in arrays."""
+    """Collects entries; what is finished is kept in arrays.
+
+    An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
+    attribute whose value waits in `values`.
+    """
 
     def __init__(self, index: dict[str, int]) -> None:
         self.index = index
         self.entries: list[int] = []
         self.counts: list[int] = []
-        self.special: list[tuple[int, float]] = []  # entries whose value is not 1
-        self.offsets = [0]
-        self.n_tokens = 0
+        self.values: list[float] = []
+        self.lengths: list[int] = []
         self.blocks: list[tuple[NDArray[np.int32], FloatArray | None, IntArray]] = []
 
-    def add(self, token: Any) -> None:
-        """Append the attributes of one token."""
-        kind = type(token)
-        before = len(self.entries)
-        if kind is dict:
-            self._add_dict(token)
-        elif kind is list or kind is set or kind is tuple:
-            self.entries.extend(map(self.index.__getitem__, token))
-        else:
-            self._add_pairs(expand(token))
-        self.counts.append(len(self.entries) - before)
-        self.n_tokens += 1
+    def add_sequence(self, s: int, sequence: Iterable[Any]) -> None:
+        """Append the tokens of sequence `s`."""
+        tokens = sequence if isinstance(sequence, list) else list(sequence)
+        if not self._add_lists(tokens):
+            for t, token in enumerate(tokens):
+                try:
+                    self._add_token(token)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"sequence {s}, position {t}: {error}.") from error
+        self.lengths.append(len(tokens))
         if len(self.counts) >= BATCH:
             self._flush()
 
-    def _add_dict(self, token: dict[Any, Any]) -> None:
-        """Append a dict; string values, by far the most frequent, take the short way."""
-        index, append = self.index, self.entries.append
-        for key, value in token.items():
-            if value.__class__ is str and key.__class__ is str:
-                append(index[f"{key}:{value}"])
-            elif value is True and key.__class__ is str:
-                append(index[key])
-            else:
-                self._add_pairs(_expand_item(check_name(key), value))
+    def _add_lists(self, tokens: list[Any]) -> bool:
+        """Append tokens that are all lists of strings at once; False where they are not."""
+        if set(map(type, tokens)) != {list}:
+            return False
+        before = len(self.entries)
+        try:
+            self.entries.extend(map(self.index.__getitem__, chain.from_iterable(tokens)))
+        except TypeError:  # the slow way tells where
+            del self.entries[before:]
+            return False
+        self.counts.extend(map(len, tokens))
+        return True
 
-    def _add_pairs(self, pairs: Iterable[tuple[str, float]]) -> None:
-        for name, value in pairs:
-            number = self.index[name]
-            if value != 1.0 and number != SKIP:
-                self.special.append((len(self.entries), value))
-            self.entries.append(number)
+    def _add_token(self, token: Any) -> None:
+        """Append the attributes of one token."""
+        waiting = len(self.values)
+        entries = self._dict_entries(token) if type(token) is dict else None
+        if entries is None:
+            del self.values[waiting:]
+            entries = [self._entry(name, value) for name, value in expand(token)]
+        self.entries.extend(entries)
+        self.counts.append(len(entries))
 
-    def end_sequence(self) -> None:
-        """Mark the end of a sequence."""
-        self.offsets.append(self.n_tokens)
+    def _dict_entries(self, token: dict[Any, Any]) -> list[int] | None:
+        """Return the entries of a dict of strings and numbers, None where it is another dict.
+
+        String values, by far the most frequent, are looked up right here: this loop is what users
+        wait for.
+        """
+        index, entry = self.index, self._entry
+        try:
+            return [
+                index[key + ":" + value] if value.__class__ is str else entry(key, value)
+                for key, value in token.items()
+            ]
+        except (TypeError, ValueError):
+            return None
+
+    def _entry(self, name: str, value: Any) -> int:
+        """Return the entry of a named number."""
+        number = self.index[name]
+        if value is True or value == 1.0:
+            return number
+        plain = float(value)
+        if not math.isfinite(plain) or isinstance(value, str):
+            raise ValueError("not a finite number")
+        if number == SKIP or plain == 0.0:
+            return SKIP
+        self.values.append(plain)
+        return VALUED - number
 
     def _flush(self) -> None:
         """Move what was collected into arrays, without what is to be skipped."""
         indices = np.array(self.entries, dtype=np.int32)
         counts = np.array(self.counts, dtype=np.int64)
         values = None
-        if self.special:
+        if self.values:
+            valued = indices <= VALUED
             values = np.ones(len(indices))
-            places, numbers = zip(*self.special, strict=True)
-            values[list(places)] = numbers
-            indices[values == 0.0] = SKIP
+            values[valued] = self.values
+            indices[valued] = VALUED - indices[valued]
         keep = indices != SKIP
         if not keep.all():
             rows = np.repeat(np.arange(len(counts)), counts)
@@ -205,7 +232,7 @@ class _Encoder:
             indices = indices[keep]
             values = None if values is None else values[keep]
         self.blocks.append((indices, values, counts))
-        self.entries, self.counts, self.special = [], [], []
+        self.entries, self.counts, self.values = [], [], []
 
     def rows(self) -> Rows:
         """Return all that was added."""
@@ -217,7 +244,8 @@ class _Encoder:
         if any(block[1] is not None for block in self.blocks):
             parts = [np.ones(len(b[0])) if b[1] is None else b[1] for b in self.blocks]
             values = np.concatenate(parts)
-        return Rows(indices, values, indptr, np.array(self.offsets, dtype=np.int64))
+        offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+        return Rows(indices, values, indptr, offsets)
 
 
 def sort_rows(rows: Rows, n_columns: int) -> Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -88,6 +89,13 @@ def as_objects(items: Any) -> NDArray[np.object_]:
     return array
 
 
+def read_only(item: Any) -> Any:
+    """Return a copy whose arrays cannot be written to, as those of a memory-mapped file."""
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(item, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(stream, buffers=[bytes(buffer.raw()) for buffer in buffers])
+
+
 def relabel(y: Labels, names: dict[str, Hashable]) -> Labels:
     """Return the labels under other names."""
     return [[names[str(label)] for label in sequence] for sequence in y]
@@ -95,10 +103,9 @@ def relabel(y: Labels, names: dict[str, Hashable]) -> Labels:
 
 def fresh(estimator: Any, **parameters: Any) -> Any:
     """Return an unfitted copy that repeats itself, with other parameters where given."""
-    copied = clone(estimator)
-    if "random_state" in copied.get_params(deep=False):
-        copied.set_params(random_state=0)
-    return copied.set_params(**parameters)
+    steady = {"random_state": 0, "warm_start": False}
+    known = {name: value for name, value in steady.items() if has_parameter(estimator, name)}
+    return clone(estimator).set_params(**known | parameters)
 
 
 def fitted(estimator: Any, X: Any = None, y: Any = None, **fit_parameters: Any) -> Any:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import copy
-import io
 import pickle
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import sklearn.utils.estimator_checks as sklearn_checks
 from sklearn.base import clone, is_classifier, is_regressor
@@ -29,6 +25,7 @@ from crfkit.testing._data import (
     fresh,
     make_data,
     raises,
+    read_only,
 )
 
 Check = Callable[[Any], None]
@@ -181,8 +178,7 @@ def check_fit_twice_gives_the_same(estimator: Any) -> None:
     X, y = make_data()
     model, other = fitted(estimator), fitted(estimator)
     assert_same_predictions(model, other, X)
-    if not getattr(model, "warm_start", False):
-        assert_same_predictions(model, other.fit(X, y), X)
+    assert_same_predictions(model, other.fit(X, y), X)
 
 
 def check_refit_forgets(estimator: Any) -> None:
@@ -203,6 +199,17 @@ def check_refit_forgets_attributes(estimator: Any) -> None:
     model.fit([np.eye(2), np.eye(2)], [["P", "Q"], ["P", "Q"]])
     assert model.n_features_in_ == 2
     assert not hasattr(model, "feature_names_in_"), "fit kept old names of features"
+
+
+def check_refit_forgets_parameters(estimator: Any) -> None:
+    """A model once fitted with another switch on or off is as one that never was."""
+    X, y = make_data()
+    for name, value in fresh(estimator).get_params(deep=False).items():
+        if type(value) is bool and name != "warm_start":
+            model = fresh(estimator, **{name: not value}).fit(X, y)
+            model.predict(X)
+            model.set_params(**{name: value}).fit(X, y)
+            assert_same_predictions(fitted(estimator), model, X)
 
 
 def check_failed_fit_keeps_the_model(estimator: Any) -> None:
@@ -238,26 +245,13 @@ def check_pickle(estimator: Any) -> None:
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
 
 
-def check_joblib(estimator: Any) -> None:
-    """A model dumped by joblib predicts the same."""
-    X, _ = make_data()
-    model = fitted(estimator)
-    file = io.BytesIO()
-    joblib.dump(model, file)
-    file.seek(0)
-    assert_same_predictions(model, joblib.load(file), X)
-
-
-def check_memory_mapped_model(estimator: Any) -> None:
-    """A model whose arrays are memory-mapped read-only predicts the same and can be refitted."""
+def check_read_only_model(estimator: Any) -> None:
+    """A model whose arrays are read-only, as in a memory-mapped file, predicts and refits."""
     X, y = make_data()
     model = fitted(estimator)
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        joblib.dump(model, Path(folder) / "model")
-        mapped = joblib.load(Path(folder) / "model", mmap_mode="r")
-        assert_same_predictions(model, mapped, X)
-        mapped.fit(X, y)
-        del mapped
+    mapped = read_only(model)
+    assert_same_predictions(model, mapped, X)
+    assert_same_predictions(model, mapped.fit(X, y), X)
 
 
 def check_deepcopy(estimator: Any) -> None:
@@ -304,8 +298,8 @@ def check_cross_val_predict(estimator: Any) -> None:
 def check_random_state(estimator: Any) -> None:
     """The same ``random_state`` gives the same model to the last bit."""
     X, y = make_data()
-    models = [clone(estimator).set_params(random_state=3).fit(X, y) for _ in range(2)]
-    assert_same_predictions(*models, X)
+    model, other = (clone(estimator).set_params(random_state=3).fit(X, y) for _ in range(2))
+    assert_same_predictions(model, other, X)
 
 
 def check_warm_start(estimator: Any) -> None:
@@ -342,12 +336,12 @@ API_CHECKS: tuple[Check, ...] = (
     check_fit_twice_gives_the_same,
     check_refit_forgets,
     check_refit_forgets_attributes,
+    check_refit_forgets_parameters,
     check_failed_fit_keeps_the_model,
     check_y_is_required,
     check_clone_of_fitted_is_unfitted,
     check_pickle,
-    check_joblib,
-    check_memory_mapped_model,
+    check_read_only_model,
     check_deepcopy,
     check_html_repr,
     check_pipeline,

@@ -1,0 +1,7 @@
+"""``python -m crfkit`` is ``crfkit``."""
+
+import sys
+
+from crfkit.cli import main
+
+sys.exit(main())

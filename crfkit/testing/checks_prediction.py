@@ -1,0 +1,315 @@
+"""Checks of predictions, probabilities and scores."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from crfkit.data import LabelSequences, chunks
+from crfkit.testing._data import (
+    as_arrays,
+    as_packed,
+    assert_same_predictions,
+    fitted,
+    fresh,
+    make_data,
+    make_token,
+)
+
+Check = Callable[[Any], None]
+
+
+def check_predict_returns_label_sequences(estimator: Any) -> None:
+    """``predict`` returns a LabelSequences of lists of labels, which JSON can hold."""
+    X, _ = make_data()
+    predicted = fitted(estimator).predict(X)
+    assert isinstance(predicted, LabelSequences)
+    assert all(type(labels) is list for labels in predicted)
+    assert json.loads(json.dumps(predicted)) == predicted
+
+
+def check_predict_labels_every_token(estimator: Any) -> None:
+    """There is one label for each token."""
+    X, _ = make_data()
+    assert [len(labels) for labels in fitted(estimator).predict(X)] == [len(s) for s in X]
+
+
+def check_predict_array_is_1d(estimator: Any) -> None:
+    """As an array the predictions have shape (S,), for ragged and for equal lengths."""
+    for equal in (False, True):
+        X, y = make_data(equal=equal)
+        array = np.asarray(fitted(estimator, X, y).predict(X))
+        assert array.shape == (len(X),) and array.dtype == object
+
+
+def check_predictions_are_classes(estimator: Any) -> None:
+    """All predicted labels are in ``classes_``, whatever the features."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    shuffled = [sequence[::-1] + sequence for sequence in X]
+    labels = {label for row in model.predict(shuffled) for label in row}
+    assert labels <= set(model.classes_)
+
+
+def check_predict_no_sequences(estimator: Any) -> None:
+    """No sequences have no labels, in every form."""
+    X, y = make_data()
+    for form in (X, as_packed(X), as_arrays(X)):
+        assert fitted(estimator, form, y).predict(form[:0]) == []
+
+
+def check_predict_empty_sequence(estimator: Any) -> None:
+    """A sequence of no tokens gets no labels and changes nothing for the others."""
+    X, y = make_data()
+    model = fitted(estimator)
+    expected = model.predict(X[:2])
+    assert model.predict([[]]) == [[]]
+    assert model.predict([[], X[0], [], X[1], []]) == [[], expected[0], [], expected[1], []]
+    of_arrays = fitted(estimator, as_arrays(X), y)
+    assert of_arrays.predict([np.zeros((0, of_arrays.n_features_in_)), []]) == [[], []]
+
+
+def check_sequences_of_length_one(estimator: Any) -> None:
+    """Sequences of one token can be learned from and predicted."""
+    X, y = make_data()
+    tokens = [[token] for sequence in X for token in sequence]
+    labels = [[label] for sequence in y for label in sequence]
+    predicted = fitted(estimator, tokens, labels).predict(tokens)
+    assert [len(row) for row in predicted] == [1] * len(tokens)
+    assert len(fitted(estimator).predict(tokens)) == len(tokens)
+
+
+def check_single_training_sequence(estimator: Any) -> None:
+    """One sequence is enough to learn from."""
+    X, y = make_data()
+    assert [len(row) for row in fitted(estimator, X[:1], y[:1]).predict(X)] == [len(s) for s in X]
+
+
+def check_single_label(estimator: Any) -> None:
+    """With one label only, that label is predicted, with probability 1."""
+    X, y = make_data()
+    model = fitted(estimator, X, [["O"] * len(labels) for labels in y])
+    assert model.predict(X) == [["O"] * len(labels) for labels in y]
+    if hasattr(model, "predict_proba"):
+        for rows in model.predict_proba(X):
+            np.testing.assert_allclose(rows, 1.0, rtol=0, atol=1e-12)
+
+
+def check_predictions_do_not_depend_on_the_batch(estimator: Any) -> None:
+    """A sequence is predicted alone as among others, in any order and number."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    together = model.predict(X)
+    assert [model.predict([sequence])[0] for sequence in X] == together
+    assert model.predict(X[::-1]) == together[::-1]
+    assert model.predict(X * 3) == together * 3
+
+
+def check_packed_slices(estimator: Any) -> None:
+    """Slices, masks and index arrays of packed sequences are predicted as the whole is."""
+    X, y = make_data()
+    packed = as_packed(X)
+    model = fitted(estimator, packed, y)
+    together = model.predict(packed)
+    mask = np.arange(len(X)) % 2 == 0
+    for key in (slice(1, 4), slice(None, None, -1), mask, np.array([3, 0, 3])):
+        assert model.predict(packed[key]) == together[key]
+
+
+def check_unseen_attributes_are_ignored(estimator: Any) -> None:
+    """Attributes that the training data do not have change nothing."""
+    X, _ = make_data()
+    more = [[{**token, "new": "x", "size": 9.0} for token in sequence] for sequence in X]
+    model = fitted(estimator)
+    assert_same_predictions(model, model, X, more)
+
+
+def check_token_without_known_attributes(estimator: Any) -> None:
+    """Tokens without any known attribute, or without any, get a label of the model."""
+    model = fitted(estimator)
+    for token in ({}, {"new": "x"}, [], ["unseen"]):
+        labels = model.predict([[token, token, token]])[0]
+        assert len(labels) == 3 and set(labels) <= set(model.classes_)
+
+
+def check_long_sequence(estimator: Any) -> None:
+    """A sequence of thousands of tokens neither overflows nor underflows."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    long = [token for sequence in X for token in sequence] * 200
+    assert len(model.predict([long])[0]) == len(long)
+    if hasattr(model, "predict_proba"):
+        rows = model.predict_proba([long])[0]
+        np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-9)
+
+
+def check_training_data_are_learned(estimator: Any) -> None:
+    """On data whose words tell the labels, the model labels most training tokens right."""
+    for equal in (False, True):
+        X, y = make_data(equal=equal)
+        assert fitted(estimator, X * 3, y * 3).score(X, y) > 0.8
+
+
+def check_score_is_token_accuracy(estimator: Any) -> None:
+    """``score`` is the share of tokens with the right label."""
+    X, y = make_data()
+    model = fitted(estimator)
+    shifted = [labels[1:] + labels[:1] for labels in y]
+    for truth in (y, shifted):
+        right = [a == b for p, t in zip(model.predict(X), truth, strict=True)
+                 for a, b in zip(p, t, strict=True)]  # fmt: skip
+        assert abs(model.score(X, truth) - sum(right) / len(right)) < 1e-15
+
+
+def check_score_of_unknown_labels(estimator: Any) -> None:
+    """A label that the model does not know counts as an error."""
+    X, y = make_data()
+    unknown = [["?"] * len(labels) for labels in y]
+    assert fitted(estimator).score(X, unknown) == 0.0
+
+
+def check_score_weights(estimator: Any) -> None:
+    """``score`` weights sequences, or tokens, by ``sample_weight``."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    truth = model.predict(X)
+    wrong = [["?"] * len(truth[0])] + truth[1:]
+    sizes = np.array([len(labels) for labels in truth])
+    weight = np.arange(1.0, len(X) + 1)
+    expected = 1 - weight[0] * sizes[0] / (weight @ sizes)
+    per_token = [np.full(n, w) for n, w in zip(sizes, weight, strict=True)]
+    for given in (weight, list(weight), per_token):
+        assert abs(model.score(X, wrong, sample_weight=given) - expected) < 1e-12
+
+
+def check_n_jobs(estimator: Any) -> None:
+    """Any number of threads gives the same model and predictions to the last bit."""
+    X, y = make_data()
+    # Chunks of a few tokens, so that there is work for several threads.
+    with mock.patch.object(chunks, "CHUNK_CELLS", 6):
+        models = [fresh(estimator, n_jobs=n).fit(X, y) for n in (1, 2, 4)]
+        for model in models[1:]:
+            assert_same_predictions(models[0], model, X)
+            if hasattr(model, "sequence_log_proba"):
+                ours, theirs = (m.sequence_log_proba(X, y) for m in (models[0], model))
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def check_proba_shapes(estimator: Any) -> None:
+    """``predict_proba`` returns one array of shape (T, K) for each sequence."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    rows = model.predict_proba(X)
+    assert len(rows) == len(X)
+    assert [row.shape for row in rows] == [(len(s), len(model.classes_)) for s in X]
+
+
+def check_proba_rows_are_distributions(estimator: Any) -> None:
+    """Probabilities lie in [0, 1] and sum to 1 over the labels."""
+    X, _ = make_data()
+    for rows in fitted(estimator).predict_proba(X + [sequence[::-1] for sequence in X]):
+        assert np.all((rows >= 0) & (rows <= 1 + 1e-12))
+        np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-9)
+
+
+def check_proba_follows_classes(estimator: Any) -> None:
+    """Column k is the probability of ``classes_[k]``: clear cases have their label on top."""
+    X, y = make_data()
+    model = fitted(estimator, X * 3, y * 3)
+    for word, label in (("the", "D"), ("cat", "N"), ("runs", "V")):
+        row = model.predict_proba([[make_token(word)]])[0][0]
+        assert model.classes_[row.argmax()] == label
+
+
+def check_proba_of_empty_sequences(estimator: Any) -> None:
+    """A sequence of no tokens has probabilities of shape (0, K); no sequences have none."""
+    model = fitted(estimator)
+    assert len(model.predict_proba([])) == 0
+    assert model.predict_proba([[]])[0].shape == (0, len(model.classes_))
+
+
+def check_proba_does_not_depend_on_the_batch(estimator: Any) -> None:
+    """The probabilities of a sequence are the same alone and among others."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    for sequence, together in zip(X, model.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(model.predict_proba([sequence])[0], together)
+
+
+def check_log_proba_is_not_positive(estimator: Any) -> None:
+    """Log-probabilities of sequences have shape (S,) and are 0 at most, 0 for an empty one."""
+    X, y = make_data()
+    model = fitted(estimator)
+    log_proba = model.sequence_log_proba(X, y)
+    assert log_proba.shape == (len(X),) and np.all(log_proba <= 1e-12)
+    np.testing.assert_array_equal(model.sequence_log_proba([[]], [[]]), [0.0])
+
+
+def check_log_proba_sums_to_one(estimator: Any) -> None:
+    """The probabilities of all labellings of a sequence sum to 1."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    paths = [list(path) for path in itertools.product(model.classes_, repeat=3)]
+    log_proba = model.sequence_log_proba([X[1]] * len(paths), paths)
+    assert abs(np.exp(log_proba).sum() - 1.0) < 1e-9
+
+
+def check_log_proba_agrees_with_proba(estimator: Any) -> None:
+    """Summed over labellings, the probabilities of sequences are those of the tokens."""
+    X, _ = make_data()
+    model = fitted(estimator)
+    codes = list(itertools.product(range(len(model.classes_)), repeat=3))
+    paths = [[model.classes_[code] for code in path] for path in codes]
+    proba = np.exp(model.sequence_log_proba([X[1]] * len(paths), paths))
+    rows = np.zeros((3, len(model.classes_)))
+    for path, share in zip(codes, proba, strict=True):
+        rows[np.arange(3), list(path)] += share
+    np.testing.assert_allclose(model.predict_proba([X[1]])[0], rows, rtol=0, atol=1e-9)
+
+
+def check_log_proba_of_unknown_labels(estimator: Any) -> None:
+    """A sequence with a label that the model does not know has the log-probability -inf."""
+    X, y = make_data()
+    model = fitted(estimator)
+    log_proba = model.sequence_log_proba(X, [["?", *y[0][1:]], *y[1:]])
+    assert log_proba[0] == -np.inf
+    np.testing.assert_array_equal(log_proba[1:], model.sequence_log_proba(X, y)[1:])
+
+
+PREDICTION_CHECKS: tuple[Check, ...] = (
+    check_predict_returns_label_sequences,
+    check_predict_labels_every_token,
+    check_predict_array_is_1d,
+    check_predictions_are_classes,
+    check_predict_no_sequences,
+    check_predict_empty_sequence,
+    check_sequences_of_length_one,
+    check_single_training_sequence,
+    check_single_label,
+    check_predictions_do_not_depend_on_the_batch,
+    check_packed_slices,
+    check_unseen_attributes_are_ignored,
+    check_token_without_known_attributes,
+    check_long_sequence,
+    check_training_data_are_learned,
+    check_score_is_token_accuracy,
+    check_score_of_unknown_labels,
+    check_score_weights,
+)
+PROBA_CHECKS: tuple[Check, ...] = (
+    check_proba_shapes,
+    check_proba_rows_are_distributions,
+    check_proba_follows_classes,
+    check_proba_of_empty_sequences,
+    check_proba_does_not_depend_on_the_batch,
+)
+LOG_PROBA_CHECKS: tuple[Check, ...] = (
+    check_log_proba_is_not_positive,
+    check_log_proba_sums_to_one,
+    check_log_proba_of_unknown_labels,
+)

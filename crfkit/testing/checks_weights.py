@@ -1,0 +1,136 @@
+"""Checks of sample weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.model_selection import cross_val_score
+
+from crfkit.testing._data import (
+    assert_close_predictions,
+    assert_same_predictions,
+    fitted,
+    fresh,
+    make_data,
+    raises,
+)
+
+Check = Callable[[Any], None]
+
+
+def check_weights_of_one(estimator: Any) -> None:
+    """Weights of 1, for sequences or tokens, are as good as none."""
+    X, y = make_data()
+    model = fitted(estimator)
+    per_token = [np.ones(len(labels)) for labels in y]
+    for weight in (np.ones(len(X)), per_token):
+        assert_same_predictions(model, fitted(estimator, X, y, sample_weight=weight), X)
+
+
+def check_weight_containers(estimator: Any) -> None:
+    """Weights may be an array, a list, a tuple, of integers or of float32."""
+    X, y = make_data()
+    weight = np.arange(1.0, len(X) + 1)
+    model = fitted(estimator, X, y, sample_weight=weight)
+    for other in (list(weight), tuple(weight), weight.astype(int), weight.astype(np.float32)):
+        assert_same_predictions(model, fitted(estimator, X, y, sample_weight=other), X)
+
+
+def check_weights_of_tokens(estimator: Any) -> None:
+    """A weight for all tokens of a sequence is the weight of the sequence."""
+    X, y = make_data()
+    weight = np.arange(1.0, len(X) + 1)
+    per_token = [np.full(len(labels), w) for labels, w in zip(y, weight, strict=True)]
+    model = fitted(estimator, X, y, sample_weight=weight)
+    assert_same_predictions(model, fitted(estimator, X, y, sample_weight=per_token), X)
+
+
+def check_weights_are_not_changed(estimator: Any) -> None:
+    """``fit`` leaves the weights as they are."""
+    X, y = make_data()
+    weight = np.arange(1.0, len(X) + 1)
+    fitted(estimator, X, y, sample_weight=weight)
+    np.testing.assert_array_equal(weight, np.arange(1.0, len(X) + 1))
+
+
+def check_weights_are_used(estimator: Any) -> None:
+    """Of two labellings of the same sequence the heavier one is learned."""
+    X = [[["p"], ["q"]]] * 2
+    y = [["A", "A"], ["B", "B"]]
+    for weight, expected in (([9.0, 1.0], y[0]), ([1.0, 9.0], y[1])):
+        assert fitted(estimator, X, y, sample_weight=weight).predict(X[:1]) == [expected]
+
+
+def check_integer_weights_repeat_sequences(estimator: Any) -> None:
+    """A sequence of weight 3 is as good as three such sequences."""
+    X, y = make_data()
+    counts = [1, 3, 2, 1, 1, 2]
+    repeated = [(s, t) for s, t, n in zip(X, y, counts, strict=True) for _ in range(n)]
+    weighted = fitted(estimator, X, y, sample_weight=counts)
+    plain = fitted(estimator, [s for s, _ in repeated], [t for _, t in repeated])
+    assert_close_predictions(plain, weighted, X)
+
+
+def check_weight_zero_leaves_out(estimator: Any) -> None:
+    """A sequence of weight 0 is as good as left out, where others have its features too."""
+    X, y = make_data()
+    weight = [1.0] * len(X) + [0.0] * 2
+    weighted = fitted(estimator, X + X[:2], y + y[:2], sample_weight=weight)
+    assert_close_predictions(fitted(estimator), weighted, X)
+
+
+def check_bad_weights_raise(estimator: Any) -> None:
+    """Weights of the wrong number, or that are negative, NaN, infinite or all 0, are refused."""
+    X, y = make_data()
+    n = len(X)
+    cases: tuple[tuple[list[float], tuple[str, ...]], ...] = (
+        ([1.0] * (n - 1), (str(n), str(n - 1), "sample_weight")),
+        ([1.0, -1.0] + [1.0] * (n - 2), ("sequence 1", "-1")),
+        ([np.nan] + [1.0] * (n - 1), ("sequence 0", "nan")),
+        ([1.0] * (n - 1) + [np.inf], (f"sequence {n - 1}", "inf")),
+        ([0.0] * n, ("weight", "0")),
+    )
+    for weight, parts in cases:
+        with raises(ValueError, *parts, doing=f"fit with sample_weight={weight}"):
+            fitted(estimator, X, y, sample_weight=weight)
+
+
+def check_weights_that_are_no_numbers_raise(estimator: Any) -> None:
+    """Weights that are text are refused, also where the text could be read as numbers."""
+    X, y = make_data()
+    for text in ("a", "1"):
+        with raises(TypeError, "sample_weight", doing=f"fit with weights {text!r}"):
+            fitted(estimator, X, y, sample_weight=[text] * len(X))
+
+
+def check_weights_are_routed(estimator: Any) -> None:
+    """Weights reach ``fit`` through cross-validation by scikit-learn's metadata routing."""
+    X = [[["p"], ["q"]]] * 6
+    y = [["A", "A"]] + [["B", "B"]] * 2 + [["A", "A"]] * 3
+    weight = np.array([9.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    with config_context(enable_metadata_routing=True):
+        model = fresh(estimator).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=False)
+        scores = cross_val_score(model, X, y, cv=2, params={"sample_weight": weight})
+    # Without weights the first fold would teach B, and score 0 on the second.
+    np.testing.assert_allclose(scores, [1 / 3, 1.0])
+
+
+WEIGHT_CHECKS: tuple[Check, ...] = (
+    check_weights_of_one,
+    check_weight_containers,
+    check_weights_of_tokens,
+    check_weights_are_not_changed,
+    check_weights_are_used,
+    check_bad_weights_raise,
+    check_weights_that_are_no_numbers_raise,
+    check_weights_are_routed,
+)
+# Only for estimators that fit all data at once, without chance.
+EXACT_WEIGHT_CHECKS: tuple[Check, ...] = (
+    check_integer_weights_repeat_sequences,
+    check_weight_zero_leaves_out,
+)
