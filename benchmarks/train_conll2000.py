@@ -98,7 +98,9 @@ def pass_against_iteration(X: Any, y: Any, packed: Any) -> dict[str, Any]:
     }
 
 
-def full_training(X: Any, y: Any, Xt: Any, yt: Any, packed: Any, packed_test: Any) -> dict[str, Any]:
+def full_training(
+    X: Any, y: Any, Xt: Any, yt: Any, packed: Any, packed_test: Any
+) -> dict[str, Any]:
     """Train both to their default stopping rules, with L2 and with L1."""
     results: dict[str, Any] = {}
     for name, c1, c2 in (("l2", 0.0, 1.0), ("l1", 1.0, 0.0)):

@@ -33,7 +33,9 @@ def run_demo(*, n_jobs: int | None = None, c2: float = 0.1) -> None:
     X_train, X_test, y_train, y_test = train_test_split(
         X, corpus.tags, test_size=0.2, random_state=0
     )
-    print(f"{len(X)} recipe ingredient lines, {len(X_train)} to learn from, {len(X_test)} to judge\n")
+    print(
+        f"{len(X)} recipe ingredient lines, {len(X_train)} to learn from, {len(X_test)} to judge\n"
+    )
     started = time.perf_counter()
     crf = CRFClassifier(c2=c2, n_jobs=n_jobs, verbose=1).fit(X_train, y_train)
     print(f"{crf.n_parameters_:,} weights in {time.perf_counter() - started:.1f} s\n")

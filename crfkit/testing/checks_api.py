@@ -279,11 +279,12 @@ def check_pipeline(estimator: Any) -> None:
 
 
 def check_cross_validation(estimator: Any) -> None:
-    """Cross-validation with a number of folds works on ragged and equal lengths."""
+    """Cross-validation with a number of folds works on ragged and equal lengths, packed or not."""
     for equal in (False, True):
         X, y = make_data(equal=equal)
-        scores = cross_val_score(fresh(estimator), X, y, cv=2, error_score="raise")
-        assert scores.shape == (2,) and np.all((scores >= 0) & (scores <= 1))
+        for form in (X, as_packed(X)):
+            scores = cross_val_score(fresh(estimator), form, y, cv=2, error_score="raise")
+            assert scores.shape == (2,) and np.all((scores >= 0) & (scores <= 1))
 
 
 def check_cross_val_predict(estimator: Any) -> None:

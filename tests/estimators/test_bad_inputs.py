@@ -166,7 +166,7 @@ SHAPES = [
     Case("a 3-D array as a sequence", lambda: fit(with_array(np.ones((3, 2, 1)))), ValueError,
          ("sequence 2 of X", "2 dimensions (tokens, features), not 3")),
     Case("a ragged array", lambda: fit(with_array(np.array([[1, 2], [1], [2]], dtype=object))),
-         (TypeError, ValueError), ("sequence 2",)),
+         (TypeError, ValueError), ("sequence 2 of X", "numeric")),
     Case("another number of columns, fit", lambda: fit(with_array(np.ones((3, 5)))), ValueError,
          ("sequence 2 has 5 features", "2 are expected", "same columns")),
     Case("an array among dicts", lambda: fit([*X[:2], ARRAYS[2]]), TypeError,
@@ -301,9 +301,9 @@ CONTAINERS = [
     Case("a frame with a column of text",
          lambda: PackedSequences.from_frame(frame(v="a"), "sentence"), TypeError,
          ("column 'v' is not numeric", "sequences_from_frame")),
-    Case("NaN in a frame", lambda: PackedSequences.from_frame(frame(v=[1.0, np.nan, 1.0]),
-                                                              "sentence"),
-         ValueError, ("sequence 0, position 1", "feature", "nan", *FINITE)),
+    Case("NaN in a frame",
+         lambda: PackedSequences.from_frame(frame(height=[1.0, np.nan, 1.0]), "sentence"),
+         ValueError, ("sequence 0, position 1", "feature 'height'", "nan", *FINITE)),
 ]  # fmt: skip
 PATHS = [
     Case("no allowed label, best path", lambda: Chain().max(scores(unary=-np.inf)), ValueError,
@@ -332,17 +332,9 @@ def test_message_says_where_and_what_to_do(case):
         assert part in str(info.value)
 
 
-def test_names_of_cases_differ():
-    assert len({case.name for case in CASES}) == len(CASES)
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if "fit" not in c.name], ids=lambda c: c.name)
-def test_message_is_one_or_two_readable_sentences(case):
-    with pytest.raises(Exception) as info:  # noqa: B017 - the kind is tested above
-        case.call()
-    message = str(info.value)
-    assert message.endswith((".", "]", ")")) and len(message) < 400
-    assert not re.search(r"object at 0x|object is not|__", message.replace(repr(object), ""))
+def test_table_has_a_line_for_each_case(capsys):
+    main()
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len({case.name for case in CASES})
 
 
 def outcome(case):
@@ -356,12 +348,12 @@ def outcome(case):
 
 def main():
     """Print the table as Markdown."""
-    warnings.simplefilter("ignore")
     print("| case | exception | message |\n|---|---|---|")
-    for case in CASES:
-        error, message = outcome(case)
-        text = re.sub(r"\s+", " ", message).replace("|", "\\|")
-        print(f"| {case.name} | {error} | {text} |")
+    with warnings.catch_warnings(action="ignore"):
+        for case in CASES:
+            error, message = outcome(case)
+            text = re.sub(r"\s+", " ", message).replace("|", "\\|")
+            print(f"| {case.name} | {error} | {text} |")
 
 
 if __name__ == "__main__":

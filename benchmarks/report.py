@@ -1,0 +1,102 @@
+"""Write the table of the README from the results of the benchmarks.
+
+python benchmarks/report.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+
+
+def load(name: str) -> dict[str, Any]:
+    """Return the results of a benchmark."""
+    return json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table: what, crfkit, peer, ratio."""
+    train, tag = load("train_conll2000"), load("tag_conll2000")
+    one, l2, l1, speed = train["pass"], train["l2"], train["l1"], tag["tokens_per_second"]
+    marginals = tag["marginals_tokens_per_second"]
+    table = [
+        (
+            "one pass (value and gradient) / one L-BFGS iteration",
+            f"{1e3 * one['crfkit_seconds_per_pass_2_threads']:.0f} ms",
+            f"{1e3 * one['crfsuite_seconds_per_iteration']:.0f} ms",
+            one["ratio_2_threads"],
+        ),
+        *(
+            (
+                f"training, {name}: seconds (objective)",
+                f"{result['crfkit']['seconds']:.0f} s ({result['crfkit']['objective']:,.1f})",
+                f"{result['crfsuite']['seconds']:.0f} s ({result['crfsuite']['objective']:,.1f})",
+                result["ratio_seconds"],
+            )
+            for name, result in (("c2 = 1", l2), ("c1 = 1, c2 = 0", l1))
+        ),
+        (
+            "tagging, packed / `ItemSequence`: tokens a second",
+            f"{speed['crfkit packed, 2 threads']:,.0f}",
+            f"{speed['crfsuite ItemSequence']:,.0f}",
+            tag["ratio_packed_2_threads"],
+        ),
+        (
+            "tagging from lists of strings (one thread): tokens a second",
+            f"{speed['crfkit lists, 1 thread']:,.0f}",
+            f"{speed['crfsuite lists']:,.0f}",
+            tag["ratio_lists_1_thread"],
+        ),
+        (
+            "all marginals (one thread): tokens a second",
+            f"{marginals['crfkit, 1 thread']:,.0f}",
+            f"{marginals['crfsuite']:,.0f}",
+            tag["ratio_marginals_1_thread"],
+        ),
+        memory_row(train["memory_mib"]),
+    ]
+    return [(*row[:3], f"{row[3]:.1f} x") for row in table]
+
+
+def memory_row(memory: dict[str, Any]) -> tuple[str, str, str, float]:
+    """Return the row of the peak memory of training."""
+    ours, theirs = memory["crfkit"], memory["crfsuite"]
+    return (
+        "peak memory of a process that trains",
+        f"{ours['peak']:.0f} MiB ({ours['bytes_per_token']:.0f} bytes a token encoded)",
+        f"{theirs['peak']:.0f} MiB",
+        theirs["peak"] / ours["peak"],
+    )
+
+
+def main() -> None:
+    """Rewrite the table."""
+    train = load("train_conll2000")
+    lines = [
+        "CoNLL-2000 chunking with the classic template (19 attributes a token, "
+        f"{train['l2']['crfkit']['parameters']:,} weights), crfkit with two threads unless noted, "
+        "against python-crfsuite (which has one) in the same process run on a machine with "
+        f"{train['machine']['cores']} cores:",
+        "",
+        "| | crfkit | python-crfsuite | ratio |",
+        "| --- | ---: | ---: | ---: |",
+        *("| " + " | ".join(row) + " |" for row in rows()),
+        "",
+        f"Test chunk F1 {train['l2']['crfkit']['chunk_f1']:.2f} "
+        f"(python-crfsuite {train['l2']['crfsuite']['chunk_f1']:.2f}), largest difference of any "
+        f"of the {train['weights']['weights_compared']:,} weights at the optimum "
+        f"{train['weights']['largest_difference']:.1e}.",
+    ]
+    readme = HERE.parent / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
