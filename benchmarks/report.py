@@ -1,4 +1,4 @@
-"""Write the table of the README from the results of the benchmarks.
+"""Write the tables of the README and of docs/performance.md from the results of the benchmarks.
 
 python benchmarks/report.py
 """
@@ -73,10 +73,10 @@ def memory_row(memory: dict[str, Any]) -> tuple[str, str, str, float]:
     )
 
 
-def main() -> None:
-    """Rewrite the table."""
+def readme_lines() -> list[str]:
+    """Return what the README says."""
     train = load("train_conll2000")
-    lines = [
+    return [
         "CoNLL-2000 chunking with the classic template (19 attributes a token, "
         f"{train['l2']['crfkit']['parameters']:,} weights), crfkit with two threads unless noted, "
         "against python-crfsuite (which has one) in the same process run on a machine with "
@@ -91,11 +91,34 @@ def main() -> None:
         f"of the {train['weights']['weights_compared']:,} weights at the optimum "
         f"{train['weights']['largest_difference']:.1e}.",
     ]
-    readme = HERE.parent / "README.md"
-    text = readme.read_text(encoding="utf-8")
+
+
+def performance_lines() -> list[str]:
+    """Return what docs/performance.md says."""
+    kernels = load("kernels")
+    return [
+        f"One pass over CoNLL-2000 ({kernels['tokens']:,} tokens, 22 labels, 19 attributes a "
+        "token) on one thread, medians:",
+        "",
+        "| step | ms |",
+        "| --- | ---: |",
+        *(f"| {name} | {time:.0f} |" for name, time in kernels["milliseconds"].items()),
+    ]
+
+
+def rewrite(path: Path, lines: list[str]) -> None:
+    """Replace what stands between the marks of a page."""
+    text = path.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    readme.write_text(f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{after}", encoding="utf-8")
+    body = "\n".join([BEGIN, *lines, END])
+    path.write_text(before + body + after, encoding="utf-8")
+
+
+def main() -> None:
+    """Rewrite the tables."""
+    rewrite(HERE.parent / "README.md", readme_lines())
+    rewrite(HERE.parent / "docs" / "performance.md", performance_lines())
 
 
 if __name__ == "__main__":

@@ -142,6 +142,14 @@ def check_option(name: str, value: Any, options: Iterable[str]) -> None:
         raise ValueError(f"{name}={value!r} is not known; choose one of {known}.")
 
 
+def check_method(name: str, value: Any, method: str) -> None:
+    """Raise TypeError if a parameter is neither a string nor an object with a method."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(
+            f"{name}={value!r} must be a string or an object with the method {method!r}."
+        )
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise TypeError if a parameter is not a boolean."""
     if not isinstance(value, (bool, np.bool_)):

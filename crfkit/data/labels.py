@@ -144,6 +144,12 @@ def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
             f"{name} must be a list of sequences, not {type(sequences).__name__}: "
             f"for one sequence pass [{name}]."
         )
+    if hasattr(sequences, "columns"):
+        raise TypeError(
+            f"{name} is a data frame, which does not tell its sequences apart. For features use "
+            "crfkit.data.sequences_from_frame(df, by=...) or PackedSequences.from_frame(df, by=...)"
+            "; for labels group the column."
+        )
     for s, sequence in enumerate(sequences):
         if isinstance(sequence, (str, bytes)):
             raise TypeError(

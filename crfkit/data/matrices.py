@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike
 from crfkit._types import FloatArray
 
 
+_DIMENSIONS = (
+    "{} must have 2 dimensions (tokens, features), not {}. "
+    "X is a list with one matrix for each sequence: for one sequence pass [X]."
+)
+
+
 def is_matrix(item: Any) -> bool:
-    """Whether an item is an array or a sparse matrix, of any number of dimensions."""
-    return isinstance(item, np.ndarray) or bool(sp.issparse(item))
+    """Whether an item is an array or a sparse matrix, of any dimensions, or a data frame."""
+    frame = hasattr(item, "to_numpy") and getattr(item, "ndim", 0) == 2
+    return frame or isinstance(item, np.ndarray) or bool(sp.issparse(item))
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
@@ -24,7 +31,7 @@ def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
     except (TypeError, ValueError) as error:
         raise TypeError(f"{where} must be numeric: {error}") from error
     if block.ndim != 2:
-        raise ValueError(f"{where} must have 2 dimensions (tokens, features), not {block.ndim}.")
+        raise ValueError(_DIMENSIONS.format(where, block.ndim))
     return np.require(block, requirements=["C", "W"])
 
 
@@ -33,7 +40,7 @@ def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:
     if not sp.issparse(sparse):
         raise TypeError(f"{where} must be a SciPy sparse matrix, not {type(sparse).__name__}.")
     if sparse.ndim != 2:
-        raise ValueError(f"{where} must have 2 dimensions (tokens, features), not {sparse.ndim}.")
+        raise ValueError(_DIMENSIONS.format(where, sparse.ndim))
     if sparse.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"{where} has {sparse.shape[1]} features; at most 2**31 - 1 are possible.")
     try:

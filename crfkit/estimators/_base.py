@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, Scores
-from crfkit._validation import check_lengths, check_option, check_sample_weight
+from crfkit._validation import check_lengths, check_method, check_option, check_sample_weight
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
@@ -161,6 +161,7 @@ class LinearChainClassifier(SequenceClassifier):
         if isinstance(self.decoding, str):
             check_option("decoding", self.decoding, DECODERS)
             return DECODERS[self.decoding]()
+        check_method("decoding", self.decoding, "decode")
         return self.decoding
 
     def _each_chunk(self, data: PackedSequences, function: Callable[[Chunk, Scores], None]) -> None:

@@ -58,7 +58,7 @@ def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> 
         data = X
     else:
         matrices, sequences = _look_ahead(X)
-        if matrices or (vectorizer is None and sequences is _NOTHING):
+        if matrices:
             data = PackedSequences.from_matrices(sequences, n_features)
         elif vectorizer is None:
             data = _only_empty(sequences, n_features)
@@ -71,9 +71,6 @@ def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> 
     return data
 
 
-_NOTHING: tuple[Any, ...] = ()
-
-
 def _look_ahead(X: Any) -> tuple[bool, Any]:
     """Return whether the first sequence with tokens is a matrix, and all sequences."""
     stream = iterate_sequences(X, "X")
@@ -82,15 +79,19 @@ def _look_ahead(X: Any) -> tuple[bool, Any]:
         seen.append(sequence)
         if is_matrix(sequence):
             return True, chain(seen, stream)
-        if not hasattr(sequence, "__len__") or len(sequence):
+        if not _is_empty(sequence):
             return False, chain(seen, stream)
-    return False, seen or _NOTHING
+    return False, seen
+
+
+def _is_empty(sequence: Any) -> bool:
+    return hasattr(sequence, "__len__") and len(sequence) == 0
 
 
 def _only_empty(sequences: Any, n_features: int) -> PackedSequences:
     """Pack sequences of no tokens; any token is an error, as the model has no vocabulary."""
     packed = list(sequences)
-    if any(len(sequence) for sequence in packed):
+    if not all(map(_is_empty, packed)):
         raise TypeError(
             "the model was fitted on matrices and has no vocabulary for tokens: give X as "
             "matrices or PackedSequences too."

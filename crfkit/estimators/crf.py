@@ -17,6 +17,7 @@ from crfkit._types import Chunk, CodeArray, FloatArray, Scores, SolverResult
 from crfkit._validation import (
     check_flag,
     check_lengths,
+    check_method,
     check_number,
     check_option,
     check_sample_weight,
@@ -218,6 +219,8 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
             check_flag(name, getattr(self, name))
         if isinstance(self.solver, str):
             check_option("solver", self.solver, ["auto", *SOLVERS])
+        else:
+            check_method("solver", self.solver, "solve")
         self._decoder()
 
     def _make_solver(self) -> Solver:
