@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from crfkit._types import FloatArray
 
-
 _DIMENSIONS = (
     "{} must have 2 dimensions (tokens, features), not {}. "
     "X is a list with one matrix for each sequence: for one sequence pass [X]."

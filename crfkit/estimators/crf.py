@@ -420,5 +420,6 @@ def _pick(matrix: sp.csr_array, rows: NDArray[np.int64], columns: NDArray[np.int
     found = (rows >= 0) & (columns >= 0)
     values = np.zeros(len(rows))
     if found.any():
-        values[found] = matrix[rows[found], columns[found]].toarray().ravel()
+        picked = matrix[rows[found], columns[found]]
+        values[found] = np.ravel(picked.toarray() if sp.issparse(picked) else picked)
     return values

@@ -132,3 +132,12 @@ def test_add_path_adds_the_parts_of_the_score(rng):
     CHAIN.add_path(scores, labels, np.ones(2), out)
     total = (out.unary * scores.unary).sum() + (out.pair * scores.pair).sum()
     np.testing.assert_allclose(total, CHAIN.score(scores, labels).sum(), rtol=1e-13)
+
+
+def test_z_is_the_product_of_matrices():
+    """Z as an entry of the product of transition matrices (Lafferty, McCallum, Pereira 2001)."""
+    scores = random_scores(5, [6], 4, own_steps=True)
+    row = np.exp(scores.unary[0])
+    for t in range(1, 6):
+        row = row @ (np.exp(scores.pair[t]) * np.exp(scores.unary[t])[None, :])
+    np.testing.assert_allclose(sum_of(scores)[0], np.log(row.sum()), rtol=1e-13)
