@@ -74,13 +74,15 @@ def X_form(request):
     return X_FORMS[request.param]
 
 
-@pytest.fixture(params=Y_FORMS)
-def y_form(request):
-    return Y_FORMS[request.param]
+PAIRS = [*zip(X_FORMS, ["lists", "LabelSequences", "objects", "lists", "objects"], strict=True),
+         ("dicts", "LabelSequences"), ("packed", "lists"), ("packed", "objects")]  # fmt: skip
 
 
-def n_tokens(y):
-    return sum(len(labels) for labels in y)
+@pytest.fixture(params=PAIRS, ids="-".join)
+def forms(request):
+    """A form of X and a form of y."""
+    X_name, y_name = request.param
+    return X_FORMS[X_name], Y_FORMS[y_name]
 
 
 def share_of_right_sequences(y_true, y_pred):
@@ -92,8 +94,8 @@ def confidence(y_true, y_prob):
     return float(np.mean(np.concatenate(y_prob).max(axis=1)))
 
 
-def test_grid_search_takes_all_forms(data, X_form, y_form):
-    X, y = X_form(data[0]), y_form(data[1])
+def test_grid_search_takes_all_forms(data, forms):
+    X, y = (form(part) for form, part in zip(forms, data, strict=True))
     search = GridSearchCV(CRFClassifier(), {"c2": C2}, cv=3, error_score="raise").fit(X, y)
     assert search.best_params_["c2"] in C2
     assert search.predict(X) == search.best_estimator_.predict(X)
@@ -169,8 +171,8 @@ def test_halving_search(data, form):
     assert search.best_params_["c2"] in (0.1, 0.5, 1.0)
 
 
-def test_cross_val_predict_gives_one_sequence_of_labels_for_each(data, X_form, y_form):
-    X, y = X_form(data[0]), y_form(data[1])
+def test_cross_val_predict_gives_one_sequence_of_labels_for_each(data, forms):
+    X, y = (form(part) for form, part in zip(forms, data, strict=True))
     predicted = cross_val_predict(CRFClassifier(), X, y, cv=3)
     assert predicted.shape == (len(y),)
     assert [len(labels) for labels in predicted] == [len(labels) for labels in data[1]]
@@ -228,8 +230,8 @@ def test_validation_curve(data):
     assert train[0].mean() > train[1].mean()
 
 
-def test_train_test_split_keeps_forms_and_pairs(data, X_form, y_form):
-    X, y = X_form(data[0]), y_form(data[1])
+def test_train_test_split_keeps_forms_and_pairs(data, forms):
+    X, y = (form(part) for form, part in zip(forms, data, strict=True))
     parts = train_test_split(X, y, test_size=4, random_state=0)
     assert [len(part) for part in parts] == [8, 4, 8, 4]
     order = train_test_split(np.arange(12), test_size=4, random_state=0)

@@ -15,8 +15,7 @@ VARIANTS = [
     CRFClassifier(),
     CRFClassifier(c1=0.05, c2=0.1),
     CRFClassifier(all_possible_states=True, all_possible_transitions=True),
-    CRFClassifier(boundary_weights=True),
-    CRFClassifier(decoding="posterior"),
+    CRFClassifier(boundary_weights=True, decoding="posterior"),
     CRFClassifier(n_jobs=2),
 ]
 
