@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 # `True` would also allow the compiler to assume that no value is inf or nan,
 # which turns the log-sum-exp of forbidden labels into nan.
@@ -54,6 +57,17 @@ def _enable_cache(dispatcher: Any, function: Callable[..., Any]) -> None:
             dispatcher.enable_caching()
         except Exception:  # a read-only installation without a home folder
             return
+
+
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return a read-only view in C order, as all inputs of kernels are passed.
+
+    Numba compiles a kernel anew for read-only arrays (memory maps in worker processes, say) and
+    for other layouts; so that there is one machine code, every input is of this kind.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def kernel(function: F) -> F:

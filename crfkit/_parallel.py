@@ -8,6 +8,8 @@ from typing import Self, TypeVar
 
 import joblib
 
+from crfkit._params import check_whole
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -35,6 +37,8 @@ class ThreadMap:
     """
 
     def __init__(self, n_jobs: int | None) -> None:
+        if n_jobs is not None:
+            check_whole("n_jobs", n_jobs, None)
         if n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use 1, a number of threads, or -1 for all.")
         self._pool = joblib.Parallel(n_jobs=n_jobs, require="sharedmem")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from crfkit._types import FloatArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
+from crfkit.data.matrices import numeric_array
 
 
 def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
@@ -79,6 +79,12 @@ def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
     lengths = np.diff(offsets)
     if sample_weight is None:
         return np.ones(int(offsets[-1]))
+    single = not hasattr(sample_weight, "__iter__") or getattr(sample_weight, "ndim", 1) == 0
+    if single or isinstance(sample_weight, (str, bytes, Mapping)):
+        raise TypeError(
+            f"sample_weight is a {type(sample_weight).__name__}; give one number for each "
+            "sequence, or a list with an array of token weights for each sequence."
+        )
     items = list(sample_weight)
     if any(np.ndim(item) for item in items):
         weight = _token_weights(items, offsets)
@@ -102,8 +108,8 @@ def _token_weights(items: list[Any], offsets: IntArray) -> FloatArray:
 
 def _numbers(items: Iterable[Any], name: str) -> FloatArray:
     try:
-        return np.asarray(items, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError) as error:
+        return numeric_array(items, name).reshape(-1)
+    except ValueError as error:
         raise TypeError(f"{name} must be numbers: {error}") from error
 
 
@@ -116,41 +122,4 @@ def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
             f"{weight[bad[0]]}; weights must be finite and not negative."
         )
     if len(weight) and not weight.any():
-        raise ValueError("all sample weights are 0: there is nothing to learn from.")
-
-
-def check_number(name: str, value: Any, least: float = 0.0) -> None:
-    """Raise if a parameter is not a finite number of at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
-    if not math.isfinite(value) or value < least:
-        raise ValueError(f"{name}={value!r} must be finite and at least {least:g}.")
-
-
-def check_whole(name: str, value: Any, least: int = 0) -> None:
-    """Raise if a parameter is not a whole number of at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name}={value!r} must be a whole number, not {type(value).__name__}.")
-    if value < least:
-        raise ValueError(f"{name}={value!r} must be at least {least}.")
-
-
-def check_option(name: str, value: Any, options: Iterable[str]) -> None:
-    """Raise ValueError if a string parameter is not one of the options."""
-    known = sorted(options)
-    if value not in known:
-        raise ValueError(f"{name}={value!r} is not known; choose one of {known}.")
-
-
-def check_method(name: str, value: Any, method: str) -> None:
-    """Raise TypeError if a parameter is neither a string nor an object with a method."""
-    if isinstance(value, type) or not callable(getattr(value, method, None)):
-        raise TypeError(
-            f"{name}={value!r} must be a string or an object with the method {method!r}."
-        )
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise TypeError if a parameter is not a boolean."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}={value!r} must be True or False.")
+        raise ValueError("all sample weights are 0: no sequence counts.")

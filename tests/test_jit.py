@@ -61,3 +61,48 @@ def test_a_cache_folder_that_cannot_be_written_is_no_error(copy_of_package):
 
 def test_kernels_run_without_the_compiler(copy_of_package):
     assert run(copy_of_package, NUMBA_DISABLE_JIT="1") == "2.0"
+
+
+SIGNATURES = """
+import pickle, sys
+import numpy as np
+import scipy.sparse as sp
+from crfkit import CRFClassifier, PackedSequences
+from crfkit.kernels import chain, gather, vector
+
+rng = np.random.default_rng(0)
+x = [rng.normal(size=(4, 3)) for _ in range(8)]
+y = [rng.integers(2, size=4).tolist() for _ in range(8)]
+tokens = [[{"w": str(label)} for label in labels] for labels in y]
+forms = [tokens, x, [sp.csr_array(m) for m in x], [(m > 0).astype(float) for m in x]]
+
+
+def thawed(model):
+    buffers = []
+    data = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=[bytes(b.raw()) for b in buffers])  # read-only arrays
+
+
+for X in forms:
+    weights = [None, rng.random(8), [rng.random(4) for _ in range(8)]]
+    for weight in weights:
+        crf = CRFClassifier(boundary_weights=True).fit(X, y, sample_weight=weight)
+        for model in (crf, thawed(crf)):
+            model.predict(X), model.predict_proba(X), model.sequence_log_proba(X, y)
+frozen = thawed(PackedSequences.from_matrices(forms[2]))
+CRFClassifier(c1=0.1, n_jobs=2).fit(frozen, y).predict(frozen)
+for module in (chain, gather, vector):
+    for name, function in vars(module).items():
+        if hasattr(function, "signatures") and function.__module__ == module.__name__:
+            print(name, len(function.signatures))
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_every_kernel_is_compiled_once_whatever_the_input():
+    result = subprocess.run(
+        [sys.executable, "-c", SIGNATURES], text=True, capture_output=True, check=True
+    )
+    counts = dict(line.split() for line in result.stdout.splitlines())
+    assert {"chain_sum", "gather_pairs", "gather_dense", "vector_dot"} <= counts.keys()
+    assert {name: n for name, n in counts.items() if int(n) > 1} == {}

@@ -101,7 +101,7 @@ class LabelStream:
             ) from error
         if code is not None:
             return code
-        if label is None or label != label:
+        if _is_missing(label):
             raise ValueError(
                 f"sequence {s}, position {t}: the label is {label!r}. Every token needs a label; "
                 "give unlabeled tokens a label of their own or leave the sequence out."
@@ -122,6 +122,14 @@ class LabelStream:
         known = {label: code for code, label in enumerate(list(classes))}
         table = np.array([known.get(label, UNKNOWN) for label in self.index], dtype=np.int32)
         return table[self.codes] if len(table) else self.codes
+
+
+def _is_missing(label: Label) -> bool:
+    """Whether a label is None, NaN, or a missing value that compares with nothing."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):
+        return True
 
 
 def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:

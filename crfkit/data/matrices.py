@@ -19,16 +19,29 @@ _DIMENSIONS = (
 
 def is_matrix(item: Any) -> bool:
     """Whether an item is an array or a sparse matrix, of any dimensions, or a data frame."""
+    if isinstance(item, np.ndarray):
+        return item.dtype != object or item.ndim != 1  # else an array of tokens
     frame = hasattr(item, "to_numpy") and getattr(item, "ndim", 0) == 2
-    return frame or isinstance(item, np.ndarray) or bool(sp.issparse(item))
+    return frame or bool(sp.issparse(item))
+
+
+def numeric_array(values: Any, where: str) -> FloatArray:
+    """Return values as float64; TypeError where they are text, complex or other objects."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cSUV":
+            raise TypeError(f"the type is {array.dtype}")
+        return array.astype(np.float64, copy=False)
+    except TypeError as error:
+        raise TypeError(f"{where} must be numbers: {error}") from error
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
     """Return a writable float64 block in C order: kernels compile for this one layout."""
     try:
-        block = np.asarray(dense, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{where} must be numeric: {error}") from error
+        block = numeric_array(dense, where)
+    except ValueError as error:  # ragged rows
+        raise TypeError(f"{where} must be numbers: {error}") from error
     if block.ndim != 2:
         raise ValueError(_DIMENSIONS.format(where, block.ndim))
     return np.require(block, requirements=["C", "W"])
@@ -42,10 +55,9 @@ def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:
         raise ValueError(_DIMENSIONS.format(where, sparse.ndim))
     if sparse.shape[1] > np.iinfo(np.int32).max:
         raise ValueError(f"{where} has {sparse.shape[1]} features; at most 2**31 - 1 are possible.")
-    try:
-        return sp.csr_array(sparse, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{where} must be numeric: {error}") from error
+    if sparse.dtype.kind not in "biuf":
+        raise TypeError(f"{where} must be numbers, not {sparse.dtype}.")
+    return sp.csr_array(sparse, dtype=np.float64, copy=True)
 
 
 def stack_matrices(container: Any, sequences: Iterable[Any], n_features: int | None) -> Any:

@@ -78,8 +78,8 @@ class PackedSequences:
         )
         self.dense = None if dense is None else check_dense(dense)
         self._check_rows()
-        self._check_finite()
         self.feature_names = _check_names(feature_names, self.n_features)
+        self._check_finite()
 
     @classmethod
     def _from_arrays(cls, **arrays: Any) -> Self:
@@ -138,7 +138,7 @@ class PackedSequences:
         rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if sizes.sum() != rows:
             raise ValueError(f"lengths add up to {sizes.sum()}, but X has {rows} rows (tokens).")
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         blocks = {"sparse": X} if sp.issparse(X) else {"dense": X}
         return cls(**blocks, offsets=offsets, feature_names=feature_names)
 
@@ -233,6 +233,8 @@ class PackedSequences:
 
     def __getitem__(self, key: Any) -> Any:
         """Return one sequence as a matrix of shape (T, D), or a container of the chosen ones."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]  # scikit-learn indexes what has a shape with [key, ...]
         if isinstance(key, (int, np.integer)):
             index = range(len(self))[key]
             return self._rows(int(self.offsets[index]), int(self.offsets[index + 1]))
@@ -312,8 +314,9 @@ class PackedSequences:
 
     def _raise_not_finite(self, row: int, feature: int, value: float) -> None:
         sequence = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        name = feature if self.feature_names is None else repr(self.feature_names[feature])
         raise ValueError(
-            f"sequence {sequence}, position {row - self.offsets[sequence]}, feature {feature}: "
+            f"sequence {sequence}, position {row - self.offsets[sequence]}, feature {name}: "
             f"the value is {value}; values must be finite. Impute or leave out the feature."
         )
 
@@ -326,12 +329,14 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
 
 
 def _check_offsets(offsets: ArrayLike) -> IntArray:
-    checked = np.array(offsets, dtype=np.int64)
-    if checked.ndim != 1 or len(checked) == 0 or checked[0] != 0 or np.any(np.diff(checked) < 0):
+    checked = np.asarray(offsets)
+    whole = checked.ndim == 1 and len(checked) > 0 and checked.dtype.kind in "iu"
+    if not whole or checked[0] != 0 or np.any(np.diff(checked.astype(np.int64)) < 0):
         raise ValueError(
-            "offsets must be a list of token positions that starts with 0 and never falls."
+            "offsets must be a list of token positions (whole numbers) that starts with 0 and "
+            "never falls."
         )
-    return checked
+    return checked.astype(np.int64)
 
 
 def _sparse_arrays(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +13,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
+from crfkit._params import check_method, check_option
 from crfkit._types import Chunk, CodeArray, FloatArray, Scores
-from crfkit._validation import check_lengths, check_method, check_option, check_sample_weight
+from crfkit._validation import check_lengths, check_sample_weight
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
@@ -25,6 +26,8 @@ from crfkit.features import SequenceVectorizer
 from crfkit.scores import LinearScores
 from crfkit.scores.linear import LinearWeights
 from crfkit.structures import Chain
+
+_DERIVED = ("_predictor", "_matching_names")
 
 
 class SequenceClassifier(BaseEstimator):  # type: ignore[misc]
@@ -81,7 +84,8 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _set_fitted(self, attributes: dict[str, Any]) -> None:
         """Set the fitted attributes and forget what was derived from older ones."""
-        self.__dict__.pop("_predictor", None)
+        for derived in _DERIVED:
+            self.__dict__.pop(derived, None)
         for name, value in attributes.items():
             setattr(self, name, value)
 
@@ -93,11 +97,14 @@ class LinearChainClassifier(SequenceClassifier):
         shape = (model.n_features, model.n_labels)
         coef = sp.csr_array((weights.state.copy(), model.state_labels, model.state_ptr), shape)
         coef.eliminate_zeros()
-        attributes = {"classes_": classes, "coef_": coef, "transitions_": weights.pair[0]}
-        if model.boundaries:
-            attributes["start_weights_"] = weights.start.copy()
-            attributes["end_weights_"] = weights.end.copy()
-        return attributes
+        none = np.zeros(model.n_labels)
+        return {
+            "classes_": classes,
+            "coef_": coef,
+            "transitions_": weights.pair[0],
+            "start_weights_": weights.start.copy() if model.boundaries else none,
+            "end_weights_": weights.end.copy() if model.boundaries else none.copy(),
+        }
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -105,14 +112,23 @@ class LinearChainClassifier(SequenceClassifier):
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is derived."""
         state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_predictor", None)
+        for derived in _DERIVED:
+            state.pop(derived, None)
         return state
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the attributes, shape (D,), where they are known."""
+        names: NDArray[np.object_] | None = self.__dict__.get("_feature_names")
+        if names is None:
+            raise AttributeError("the model is not fitted, or on features without names")
+        return names
 
     @property
     def state_features_(self) -> WeightView:
         """Mapping view ``{(attribute, label): weight}`` of the weights that are not 0."""
         check_is_fitted(self)
-        names = self.__dict__.get("feature_names_in_", range(self.n_features_in_))
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return WeightView(self.coef_, names, self.classes_)
 
     @property
@@ -155,7 +171,12 @@ class LinearChainClassifier(SequenceClassifier):
     def _pack(self, X: Any) -> PackedSequences:
         check_is_fitted(self)
         vectorizer: SequenceVectorizer | None = getattr(self, "vectorizer_", None)
-        return pack_new(X, vectorizer, self.n_features_in_)
+        data = pack_new(X, vectorizer, self.n_features_in_)
+        names = data.feature_names
+        if names is not None and names is not self.__dict__.get("_matching_names"):
+            check_names(names, self._feature_names)
+            self._matching_names = names
+        return data
 
     def _decoder(self) -> Any:
         if isinstance(self.decoding, str):
@@ -175,16 +196,39 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _scorer(self, n_sparse: int) -> tuple[LinearScores, LinearWeights]:
         """Return the score model of the fitted weights, made once."""
-        cached: tuple[LinearScores, LinearWeights] | None = self.__dict__.get("_predictor")
-        if cached is not None and cached[0].n_sparse == n_sparse:
-            return cached
+        fitted = (self.coef_, self.transitions_, self.start_weights_, self.end_weights_)
+        cached: Predictor | None = self.__dict__.get("_predictor")
+        if cached is not None and cached.serves(n_sparse, fitted):
+            return cached.model, cached.weights
         none = np.zeros(0, np.int32)
         model = LinearScores(
             self.coef_.indptr, self.coef_.indices, none, none,
-            n_labels=len(self.classes_), n_sparse=n_sparse,
-            boundaries=hasattr(self, "start_weights_"),
+            n_labels=len(self.classes_), n_sparse=n_sparse, boundaries=True,
         )  # fmt: skip
-        ends = [getattr(self, f"{side}_weights_", np.zeros(0)) for side in ("start", "end")]
-        weights = model.bind(np.concatenate([self.coef_.data, *ends]))
-        self._predictor = (model, weights._replace(pair=self.transitions_[None]))
-        return self._predictor
+        weights = model.place(self.coef_.data, self.transitions_, *fitted[2:])
+        self._predictor = Predictor(model, weights, fitted)
+        return model, weights
+
+
+class Predictor(NamedTuple):
+    """The score model of fitted weights, and the weights it was made from."""
+
+    model: LinearScores
+    weights: LinearWeights
+    fitted: tuple[Any, ...]
+
+    def serves(self, n_sparse: int, fitted: tuple[Any, ...]) -> bool:
+        """Whether it was made for this layout of the features and from these very weights."""
+        same = all(ours is theirs for ours, theirs in zip(self.fitted, fitted, strict=True))
+        return same and self.model.n_sparse == n_sparse
+
+
+def check_names(names: NDArray[np.object_], expected: NDArray[np.object_] | None) -> None:
+    """Raise ValueError if packed features have other names, or another order, than expected."""
+    if expected is None or np.array_equal(names, expected):
+        return
+    place = int(np.argmax(names != expected))
+    raise ValueError(
+        f"feature {place} of X has the name {names[place]!r}, but the model was fitted with "
+        f"{expected[place]!r} there. Transform X with the vectorizer the model was fitted with."
+    )

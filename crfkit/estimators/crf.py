@@ -13,17 +13,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from crfkit._parallel import ThreadMap
+from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import Chunk, CodeArray, FloatArray, Scores, SolverResult
-from crfkit._validation import (
-    check_flag,
-    check_lengths,
-    check_method,
-    check_number,
-    check_option,
-    check_sample_weight,
-    check_training,
-    check_whole,
-)
+from crfkit._validation import check_lengths, check_sample_weight, check_training
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.decoding import marginals
@@ -91,7 +83,7 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
     transitions_ : ndarray of shape (K, K)
         Weights of the steps from a label (row) to the next (column).
     start_weights_, end_weights_ : ndarray of shape (K,)
-        Weights of first and last labels; only with `boundary_weights`.
+        Weights of first and last labels; zeros without `boundary_weights`.
     vectorizer_ : SequenceVectorizer or None
         The vocabulary, where the model was fitted on dicts or strings.
     n_features_in_ : int
@@ -198,11 +190,12 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
             all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
         )  # fmt: skip
         start = self._start(model, classes, data.feature_names)
-        named: dict[str, Any] = {"n_features_in_": data.n_features, "vectorizer_": vectorizer}
-        if data.feature_names is not None:
-            named["feature_names_in_"] = data.feature_names
+        named = {
+            "n_features_in_": data.n_features,
+            "vectorizer_": vectorizer,
+            "_feature_names": data.feature_names,
+        }
         result = self._solve(model, data, codes, weight, start, classes, named)
-        self.__dict__.pop("feature_names_in_", None)
         self._set_fitted(named | self._fitted_attributes(model, classes, result))
         self._report(result)
         return self
@@ -211,7 +204,10 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
         check_number("c1", self.c1)
         check_number("c2", self.c2)
         check_whole("min_freq", self.min_freq)
-        check_whole("verbose", int(self.verbose))
+        if not isinstance(self.verbose, bool):
+            check_whole("verbose", self.verbose)
+        if self.n_jobs is not None:
+            check_whole("n_jobs", self.n_jobs, None)
         if self.max_iter is not None:
             check_whole("max_iter", self.max_iter)
         for name in ("all_possible_states", "all_possible_transitions", "boundary_weights",
@@ -240,7 +236,7 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
         if not (self.warm_start and hasattr(self, "coef_")):
             return start
         labels = _match(classes, self.classes_)
-        old_names = self.__dict__.get("feature_names_in_")
+        old_names = self._feature_names
         if names is not None and old_names is not None:
             attributes = _match(names, old_names)
         elif model.n_features == self.n_features_in_:
@@ -256,7 +252,7 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
         state[:] = _pick(self.coef_, rows, labels[model.state_labels])
         old = sp.csr_array(self.transitions_)
         steps[:] = _pick(old, labels[model.step_from], labels[model.step_to])
-        if model.boundaries and hasattr(self, "start_weights_"):
+        if model.boundaries:
             known = labels >= 0
             begin[known] = self.start_weights_[labels[known]]
             end[known] = self.end_weights_[labels[known]]

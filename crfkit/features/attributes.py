@@ -53,7 +53,10 @@ class FrozenIndex(dict[str, int]):
 def check_name(name: Any) -> str:
     """Return the name of an attribute; TypeError if it is not a string."""
     if not isinstance(name, str):
-        raise TypeError(f"the attribute {name!r} is not a string but {type(name).__name__}")
+        raise TypeError(
+            f"the attribute {name!r} is not a string but {type(name).__name__}. For vectors of "
+            "numbers give each sequence as an array of shape (tokens, features)"
+        )
     return name
 
 
@@ -84,17 +87,25 @@ def expand(token: Any) -> Iterator[tuple[str, float]]:
         )
 
 
+def _finite(key: str, value: Any) -> float:
+    """Return a value as float; ValueError if it is NaN, infinite or too large."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(
+            f"feature {key!r} has the value {number}; values must be finite. Impute it or leave "
+            "the feature out"
+        )
+    return number
+
+
 def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
     if isinstance(value, str):
         yield f"{key}:{value}", 1.0
     elif isinstance(value, (Real, np.bool_)):
-        number = float(value)
-        if not math.isfinite(number):
-            raise ValueError(
-                f"feature {key!r} has the value {number}; values must be finite. Impute it or "
-                "leave the feature out"
-            )
-        yield key, number
+        yield key, _finite(key, value)
     elif isinstance(value, (Mapping, list, tuple, set, frozenset)):
         for name, number in expand(value):
             yield f"{key}:{name}", number
@@ -207,9 +218,9 @@ class _Encoder:
         number = self.index[name]
         if value is True or value == 1.0:
             return number
-        plain = float(value)
-        if not math.isfinite(plain) or isinstance(value, str):
-            raise ValueError("not a finite number")
+        if isinstance(value, str):
+            raise TypeError("a kind of string, which makes an attribute of its own")
+        plain = _finite(name, value)
         if number == SKIP or plain == 0.0:
             return SKIP
         self.values.append(plain)

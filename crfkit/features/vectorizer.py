@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._params import check_whole
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.features.attributes import (
@@ -106,8 +107,7 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         TypeError, ValueError
             As :meth:`fit`.
         """
-        if not isinstance(self.min_freq, (int, np.integer)) or self.min_freq < 0:
-            raise ValueError(f"min_freq={self.min_freq!r} must be a whole number, 0 or more.")
+        check_whole("min_freq", self.min_freq)
         index = GrowingIndex()
         rows = encode(X, index)
         names, numbers = _sorted_columns(index, rows, self.min_freq)

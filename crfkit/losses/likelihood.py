@@ -36,7 +36,7 @@ class LogLoss:
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
         levels = _levels(weight, scores.offsets)
-        top = levels[:, -1]
+        top = levels[:, -1].copy()
         log_z = structure.sum(scores, top, out)
         if np.array_equal(np.repeat(top, np.diff(scores.offsets)), weight):
             structure.add_path(scores, labels, -top, out)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crfkit._jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import (
     Chunk,
@@ -35,8 +36,6 @@ class LinearWeights(NamedTuple):
     ----------
     state : ndarray of shape (P1,)
         Weights of the (attribute, label) pairs.
-    steps : ndarray of shape (P2,)
-        Weights of the (label, next label) pairs.
     start, end : ndarray of shape (K,) or (0,)
         Weights of the label of the first and of the last token.
     pair : ndarray of shape (1, K, K)
@@ -46,7 +45,6 @@ class LinearWeights(NamedTuple):
     """
 
     state: FloatArray
-    steps: FloatArray
     start: FloatArray
     end: FloatArray
     pair: FloatArray
@@ -140,12 +138,18 @@ class LinearScores:
     def bind(self, parameters: FloatArray) -> LinearWeights:
         """Return the parameters in their places."""
         state, steps, start, end = self.split(parameters)
-        pair = np.zeros((1, self.n_labels, self.n_labels))
-        pair[0, self.step_from, self.step_to] = steps
+        pair = np.zeros((self.n_labels, self.n_labels))
+        pair[self.step_from, self.step_to] = steps
+        return self.place(state, pair, start, end)
+
+    def place(
+        self, state: FloatArray, pair: FloatArray, start: FloatArray, end: FloatArray
+    ) -> LinearWeights:
+        """Return weights in their places: state weights (P1,), steps (K, K), boundaries (K,)."""
         dense = np.zeros((self.n_features - self.n_sparse, self.n_labels))
         rows, first = self._dense_places()
         dense[rows, self.state_labels[first:]] = state[first:]
-        return LinearWeights(state, steps, start, end, pair, dense)
+        return LinearWeights(state, start, end, pair[None], dense)
 
     def _dense_places(self) -> tuple[IntArray, int]:
         """Return the dense feature of each weight of one, and the first such weight."""
@@ -158,8 +162,9 @@ class LinearScores:
         unary = np.zeros((tokens.stop - tokens.start, self.n_labels))
         values, step = data.value_array()
         gather_pairs(
-            data.indptr.view(np.uint64), data.indices.view(np.uint32), values, step,
-            tokens.start, tokens.stop, *self._pattern(), bound.state, unary,
+            frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
+            frozen(values), step, tokens.start, tokens.stop, *self._pattern(),
+            frozen(bound.state), unary,
         )  # fmt: skip
         return self._complete(unary, bound, data, chunk)
 
@@ -170,20 +175,21 @@ class LinearScores:
         _, step = prepared.data.value_array()
         gather_columns(
             part.columns, part.col_ptr, part.rows, part.values, step, *self._pattern(),
-            bound.state, unary,
+            frozen(bound.state), unary,
         )  # fmt: skip
         return self._complete(unary, bound, prepared.data, chunk)
 
     def _pattern(self) -> tuple[PtrArray, IdArray]:
         """Return pointers and labels of the state weights, unsigned as kernels want them."""
-        return self.state_ptr.view(np.uint64), self.state_labels.view(np.uint32)
+        return frozen(self.state_ptr.view(np.uint64)), frozen(self.state_labels.view(np.uint32))
 
     def _complete(
         self, unary: FloatArray, bound: LinearWeights, data: PackedSequences, chunk: Chunk
     ) -> Scores:
         """Add what dense features and boundaries contribute."""
         if data.dense is not None:
-            gather_dense(data.dense, chunk.tokens.start, chunk.tokens.stop, bound.dense, unary)
+            x = frozen(data.dense)
+            gather_dense(x, chunk.tokens.start, chunk.tokens.stop, frozen(bound.dense), unary)
         offsets = chunk.offsets - chunk.tokens.start
         if self.boundaries:
             first, last = _boundary_rows(offsets)
@@ -256,7 +262,8 @@ class LinearScores:
                 residual, state,
             )  # fmt: skip
             if data.dense is not None:
-                scatter_dense(data.dense, chunk.tokens.start, int(low), int(high), residual, table)
+                x = frozen(data.dense)
+                scatter_dense(x, chunk.tokens.start, int(low), int(high), residual, table)
 
 
 def _boundary_rows(offsets: IntArray) -> tuple[IntArray, IntArray]:
@@ -278,6 +285,6 @@ def _columns(data: PackedSequences, chunk: Chunk, edges: IntArray) -> Columns:
         columns=columns.astype(np.uint32),
         col_ptr=np.append(starts, len(indices)).astype(np.uint64),
         rows=rows[order],
-        values=values[indptr[0] : indptr[-1]][order] if step else values,
+        values=frozen(values[indptr[0] : indptr[-1]][order] if step else values),
         bounds=np.searchsorted(columns, edges),
     )

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, SolverResult
 from crfkit.kernels.vector import vector_add, vector_dot
 from crfkit.solvers.base import Callback, SmoothObjective, SolverLog, check_match
@@ -106,13 +107,9 @@ class LBFGS(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         for name, least in (("max_iter", 0), ("period", 1), ("memory", 1), ("max_line_search", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number, {least} or more.")
+            check_whole(name, getattr(self, name), least)
         for name in ("tol", "gtol"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise ValueError(f"{name}={value!r} must be a number, 0 or more.")
+            check_number(name, getattr(self, name))
 
     def _iterate(
         self, objective: SmoothObjective, start: FloatArray, log: SolverLog

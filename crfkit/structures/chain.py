@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from crfkit._jit import frozen
 from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.kernels import chain as kernels
 from crfkit.structures.base import NoPathError
@@ -46,6 +47,7 @@ class Chain:
         NoPathError
             If a sequence has no path of finite score.
         """
+        scores = _frozen_scores(scores)
         size = scores.unary.shape[1]
         node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
         kernels.chain_shift(scores.unary, node, shift)
@@ -55,8 +57,8 @@ class Chain:
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
         norm, beta = np.empty_like(shift), np.empty((2, size))
         kernels.chain_sum(
-            scores.unary, node, shift, scores.pair, factor, pair_shift, scores.offsets, weight,
-            norm, beta, out.unary, flow, log_z, status,
+            scores.unary, node, shift, scores.pair, factor, pair_shift, scores.offsets,
+            frozen(weight), norm, beta, out.unary, flow, log_z, status,
         )  # fmt: skip
         out.pair[...] += flow * factor
         _raise_if_dead(scores, status)
@@ -97,6 +99,7 @@ class Chain:
         NoPathError
             If a sequence has no path of finite score.
         """
+        scores = _frozen_scores(scores)
         count = len(scores.offsets) - 1
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
@@ -120,8 +123,9 @@ class Chain:
         ndarray of shape (S,)
             Sum of the scores of the parts on the path; ``-inf`` for a forbidden path.
         """
+        scores = _frozen_scores(scores)
         value = np.empty(len(scores.offsets) - 1)
-        kernels.chain_score(scores.unary, scores.pair, scores.offsets, labels, value)
+        kernels.chain_score(scores.unary, scores.pair, scores.offsets, frozen(labels), value)
         return value
 
     def add_path(
@@ -140,7 +144,15 @@ class Chain:
         out : Expectations
             Added to.
         """
-        kernels.chain_add_path(scores.offsets, labels, weight, out.unary, out.pair)
+        kernels.chain_add_path(
+            frozen(scores.offsets), frozen(labels), frozen(weight), out.unary, out.pair
+        )
+
+
+def _frozen_scores(scores: Scores) -> Scores:
+    return scores._replace(
+        unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets)
+    )
 
 
 def _exp_pair(pair: FloatArray) -> tuple[FloatArray, FloatArray]:

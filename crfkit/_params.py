@@ -1,0 +1,46 @@
+"""Checks of parameters; messages name the parameter and the value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+def check_number(name: str, value: Any, least: float = 0.0) -> None:
+    """Raise if a parameter is not a finite number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"{name}={value!r} must be a number, not {type(value).__name__}.")
+    if not math.isfinite(value) or value < least:
+        raise ValueError(f"{name}={value!r} must be finite and at least {least:g}.")
+
+
+def check_whole(name: str, value: Any, least: int | None = 0) -> None:
+    """Raise if a parameter is not a whole number, or one below `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name}={value!r} must be a whole number, not {type(value).__name__}.")
+    if least is not None and value < least:
+        raise ValueError(f"{name}={value!r} must be at least {least}.")
+
+
+def check_option(name: str, value: Any, options: Iterable[str]) -> None:
+    """Raise ValueError if a string parameter is not one of the options."""
+    known = sorted(options)
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not known; choose one of {known}.")
+
+
+def check_method(name: str, value: Any, method: str) -> None:
+    """Raise TypeError if a parameter is neither a string nor an object with a method."""
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(
+            f"{name}={value!r} must be a string or an object with the method {method!r}."
+        )
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError if a parameter is not a boolean."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={value!r} must be True or False.")
