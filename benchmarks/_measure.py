@@ -35,7 +35,14 @@ def medians(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str, 
 
 
 def peak_mib() -> float:
-    """Return the peak resident memory of this process so far, in MiB."""
+    """Return the peak resident memory of this process so far, in MiB.
+
+    Linux counts it for each program; what `resource` tells includes the parent of a child.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(lines["VmHWM"].split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -46,6 +53,12 @@ def in_child(script: str, *arguments: str) -> dict[str, Any]:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(result.stdout.strip().splitlines()[-1])
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return the results of an earlier run, empty if there are none."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def write(name: str, results: dict[str, Any]) -> None:

@@ -41,12 +41,10 @@ class ThreadMap:
             check_whole("n_jobs", n_jobs, None)
         if n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use 1, a number of threads, or -1 for all.")
-        self._pool = joblib.Parallel(n_jobs=n_jobs, require="sharedmem")
-        self.n_workers: int = joblib.effective_n_jobs(n_jobs)
+        self.n_workers: int = 1 if n_jobs == 1 else joblib.effective_n_jobs(n_jobs)
+        self._pool: joblib.Parallel | None = None
 
     def __enter__(self) -> Self:
-        if self.n_workers > 1:
-            self._pool.__enter__()
         return self
 
     def __exit__(
@@ -55,8 +53,9 @@ class ThreadMap:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self.n_workers > 1:
+        if self._pool is not None:
             self._pool.__exit__(kind, error, traceback)
+            self._pool = None
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return ``[function(item) for item in items]``."""
@@ -64,8 +63,14 @@ class ThreadMap:
             return [function(item) for item in items]
         size = -(-len(items) // (self.n_workers * RUNS_PER_WORKER))
         runs = [items[i : i + size] for i in range(0, len(items), size)]
-        mapped = self._pool(joblib.delayed(_map_run)(function, run) for run in runs)
+        mapped = self._open_pool()(joblib.delayed(_map_run)(function, run) for run in runs)
         return [result for run in mapped for result in run]
+
+    def _open_pool(self) -> joblib.Parallel:
+        """Return the pool, made when the first work for it comes."""
+        if self._pool is None:
+            self._pool = joblib.Parallel(n_jobs=self.n_workers, require="sharedmem").__enter__()
+        return self._pool
 
 
 def _map_run(function: Callable[[Item], Result], run: Sequence[Item]) -> list[Result]:

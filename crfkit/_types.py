@@ -108,7 +108,7 @@ class SolverResult(NamedTuple):
     Attributes
     ----------
     parameters : ndarray of shape (P,)
-        The best parameters seen.
+        The parameters of the last finished iteration.
     value : float
         The objective there.
     n_iter : int

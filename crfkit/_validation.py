@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.data.matrices import numeric_array
+
+BADLY_SCALED = 1e3  # from where on a feature is reported as too large beside the others
 
 
 def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
@@ -123,3 +126,34 @@ def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
         )
     if len(weight) and not weight.any():
         raise ValueError("all sample weights are 0: no sequence counts.")
+
+
+def warn_if_badly_scaled(data: PackedSequences) -> None:
+    """Warn of a numeric feature that is a thousand times larger than most others."""
+    sizes = _column_sizes(data)
+    used = sizes > 0.0
+    if not used.any():
+        return
+    largest, middle = int(np.argmax(sizes)), float(np.median(sizes[used]))
+    if sizes[largest] > BADLY_SCALED * middle:
+        names = data.feature_names
+        name = largest if names is None else repr(names[largest])
+        warnings.warn(
+            f"feature {name} is about {sizes[largest]:.2g} in size, most features are about "
+            f"{middle:.2g}: the solver may be slow or stop too early, and the penalty falls on "
+            "the small ones. Scale numeric features to about 1.",
+            UserWarning,
+            stacklevel=6,
+        )
+
+
+def _column_sizes(data: PackedSequences) -> FloatArray:
+    """Return the root mean square of the non-zero values of each feature, shape (D,)."""
+    uses = np.bincount(data.indices, minlength=data.n_sparse)
+    squares = uses.astype(float)
+    if data.values is not None:
+        squares = np.bincount(data.indices, data.values**2, minlength=data.n_sparse)
+    if data.dense is not None:
+        uses = np.append(uses, np.count_nonzero(data.dense, axis=0))
+        squares = np.append(squares, np.einsum("nf,nf->f", data.dense, data.dense))
+    return np.sqrt(squares / np.maximum(uses, 1))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from crfkit._version import __version__
 
+EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
@@ -27,6 +28,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     try:
         arguments.run(arguments)
+    except (TypeError, ValueError) as error:
+        print(f"crfkit: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        sys.stdout = None
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED

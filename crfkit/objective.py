@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_blocks, make_chunks
 from crfkit.losses import Loss
 from crfkit.penalties import ElasticNet
-from crfkit.scores import LinearScores
-from crfkit.scores.linear import LinearWeights, PreparedBlock
+from crfkit.scores import ScoreModel
 from crfkit.structures import Structure
 
 
@@ -41,10 +41,15 @@ class Objective:
     threads : ThreadMap
         An open pool of threads. Values and gradients are the same to the last bit for any number.
 
+    Raises
+    ------
+    ValueError
+        If the structure lacks what the loss requires.
+
     Attributes
     ----------
     n_parameters : int
-        P.
+        Number of parameters P.
     l1 : float
         Weight of the L1 norm, which is not part of :meth:`value_and_grad`.
     evaluations : int
@@ -53,7 +58,7 @@ class Objective:
 
     def __init__(
         self,
-        model: LinearScores,
+        model: ScoreModel,
         structure: Structure,
         loss: Loss,
         penalty: ElasticNet,
@@ -62,6 +67,12 @@ class Objective:
         weight: FloatArray,
         threads: ThreadMap,
     ) -> None:
+        missing = [name for name in loss.requires if not hasattr(structure, name)]
+        if missing:
+            raise ValueError(
+                f"loss {type(loss).__name__} needs a structure with {missing[0]!r}, which "
+                f"{type(structure).__name__} does not have."
+            )
         self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
         self.data, self.labels, self.weight, self.threads = data, labels, weight, threads
         blocks = make_blocks(make_chunks(data.offsets, model.n_labels), model.n_labels)
@@ -100,18 +111,17 @@ class Objective:
         gradient = np.zeros(self.n_parameters)
         value = 0.0
         for chunks, prepared in self._blocks:
-            begin = chunks[0].tokens.start
             run = partial(self._chunk, bound, chunks, prepared)
             results = self.threads(run, range(len(chunks)))
             value += sum(loss for loss, _ in results)
-            pair = sum((pair for _, pair in results[1:]), start=results[0][1])
-            unary = self._residual[: chunks[-1].tokens.stop - begin]
-            self.model.pullback(Expectations(unary, pair), prepared, self.threads, gradient)
+            unary = self._residual[: chunks[-1].tokens.stop - chunks[0].tokens.start]
+            pairs = [pair for _, pair in results]
+            self.model.pullback(unary, pairs, prepared, self.threads, gradient)
         self.penalty.add_smooth_gradient(w, gradient)
         return value + self.penalty.smooth_value(w), gradient
 
     def _chunk(
-        self, bound: LinearWeights, chunks: list[Chunk], prepared: PreparedBlock, index: int
+        self, bound: Any, chunks: list[Chunk], prepared: Any, index: int
     ) -> tuple[float, FloatArray]:
         """Write the gradient to the unary scores of a chunk; return its loss and pair gradient."""
         tokens, begin = chunks[index].tokens, chunks[0].tokens.start
@@ -122,7 +132,3 @@ class Objective:
             self.structure, scores, self.labels[tokens], self.weight[tokens], out
         )
         return loss, out.pair
-
-    def l1_value(self, w: FloatArray) -> float:
-        """Return the part of the objective that :meth:`value_and_grad` leaves out."""
-        return self.penalty.l1_value(w)

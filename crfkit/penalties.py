@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from crfkit._types import FloatArray
 from crfkit.kernels.vector import vector_add, vector_dot
 
@@ -32,7 +30,3 @@ class ElasticNet(NamedTuple):
         """Add the gradient of the differentiable part."""
         if self.l2:
             vector_add(2.0 * self.l2, w, out)
-
-    def l1_value(self, w: FloatArray) -> float:
-        """Return the part with kinks."""
-        return self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0

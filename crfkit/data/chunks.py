@@ -13,8 +13,11 @@ BLOCK_CELLS = 1 << 23
 
 
 def make_chunks(offsets: IntArray, n_labels: int) -> list[Chunk]:
-    """Cut sequences into chunks of about `CHUNK_CELLS` scores; a sequence is never cut."""
-    tokens = max(1, CHUNK_CELLS // n_labels)
+    """Cut sequences into chunks of about `CHUNK_CELLS` scores; a sequence is never cut.
+
+    At least K tokens: what a chunk does once for all K x K pairs then does not dominate.
+    """
+    tokens = max(n_labels, CHUNK_CELLS // n_labels)
     chunks, first = [], 0
     count = len(offsets) - 1
     while first < count:
@@ -26,12 +29,17 @@ def make_chunks(offsets: IntArray, n_labels: int) -> list[Chunk]:
 
 
 def make_blocks(chunks: list[Chunk], n_labels: int) -> list[list[Chunk]]:
-    """Group consecutive chunks into blocks of at most `BLOCK_CELLS` scores, or one chunk."""
+    """Group consecutive chunks into blocks of at most `BLOCK_CELLS` scores, or one chunk.
+
+    Counted are the unary scores and one table of pairs for each chunk.
+    """
     blocks: list[list[Chunk]] = []
-    limit = 0
+    cells = 0
     for chunk in chunks:
-        if not blocks or int(chunk.offsets[-1]) > limit:
+        size = (chunk.tokens.stop - chunk.tokens.start + n_labels) * n_labels
+        if not blocks or cells + size > BLOCK_CELLS:
             blocks.append([])
-            limit = int(chunk.offsets[0]) + BLOCK_CELLS // n_labels
+            cells = 0
         blocks[-1].append(chunk)
+        cells += size
     return blocks

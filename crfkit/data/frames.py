@@ -37,6 +37,10 @@ def group_offsets(groups: ArrayLike) -> IntArray:
     offsets = np.unique(offsets)
     seen: set[Any] = set()
     for start, value in zip(offsets[:-1], values[offsets[:-1]].tolist(), strict=True):
+        if value is None or value != value:
+            raise ValueError(
+                f"row {start}: the group is missing ({value!r}); every token needs one."
+            )
         if value in seen:
             raise ValueError(
                 f"row {start}: group {value!r} comes back after another one. "
@@ -49,6 +53,10 @@ def group_offsets(groups: ArrayLike) -> IntArray:
 def frame_columns(df: Frame, by: str, columns: Sequence[str] | None) -> list[str]:
     """Return the feature columns of a frame; a missing one raises ValueError."""
     chosen = [name for name in df.columns if name != by] if columns is None else list(columns)
+    if len(set(df.columns)) < len(df.columns):
+        raise ValueError(f"the frame has columns of the same name: {list(df.columns)}.")
+    if not chosen:
+        raise ValueError(f"the frame has no columns but {by!r}: there are no features.")
     missing = [name for name in [by, *chosen] if name not in df.columns]
     if missing:
         raise ValueError(f"the frame has no column {missing[0]!r}; it has {list(df.columns)}.")

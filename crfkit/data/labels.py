@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from crfkit._types import CodeArray, IntArray
 
@@ -46,6 +47,13 @@ class LabelSequences(list[list[Label]]):
             return super().__getitem__(int(key))
         chosen = np.arange(len(self))[key]
         return LabelSequences([super(LabelSequences, self).__getitem__(int(i)) for i in chosen])
+
+    def __add__(self, other: list[list[Label]]) -> LabelSequences:  # type: ignore[override]
+        return LabelSequences(super().__add__(other))
+
+    def copy(self) -> LabelSequences:
+        """Return a shallow copy."""
+        return LabelSequences(self)
 
     @classmethod
     def from_codes(
@@ -112,10 +120,9 @@ class LabelStream:
         """Return the labels, sorted where they can be compared, shape (K,)."""
         labels: list[Any] = list(self.index)
         try:
-            labels.sort()
-        except TypeError:
-            pass  # labels of mixed types stay in the order of their first appearance
-        return object_array(labels)
+            return object_array(sorted(labels))
+        except TypeError:  # labels of mixed types stay in the order of their first appearance
+            return object_array(labels)
 
     def codes_for(self, classes: Sequence[Label] | NDArray[np.object_]) -> CodeArray:
         """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,)."""
@@ -152,6 +159,13 @@ def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
             f"{name} must be a list of sequences, not {type(sequences).__name__}: "
             f"for one sequence pass [{name}]."
         )
+    if issparse(sequences):
+        raise TypeError(
+            f"{name} is one sparse matrix, which does not tell its sequences apart: use "
+            "PackedSequences.from_flat(X, lengths), or a list with one matrix for each sequence."
+        )
+    if isinstance(sequences, (set, frozenset)):
+        raise TypeError(f"{name} is a set, which has no order: give a list of sequences.")
     if hasattr(sequences, "columns"):
         raise TypeError(
             f"{name} is a data frame, which does not tell its sequences apart. For features use "
@@ -164,6 +178,8 @@ def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
                 f"sequence {s} of {name} is the string {sequence!r}. A sequence is a list with one "
                 "item a token: split it first."
             )
+        if isinstance(sequence, (set, frozenset)):
+            raise TypeError(f"sequence {s} of {name} is a set, which has no order: give a list.")
         if isinstance(sequence, dict) or not hasattr(sequence, "__iter__"):
             raise TypeError(
                 f"sequence {s} of {name} is a single {type(sequence).__name__}, not a list with "
@@ -181,7 +197,14 @@ def label_list(s: int, labels: Any) -> list[Label]:
                 f"sequence {s} of y is an array of {labels.ndim} dimensions; it must have one, "
                 "with a label a token."
             )
-        return list(labels.tolist())
+        return list(labels) if labels.dtype.kind in "mM" else list(labels.tolist())
     if hasattr(labels, "to_numpy"):  # a column of a data frame
         return label_list(s, labels.to_numpy())
-    return [label.item() if isinstance(label, np.generic) else label for label in labels]
+    return [plain_label(label) for label in labels]
+
+
+def plain_label(label: Any) -> Label:
+    """Return a NumPy scalar as a Python object; dates, whose Python form is a number, stay."""
+    if not isinstance(label, np.generic) or label.dtype.kind in "mM":
+        return label  # type: ignore[no-any-return]
+    return label.item()  # type: ignore[no-any-return]

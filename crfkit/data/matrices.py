@@ -37,14 +37,14 @@ def numeric_array(values: Any, where: str) -> FloatArray:
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
-    """Return a writable float64 block in C order: kernels compile for this one layout."""
+    """Return a float64 block in C order; not a copy, where it is one already."""
     try:
         block = numeric_array(dense, where)
     except ValueError as error:  # ragged rows
         raise TypeError(f"{where} must be numbers: {error}") from error
     if block.ndim != 2:
         raise ValueError(_DIMENSIONS.format(where, block.ndim))
-    return np.require(block, requirements=["C", "W"])
+    return np.ascontiguousarray(block)
 
 
 def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:

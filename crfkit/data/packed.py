@@ -30,7 +30,8 @@ class PackedSequences:
         Features of the N tokens of all sequences, one row a token. Values that are all 1 are not
         stored: such a block takes 4 bytes an entry and 8 bytes a token.
     dense : array of shape (N, D2) or None
-        Further features as a dense block; they follow the sparse ones in the numbering.
+        Further features as a dense block; they follow the sparse ones in the numbering. Not
+        copied where they are float64 in C order: do not change them afterwards.
     offsets : array of shape (S + 1,)
         Sequence ``s`` is rows ``offsets[s]:offsets[s + 1]``.
     feature_names : sequence of str or None

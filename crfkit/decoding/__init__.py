@@ -4,7 +4,7 @@ from crfkit.decoding.base import Decoder
 from crfkit.decoding.posterior import PosteriorDecoder, marginals
 from crfkit.decoding.viterbi import ViterbiDecoder
 
-DECODERS: dict[str, type[ViterbiDecoder] | type[PosteriorDecoder]] = {
+DECODERS: dict[str, type[Decoder]] = {
     "viterbi": ViterbiDecoder,
     "posterior": PosteriorDecoder,
 }

@@ -25,7 +25,7 @@ from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
 from crfkit.scores import LinearScores
 from crfkit.scores.linear import LinearWeights
-from crfkit.structures import Chain
+from crfkit.structures import Chain, Structure
 
 _DERIVED = ("_predictor", "_matching_names")
 
@@ -158,8 +158,7 @@ class LinearChainClassifier(SequenceClassifier):
             If a token cannot be read or the number of features is another one.
         """
         data = self._pack(X)
-        decoder = self._decoder()
-        structure = Chain()
+        decoder, structure = self._decoder(), self._structure()
         codes: CodeArray = np.empty(data.n_tokens, np.int32)
 
         def decode(chunk: Chunk, scores: Scores) -> None:
@@ -177,6 +176,10 @@ class LinearChainClassifier(SequenceClassifier):
             check_names(names, self._feature_names)
             self._matching_names = names
         return data
+
+    def _structure(self) -> Structure:
+        """Return the structure of the model."""
+        return Chain()
 
     def _decoder(self) -> Any:
         if isinstance(self.decoding, str):

@@ -19,8 +19,8 @@ class FitProgress:
     ----------
     estimator : CallbackSupportMixin
         The estimator being fitted.
-    max_iter : int
-        Iterations at most.
+    max_iter : int or None
+        Iterations at most, where the solver tells.
     training : callable
         Returns X and y for callbacks that ask for them.
     attributes : callable
@@ -32,7 +32,7 @@ class FitProgress:
     def __init__(
         self,
         estimator: Any,
-        max_iter: int,
+        max_iter: int | None,
         training: Callable[[], tuple[Any, Any]],
         attributes: Callable[[FloatArray], dict[str, Any]],
         every: int,

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
-from crfkit._parallel import ThreadMap
-from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
-from crfkit._types import Chunk, CodeArray, FloatArray, Scores, SolverResult
-from crfkit._validation import check_lengths, check_sample_weight, check_training
-from crfkit.data import LabelSequences, PackedSequences
+from crfkit._types import Chunk, CodeArray, FloatArray, Scores
+from crfkit._validation import check_lengths
+from crfkit.data import PackedSequences
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.decoding import marginals
-from crfkit.estimators._base import LinearChainClassifier
-from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress, with_callbacks
-from crfkit.estimators._input import pack_training
-from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores import LinearScores
-from crfkit.scores.selection import choose_features
-from crfkit.solvers import SOLVERS, Solver
-from crfkit.structures import Chain
+from crfkit.estimators._callbacks import with_callbacks
+from crfkit.estimators._gradient import GradientChainClassifier
+from crfkit.losses import LogLoss, Loss
+from crfkit.solvers import Solver
 
 
-class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignore[misc]
+class CRFClassifier(GradientChainClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
@@ -69,8 +56,8 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels.
     n_jobs : int or None, default=None
-        Threads for fitting and prediction: None is 1, -1 all cores. The results are the same to
-        the last bit.
+        Threads for fitting and prediction: None is 1 (or what ``joblib.parallel_config`` says),
+        -1 all cores. The results are the same to the last bit.
     verbose : int, default=0
         1 prints every tenth iteration and the end, 2 every iteration.
 
@@ -108,7 +95,10 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
     Notes
     -----
     Ctrl-C during `fit` ends it with the weights of the last finished iteration and a
-    ``ConvergenceWarning``.
+    ``ConvergenceWarning``. A search over many fits goes on with the next one: interrupt it between
+    two fits, or by repeated Ctrl-C.
+
+    To change weights by hand, assign new arrays to `coef_` and the others instead of editing them.
 
     Examples
     --------
@@ -177,134 +167,10 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
         ValueError, TypeError
             If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
-        self._check_parameters()
-        data, vectorizer = pack_training(X)
-        stream = LabelStream(y)
-        check_training(data, stream)
-        weight = check_sample_weight(sample_weight, data.offsets)
-        classes = stream.classes()
-        codes = stream.codes_for(classes)
-        model = choose_features(
-            data, codes, len(classes),
-            min_freq=self.min_freq, all_states=self.all_possible_states,
-            all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
-        )  # fmt: skip
-        start = self._start(model, classes, data.feature_names)
-        named = {
-            "n_features_in_": data.n_features,
-            "vectorizer_": vectorizer,
-            "_feature_names": data.feature_names,
-        }
-        result = self._solve(model, data, codes, weight, start, classes, named)
-        self._set_fitted(named | self._fitted_attributes(model, classes, result))
-        self._report(result)
-        return self
+        return self._fit(X, y, sample_weight)
 
-    def _check_parameters(self) -> None:
-        check_number("c1", self.c1)
-        check_number("c2", self.c2)
-        check_whole("min_freq", self.min_freq)
-        if not isinstance(self.verbose, bool):
-            check_whole("verbose", self.verbose)
-        if self.n_jobs is not None:
-            check_whole("n_jobs", self.n_jobs, None)
-        if self.max_iter is not None:
-            check_whole("max_iter", self.max_iter)
-        for name in ("all_possible_states", "all_possible_transitions", "boundary_weights",
-                     "warm_start"):  # fmt: skip
-            check_flag(name, getattr(self, name))
-        if isinstance(self.solver, str):
-            check_option("solver", self.solver, ["auto", *SOLVERS])
-        else:
-            check_method("solver", self.solver, "solve")
-        self._decoder()
-
-    def _make_solver(self) -> Solver:
-        """Return the solver with its number of iterations set."""
-        solver = self.solver
-        if isinstance(solver, str):
-            name = solver if solver != "auto" else "owlqn" if self.c1 else "lbfgs"
-            solver = SOLVERS[name]()
-        if self.max_iter is not None:
-            solver = copy.copy(solver)
-            solver.max_iter = int(self.max_iter)
-        return solver
-
-    def _start(self, model: LinearScores, classes: NDArray[np.object_], names: Any) -> FloatArray:
-        """Return the first parameters: zeros, or those of the last fit."""
-        start = np.zeros(model.n_parameters)
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return start
-        labels = _match(classes, self.classes_)
-        old_names = self._feature_names
-        if names is not None and old_names is not None:
-            attributes = _match(names, old_names)
-        elif model.n_features == self.n_features_in_:
-            attributes = np.arange(model.n_features)
-        else:
-            raise ValueError(
-                f"warm_start: X has {model.n_features} features without names, the last fit had "
-                f"{self.n_features_in_}. Name the features, keep their number, or set "
-                "warm_start=False."
-            )
-        state, steps, begin, end = model.split(start)
-        rows = np.repeat(attributes, np.diff(model.state_ptr))
-        state[:] = _pick(self.coef_, rows, labels[model.state_labels])
-        old = sp.csr_array(self.transitions_)
-        steps[:] = _pick(old, labels[model.step_from], labels[model.step_to])
-        if model.boundaries:
-            known = labels >= 0
-            begin[known] = self.start_weights_[labels[known]]
-            end[known] = self.end_weights_[labels[known]]
-        return start
-
-    def _solve(
-        self,
-        model: LinearScores,
-        data: PackedSequences,
-        codes: CodeArray,
-        weight: FloatArray,
-        start: FloatArray,
-        classes: NDArray[np.object_],
-        named: dict[str, Any],
-    ) -> SolverResult:
-        """Minimize the objective."""
-        solver = self._make_solver()
-        progress = FitProgress(
-            self,
-            solver.max_iter,
-            training=lambda: (data, LabelSequences.from_codes(codes, classes, data.offsets)),
-            attributes=lambda w: named | self._weight_attributes(model, w, classes),
-            every={0: 0, 1: 10}.get(int(self.verbose), 1),
-        )
-        penalty = ElasticNet(float(self.c1), float(self.c2))
-        with ThreadMap(self.n_jobs) as threads:
-            objective = Objective(model, Chain(), LogLoss(), penalty, data, codes, weight, threads)
-            result = solver.solve(objective, start, progress)
-        progress.close(result.parameters)
-        return result
-
-    def _fitted_attributes(
-        self, model: LinearScores, classes: NDArray[np.object_], result: SolverResult
-    ) -> dict[str, Any]:
-        return self._weight_attributes(model, result.parameters, classes) | {
-            "n_parameters_": model.n_parameters,
-            "n_iter_": result.n_iter,
-            "converged_": result.converged,
-            "objective_": result.value,
-            "training_log_": result.history,
-        }
-
-    def _report(self, result: SolverResult) -> None:
-        """Say how the fit ended."""
-        if self.verbose:
-            print(f"stopped after {result.n_iter} iterations: {result.message}", flush=True)
-        if result.interrupted:
-            message = f"fit was {result.message}; the model keeps the weights reached so far."
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
-        elif not result.converged:
-            warnings.warn(f"fit did not converge: {result.message}.", ConvergenceWarning,
-                          stacklevel=4)  # fmt: skip
+    def _loss(self) -> Loss:
+        return LogLoss()
 
     def predict_proba(self, X: Any) -> list[FloatArray]:
         """Return the marginal probabilities of the labels.
@@ -391,7 +257,7 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
         self, data: PackedSequences, codes: CodeArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the marginals, shape (N, K), and, given labels, their log-probability, (S,)."""
-        structure = Chain()
+        structure = self._structure()
         proba = np.empty((data.n_tokens, len(self.classes_)))
         log_proba = np.zeros(len(data))
 
@@ -403,19 +269,3 @@ class CRFClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignor
 
         self._each_chunk(data, infer)
         return proba, log_proba
-
-
-def _match(new: NDArray[np.object_], old: NDArray[np.object_]) -> NDArray[np.int64]:
-    """Return the place of each new name among the old ones, -1 if it is not there."""
-    places = {name: place for place, name in enumerate(old)}
-    return np.array([places.get(name, -1) for name in new], dtype=np.int64)
-
-
-def _pick(matrix: sp.csr_array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> FloatArray:
-    """Return entries of a sparse matrix, 0 where a row or column is -1."""
-    found = (rows >= 0) & (columns >= 0)
-    values = np.zeros(len(rows))
-    if found.any():
-        picked = matrix[rows[found], columns[found]]
-        values[found] = np.ravel(picked.toarray() if sp.issparse(picked) else picked)
-    return values

@@ -31,6 +31,7 @@ from crfkit.data.labels import iterate_sequences
 
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
+_PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract class is slow to ask
 BATCH = 1 << 16  # tokens whose entries are held as Python numbers at a time
 
 
@@ -46,7 +47,8 @@ class FrozenIndex(dict[str, int]):
     """Names to numbers; a new name is skipped."""
 
     def __missing__(self, name: Any) -> int:
-        check_name(name)
+        if name.__class__ is not str:
+            check_name(name)
         return SKIP
 
 
@@ -214,13 +216,13 @@ class _Encoder:
             return None
 
     def _entry(self, name: str, value: Any) -> int:
-        """Return the entry of a named number."""
-        number = self.index[name]
-        if value is True or value == 1.0:
-            return number
-        if isinstance(value, str):
-            raise TypeError("a kind of string, which makes an attribute of its own")
+        """Return the entry of a named number; TypeError for any other value."""
+        if value.__class__ not in _PLAIN_NUMBERS and not isinstance(value, (Real, np.bool_)):
+            raise TypeError("another rule applies")
         plain = _finite(name, value)
+        number = self.index[name]
+        if plain == 1.0:
+            return number
         if number == SKIP or plain == 0.0:
             return SKIP
         self.values.append(plain)

@@ -16,6 +16,9 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 # the log-domain one. Its inverse, the bound of a backward value, is finite.
 TINY = 1e-200
 
+# The exponential of anything below this is 0.
+NOTHING = -745.2
+
 # Status of a sequence; a position >= 0 says that no path gets past it.
 OK = -1
 UNDERFLOW = -2
@@ -178,11 +181,13 @@ def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, step
 
     In runs: the rounding of a long sum grows with the number of terms added to one total.
     """
-    total: float = -pair_shift[begin * step]
+    total = 0.0
     for run in range(begin, end, 128):
         part = 0.0
         for t in range(run, min(run + 128, end)):
-            part += math.log(norm[t]) + shift[t] + pair_shift[t * step]
+            part += math.log(norm[t]) + shift[t]
+            if t > begin:
+                part += pair_shift[t * step]
         total += part
     return total
 
@@ -234,7 +239,9 @@ def _log_sum(values: FloatArray, row: int) -> float:
         return top
     total = 0.0
     for k in range(values.shape[1]):
-        total += math.exp(values[row, k] - top)
+        below = values[row, k] - top
+        if below > NOTHING:  # most terms are not, where this kernel is needed
+            total += math.exp(below)
     return top + math.log(total)
 
 
@@ -260,6 +267,7 @@ def chain_sum_log(
     size = unary.shape[1]
     step = 0 if pair.shape[0] == 1 else 1
     log_z[0] = 0.0
+    part = 0.0
     for t in range(begin, end):
         for j in range(size):
             if t == begin:
@@ -271,7 +279,10 @@ def chain_sum_log(
         norm[t] = _log_sum(work, 1)
         if norm[t] == -math.inf:
             return t
-        log_z[0] += norm[t]
+        part += norm[t]
+        if t % 128 == 0 or t == end - 1:  # in runs, as in _log_total
+            log_z[0] += part
+            part = 0.0
         for j in range(size):
             marginals[t, j] = work[1, j] - norm[t]
     for j in range(size):
@@ -286,7 +297,9 @@ def chain_sum_log(
         for i in range(size):
             for j in range(size):
                 work[0, j] = pair[t * step, i, j] + work[2, j]
-                steps[t * step, i, j] += weight * math.exp(marginals[t - 1, i] + work[0, j])
+                log_step = marginals[t - 1, i] + work[0, j]
+                if log_step > NOTHING:
+                    steps[t * step, i, j] += weight * math.exp(log_step)
             work[1, i] = _log_sum(work, 0)
     return OK
 

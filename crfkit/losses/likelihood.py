@@ -20,8 +20,8 @@ class LogLoss:
     labels being summed out:  ``sum_m (h_m - h_{m-1}) (-log P(y_t for all t with w_t >= h_m | x))``
     over the distinct weights ``0 = h_0 < h_1 < ...`` of the sequence. Equal weights multiply the
     loss of the sequence, a token of weight 0 counts as unlabeled, and the loss is never negative.
-    It takes one forward-backward pass for each distinct weight in a sequence, and one more; where
-    weights differ it need not be convex.
+    A sequence takes one forward-backward pass for each of its distinct weights, and one more;
+    where weights differ the loss need not be convex.
     """
 
     requires: ClassVar[tuple[str, ...]] = ("sum", "score", "add_path")
@@ -41,21 +41,44 @@ class LogLoss:
         if np.array_equal(np.repeat(top, np.diff(scores.offsets)), weight):
             structure.add_path(scores, labels, -top, out)
             gold = structure.score(scores, labels)
-            _raise_if_forbidden(gold, scores)
+            _raise_if_forbidden(gold, log_z, scores)
             return float(np.sum(top * (log_z - gold)))
         value = float(np.sum(top * log_z))
-        part = structure.empty(scores)
         for before, level in zip(levels.T[:-1], levels.T[1:], strict=True):
-            clamped = _clamp(scores, labels, weight, level)
-            part.pair.fill(0.0)
-            try:
-                log_z = structure.sum(clamped, before - level, part)
-            except NoPathError as error:
-                raise _forbidden(error.sequence) from error
-            value += float(np.sum((before - level) * log_z))
-            out.unary[...] += part.unary
-            out.pair[...] += part.pair
+            value += _fixed_part(structure, scores, labels, weight, before, level, out)
         return value
+
+
+def _fixed_part(
+    structure: Structure,
+    scores: Scores,
+    labels: CodeArray,
+    weight: FloatArray,
+    before: FloatArray,
+    level: FloatArray,
+    out: Expectations,
+) -> float:
+    """Subtract the sums over paths through the labels that reach a level; returns their value.
+
+    Only sequences that have the level, ``level > before``, are summed.
+    """
+    chosen = np.flatnonzero(level > before)
+    lengths = np.diff(scores.offsets)
+    tokens = np.flatnonzero(np.repeat(level > before, lengths))
+    clamped = _clamp(scores, labels, weight, level)
+    offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
+    tied = len(scores.pair) == 1
+    pair = scores.pair if tied else scores.pair[tokens]
+    part_scores = Scores(clamped[tokens], pair, offsets)
+    part = structure.empty(part_scores)
+    factor = (before - level)[chosen]
+    try:
+        log_z = structure.sum(part_scores, factor, part)
+    except NoPathError as error:
+        raise _forbidden(scores.first + int(chosen[error.sequence])) from error
+    out.unary[tokens] += part.unary
+    out.pair[slice(None) if tied else tokens] += part.pair
+    return float(np.sum(factor * log_z))
 
 
 def _levels(weight: FloatArray, offsets: IntArray) -> FloatArray:
@@ -69,18 +92,20 @@ def _levels(weight: FloatArray, offsets: IntArray) -> FloatArray:
     return np.array([np.pad(row, (0, width - len(row)), mode="edge") for row in distinct])
 
 
-def _clamp(scores: Scores, labels: CodeArray, weight: FloatArray, level: FloatArray) -> Scores:
-    """Forbid all but the true label at the tokens whose weight reaches the level."""
+def _clamp(scores: Scores, labels: CodeArray, weight: FloatArray, level: FloatArray) -> FloatArray:
+    """Return unary scores that forbid all but the true label where a weight reaches the level."""
     fixed = np.flatnonzero(weight >= np.repeat(level, np.diff(scores.offsets)))
     unary = scores.unary.copy()
     unary[fixed] = -np.inf
     unary[fixed, labels[fixed]] = scores.unary[fixed, labels[fixed]]
-    return scores._replace(unary=unary)
+    return unary
 
 
-def _raise_if_forbidden(gold: FloatArray, scores: Scores) -> None:
-    if not np.isfinite(gold).all():
-        raise _forbidden(scores.first + int(np.argmin(np.isfinite(gold))))
+def _raise_if_forbidden(gold: FloatArray, log_z: FloatArray, scores: Scores) -> None:
+    """Raise where the labels alone are impossible; an overflow of all scores is no such case."""
+    impossible = np.isneginf(gold) & np.isfinite(log_z)
+    if impossible.any():
+        raise _forbidden(scores.first + int(np.argmax(impossible)))
 
 
 def _forbidden(sequence: int) -> ValueError:

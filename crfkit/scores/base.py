@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk, Expectations, FloatArray, Scores
+from crfkit._types import Chunk, FloatArray, Scores
 from crfkit.data import PackedSequences
 
 
 class ScoreModel(Protocol):
     """A function from P parameters and packed features to scores, and its exact adjoint."""
 
-    n_parameters: int
+    @property
+    def n_parameters(self) -> int:
+        """Number of parameters P."""
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels K."""
 
     def bind(self, parameters: FloatArray) -> Any:
         """Return what `scores` needs of the parameters, computed once for all chunks."""
@@ -27,10 +33,16 @@ class ScoreModel(Protocol):
         """Return the same as `scores` for chunk `index` of a prepared block."""
 
     def pullback(
-        self, gradient: Expectations, prepared: Any, threads: ThreadMap, out: FloatArray
+        self,
+        unary: FloatArray,
+        pairs: list[FloatArray],
+        prepared: Any,
+        threads: ThreadMap,
+        out: FloatArray,
     ) -> None:
         """Add the gradient with respect to the parameters, given the one to a block's scores.
 
-        ``gradient.unary`` has the tokens of the block, ``gradient.pair`` is summed over it.
-        `out`, shape (P,), must come out the same for any number of threads.
+        `unary` is the gradient to the unary scores of the block, shape (n, K); `pairs` has the
+        gradient to the pair scores of each chunk. `out`, shape (P,), must come out the same for
+        any number of threads.
         """

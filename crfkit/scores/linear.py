@@ -12,7 +12,6 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import (
     Chunk,
     CodeArray,
-    Expectations,
     FloatArray,
     IdArray,
     IntArray,
@@ -112,6 +111,11 @@ class LinearScores:
         self.n_labels = n_labels
         self.n_sparse = n_sparse
         self.boundaries = boundaries
+        # Unsigned and read-only, as kernels want them.
+        self._pattern: tuple[PtrArray, IdArray] = (
+            frozen(self.state_ptr.view(np.uint64)),
+            frozen(self.state_labels.view(np.uint32)),
+        )
 
     @property
     def n_features(self) -> int:
@@ -163,7 +167,7 @@ class LinearScores:
         values, step = data.value_array()
         gather_pairs(
             frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
-            frozen(values), step, tokens.start, tokens.stop, *self._pattern(),
+            frozen(values), step, tokens.start, tokens.stop, *self._pattern,
             frozen(bound.state), unary,
         )  # fmt: skip
         return self._complete(unary, bound, data, chunk)
@@ -174,14 +178,10 @@ class LinearScores:
         unary = np.zeros((chunk.tokens.stop - chunk.tokens.start, self.n_labels))
         _, step = prepared.data.value_array()
         gather_columns(
-            part.columns, part.col_ptr, part.rows, part.values, step, *self._pattern(),
+            part.columns, part.col_ptr, part.rows, part.values, step, *self._pattern,
             frozen(bound.state), unary,
         )  # fmt: skip
         return self._complete(unary, bound, prepared.data, chunk)
-
-    def _pattern(self) -> tuple[PtrArray, IdArray]:
-        """Return pointers and labels of the state weights, unsigned as kernels want them."""
-        return frozen(self.state_ptr.view(np.uint64)), frozen(self.state_labels.view(np.uint32))
 
     def _complete(
         self, unary: FloatArray, bound: LinearWeights, data: PackedSequences, chunk: Chunk
@@ -218,7 +218,8 @@ class LinearScores:
 
     def pullback(
         self,
-        gradient: Expectations,
+        unary: FloatArray,
+        pairs: list[FloatArray],
         prepared: PreparedBlock,
         threads: ThreadMap,
         out: FloatArray,
@@ -231,16 +232,17 @@ class LinearScores:
         state, steps, start, end = self.split(out)
         table = np.zeros((self.n_features - self.n_sparse, self.n_labels))
         shares = range(len(prepared.dense_bounds) - 1)
-        threads(lambda share: self._scatter(gradient.unary, prepared, share, state, table), shares)
+        threads(lambda share: self._scatter(unary, prepared, share, state, table), shares)
         rows, first = self._dense_places()
         state[first:] += table[rows, self.state_labels[first:]]
-        steps += gradient.pair[0, self.step_from, self.step_to]
+        for pair in pairs:
+            steps += pair[0, self.step_from, self.step_to]
         if self.boundaries:
             begin = prepared.chunks[0].tokens.start
             for chunk in prepared.chunks:
                 first_rows, last_rows = _boundary_rows(chunk.offsets - begin)
-                start += gradient.unary[first_rows].sum(axis=0)
-                end += gradient.unary[last_rows].sum(axis=0)
+                start += unary[first_rows].sum(axis=0)
+                end += unary[last_rows].sum(axis=0)
 
     def _scatter(
         self,
@@ -258,7 +260,7 @@ class LinearScores:
             residual = unary[chunk.tokens.start - begin : chunk.tokens.stop - begin]
             scatter_columns(
                 part.columns, part.col_ptr, part.rows, part.values, step,
-                int(part.bounds[share]), int(part.bounds[share + 1]), *self._pattern(),
+                int(part.bounds[share]), int(part.bounds[share + 1]), *self._pattern,
                 residual, state,
             )  # fmt: skip
             if data.dense is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.scores.linear import LinearScores
 
@@ -57,16 +57,24 @@ def _seen_states(
     data: PackedSequences, codes: CodeArray, n_labels: int, min_freq: int
 ) -> tuple[IntArray, CodeArray]:
     """Return the (attribute, label) pairs that occur often enough."""
-    entries = data.to_csr()
-    shape = (data.n_tokens, data.n_features)
-    used = sp.csr_array((np.ones(entries.nnz, np.int32), entries.indices, entries.indptr), shape)
-    tokens = np.arange(data.n_tokens + 1)
-    labels = sp.csr_array((np.ones(data.n_tokens, np.int32), codes, tokens), (len(codes), n_labels))
-    counts = (used.T.tocsr() @ labels).tocsr()
+    ones, tokens = np.ones(data.n_tokens, np.int32), np.arange(data.n_tokens + 1)
+    labels = sp.csr_array((ones, codes, tokens), (data.n_tokens, n_labels))
+    shape, used = (data.n_tokens, data.n_sparse), np.ones(len(data.indices), np.int32)
+    entries = sp.csr_array((used, data.indices, data.indptr), shape)
+    counts = (entries.T.tocsr() @ labels).tocsr()
+    if data.dense is not None:
+        dense = sp.csr_array(_dense_counts(data.dense, codes, n_labels))
+        counts = sp.vstack([counts, dense], format="csr")
     counts.data[counts.data < min_freq] = 0
     counts.eliminate_zeros()
     counts.sort_indices()
     return counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
+
+
+def _dense_counts(x: FloatArray, codes: CodeArray, n_labels: int) -> NDArray[np.int32]:
+    """Count the tokens of each label at which a dense feature is not 0, shape (F, K)."""
+    counts = [np.count_nonzero(x[codes == label], axis=0) for label in range(n_labels)]
+    return np.stack(counts, axis=1).astype(np.int32)
 
 
 def _step_counts(offsets: IntArray, codes: CodeArray, n_labels: int) -> NDArray[np.int64]:

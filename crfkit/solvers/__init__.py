@@ -4,6 +4,6 @@ from crfkit.solvers.base import Solver
 from crfkit.solvers.lbfgs import LBFGS
 from crfkit.solvers.owlqn import OWLQN
 
-SOLVERS: dict[str, type[LBFGS]] = {"lbfgs": LBFGS, "owlqn": OWLQN}
+SOLVERS: dict[str, type[Solver]] = {"lbfgs": LBFGS, "owlqn": OWLQN}
 
 __all__ = ["LBFGS", "OWLQN", "SOLVERS", "Solver"]

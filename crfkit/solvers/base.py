@@ -31,7 +31,6 @@ class Solver(Protocol):
 
     requires: ClassVar[tuple[str, ...]]
     handles_l1: ClassVar[bool]
-    max_iter: int
 
     def solve(
         self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
@@ -108,9 +107,12 @@ class SolverLog:
             interrupted=interrupted,
         )
 
-    def has_stalled(self, period: int, tol: float) -> bool:
-        """Whether the value fell by less than `tol`, relatively, over `period` iterations."""
-        if len(self.history) <= period:
+    def has_stalled(self, period: int, tol: float, since: int = 0) -> bool:
+        """Whether the value fell by less than `tol`, relatively, over `period` iterations.
+
+        Only iterations from `since` on are looked at.
+        """
+        if len(self.history) - since <= period:
             return False
         before, now = self.history[-1 - period].value, self.history[-1].value
         return before - now < tol * abs(now)

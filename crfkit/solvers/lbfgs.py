@@ -17,6 +17,7 @@ from crfkit.solvers.line_search import Point, wolfe_search
 
 # Relative decrease below which a value of this size cannot be told from rounding.
 PRECISION = 1e-13
+SCALE = "Scale numeric features to about 1, or increase c2"
 
 
 class LBFGS(BaseEstimator):  # type: ignore[misc]
@@ -116,12 +117,17 @@ class LBFGS(BaseEstimator):  # type: ignore[misc]
     ) -> SolverResult:
         point = self._start(objective, start)
         pairs = CorrectionPairs(self.memory)
+        restarted = 0
         if log.add(point.w, point.value, self._norm(objective, point)):
             return log.result("stopped by a callback", converged=False)
         while True:
-            stop = self._why_stop(log, point)
+            stop = self._why_stop(log, point, restarted)
             if stop is not None:
                 return log.result(stop[0], converged=stop[1])
+            if log.has_stalled(self.period, self.tol, restarted):
+                # A stall far from the optimum: forget the curvature and try once more.
+                pairs.clear()
+                restarted = len(log.history) - 1
             following = self._step(objective, point, pairs)
             if following is None and pairs:
                 pairs.clear()
@@ -169,14 +175,23 @@ class LBFGS(BaseEstimator):  # type: ignore[misc]
             self.max_line_search,
         )
 
-    def _why_stop(self, log: SolverLog, point: Point) -> tuple[str, bool] | None:
+    def _why_stop(self, log: SolverLog, point: Point, restarted: int) -> tuple[str, bool] | None:
         """Return the reason to stop and whether it is convergence, or None."""
         record = log.history[-1]
         size = max(1.0, math.sqrt(vector_dot(point.w, point.w)))
+        if not math.isfinite(record.gradient_norm):
+            return f"the gradient is not finite. {SCALE}", False
         if record.gradient_norm <= self.gtol * size:
             return f"the gradient norm {record.gradient_norm:.3g} is below gtol", True
-        if log.has_stalled(self.period, self.tol):
-            return f"the objective fell by less than tol in {self.period} iterations", True
+        if log.has_stalled(self.period, self.tol, restarted):
+            near = record.gradient_norm * size <= max(1.0, abs(record.value))
+            if near:
+                return f"the objective fell by less than tol in {self.period} iterations", True
+            if restarted:
+                return (
+                    f"the objective no longer falls at {record.value:.6g}, but its gradient norm "
+                    f"is still {record.gradient_norm:.3g}. {SCALE}"
+                ), False
         if record.iteration >= self.max_iter:
             return (
                 f"max_iter={self.max_iter} iterations were not enough: the objective is "
@@ -193,8 +208,7 @@ class LBFGS(BaseEstimator):  # type: ignore[misc]
             return log.result("no step decreases the objective: rounding errors", converged=True)
         message = (
             f"the line search found no better point in {self.max_line_search} evaluations: the "
-            f"objective is {point.value:.6g}, the gradient norm {norm:.3g}. Scale numeric features "
-            "to about 1, or increase c2"
+            f"objective is {point.value:.6g}, the gradient norm {norm:.3g}. {SCALE}"
         )
         return log.result(message, converged=False)
 

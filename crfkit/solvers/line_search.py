@@ -126,7 +126,7 @@ def orthant_search(
     """Find a step that decreases the value enough without leaving the orthant of the start.
 
     Backtracking with projection (Andrew and Gao 2007, section 3.2): where a parameter would
-    change its sign it becomes 0.
+    change its sign it becomes 0. The step is shortened by parabolic interpolation.
 
     Parameters
     ----------
@@ -155,7 +155,19 @@ def orthant_search(
         w[w * orthant <= 0.0] = 0.0
         value, gradient = evaluate(w)
         decrease = vector_dot(pseudo_gradient, w - start.w)
+        if decrease == 0.0:
+            return None  # the step is lost in rounding, or all of it left the orthant
         if value <= start.value + ARMIJO * decrease + ROUNDING * abs(start.value):
             return Point(step, w, value, gradient, decrease)
-        step *= 0.5
+        step *= _backtrack(value - start.value, decrease)
     return None
+
+
+def _backtrack(rise: float, slope: float) -> float:
+    """Return the factor to the minimum of the parabola through a step that was too long.
+
+    Between 0.1 and 0.5; `slope` is the predicted change, `rise` the change that was found.
+    """
+    if not math.isfinite(rise) or rise <= slope:
+        return 0.1 if not math.isfinite(rise) else 0.5
+    return min(max(-0.5 * slope / (rise - slope), 0.1), 0.5)

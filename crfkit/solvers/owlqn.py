@@ -21,11 +21,29 @@ class OWLQN(LBFGS):
 
     Parameters
     ----------
-    max_iter, tol, period, gtol, memory, max_line_search
+    max_iter, tol, period, gtol, max_line_search
         As for :class:`LBFGS`; the gradient is the pseudo-gradient.
+    memory : int, default=12
+        Number of correction pairs. More than for a smooth objective, whose steps are not cut at
+        the borders of an orthant.
     """
 
     handles_l1: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        period: int = 10,
+        gtol: float = 1e-5,
+        memory: int = 12,
+        max_line_search: int = 20,
+    ) -> None:
+        super().__init__(
+            max_iter=max_iter, tol=tol, period=period, gtol=gtol, memory=memory,
+            max_line_search=max_line_search,
+        )  # fmt: skip
 
     def _evaluate(self, objective: SmoothObjective, w: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = objective.value_and_grad(w)

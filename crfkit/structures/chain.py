@@ -52,7 +52,7 @@ class Chain:
         node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
         kernels.chain_shift(scores.unary, node, shift)
         np.exp(node, out=node)
-        factor, pair_shift = _exp_pair(scores.pair)
+        factor, pair_shift = _exp_pair(scores)
         flow = np.zeros_like(scores.pair)
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
         norm, beta = np.empty_like(shift), np.empty((2, size))
@@ -155,11 +155,15 @@ def _frozen_scores(scores: Scores) -> Scores:
     )
 
 
-def _exp_pair(pair: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _exp_pair(scores: Scores) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each matrix 1."""
-    shift = pair.max(axis=(1, 2), initial=-np.inf)
+    factor = scores.pair.copy()
+    if len(factor) > 1:  # no step leads into a first token, whatever its entry says
+        starts = scores.offsets[:-1]
+        factor[starts[starts < len(factor)]] = 0.0
+    shift = factor.max(axis=(1, 2), initial=-np.inf)
     shift[shift == -np.inf] = 0.0
-    factor = pair - shift[:, None, None]
+    factor -= shift[:, None, None]
     return np.exp(factor, out=factor), shift
 
 
