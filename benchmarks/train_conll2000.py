@@ -5,7 +5,8 @@
 
 Both packages are measured in turns in one process; the parts are: pass (one value and gradient
 against one L-BFGS iteration), l2 and l1 (training to the default stopping rules), weights (both far
-beyond them, weight by weight), memory (a process each). Writes ``results/train_conll2000.json``. Needs python-crfsuite, seqeval and the data (CRFKIT_DATA).
+beyond them, weight by weight), memory_mib (a process each). Writes
+``results/train_conll2000.json``. Needs python-crfsuite and the data (CRFKIT_DATA).
 """
 
 from __future__ import annotations

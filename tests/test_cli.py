@@ -37,3 +37,8 @@ def test_control_c_exits_with_130(monkeypatch, capsys):
     monkeypatch.setattr("crfkit.demo.run_demo", interrupt)
     assert main(["demo"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_bad_value_is_wrong_usage_and_not_a_traceback(capsys):
+    assert main(["demo", "--c2", "-1"]) == 2
+    assert "crfkit: c2=-1.0 must be" in capsys.readouterr().err

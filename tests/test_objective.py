@@ -118,3 +118,22 @@ def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
     assert len(model.step_from) == 1
     assert len(choose_features(data, codes, 2, min_freq=3).step_from) == 0
     assert choose_features(data, codes, 2, all_states=True, all_steps=True).n_parameters == 8
+
+
+def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
+    class NoSums:
+        score = add_path = None
+
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads, pytest.raises(ValueError, match="LogLoss needs.*'sum'.*NoSums"):
+        model = choose_features(data, codes, 3)
+        Objective(model, NoSums(), LogLoss(), SMOOTH, data, codes, np.ones(11), threads)
+
+
+def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
+    offsets = np.arange(0, 100_001, 10)
+    made = chunks.make_chunks(offsets, 1000)
+    assert all(chunk.tokens.stop - chunk.tokens.start >= 1000 for chunk in made[:-1])
+    for block in chunks.make_blocks(made, 1000):
+        tokens = block[-1].tokens.stop - block[0].tokens.start
+        assert (tokens + 1000 * len(block)) * 1000 <= chunks.BLOCK_CELLS

@@ -83,3 +83,25 @@ def test_labels_that_are_not_known_get_their_own_code():
 def test_errors_name_the_place_and_the_label(y, kind, message):
     with pytest.raises(kind, match=message):
         LabelStream(y)
+
+
+def test_labels_that_cannot_be_compared_keep_their_order():
+    assert LabelStream([[3, 1, 2, "a", 0]]).classes().tolist() == [3, 1, 2, "a", 0]
+
+
+def test_dates_stay_dates():
+    days = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[ns]")
+    for form in (days, list(days)):
+        assert list(LabelStream([form]).index) == list(days)
+
+
+def test_sums_and_copies_of_label_sequences_are_label_sequences():
+    labels = LabelSequences([["a"]])
+    for again in (labels + [["b"]], labels.copy()):
+        assert isinstance(again, LabelSequences)
+
+
+@pytest.mark.parametrize("y", [{("a",)}, [{"a", "b"}], [frozenset("ab")]])
+def test_sets_have_no_order_and_are_refused(y):
+    with pytest.raises(TypeError, match="set, which has no order"):
+        LabelStream(y)

@@ -173,3 +173,19 @@ def test_frames_as_sequences_of_dicts():
 def test_what_does_not_fit_is_an_error(blocks, offsets, message):
     with pytest.raises(ValueError, match=message):
         PackedSequences(**blocks, offsets=offsets)
+
+
+def test_missing_groups_and_frames_without_features_are_errors():
+    with pytest.raises(ValueError, match="row 1: the group is missing"):
+        PackedSequences.from_groups(np.eye(4), [1, np.nan, np.nan, 2])
+    with pytest.raises(ValueError, match="no columns but 'doc'"):
+        PackedSequences.from_frame(pd.DataFrame({"doc": [1, 2]}), by="doc")
+    twice = pd.DataFrame([[1, 2, 3]], columns=["doc", "a", "a"])
+    with pytest.raises(ValueError, match="columns of the same name"):
+        PackedSequences.from_frame(twice, by="doc")
+
+
+def test_a_dense_block_in_the_right_form_is_not_copied(rng):
+    x = rng.normal(size=(4, 2))
+    x.flags.writeable = False
+    assert np.shares_memory(PackedSequences(dense=x, offsets=[0, 4]).dense, x)

@@ -265,3 +265,28 @@ def test_solver_parameters_are_reached_by_name():
     assert (crf.solver.tol, crf.solver.memory) == (1e-3, 3)
     assert crf.fit(X, Y).converged_
     assert CRFClassifier(solver=LBFGS(max_iter=50), max_iter=1000)._make_solver().max_iter == 1000
+
+
+def test_a_badly_scaled_feature_is_named(rng):
+    x = [rng.normal(size=(5, 4)) * [1, 1, 1e6, 1] for _ in range(20)]
+    y = [rng.integers(2, size=5).tolist() for _ in range(20)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        crf = CRFClassifier().fit(x, y)
+    messages = [str(warning.message) for warning in caught]
+    assert any("feature 2 is about" in message for message in messages)
+    assert crf.converged_ or any("did not converge" in message for message in messages)
+
+
+def test_a_flat_sparse_matrix_is_refused_with_advice():
+    crf = CRFClassifier().fit([np.eye(2)], [["a", "b"]])
+    for form in (sp.csr_matrix(np.eye(2)), sp.csr_array(np.eye(2)), sp.coo_matrix(np.eye(2))):
+        with pytest.raises(TypeError, match="from_flat"):
+            crf.predict(form)
+
+
+def test_weights_can_be_replaced_after_a_prediction():
+    crf = CRFClassifier().fit(X, Y)
+    before = crf.predict_proba(X)
+    crf.transitions_ = np.zeros_like(crf.transitions_)
+    assert not np.allclose(before[0], crf.predict_proba(X)[0])

@@ -152,3 +152,24 @@ def test_inverse_transform_refuses_other_columns():
     vectorizer = SequenceVectorizer().fit([[["a"]]])
     with pytest.raises(ValueError, match="3 attributes.*has 1"):
         vectorizer.inverse_transform(PackedSequences(dense=np.eye(3), offsets=[0, 3]))
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        {"w": ["a", "b"]}, {"w": {"a"}}, {"w": {"x": 2}}, {"w": np.str_("dog")}, {"w": ()},
+        {"w": "x", "n": 0, "flag": False, "list": []}, {"w": True, "m": np.float32(1)}, ["a"],
+        set(),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_vocabulary_has_the_attributes_of_the_rules_and_no_others(token):
+    vectorizer = SequenceVectorizer().fit([[token]])
+    assert set(vectorizer.vocabulary_) == {name for name, _ in expand(token)}
+
+
+@pytest.mark.parametrize("value", [b"12", np.array([1.0]), 1j, 10**400])
+def test_values_without_a_rule_are_refused_alike_in_fit_and_transform(value):
+    for vectorize in (SequenceVectorizer().fit, SequenceVectorizer().fit([[["w"]]]).transform):
+        with pytest.raises((TypeError, ValueError), match="sequence 0, position 0: feature 'w'"):
+            vectorize([[{"w": value}]])

@@ -51,3 +51,11 @@ def test_forbidden_labels_in_the_data_are_an_error_that_names_the_sequence(probl
     scores.unary[1, labels[1]] = -np.inf
     with pytest.raises(ValueError, match="sequence 7: .*forbidden"):
         value(scores._replace(first=7), labels, weight)
+
+
+def test_an_overflow_of_the_scores_is_no_forbidden_label(problem):
+    scores, labels = problem
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(
+            value(scores._replace(unary=scores.unary * 1e308), labels, np.ones(4))
+        )

@@ -196,3 +196,39 @@ def test_a_line_that_leaves_the_domain_is_searched_nearer():
 
     result = LBFGS(tol=0.0, gtol=1e-10).solve(Barrier(), np.zeros(1))
     np.testing.assert_allclose(result.parameters, [0.8], atol=1e-8)
+
+
+class BadlyScaled(Quadratic):
+    """Curvatures that differ by a factor of 1e14, with the optimum far along the flat ones."""
+
+    def __init__(self, rng):
+        super().__init__(rng)
+        self.matrix = np.diag(np.logspace(-4, 10, 8))
+        self.center = np.full(8, 1e3)
+
+
+def test_a_stall_far_from_the_optimum_is_not_called_convergence(rng):
+    objective = BadlyScaled(rng)
+    result = LBFGS(tol=1e-2, gtol=0.0, period=2).solve(objective, np.zeros(8))
+    near = result.history[-1].gradient_norm * np.linalg.norm(result.parameters) <= max(
+        1.0, abs(result.value)
+    )
+    assert result.converged == near
+    assert result.converged or "Scale numeric features" in result.message
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_owlqn_takes_its_first_step_at_any_scale(rng, scale):
+    objective = Quadratic(rng, l1=0.1 * scale)
+    objective.matrix *= scale**2
+    objective.center /= scale
+    result = OWLQN(tol=1e-9, gtol=0.0).solve(objective, np.zeros(8))
+    assert result.n_iter > 1
+    assert result.value < 0.5 * result.history[0].value
+
+
+def test_owlqn_does_not_count_steps_that_go_nowhere(rng):
+    objective = Quadratic(rng, l1=1.0)
+    objective.value_and_grad = lambda w: (1.0, np.full(8, 1e300))
+    result = OWLQN().solve(objective, np.zeros(8))
+    assert (result.n_iter, result.converged) == (0, False)

@@ -141,3 +141,15 @@ def test_z_is_the_product_of_matrices():
     for t in range(1, 6):
         row = row @ (np.exp(scores.pair[t]) * np.exp(scores.unary[t])[None, :])
     np.testing.assert_allclose(sum_of(scores)[0], np.log(row.sum()), rtol=1e-13)
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300, -np.inf])
+def test_the_pair_scores_of_a_first_token_are_not_used(entry):
+    scores = random_scores(0, [3, 0, 2], 3, own_steps=True)
+    log_z, out = sum_of(scores)
+    changed = scores._replace(pair=scores.pair.copy())
+    changed.pair[[0, 3]] = entry
+    log_z_changed, out_changed = sum_of(changed)
+    np.testing.assert_array_equal(log_z, log_z_changed)
+    np.testing.assert_array_equal(out.pair, out_changed.pair)
+    np.testing.assert_array_equal(CHAIN.max(scores)[0], CHAIN.max(changed)[0])
