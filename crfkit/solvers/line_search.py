@@ -122,11 +122,12 @@ def orthant_search(
     direction: FloatArray,
     first_step: float,
     max_steps: int,
+    shrink: float,
 ) -> Point | None:
     """Find a step that decreases the value enough without leaving the orthant of the start.
 
     Backtracking with projection (Andrew and Gao 2007, section 3.2): where a parameter would
-    change its sign it becomes 0. The step is shortened by parabolic interpolation.
+    change its sign it becomes 0.
 
     Parameters
     ----------
@@ -142,6 +143,9 @@ def orthant_search(
         The first step length to try.
     max_steps : int
         Evaluations at most.
+    shrink : float
+        Factor of a step that was too long. Halves do better than interpolation, as the function
+        along a projected line is no parabola.
 
     Returns
     -------
@@ -159,15 +163,5 @@ def orthant_search(
             return None  # the step is lost in rounding, or all of it left the orthant
         if value <= start.value + ARMIJO * decrease + ROUNDING * abs(start.value):
             return Point(step, w, value, gradient, decrease)
-        step *= _backtrack(value - start.value, decrease)
+        step *= shrink if math.isfinite(value) else 0.1
     return None
-
-
-def _backtrack(rise: float, slope: float) -> float:
-    """Return the factor to the minimum of the parabola through a step that was too long.
-
-    Between 0.1 and 0.5; `slope` is the predicted change, `rise` the change that was found.
-    """
-    if not math.isfinite(rise) or rise <= slope:
-        return 0.1 if not math.isfinite(rise) else 0.5
-    return min(max(-0.5 * slope / (rise - slope), 0.1), 0.5)

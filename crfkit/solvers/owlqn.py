@@ -21,11 +21,10 @@ class OWLQN(LBFGS):
 
     Parameters
     ----------
-    max_iter, tol, period, gtol, max_line_search
+    max_iter, period, gtol, memory, max_line_search
         As for :class:`LBFGS`; the gradient is the pseudo-gradient.
-    memory : int, default=12
-        Number of correction pairs. More than for a smooth objective, whose steps are not cut at
-        the borders of an orthant.
+    tol : float, default=5e-6
+        As for :class:`LBFGS`. Smaller, because the decrease slows down earlier before the end.
     """
 
     handles_l1: ClassVar[bool] = True
@@ -34,10 +33,10 @@ class OWLQN(LBFGS):
         self,
         *,
         max_iter: int = 1000,
-        tol: float = 1e-5,
+        tol: float = 5e-6,
         period: int = 10,
-        gtol: float = 1e-5,
-        memory: int = 12,
+        gtol: float = 5e-6,
+        memory: int = 6,
         max_line_search: int = 20,
     ) -> None:
         super().__init__(
@@ -68,6 +67,8 @@ class OWLQN(LBFGS):
             direction,
             1.0 if pairs else 1.0 / math.sqrt(-slope),
             self.max_line_search,
+            # The first step has no curvature to tell its length: it may be far too long.
+            shrink=0.5 if pairs else 0.1,
         )
 
 
