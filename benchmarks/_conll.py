@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 Columns = list[list[str]]
@@ -51,9 +52,17 @@ def apply_template(
     ]
 
 
+def stream(part: str) -> Iterator[list[list[str]]]:
+    """Yield the attributes of 'train' or 'test', sentence by sentence."""
+    template = read_template()
+    return (apply_template(sentence, template) for sentence in read_part(part))
+
+
 def load(part: str) -> tuple[list[list[list[str]]], list[list[str]]]:
     """Return the attributes and the labels of 'train' or 'test'."""
-    template = read_template()
-    sentences = read_part(part)
-    x = [apply_template(sentence, template) for sentence in sentences]
-    return x, [[row[2] for row in sentence] for sentence in sentences]
+    return list(stream(part)), labels(part)
+
+
+def labels(part: str) -> list[list[str]]:
+    """Return the labels of 'train' or 'test'."""
+    return [[row[2] for row in sentence] for sentence in read_part(part)]
