@@ -130,6 +130,8 @@ def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
 
 def warn_if_badly_scaled(data: PackedSequences) -> None:
     """Warn of a numeric feature that is a thousand times larger than most others."""
+    if data.values is None and data.dense is None:
+        return  # indicators are all of size 1
     sizes = _column_sizes(data)
     used = sizes > 0.0
     if not used.any():

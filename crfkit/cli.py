@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
+from crfkit._params import check_number
 from crfkit._version import __version__
 
 EXIT_USAGE = 2
@@ -27,12 +29,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(argv)
     try:
-        arguments.run(arguments)
+        arguments.check(arguments)
     except (TypeError, ValueError) as error:
         print(f"crfkit: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stdout = None
+    try:
+        arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -55,8 +60,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     demo.add_argument("--jobs", type=int, default=None, help="threads (default: 1; -1: all cores)")
     demo.add_argument("--c2", type=float, default=0.1, help="L2 penalty (default: %(default)s)")
-    demo.set_defaults(run=_run_demo)
+    demo.set_defaults(check=_check_demo, run=_run_demo)
     return parser
+
+
+def _check_demo(arguments: argparse.Namespace) -> None:
+    """Refuse what is wrong usage, so that any later error is shown as the defect it is."""
+    check_number("c2", arguments.c2)
+    if arguments.jobs == 0:
+        raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
 
 
 def _run_demo(arguments: argparse.Namespace) -> None:

@@ -42,3 +42,28 @@ def test_control_c_exits_with_130(monkeypatch, capsys):
 def test_a_bad_value_is_wrong_usage_and_not_a_traceback(capsys):
     assert main(["demo", "--c2", "-1"]) == 2
     assert "crfkit: c2=-1.0 must be" in capsys.readouterr().err
+
+
+def test_zero_threads_are_wrong_usage(capsys):
+    assert main(["demo", "--jobs", "0"]) == 2
+    assert "--jobs 0 has no meaning" in capsys.readouterr().err
+
+
+def test_a_defect_is_not_called_wrong_usage(monkeypatch):
+    def broken(**_):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr("crfkit.demo.run_demo", broken)
+    with pytest.raises(ValueError, match="a defect"):
+        main(["demo"])
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = subprocess.Popen(
+        [sys.executable, "-m", "crfkit", "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    command.stdout.readline()
+    command.stdout.close()
+    errors = command.stderr.read()
+    command.stderr.close()
+    assert (command.wait(), errors) == (0, b"")

@@ -33,7 +33,7 @@ def numeric_array(values: Any, where: str) -> FloatArray:
             raise TypeError(f"the type is {array.dtype}")
         return array.astype(np.float64, copy=False)
     except TypeError as error:
-        raise TypeError(f"{where} must be numbers: {error}") from error
+        raise TypeError(f"{where} must be numbers: {error}. Convert the values first.") from error
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:

@@ -95,8 +95,8 @@ class CRFClassifier(GradientChainClassifier):
     Notes
     -----
     Ctrl-C during `fit` ends it with the weights of the last finished iteration and a
-    ``ConvergenceWarning``. A search over many fits goes on with the next one: interrupt it between
-    two fits, or by repeated Ctrl-C.
+    ``ConvergenceWarning``. It ends only the fit that runs: a search over many fits goes on with the
+    next one.
 
     To change weights by hand, assign new arrays to `coef_` and the others instead of editing them.
 
