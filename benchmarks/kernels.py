@@ -33,17 +33,17 @@ def main() -> None:
     codes, n_labels = stream.codes_for(stream.classes()), len(stream.index)
     model = choose_features(packed, codes, n_labels)
     w = 0.1 * np.random.default_rng(0).normal(size=model.n_parameters)
-    bound, chunks = model.bind(w), make_chunks(packed.offsets, n_labels)
+    bound, chunks = model.bind(w), make_chunks(packed.offsets, model.chunk_tokens)
     with ThreadMap(1) as threads:
         prepared = model.prepare(packed, chunks, threads)
     scores = [model.scores(bound, packed, chunk) for chunk in chunks]
     outs = [Chain().empty(part) for part in scores]
-    state = np.zeros_like(bound.state)
-    pattern = (model.state_ptr.view(np.uint64), model.state_labels.view(np.uint32))
+    state = np.zeros_like(bound.state.pairs)
+    pattern = (model.state.ptr.view(np.uint64), model.state.columns.view(np.uint32))
     structure = Chain()
 
     def scatter() -> None:
-        for part, out in zip(prepared.columns, outs, strict=True):
+        for part, out in zip(prepared.state.columns, outs, strict=True):
             gather.scatter_columns(
                 part.columns, part.col_ptr, part.rows, part.values, 0, 0, len(part.columns),
                 *pattern, out.unary, state,

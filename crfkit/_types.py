@@ -50,19 +50,29 @@ class Scores(NamedTuple):
     ----------
     unary : ndarray of shape (N, K)
         Score of each label at each token.
-    pair : ndarray of shape (1, K, K) or (N, K, K)
-        Score of each step from a label (axis 1) to the next (axis 2): the same everywhere, or
-        ``pair[t]`` for the step into token ``t`` (the entry of a first token is not used).
+    pair : ndarray of shape (M, K, K)
+        Tables of the scores of each step from a label (axis 1) to the next (axis 2).
     offsets : ndarray of shape (S + 1,)
         Where the sequences start in `unary`, and the end: ``offsets[0] == 0``.
     first : int, default=0
         Index of the first sequence in the whole data set, for messages.
+    table : ndarray of shape (N,) or (1,), optional
+        The table of the step into each token (that of a first token is not used), or one for all.
+        If not given, ``M`` is 1 or ``N``, and each token has its own.
     """
 
     unary: FloatArray
     pair: FloatArray
     offsets: IntArray
     first: int = 0
+    table: IdArray | None = None
+
+    @property
+    def step_table(self) -> IdArray:
+        """The table of the step into each token, shape (N,), or (1,) where all share one."""
+        if self.table is not None:
+            return self.table
+        return np.arange(len(self.pair), dtype=np.uint32)
 
 
 class Expectations(NamedTuple):

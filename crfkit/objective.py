@@ -75,7 +75,8 @@ class Objective:
             )
         self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
         self.data, self.labels, self.weight, self.threads = data, labels, weight, threads
-        blocks = make_blocks(make_chunks(data.offsets, model.n_labels), model.n_labels)
+        chunks = make_chunks(data.offsets, model.chunk_tokens)
+        blocks = make_blocks(chunks, [model.cells(data, chunk) for chunk in chunks])
         self._blocks = [(block, model.prepare(data, block, threads)) for block in blocks]
         sizes = [block[-1].tokens.stop - block[0].tokens.start for block in blocks]
         self._residual = np.empty((max(sizes, default=0), model.n_labels))

@@ -21,9 +21,15 @@ def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float
         for t, label in zip(range(begin, end), path, strict=True):
             total += scores.unary[t, label]
             if t > begin:
-                m = t if len(scores.pair) > 1 else 0
-                total += scores.pair[m, path[t - begin - 1], label]
+                total += scores.pair[table_of(scores, t), path[t - begin - 1], label]
         yield path, total
+
+
+def table_of(scores: Scores, t: int) -> int:
+    """Return which table of pair scores the step into token `t` has."""
+    if scores.table is None:
+        return t if len(scores.pair) > 1 else 0
+    return int(scores.table[t if len(scores.table) > 1 else 0])
 
 
 def enumerated_sum(scores: Scores, weight: np.ndarray) -> tuple[np.ndarray, Expectations]:
@@ -44,8 +50,7 @@ def add_path(scores: Scores, s: int, path: tuple, amount: float, out: Expectatio
     for i, label in enumerate(path):
         out.unary[begin + i, label] += amount
         if i:
-            m = begin + i if len(scores.pair) > 1 else 0
-            out.pair[m, path[i - 1], label] += amount
+            out.pair[table_of(scores, begin + i), path[i - 1], label] += amount
 
 
 def enumerated_max(scores: Scores, s: int) -> float:
@@ -58,7 +63,7 @@ def log_domain_sum(scores: Scores, s: int) -> tuple[float, np.ndarray]:
     begin, end = (int(i) for i in scores.offsets[s : s + 2])
     unary = scores.unary[begin:end].astype(np.longdouble)
     pair = scores.pair.astype(np.longdouble)
-    steps = [pair[t if len(pair) > 1 else 0] for t in range(begin, end)]
+    steps = [pair[table_of(scores, t)] for t in range(begin, end)]
     alpha, beta = unary.copy(), np.zeros_like(unary)
     log_z = np.longdouble(0)
     for t in range(len(unary)):
@@ -101,21 +106,27 @@ def random_scores(
     n_labels: int,
     *,
     own_steps: bool = False,
+    shared_steps: bool = False,
     scale: float = 1.0,
     forbidden: float = 0.0,
 ) -> Scores:
-    """Return scores in which some labels and steps are forbidden, but not those of label 0."""
+    """Return scores in which some labels and steps are forbidden, but not those of label 0.
+
+    Each step has pair scores of its own, or one of three tables, or all have the same.
+    """
     rng = np.random.default_rng(seed)
     n_tokens = sum(lengths)
     unary = scale * rng.normal(size=(n_tokens, n_labels))
-    pair = scale * rng.normal(size=(n_tokens if own_steps else 1, n_labels, n_labels))
+    n_tables = 3 if shared_steps else n_tokens if own_steps else 1
+    pair = scale * rng.normal(size=(n_tables, n_labels, n_labels))
     if forbidden:
         unary[:, 1:][rng.random(unary[:, 1:].shape) < forbidden] = -np.inf
         blocked = rng.random(pair.shape) < forbidden
         blocked[:, 0, 0] = False
         pair[blocked] = -np.inf
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Scores(unary, pair, offsets)
+    table = rng.integers(3, size=n_tokens).astype(np.uint32) if shared_steps else None
+    return Scores(unary, pair, offsets, table=table)
 
 
 @st.composite
@@ -125,7 +136,7 @@ def chain_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 30.0)) 
         draw(st.integers(0, 2**32 - 1)),
         draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).filter(any)),
         draw(st.integers(1, 4)),
-        own_steps=draw(st.booleans()),
+        **draw(st.sampled_from(({}, {"own_steps": True}, {"shared_steps": True}))),
         scale=draw(st.sampled_from(scales)),
         forbidden=draw(st.sampled_from((0.0, 0.4))),
     )

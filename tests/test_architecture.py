@@ -17,8 +17,8 @@ LEVELS = {
     "scores": 3, "losses": 3, "penalties": 3,
     "objective": 4,
     "solvers": 5, "decoding": 5,
-    "estimators": 6,
-    "": 7, "demo": 7, "cli": 8, "__main__": 9,
+    "persistence": 6, "estimators": 6.5,
+    "compat": 7, "": 7.5, "demo": 7.5, "cli": 8, "__main__": 9,
     "metrics": LEAF, "io": LEAF, "datasets": LEAF, "testing": LEAF,
 }  # fmt: skip
 MODULES = sorted(ROOT.rglob("*.py"))

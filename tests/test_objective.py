@@ -94,7 +94,7 @@ def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
 def test_chunks_cover_every_sequence_once_and_never_cut_one(rng, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_CELLS", 30)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 40, size=50))]).astype(np.int64)
-    made = chunks.make_chunks(offsets, 3)
+    made = chunks.make_chunks(offsets, chunks.chunk_tokens(3, own_steps=False))
     pieces = [chunk.offsets for chunk in made]
     np.testing.assert_array_equal(
         np.concatenate([pieces[0], *(p[1:] for p in pieces[1:])]), offsets
@@ -110,11 +110,11 @@ def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
     data = PackedSequences(x, offsets=[0, 2, 4])
     codes = np.array([0, 1, 0, 1], dtype=np.int32)
     model = choose_features(data, codes, 2)
-    assert model.state_ptr.tolist() == [0, 2, 4]
+    assert model.state.ptr.tolist() == [0, 2, 4]
     assert list(zip(model.step_from.tolist(), model.step_to.tolist(), strict=True)) == [(0, 1)]
     model = choose_features(data, codes, 2, min_freq=2)
-    assert model.state_ptr.tolist() == [0, 1, 1]
-    assert model.state_labels.tolist() == [0]
+    assert model.state.ptr.tolist() == [0, 1, 1]
+    assert model.state.columns.tolist() == [0]
     assert len(model.step_from) == 1
     assert len(choose_features(data, codes, 2, min_freq=3).step_from) == 0
     assert choose_features(data, codes, 2, all_states=True, all_steps=True).n_parameters == 8
@@ -132,8 +132,12 @@ def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
 
 def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
     offsets = np.arange(0, 100_001, 10)
-    made = chunks.make_chunks(offsets, 1000)
+    made = chunks.make_chunks(offsets, chunks.chunk_tokens(1000, own_steps=False))
     assert all(chunk.tokens.stop - chunk.tokens.start >= 1000 for chunk in made[:-1])
-    for block in chunks.make_blocks(made, 1000):
+    model = choose_features(
+        PackedSequences(sp.csr_array((100_000, 1)), offsets=offsets),
+        np.zeros(100_000, np.int32), 1000,
+    )  # fmt: skip
+    for block in chunks.make_blocks(made, [model.cells(None, chunk) for chunk in made]):
         tokens = block[-1].tokens.stop - block[0].tokens.start
         assert (tokens + 1000 * len(block)) * 1000 <= chunks.BLOCK_CELLS

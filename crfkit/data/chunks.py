@@ -8,16 +8,24 @@ from crfkit._types import Chunk, IntArray
 
 # Scores of a chunk (tokens x labels) at most: three such arrays fit the second-level cache.
 CHUNK_CELLS = 90_000
+# Pair scores of a chunk at most, where each token may have a table of its own: 32 MiB.
+PAIR_CELLS = 1 << 22
 # Scores of a block of chunks at most, the largest array that is kept: 64 MiB.
 BLOCK_CELLS = 1 << 23
 
 
-def make_chunks(offsets: IntArray, n_labels: int) -> list[Chunk]:
-    """Cut sequences into chunks of about `CHUNK_CELLS` scores; a sequence is never cut.
+def chunk_tokens(n_labels: int, *, own_steps: bool) -> int:
+    """Return the number of tokens of a chunk.
 
-    At least K tokens: what a chunk does once for all K x K pairs then does not dominate.
+    At least K: what a chunk does once for all K x K pairs then does not dominate. Fewer, where
+    steps have pair scores of their own and their tables would grow large.
     """
     tokens = max(n_labels, CHUNK_CELLS // n_labels)
+    return max(1, min(tokens, PAIR_CELLS // n_labels**2)) if own_steps else tokens
+
+
+def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
+    """Cut sequences into chunks of about that many tokens; a sequence is never cut."""
     chunks, first = [], 0
     count = len(offsets) - 1
     while first < count:
@@ -28,18 +36,17 @@ def make_chunks(offsets: IntArray, n_labels: int) -> list[Chunk]:
     return chunks
 
 
-def make_blocks(chunks: list[Chunk], n_labels: int) -> list[list[Chunk]]:
-    """Group consecutive chunks into blocks of at most `BLOCK_CELLS` scores, or one chunk.
+def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
+    """Group consecutive chunks into blocks of at most `BLOCK_CELLS` scores.
 
-    Counted are the unary scores and one table of pairs for each chunk.
+    `cells` is the number of scores of each chunk. A chunk that is larger is a block of its own.
     """
     blocks: list[list[Chunk]] = []
-    cells = 0
-    for chunk in chunks:
-        size = (chunk.tokens.stop - chunk.tokens.start + n_labels) * n_labels
-        if not blocks or cells + size > BLOCK_CELLS:
+    total = 0
+    for chunk, size in zip(chunks, cells, strict=True):
+        if not blocks or total + size > BLOCK_CELLS:
             blocks.append([])
-            cells = 0
+            total = 0
         blocks[-1].append(chunk)
-        cells += size
+        total += size
     return blocks

@@ -13,6 +13,7 @@ from crfkit._types import FloatArray, Frame, IntArray
 from crfkit.data.frames import frame_columns, group_offsets, numeric_block
 from crfkit.data.labels import object_array
 from crfkit.data.matrices import check_dense, check_sparse, stack_matrices
+from crfkit.data.names import Names, name_array
 
 UNIT = np.ones(1)
 
@@ -36,6 +37,10 @@ class PackedSequences:
         Sequence ``s`` is rows ``offsets[s]:offsets[s + 1]``.
     feature_names : sequence of str or None
         Names of the D = D1 + D2 features.
+    steps : PackedSequences or None
+        Attributes of the step from the previous token into each token, of sequences of the same
+        lengths: with them a model has weights for (attribute, label, next label). Those of first
+        tokens, into which no step leads, are not used.
 
     Attributes
     ----------
@@ -47,6 +52,8 @@ class PackedSequences:
         Where the sequences start, and the end.
     feature_names : ndarray of shape (D,) or None
         Names of the features.
+    steps : PackedSequences or None
+        Attributes of the steps.
 
     Raises
     ------
@@ -63,6 +70,9 @@ class PackedSequences:
     (2, (3, 5), 1)
     """
 
+    names: Names | None = None
+    steps: PackedSequences | None = None
+
     def __init__(
         self,
         sparse: Any = None,
@@ -70,6 +80,7 @@ class PackedSequences:
         *,
         offsets: ArrayLike,
         feature_names: Sequence[str] | NDArray[np.object_] | None = None,
+        steps: PackedSequences | None = None,
     ) -> None:
         if sparse is None and dense is None:
             raise ValueError("PackedSequences needs a sparse block, a dense block, or both.")
@@ -79,12 +90,13 @@ class PackedSequences:
         )
         self.dense = None if dense is None else check_dense(dense)
         self._check_rows()
-        self.feature_names = _check_names(feature_names, self.n_features)
+        self.names: Names | None = _check_names(feature_names, self.n_features)
         self._check_finite()
+        self.steps = _check_steps(steps, self.offsets)
 
     @classmethod
     def _from_arrays(cls, **arrays: Any) -> Self:
-        """Build without checks, from arrays that have passed them."""
+        """Build without checks, from arrays that have passed them (`names` and `steps` too)."""
         new = cls.__new__(cls)
         new.__dict__.update(arrays)
         return new
@@ -190,6 +202,27 @@ class PackedSequences:
         lengths = np.diff(group_offsets(df[by].to_numpy()))
         return cls.from_flat(numeric_block(df, names), lengths, [str(name) for name in names])
 
+    def with_steps(self, steps: PackedSequences | None) -> PackedSequences:
+        """Return the same features with other attributes of the steps; nothing is copied.
+
+        Parameters
+        ----------
+        steps : PackedSequences or None
+            Attributes of the step from the previous token into each token.
+
+        Raises
+        ------
+        ValueError
+            If the sequences have other lengths, or `steps` has steps itself.
+        """
+        arrays = self.__dict__ | {"steps": _check_steps(steps, self.offsets)}
+        return self._from_arrays(**arrays)
+
+    @property
+    def feature_names(self) -> NDArray[np.object_] | None:
+        """Names of the features, shape (D,), or None."""
+        return None if self.names is None else name_array(self.names)
+
     @property
     def n_tokens(self) -> int:
         """Number of tokens N."""
@@ -213,7 +246,7 @@ class PackedSequences:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, without the names of the features."""
-        arrays = (self.indptr, self.indices, self.values, self.dense, self.offsets)
+        arrays = (self.indptr, self.indices, self.values, self.dense, self.offsets, self.steps)
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property
@@ -250,16 +283,19 @@ class PackedSequences:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
+        steps = f" and {self.steps.n_features:,} of steps" if self.steps is not None else ""
         return (
             f"<PackedSequences: {len(self):,} sequences, {self.n_tokens:,} tokens, "
-            f"{self.n_features:,} attributes, {self.nbytes:,} bytes>"
+            f"{self.n_features:,} attributes{steps}, {self.nbytes:,} bytes>"
         )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackedSequences):
             return NotImplemented
         same = np.array_equal(self.offsets, other.offsets) and self.n_features == other.n_features
-        return bool(same and (self.to_csr() != other.to_csr()).nnz == 0)
+        return bool(same and (self.to_csr() != other.to_csr()).nnz == 0) and (
+            self.steps == other.steps
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -267,17 +303,28 @@ class PackedSequences:
         """Return a container of the chosen sequences."""
         starts, lengths = self.offsets[chosen], self.lengths[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        rows = _ranges(starts, lengths)
+        taken = self.take_tokens(_ranges(starts, lengths))
+        steps = None if self.steps is None else self.steps._take(chosen)
+        return self._from_arrays(**(taken.__dict__ | {"offsets": offsets, "steps": steps}))
+
+    def take_tokens(self, rows: IntArray) -> PackedSequences:
+        """Return one sequence of the chosen tokens; attributes of steps are left out.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n,)
+            Tokens, by their place in all sequences together.
+        """
         counts = np.diff(self.indptr)[rows]
         entries = _ranges(self.indptr[rows], counts)
         return self._from_arrays(
-            offsets=offsets,
+            offsets=np.array([0, len(rows)]),
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             indices=self.indices[entries],
             values=None if self.values is None else self.values[entries],
             n_sparse=self.n_sparse,
             dense=None if self.dense is None else self.dense[rows],
-            feature_names=self.feature_names,
+            names=self.names,
         )
 
     def _sparse_rows(self, begin: int, end: int) -> sp.csr_array:
@@ -327,6 +374,22 @@ def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - ends + lengths, lengths)
+
+
+def _check_steps(steps: PackedSequences | None, offsets: IntArray) -> PackedSequences | None:
+    """Return attributes of steps that fit sequences with these offsets."""
+    if steps is None:
+        return None
+    if not isinstance(steps, PackedSequences):
+        raise TypeError(f"steps must be PackedSequences or None, not {type(steps).__name__}.")
+    if steps.steps is not None:
+        raise ValueError("the attributes of the steps have steps themselves: leave those out.")
+    if not np.array_equal(steps.offsets, offsets):
+        raise ValueError(
+            f"steps has {len(steps)} sequences of {steps.n_tokens} tokens in all, the features "
+            f"have {len(offsets) - 1} of {offsets[-1]}: both must have the same lengths."
+        )
+    return steps
 
 
 def _check_offsets(offsets: ArrayLike) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,12 +20,15 @@ from crfkit._validation import check_lengths, check_sample_weight
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
+from crfkit.data.names import Names, name_array
 from crfkit.decoding import DECODERS
 from crfkit.estimators._input import pack_new
 from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
 from crfkit.scores import LinearScores
+from crfkit.scores.attributes import AttributeWeights, BoundWeights
 from crfkit.scores.linear import LinearWeights
+from crfkit.scores.steps import ObservedSteps, SharedSteps
 from crfkit.structures import Chain, Structure
 
 _DERIVED = ("_predictor", "_matching_names")
@@ -94,16 +98,14 @@ class LinearChainClassifier(SequenceClassifier):
     ) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
         weights = model.bind(parameters)
-        shape = (model.n_features, model.n_labels)
-        coef = sp.csr_array((weights.state.copy(), model.state_labels, model.state_ptr), shape)
-        coef.eliminate_zeros()
         none = np.zeros(model.n_labels)
         return {
             "classes_": classes,
-            "coef_": coef,
+            "coef_": _weight_matrix(model.state, weights.state),
             "transitions_": weights.pair[0],
             "start_weights_": weights.start.copy() if model.boundaries else none,
             "end_weights_": weights.end.copy() if model.boundaries else none.copy(),
+            "step_coef_": _step_matrix(model.steps, weights.steps),
         }
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -119,10 +121,18 @@ class LinearChainClassifier(SequenceClassifier):
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
         """Names of the attributes, shape (D,), where they are known."""
-        names: NDArray[np.object_] | None = self.__dict__.get("_feature_names")
+        return self._names_of("_feature_names")
+
+    @property
+    def step_feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the attributes of steps, shape (D2,), where there are any."""
+        return self._names_of("_step_names")
+
+    def _names_of(self, attribute: str) -> NDArray[np.object_]:
+        names = self.__dict__.get(attribute)
         if names is None:
             raise AttributeError("the model is not fitted, or on features without names")
-        return names
+        return name_array(names)
 
     @property
     def state_features_(self) -> WeightView:
@@ -130,6 +140,16 @@ class LinearChainClassifier(SequenceClassifier):
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return WeightView(self.coef_, names, self.classes_)
+
+    @property
+    def step_features_(self) -> WeightView:
+        """Mapping view ``{(attribute, (label, next label)): weight}`` of step attributes."""
+        check_is_fitted(self)
+        steps = list(itertools.product(self.classes_, repeat=2))
+        if self.step_coef_ is None:
+            return WeightView(sp.csr_array((0, len(steps))), [], steps)
+        names = getattr(self, "step_feature_names_in_", range(self.step_coef_.shape[0]))
+        return WeightView(self.step_coef_, names, steps)
 
     @property
     def transition_features_(self) -> WeightView:
@@ -171,10 +191,14 @@ class LinearChainClassifier(SequenceClassifier):
         check_is_fitted(self)
         vectorizer: SequenceVectorizer | None = getattr(self, "vectorizer_", None)
         data = pack_new(X, vectorizer, self.n_features_in_)
-        names = data.feature_names
-        if names is not None and names is not self.__dict__.get("_matching_names"):
-            check_names(names, self._feature_names)
-            self._matching_names = names
+        check_steps(data.steps, self.step_coef_)
+        # The last names that passed are remembered: comparing 300,000 of them takes its time.
+        passed = self.__dict__.get("_matching_names", (None, None))
+        steps = None if data.steps is None else data.steps.names
+        if data.names is not passed[0] or steps is not passed[1]:
+            check_names(data.names, self._feature_names)
+            check_names(steps, self._step_names)
+            self._matching_names = (data.names, steps)
         return data
 
     def _structure(self) -> Structure:
@@ -190,48 +214,89 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _each_chunk(self, data: PackedSequences, function: Callable[[Chunk, Scores], None]) -> None:
         """Call a function with each chunk and its scores, over threads."""
-        model, weights = self._scorer(data.n_sparse)
+        model, weights = self._scorer(data)
         with ThreadMap(self.n_jobs) as threads:
             threads(
                 lambda chunk: function(chunk, model.scores(weights, data, chunk)),
-                make_chunks(data.offsets, len(self.classes_)),
+                make_chunks(data.offsets, model.chunk_tokens),
             )
 
-    def _scorer(self, n_sparse: int) -> tuple[LinearScores, LinearWeights]:
+    def _scorer(self, data: PackedSequences) -> tuple[LinearScores, LinearWeights]:
         """Return the score model of the fitted weights, made once."""
-        fitted = (self.coef_, self.transitions_, self.start_weights_, self.end_weights_)
+        fitted = (
+            self.coef_, self.transitions_, self.start_weights_, self.end_weights_, self.step_coef_,
+        )  # fmt: skip
+        layout = (data.n_sparse, 0 if data.steps is None else data.steps.n_sparse)
         cached: Predictor | None = self.__dict__.get("_predictor")
-        if cached is not None and cached.serves(n_sparse, fitted):
+        if cached is not None and cached.serves(layout, fitted):
             return cached.model, cached.weights
         none = np.zeros(0, np.int32)
+        triples = self.step_coef_
         model = LinearScores(
-            self.coef_.indptr, self.coef_.indices, none, none,
-            n_labels=len(self.classes_), n_sparse=n_sparse, boundaries=True,
+            _weight_places(self.coef_, layout[0]), none, none, boundaries=True,
+            steps=None if triples is None else ObservedSteps(_weight_places(triples, layout[1])),
         )  # fmt: skip
-        weights = model.place(self.coef_.data, self.transitions_, *fitted[2:])
-        self._predictor = Predictor(model, weights, fitted)
+        values = np.zeros(0) if triples is None else triples.data
+        weights = model.place(self.coef_.data, *fitted[1:4], values)
+        self._predictor = Predictor(model, weights, layout, fitted)
         return model, weights
 
 
 class Predictor(NamedTuple):
-    """The score model of fitted weights, and the weights it was made from."""
+    """The score model of fitted weights, and what it was made from."""
 
     model: LinearScores
     weights: LinearWeights
+    layout: tuple[int, int]
     fitted: tuple[Any, ...]
 
-    def serves(self, n_sparse: int, fitted: tuple[Any, ...]) -> bool:
+    def serves(self, layout: tuple[int, int], fitted: tuple[Any, ...]) -> bool:
         """Whether it was made for this layout of the features and from these very weights."""
         same = all(ours is theirs for ours, theirs in zip(self.fitted, fitted, strict=True))
-        return same and self.model.n_sparse == n_sparse
+        return same and self.layout == layout
 
 
-def check_names(names: NDArray[np.object_], expected: NDArray[np.object_] | None) -> None:
+def _weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_array:
+    """Return weights as a matrix of shape (D, C) that stores those that are not 0."""
+    shape = (places.n_features, places.n_columns)
+    matrix = sp.csr_array((bound.pairs.copy(), places.columns, places.ptr), shape)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _step_matrix(steps: SharedSteps | ObservedSteps, bound: Any) -> sp.csr_array | None:
+    """Return the weights of attributes of steps, shape (D2, K * K), where there are any."""
+    return _weight_matrix(steps.weights, bound) if isinstance(steps, ObservedSteps) else None
+
+
+def _weight_places(matrix: sp.csr_array, n_sparse: int) -> AttributeWeights:
+    """Return where the weights of a matrix belong."""
+    return AttributeWeights(
+        matrix.indptr, matrix.indices, n_columns=matrix.shape[1], n_sparse=n_sparse
+    )
+
+
+def check_steps(steps: PackedSequences | None, coef: sp.csr_array | None) -> None:
+    """Raise ValueError if features have attributes of steps where the model has none, or so."""
+    given = None if steps is None else steps.n_features
+    expected = None if coef is None else coef.shape[0]
+    if given != expected:
+        counts = ["no" if count is None else count for count in (given, expected)]
+        raise ValueError(
+            f"X has {counts[0]} attributes of steps, but the model was fitted with {counts[1]}. "
+            "Transform X with the transformer the model was fitted with."
+        )
+
+
+def check_names(names: Names | None, expected: Names | None) -> None:
     """Raise ValueError if packed features have other names, or another order, than expected."""
-    if expected is None or np.array_equal(names, expected):
+    if names is None or expected is None or names is expected:
         return
-    place = int(np.argmax(names != expected))
+    ours, theirs = name_array(names), name_array(expected)
+    if np.array_equal(ours, theirs):
+        return
+    place = int(np.argmax(ours != theirs))
     raise ValueError(
-        f"feature {place} of X has the name {names[place]!r}, but the model was fitted with "
-        f"{expected[place]!r} there. Transform X with the vectorizer the model was fitted with."
+        f"feature {place} of X has the name {ours[place]!r}, but the model was fitted with "
+        f"{theirs[place]!r} there. Transform X with the vectorizer the model was fitted with."
     )

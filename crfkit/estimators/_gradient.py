@@ -16,9 +16,11 @@ from crfkit._types import CodeArray, FloatArray, SolverResult
 from crfkit._validation import check_sample_weight, check_training, warn_if_badly_scaled
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream
+from crfkit.data.names import Names
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._input import pack_training
+from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
 from crfkit.features import SequenceVectorizer
 from crfkit.losses import Loss
 from crfkit.objective import Objective
@@ -83,11 +85,10 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
         """Fit the weights; to be called by `fit`, which carries the documentation."""
         self._check_parameters()
         training = _read_training(X, y, sample_weight)
-        model = choose_features(
-            training.data, training.codes, len(training.classes),
-            min_freq=self.min_freq, all_states=self.all_possible_states,
-            all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
-        )  # fmt: skip
+        model = self._choose_model(training)
+        warn_if_large(model)
+        if self.verbose:
+            print(f"{parameter_counts(model)}", flush=True)
         result = self._solve(model, training)
         self._set_fitted(
             self._model_attributes(model, training, result.parameters)
@@ -101,6 +102,35 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
         )
         self._report(result)
         return self
+
+    def _choose_model(self, training: TrainingData) -> LinearScores:
+        """Return the score model with the weights that are to be fitted."""
+        return choose_features(
+            training.data, training.codes, len(training.classes),
+            min_freq=self.min_freq, all_states=self.all_possible_states,
+            all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
+        )  # fmt: skip
+
+    def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
+        """Return how many weights `fit` would learn from the same data, without fitting.
+
+        Parameters
+        ----------
+        X, y : iterable of S sequences
+            As for `fit`.
+
+        Returns
+        -------
+        ParameterCounts
+            The weights by kind, their total and the memory that fitting them takes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `fit`.
+        """
+        self._check_parameters()
+        return parameter_counts(self._choose_model(_read_training(X, y, None)))
 
     def _check_parameters(self) -> None:
         check_number("c1", self.c1)
@@ -138,9 +168,11 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
             return np.zeros(model.n_parameters)
         old = NamedWeights(
             self.classes_, self._feature_names, self.coef_, self.transitions_,
-            self.start_weights_, self.end_weights_,
+            self.start_weights_, self.end_weights_, self._step_names, self.step_coef_,
         )  # fmt: skip
-        return carry_over(old, model, training.classes, training.data.feature_names)
+        return carry_over(
+            old, model, training.classes, training.data.names, _step_names(training.data)
+        )
 
     def _solve(self, model: LinearScores, training: TrainingData) -> SolverResult:
         """Minimize the objective."""
@@ -169,7 +201,8 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
         return self._weight_attributes(model, parameters, training.classes) | {
             "n_features_in_": training.data.n_features,
             "vectorizer_": training.vectorizer,
-            "_feature_names": training.data.feature_names,
+            "_feature_names": training.data.names,
+            "_step_names": _step_names(training.data),
         }
 
     def _report(self, result: SolverResult) -> None:
@@ -184,12 +217,18 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
                           stacklevel=5)  # fmt: skip
 
 
+def _step_names(data: PackedSequences) -> Names | None:
+    return None if data.steps is None else data.steps.names
+
+
 def _read_training(X: Any, y: Any, sample_weight: Any) -> TrainingData:
     """Read and check what a model is to be fitted to."""
     data, vectorizer = pack_training(X)
     stream = LabelStream(y)
     check_training(data, stream)
     weight = check_sample_weight(sample_weight, data.offsets)
-    warn_if_badly_scaled(data)
+    for block in (data, data.steps):
+        if block is not None:
+            warn_if_badly_scaled(block)
     classes = stream.classes()
     return TrainingData(data, vectorizer, classes, stream.codes_for(classes), weight)

@@ -22,8 +22,9 @@ class CRFClassifier(GradientChainClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
-    of the weights of its (attribute, label) pairs and of its (label, next label) pairs, and fits
-    the weights ``w`` by minimizing::
+    of the weights of its (attribute, label) pairs and of its (label, next label) pairs, and, where
+    the features have attributes of steps, of (attribute, label, next label) triples, and fits the
+    weights ``w`` by minimizing::
 
         - sum_i weight_i log P(y_i | x_i) + c1 sum |w| + c2 sum w**2
 
@@ -46,7 +47,8 @@ class CRFClassifier(GradientChainClassifier):
     all_possible_states : bool, default=False
         Give every (attribute, label) pair a weight, not only those seen in the training data.
     all_possible_transitions : bool, default=False
-        Give every (label, next label) pair a weight. Steps without one are allowed, with score 0.
+        Give every (label, next label) pair a weight, for each attribute of steps as well. Steps
+        without one are allowed, with score 0.
     boundary_weights : bool, default=False
         Learn weights of the labels of the first and of the last token of a sequence.
     decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
@@ -69,14 +71,19 @@ class CRFClassifier(GradientChainClassifier):
         State weights; only those that are not 0 are stored.
     transitions_ : ndarray of shape (K, K)
         Weights of the steps from a label (row) to the next (column).
+    step_coef_ : csr_array of shape (D2, K * K) or None
+        Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
     vectorizer_ : SequenceVectorizer or None
         The vocabulary, where the model was fitted on dicts or strings.
     n_features_in_ : int
         Number of attributes D.
-    feature_names_in_ : ndarray of shape (D,)
-        Names of the attributes, where they are known.
+    feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
+        Names of the attributes, and of those of steps, where they are known.
+    state_features_, transition_features_, step_features_ : WeightView
+        The weights that are not 0 as mappings from (attribute, label), (label, next label) and
+        (attribute, (label, next label)).
     n_parameters_ : int
         Number of weights that were fitted.
     n_iter_ : int
@@ -91,6 +98,7 @@ class CRFClassifier(GradientChainClassifier):
     See Also
     --------
     crfkit.features.SequenceVectorizer : The rules by which dicts become attributes.
+    crfkit.features.TemplateFeatures : Feature templates, also of steps.
 
     Notes
     -----

@@ -19,6 +19,7 @@ from crfkit.features.attributes import (
     FrozenIndex,
     GrowingIndex,
     Rows,
+    check_name,
     encode,
     keep_columns,
     sort_rows,
@@ -69,6 +70,30 @@ class SequenceVectorizer(  # type: ignore[call-arg]
 
     def __init__(self, *, min_freq: int = 0) -> None:
         self.min_freq = min_freq
+
+    @classmethod
+    def from_vocabulary(cls, names: Iterable[str]) -> Self:
+        """Return a fitted vectorizer with these attributes, in this order.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Names of the D attributes, without repetition.
+
+        Raises
+        ------
+        TypeError
+            If a name is not a string.
+        ValueError
+            If a name occurs twice.
+        """
+        new = cls()
+        new.vocabulary_ = {}
+        for column, name in enumerate(names):
+            if new.vocabulary_.setdefault(check_name(name), column) != column:
+                raise ValueError(f"the attribute {name!r} occurs twice in the vocabulary.")
+        new._set_names(list(new.vocabulary_))
+        return new
 
     def fit(self, X: Iterable[Any], y: Any = None) -> Self:
         """Learn the attributes.
@@ -217,7 +242,7 @@ class SequenceVectorizer(  # type: ignore[call-arg]
             values=ordered.values,
             n_sparse=self.n_features_in_,
             dense=None,
-            feature_names=self._names,
+            names=self._names,
         )
 
 

@@ -1,8 +1,8 @@
 """Recurrences on linear chains.
 
-Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels. Pair scores are stored as ``(M, K, K)``, and
-the step into token ``t`` reads entry ``t * step``: ``M = 1, step = 0`` where all steps share their
-scores, ``M = N, step = 1`` where each has its own.
+Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels, ``M`` tables of pair scores. The step into
+token ``t`` reads the table ``table[t * stride]``: the stride is 0 where `table` has one entry,
+because all steps share it, and 1 where it has ``N``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from crfkit._jit import kernel
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 
 # A forward probability below this is not trusted: the scaled recurrence leaves the sequence to
 # the log-domain one. Its inverse, the bound of a backward value, is finite.
@@ -99,7 +99,7 @@ def _forward(
     node: FloatArray,  # (N, K) exp(unary - its largest)
     pair: FloatArray,  # (M, K, K)
     factor: FloatArray,  # (M, K, K) exp(pair - its largest)
-    step: int,
+    table: IdArray,  # (N,) or (1,)
     begin: int,
     end: int,
     alpha: FloatArray,  # (N, K) out
@@ -110,8 +110,9 @@ def _forward(
     ``alpha_t(j) = node_t(j) sum_i alpha_{t-1}(i) factor(i, j) / norm_t``, ``sum_j alpha_t(j) = 1``
     """
     size = node.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
     for t in range(begin, end):
-        m = t * step
+        m = table[t * stride]
         if t == begin:
             for j in range(size):
                 alpha[t, j] = node[t, j]
@@ -138,7 +139,7 @@ def _forward(
 def _backward(
     node: FloatArray,  # (N, K) exp(unary - its largest)
     factor: FloatArray,  # (M, K, K) exp(pair - its largest)
-    step: int,
+    table: IdArray,  # (N,) or (1,)
     begin: int,
     end: int,
     norm: FloatArray,  # (N,) from the forward recurrence
@@ -154,10 +155,11 @@ def _backward(
     ``P(y_{t-1} = i, y_t = j) = alpha_{t-1}(i) factor(i, j) b_t(j)``
     """
     size = node.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
     for j in range(size):
         beta[0, j] = weight
     for t in range(end - 1, begin, -1):
-        m = t * step
+        m = table[t * stride]
         for j in range(size):
             # A label that no path reaches may have an unbounded beta: it must not count.
             reached = alpha[t, j] > 0.0
@@ -175,19 +177,20 @@ def _backward(
 
 
 @kernel
-def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, step: int, begin: int,
-               end: int) -> float:  # fmt: skip
+def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, table: IdArray,
+               begin: int, end: int) -> float:  # fmt: skip
     """Add up ``log norm_t + shift_t + pair_shift_t``.
 
     In runs: the rounding of a long sum grows with the number of terms added to one total.
     """
+    stride = 0 if table.shape[0] == 1 else 1
     total = 0.0
     for run in range(begin, end, 128):
         part = 0.0
         for t in range(run, min(run + 128, end)):
             part += math.log(norm[t]) + shift[t]
             if t > begin:
-                part += pair_shift[t * step]
+                part += pair_shift[table[t * stride]]
         total += part
     return total
 
@@ -199,7 +202,8 @@ def chain_sum(
     shift: FloatArray,  # (N,) largest unary score of each token
     pair: FloatArray,  # (M, K, K) scores
     factor: FloatArray,  # (M, K, K) exp(pair - pair_shift)
-    pair_shift: FloatArray,  # (M,) largest pair score of each entry
+    pair_shift: FloatArray,  # (M,) largest score of each table
+    table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
     weight: FloatArray,  # (S,) factor of the expected counts of each sequence
     norm: FloatArray,  # (N,) workspace
@@ -213,7 +217,6 @@ def chain_sum(
 
     Scaled forward-backward in the linear domain, one sequence after the other.
     """
-    step = 0 if pair.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         begin = offsets[s]
         end = offsets[s + 1]
@@ -221,11 +224,11 @@ def chain_sum(
         status[s] = OK
         if begin == end:
             continue
-        status[s] = _forward(unary, node, pair, factor, step, begin, end, marginals, norm)
+        status[s] = _forward(unary, node, pair, factor, table, begin, end, marginals, norm)
         if status[s] != OK:
             continue
-        log_z[s] = _log_total(norm, shift, pair_shift, step, begin, end)
-        _backward(node, factor, step, begin, end, norm, weight[s], beta, marginals, flow)
+        log_z[s] = _log_total(norm, shift, pair_shift, table, begin, end)
+        _backward(node, factor, table, begin, end, norm, weight[s], beta, marginals, flow)
 
 
 @kernel
@@ -249,6 +252,7 @@ def _log_sum(values: FloatArray, row: int) -> float:
 def chain_sum_log(
     unary: FloatArray,  # (N, K) scores
     pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
     begin: int,
     end: int,
     weight: float,
@@ -265,7 +269,7 @@ def chain_sum_log(
     ``alpha_t`` one: unnormalized logarithms grow with the length and lose their digits.
     """
     size = unary.shape[1]
-    step = 0 if pair.shape[0] == 1 else 1
+    stride = 0 if table.shape[0] == 1 else 1
     log_z[0] = 0.0
     part = 0.0
     for t in range(begin, end):
@@ -274,7 +278,7 @@ def chain_sum_log(
                 work[1, j] = unary[t, j]
                 continue
             for i in range(size):
-                work[0, i] = marginals[t - 1, i] + pair[t * step, i, j]
+                work[0, i] = marginals[t - 1, i] + pair[table[t * stride], i, j]
             work[1, j] = unary[t, j] + _log_sum(work, 0)
         norm[t] = _log_sum(work, 1)
         if norm[t] == -math.inf:
@@ -296,10 +300,10 @@ def chain_sum_log(
             break
         for i in range(size):
             for j in range(size):
-                work[0, j] = pair[t * step, i, j] + work[2, j]
+                work[0, j] = pair[table[t * stride], i, j] + work[2, j]
                 log_step = marginals[t - 1, i] + work[0, j]
                 if log_step > NOTHING:
-                    steps[t * step, i, j] += weight * math.exp(log_step)
+                    steps[table[t * stride], i, j] += weight * math.exp(log_step)
             work[1, i] = _log_sum(work, 0)
     return OK
 
@@ -308,6 +312,7 @@ def chain_sum_log(
 def chain_max(
     unary: FloatArray,  # (N, K) scores
     pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
     best: FloatArray,  # (N, K) workspace
     labels: CodeArray,  # (N,) out
@@ -320,7 +325,7 @@ def chain_max(
     again, which is cheaper than to store it for all ``j``.
     """
     size = unary.shape[1]
-    step = 0 if pair.shape[0] == 1 else 1
+    stride = 0 if table.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         begin = offsets[s]
         end = offsets[s + 1]
@@ -329,7 +334,7 @@ def chain_max(
         if begin == end:
             continue
         for t in range(begin, end):
-            m = t * step
+            m = table[t * stride]
             if t == begin:
                 for j in range(size):
                     best[t, j] = unary[t, j]
@@ -343,22 +348,23 @@ def chain_max(
                         best[t, j] = score if score > best[t, j] else best[t, j]
                 for j in range(size):
                     best[t, j] += unary[t, j]
-        status[s] = _trace_back(best, pair, step, begin, end, labels)
+        status[s] = _trace_back(best, pair, table, begin, end, labels)
         value[s] = best[end - 1, labels[end - 1]]
 
 
 @kernel
-def _trace_back(best: FloatArray, pair: FloatArray, step: int, begin: int, end: int,
+def _trace_back(best: FloatArray, pair: FloatArray, table: IdArray, begin: int, end: int,
                 labels: CodeArray) -> int:  # fmt: skip
     """Follow the best path from its end; returns the status of the sequence."""
     size = best.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
     for t in range(end - 1, begin - 1, -1):
         label = 0
         top = -math.inf
         for i in range(size):
             score = best[t, i]
             if t < end - 1:
-                score += pair[(t + 1) * step, i, labels[t + 1]]
+                score += pair[table[(t + 1) * stride], i, labels[t + 1]]
             if score > top:
                 top = score
                 label = i
@@ -385,22 +391,24 @@ def _dead_end(best: FloatArray, begin: int, end: int) -> int:
 def chain_score(
     unary: FloatArray,  # (N, K) scores
     pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
     labels: CodeArray,  # (N,)
     score: FloatArray,  # (S,) out
 ) -> None:
-    """``score = sum_t unary_t(y_t) + sum_{t > 1} pair(y_{t-1}, y_t)``."""
-    step = 0 if pair.shape[0] == 1 else 1
+    """``score = sum_t unary_t(y_t) + sum_{t > 1} pair_t(y_{t-1}, y_t)``."""
+    stride = 0 if table.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         score[s] = 0.0
         for t in range(offsets[s], offsets[s + 1]):
             score[s] += unary[t, labels[t]]
             if t > offsets[s]:
-                score[s] += pair[t * step, labels[t - 1], labels[t]]
+                score[s] += pair[table[t * stride], labels[t - 1], labels[t]]
 
 
 @kernel
 def chain_add_path(
+    table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
     labels: CodeArray,  # (N,)
     weight: FloatArray,  # (S,)
@@ -408,9 +416,9 @@ def chain_add_path(
     pair: FloatArray,  # (M, K, K) out, added to
 ) -> None:
     """Add the weight of each sequence to the parts on its path (the adjoint of the score)."""
-    step = 0 if pair.shape[0] == 1 else 1
+    stride = 0 if table.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         for t in range(offsets[s], offsets[s + 1]):
             unary[t, labels[t]] += weight[s]
             if t > offsets[s]:
-                pair[t * step, labels[t - 1], labels[t]] += weight[s]
+                pair[table[t * stride], labels[t - 1], labels[t]] += weight[s]

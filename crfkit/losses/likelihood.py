@@ -67,9 +67,9 @@ def _fixed_part(
     tokens = np.flatnonzero(np.repeat(level > before, lengths))
     clamped = _clamp(scores, labels, weight, level)
     offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-    tied = len(scores.pair) == 1
-    pair = scores.pair if tied else scores.pair[tokens]
-    part_scores = Scores(clamped[tokens], pair, offsets)
+    table = scores.step_table
+    table = table[tokens] if len(table) > 1 else table
+    part_scores = Scores(clamped[tokens], scores.pair, offsets, table=table)
     part = structure.empty(part_scores)
     factor = (before - level)[chosen]
     try:
@@ -77,7 +77,7 @@ def _fixed_part(
     except NoPathError as error:
         raise _forbidden(scores.first + int(chosen[error.sequence])) from error
     out.unary[tokens] += part.unary
-    out.pair[slice(None) if tied else tokens] += part.pair
+    out.pair[...] += part.pair
     return float(np.sum(factor * log_z))
 
 

@@ -20,6 +20,13 @@ class ScoreModel(Protocol):
     def n_labels(self) -> int:
         """Number of labels K."""
 
+    @property
+    def chunk_tokens(self) -> int:
+        """Number of tokens that a chunk of sequences should have."""
+
+    def cells(self, data: PackedSequences, chunk: Chunk) -> int:
+        """Return how many scores a chunk has, unary and in tables of pairs."""
+
     def bind(self, parameters: FloatArray) -> Any:
         """Return what `scores` needs of the parameters, computed once for all chunks."""
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
+from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.linear import LinearScores
+from crfkit.scores.steps import ObservedSteps
+
+Codes = IntArray | CodeArray
 
 
 def choose_features(
@@ -16,7 +19,8 @@ def choose_features(
     codes: CodeArray,
     n_labels: int,
     *,
-    min_freq: int = 0,
+    min_freq: float = 0,
+    by_value: bool = False,
     all_states: bool = False,
     all_steps: bool = False,
     boundaries: bool = False,
@@ -26,61 +30,81 @@ def choose_features(
     Parameters
     ----------
     data : PackedSequences
-        N tokens with D attributes.
+        N tokens with D attributes, and the attributes of the steps into them.
     codes : ndarray of shape (N,)
         Their labels.
     n_labels : int
         K.
-    min_freq : int
+    min_freq : float
         Pairs that occur in fewer tokens get no weight.
+    by_value : bool
+        Let a token count with the value of the attribute, as in CRFsuite, instead of with 1.
     all_states : bool
         Give all D x K (attribute, label) pairs a weight.
     all_steps : bool
-        Give all K x K (label, next label) pairs a weight.
+        Give all K x K (label, next label) pairs a weight, for each attribute of steps as well.
     boundaries : bool
         Give the labels of first and last tokens weights.
     """
-    if all_states:
-        ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_labels
-        labels = np.tile(np.arange(n_labels, dtype=np.int32), data.n_features)
-    else:
-        ptr, labels = _seen_states(data, codes, n_labels, min_freq)
-    counts = _step_counts(data.offsets, codes, n_labels)
+    choose = _all_pairs if all_states else _seen_pairs
+    state = choose(data, codes, n_labels, min_freq, by_value)
+    moves = step_columns(codes, data.offsets, n_labels)
+    counts = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
     source, target = np.nonzero((counts >= max(1, min_freq)) | all_steps)
-    return LinearScores(
-        ptr, labels, source, target,
-        n_labels=n_labels, n_sparse=data.n_sparse, boundaries=boundaries,
-    )  # fmt: skip
+    steps = None
+    if data.steps is not None:
+        choose = _all_pairs if all_steps else _seen_pairs
+        steps = ObservedSteps(choose(data.steps, moves, n_labels**2, min_freq, by_value))
+    return LinearScores(state, source, target, boundaries=boundaries, steps=steps)
 
 
-def _seen_states(
-    data: PackedSequences, codes: CodeArray, n_labels: int, min_freq: int
-) -> tuple[IntArray, CodeArray]:
-    """Return the (attribute, label) pairs that occur often enough."""
-    ones, tokens = np.ones(data.n_tokens, np.int32), np.arange(data.n_tokens + 1)
-    labels = sp.csr_array((ones, codes, tokens), (data.n_tokens, n_labels))
-    shape, used = (data.n_tokens, data.n_sparse), np.ones(len(data.indices), np.int32)
-    entries = sp.csr_array((used, data.indices, data.indptr), shape)
+def step_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
+    """Return ``i * K + j`` for the step from label i to label j into each token, -1 for a first."""
+    steps = np.full(len(codes), -1, np.int64)
+    steps[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]
+    starts = offsets[:-1]
+    steps[starts[starts < len(codes)]] = -1
+    return steps
+
+
+def _all_pairs(
+    data: PackedSequences, columns: Codes, n_columns: int, min_freq: float, by_value: bool
+) -> AttributeWeights:
+    """Return all (attribute, column) pairs."""
+    ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_columns
+    every = np.tile(np.arange(n_columns, dtype=np.int32), data.n_features)
+    return AttributeWeights(ptr, every, n_columns=n_columns, n_sparse=data.n_sparse)
+
+
+def _seen_pairs(
+    data: PackedSequences, columns: Codes, n_columns: int, min_freq: float, by_value: bool
+) -> AttributeWeights:
+    """Return the (attribute, column) pairs that occur often enough; a column of -1 is none."""
+    told = columns >= 0
+    ones = np.ones(np.count_nonzero(told), np.int32)
+    tokens = np.concatenate([[0], np.cumsum(told)])
+    labels = sp.csr_array((ones, columns[told], tokens), (data.n_tokens, n_columns))
+    valued = by_value and data.values is not None
+    used = data.values if valued else np.ones(len(data.indices), np.int32)
+    entries = sp.csr_array((used, data.indices, data.indptr), (data.n_tokens, data.n_sparse))
     counts = (entries.T.tocsr() @ labels).tocsr()
     if data.dense is not None:
-        dense = sp.csr_array(_dense_counts(data.dense, codes, n_labels))
+        block = data.dense if by_value else (data.dense != 0.0).astype(np.float64)
+        dense = sp.csr_array(_dense_counts(block[told], columns[told], n_columns))
         counts = sp.vstack([counts, dense], format="csr")
     counts.data[counts.data < min_freq] = 0
     counts.eliminate_zeros()
     counts.sort_indices()
-    return counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
+    return AttributeWeights(
+        counts.indptr, counts.indices, n_columns=n_columns, n_sparse=data.n_sparse
+    )
 
 
-def _dense_counts(x: FloatArray, codes: CodeArray, n_labels: int) -> NDArray[np.int32]:
-    """Count the tokens of each label at which a dense feature is not 0, shape (F, K)."""
-    counts = [np.count_nonzero(x[codes == label], axis=0) for label in range(n_labels)]
-    return np.stack(counts, axis=1).astype(np.int32)
-
-
-def _step_counts(offsets: IntArray, codes: CodeArray, n_labels: int) -> NDArray[np.int64]:
-    """Count the steps from label to label, shape (K, K)."""
-    inside = np.ones(max(len(codes) - 1, 0), dtype=bool)
-    inner = offsets[1:-1]
-    inside[inner[(inner > 0) & (inner < len(codes))] - 1] = False
-    steps = codes[:-1].astype(np.int64) * n_labels + codes[1:]
-    return np.bincount(steps[inside], minlength=n_labels**2).reshape(n_labels, n_labels)
+def _dense_counts(uses: FloatArray, columns: Codes, n_columns: int) -> FloatArray:
+    """Add up the rows of each column's tokens, shape (F, C)."""
+    counts = np.zeros((n_columns, uses.shape[1]))
+    order = np.argsort(columns, kind="stable")
+    present, starts = np.unique(columns[order], return_index=True)
+    if len(present):
+        counts[present] = np.add.reduceat(uses[order], starts, axis=0)
+    return counts.T

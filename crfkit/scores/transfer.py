@@ -9,7 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray
+from crfkit.data.names import Names, name_array
+from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.linear import LinearScores
+from crfkit.scores.steps import ObservedSteps
 
 
 class NamedWeights(NamedTuple):
@@ -27,21 +30,28 @@ class NamedWeights(NamedTuple):
         Step weights.
     start, end : ndarray of shape (K,)
         Boundary weights.
+    step_names : ndarray of shape (D2,) or None
+        Names of the attributes of steps, if they have any.
+    steps : csr_array of shape (D2, K * K) or None
+        Weights of the attributes of steps.
     """
 
     classes: NDArray[np.object_]
-    names: NDArray[np.object_] | None
+    names: Names | None
     state: sp.csr_array
     pair: FloatArray
     start: FloatArray
     end: FloatArray
+    step_names: Names | None
+    steps: sp.csr_array | None
 
 
 def carry_over(
     old: NamedWeights,
     model: LinearScores,
     classes: NDArray[np.object_],
-    names: NDArray[np.object_] | None,
+    names: Names | None,
+    step_names: Names | None,
 ) -> FloatArray:
     """Return parameters of a model with the weights of an older one, 0 where that has none.
 
@@ -55,8 +65,8 @@ def carry_over(
         Which weights the newer model has.
     classes : ndarray of shape (K,)
         Its labels.
-    names : ndarray of shape (D,) or None
-        Names of its attributes.
+    names, step_names : ndarray, LazyNames or None
+        Names of its attributes, and of its attributes of steps.
 
     Raises
     ------
@@ -65,25 +75,47 @@ def carry_over(
     """
     parameters = np.zeros(model.n_parameters)
     labels = _match(classes, old.classes)
-    if names is not None and old.names is not None:
-        attributes = _match(names, old.names)
-    elif model.n_features == old.state.shape[0]:
-        attributes = np.arange(model.n_features)
-    else:
-        raise ValueError(
-            f"warm_start: X has {model.n_features} features without names, the last fit had "
-            f"{old.state.shape[0]}. Name the features, keep their number, or set warm_start=False."
-        )
-    state, steps, start, end = model.split(parameters)
-    rows = np.repeat(attributes, np.diff(model.state_ptr))
-    state[:] = _pick(old.state, rows, labels[model.state_labels])
+    state, steps, start, end, triples = model.split(parameters)
+    state[:] = _carry(old.state, _attributes(names, old.names, model.state, old.state),
+                      labels, model.state)  # fmt: skip
     pair = sp.csr_array(old.pair)
     steps[:] = _pick(pair, labels[model.step_from], labels[model.step_to])
     if model.boundaries:
         known = labels >= 0
         start[known] = old.start[labels[known]]
         end[known] = old.end[labels[known]]
+    if isinstance(model.steps, ObservedSteps) and old.steps is not None:
+        places = model.steps.weights
+        rows = _attributes(step_names, old.step_names, places, old.steps)
+        before, after = labels[:, None], labels[None, :]
+        moves = np.where((before >= 0) & (after >= 0), before * len(old.classes) + after, -1)
+        triples[:] = _carry(old.steps, rows, moves.ravel(), places)
     return parameters
+
+
+def _attributes(
+    names: Names | None, old_names: Names | None, model: AttributeWeights, old: sp.csr_array
+) -> NDArray[np.int64]:
+    """Return the place of each attribute among the old ones, -1 if it is not there."""
+    if names is not None and old_names is not None:
+        return _match(name_array(names), name_array(old_names))
+    if model.n_features == old.shape[0]:
+        return np.arange(model.n_features)
+    raise ValueError(
+        f"warm_start: X has {model.n_features} features without names, the last fit had "
+        f"{old.shape[0]}. Name the features, keep their number, or set warm_start=False."
+    )
+
+
+def _carry(
+    old: sp.csr_array,
+    attributes: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    model: AttributeWeights,
+) -> FloatArray:
+    """Return the old weight of each pair of a model."""
+    rows = np.repeat(attributes, np.diff(model.ptr))
+    return _pick(old, rows, columns[model.columns])
 
 
 def _match(new: NDArray[np.object_], old: NDArray[np.object_]) -> NDArray[np.int64]:

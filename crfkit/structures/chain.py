@@ -57,10 +57,10 @@ class Chain:
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
         norm, beta = np.empty_like(shift), np.empty((2, size))
         kernels.chain_sum(
-            scores.unary, node, shift, scores.pair, factor, pair_shift, scores.offsets,
-            frozen(weight), norm, beta, out.unary, flow, log_z, status,
+            scores.unary, node, shift, scores.pair, factor, pair_shift, scores.step_table,
+            scores.offsets, frozen(weight), norm, beta, out.unary, flow, log_z, status,
         )  # fmt: skip
-        out.pair[...] += flow * factor
+        out.pair[...] += np.multiply(flow, factor, out=flow)
         _raise_if_dead(scores, status)
         for s in np.flatnonzero(status == kernels.UNDERFLOW):
             log_z[s] = self._sum_log(scores, int(s), weight[s], out)
@@ -72,7 +72,7 @@ class Chain:
         work, log_z = np.empty((3, scores.unary.shape[1])), np.empty(1)
         norm = np.empty(len(scores.unary))
         position = kernels.chain_sum_log(
-            scores.unary, scores.pair, begin, end, float(weight), norm, work,
+            scores.unary, scores.pair, scores.step_table, begin, end, float(weight), norm, work,
             out.unary, out.pair, log_z,
         )  # fmt: skip
         if position >= 0:
@@ -104,7 +104,10 @@ class Chain:
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         work = np.empty_like(scores.unary)
-        kernels.chain_max(scores.unary, scores.pair, scores.offsets, work, labels, value, status)
+        kernels.chain_max(
+            scores.unary, scores.pair, scores.step_table, scores.offsets, work,
+            labels, value, status,
+        )  # fmt: skip
         _raise_if_dead(scores, status)
         return labels, value
 
@@ -125,7 +128,9 @@ class Chain:
         """
         scores = _frozen_scores(scores)
         value = np.empty(len(scores.offsets) - 1)
-        kernels.chain_score(scores.unary, scores.pair, scores.offsets, frozen(labels), value)
+        kernels.chain_score(
+            scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels), value
+        )
         return value
 
     def add_path(
@@ -145,22 +150,26 @@ class Chain:
             Added to.
         """
         kernels.chain_add_path(
-            frozen(scores.offsets), frozen(labels), frozen(weight), out.unary, out.pair
-        )
+            frozen(scores.step_table), frozen(scores.offsets), frozen(labels), frozen(weight),
+            out.unary, out.pair,
+        )  # fmt: skip
 
 
 def _frozen_scores(scores: Scores) -> Scores:
     return scores._replace(
-        unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets)
-    )
+        unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets),
+        table=frozen(scores.step_table),
+    )  # fmt: skip
 
 
 def _exp_pair(scores: Scores) -> tuple[FloatArray, FloatArray]:
-    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each matrix 1."""
+    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
     factor = scores.pair.copy()
-    if len(factor) > 1:  # no step leads into a first token, whatever its entry says
+    if len(scores.step_table) > 1:  # no step leads into a first token, whatever its table says
         starts = scores.offsets[:-1]
-        factor[starts[starts < len(factor)]] = 0.0
+        used = np.zeros(len(factor), bool)
+        used[np.delete(scores.step_table, starts[starts < len(scores.unary)])] = True
+        factor[~used] = 0.0
     shift = factor.max(axis=(1, 2), initial=-np.inf)
     shift[shift == -np.inf] = 0.0
     factor -= shift[:, None, None]

@@ -19,8 +19,8 @@ def scaled_sum(scores, weight):
     log_z, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     norm, beta = np.empty_like(shift), np.empty((2, n_labels))
     kernels.chain_sum(
-        scores.unary, np.exp(node), shift, scores.pair, factor, pair_shift, scores.offsets,
-        weight, norm, beta, out.unary, out.pair, log_z, status,
+        scores.unary, np.exp(node), shift, scores.pair, factor, pair_shift, scores.step_table,
+        scores.offsets, weight, norm, beta, out.unary, out.pair, log_z, status,
     )  # fmt: skip
     return log_z, Expectations(out.unary, out.pair * factor), status
 
@@ -48,7 +48,7 @@ def test_log_domain_sum_equals_enumeration(scores):
     for s in np.flatnonzero(np.diff(scores.offsets)):
         begin, end = (int(i) for i in scores.offsets[s : s + 2])
         status = kernels.chain_sum_log(
-            scores.unary, scores.pair, begin, end, float(weight[s]), norm, work,
+            scores.unary, scores.pair, scores.step_table, begin, end, float(weight[s]), norm, work,
             out.unary, out.pair, log_z,
         )  # fmt: skip
         assert status == kernels.OK
@@ -100,7 +100,9 @@ def run_max(scores):
     labels = np.empty(len(scores.unary), np.int32)
     value, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     work = np.empty_like(scores.unary)
-    kernels.chain_max(scores.unary, scores.pair, scores.offsets, work, labels, value, status)
+    kernels.chain_max(
+        scores.unary, scores.pair, scores.step_table, scores.offsets, work, labels, value, status
+    )
     return labels, value, status
 
 
@@ -127,9 +129,9 @@ def test_score_and_path_are_adjoint(scores):
     )
     weight = rng.normal(size=len(scores.offsets) - 1)
     score = np.empty_like(weight)
-    kernels.chain_score(finite.unary, finite.pair, finite.offsets, labels, score)
+    kernels.chain_score(finite.unary, finite.pair, finite.step_table, finite.offsets, labels, score)
     unary, pair = np.zeros_like(scores.unary), np.zeros_like(scores.pair)
-    kernels.chain_add_path(finite.offsets, labels, weight, unary, pair)
+    kernels.chain_add_path(finite.step_table, finite.offsets, labels, weight, unary, pair)
     inner = (unary * finite.unary).sum() + (pair * finite.pair).sum()
     np.testing.assert_allclose(weight @ score, inner, rtol=1e-12, atol=1e-12)
 

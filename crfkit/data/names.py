@@ -1,0 +1,45 @@
+"""Names of features that are only built when somebody asks for them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class LazyNames(ABC):
+    """Names of D features, as good as an array of them.
+
+    A vocabulary of templates knows its attributes as numbers. Their names take longer to build than
+    the features themselves, and most fits never look at them.
+    """
+
+    _built: NDArray[np.object_] | None = None
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return D."""
+
+    @abstractmethod
+    def _build(self) -> NDArray[np.object_]:
+        """Return the names, shape (D,)."""
+
+    def array(self) -> NDArray[np.object_]:
+        """Return the names, shape (D,), built once."""
+        if self._built is None:
+            self._built = self._build()
+        return self._built
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the names that were built."""
+        return {key: value for key, value in self.__dict__.items() if key != "_built"}
+
+
+Names = NDArray[np.object_] | LazyNames
+
+
+def name_array(names: Names) -> NDArray[np.object_]:
+    """Return names as an array."""
+    return names.array() if isinstance(names, LazyNames) else names

@@ -1,0 +1,302 @@
+"""Several transformers of sequences side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit.data import PackedSequences
+from crfkit.data.labels import object_array
+from crfkit.data.names import LazyNames, Names, name_array
+
+_SAME = "passthrough"
+
+
+class JoinedNames(LazyNames):
+    """The names of several blocks of features, each with a prefix.
+
+    Parameters
+    ----------
+    prefixes : list of str
+        What stands before the names of each block.
+    blocks : list of ndarrays or LazyNames
+        Names of each block.
+    """
+
+    def __init__(self, prefixes: list[str], blocks: list[Names]) -> None:
+        self.prefixes = prefixes
+        self.blocks = blocks
+
+    def __len__(self) -> int:
+        return sum(map(len, self.blocks))
+
+    def _build(self) -> NDArray[np.object_]:
+        pairs = zip(self.prefixes, self.blocks, strict=True)
+        return object_array(f"{prefix}{name}" for prefix, b in pairs for name in name_array(b))
+
+
+class SequenceUnion(  # type: ignore[call-arg]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    auto_wrap_output_keys=None,
+):
+    """Join the features of several transformers of sequences.
+
+    Templates, vectorized dicts, embeddings and attributes of steps become one set of features:
+    sparse ones first, then the dense ones, each named ``name__feature``.
+
+    Parameters
+    ----------
+    transformers : list of (str, transformer) tuples
+        Each transformer turns sequences into PackedSequences, or into a list with one array or
+        sparse matrix of shape (T, D) for each sequence; "passthrough" takes the input as it is.
+
+    Attributes
+    ----------
+    transformers_ : list of (str, transformer) tuples
+        The fitted transformers.
+
+    See Also
+    --------
+    make_sequence_union : Names the transformers by itself.
+    """
+
+    def __init__(self, transformers: list[tuple[str, Any]]) -> None:
+        self.transformers = transformers
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit all transformers.
+
+        Parameters
+        ----------
+        X : list of sequences
+            What the transformers take. Generators are turned into a list, as each reads it.
+        y : passed on
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
+        """Fit all transformers and return their features side by side.
+
+        Parameters
+        ----------
+        X : list of sequences
+            What the transformers take.
+        y : passed on
+
+        Returns
+        -------
+        PackedSequences
+            Features of all transformers; `steps` those of steps.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a transformer has no `transform`, a name is used twice, or the results have other
+            lengths.
+        """
+        names = _checked_names(self.transformers)
+        X = _rereadable(X)
+        fitted = [t if t == _SAME else clone(t) for _, t in self.transformers]
+        blocks = [_packed(name, X if t == _SAME else t.fit_transform(X, y))
+                  for name, t in zip(names, fitted, strict=True)]  # fmt: skip
+        self.transformers_ = list(zip(names, fitted, strict=True))
+        self._names: tuple[Names, Names] | None = None
+        return self._join(blocks)
+
+    def transform(self, X: Any) -> PackedSequences:
+        """Return the features of all transformers side by side.
+
+        Parameters
+        ----------
+        X : list of sequences
+            What the transformers take.
+
+        Returns
+        -------
+        PackedSequences
+            Features of all transformers; `steps` those of steps.
+        """
+        check_is_fitted(self)
+        X = _rereadable(X)
+        return self._join(
+            [_packed(name, X if t == _SAME else t.transform(X)) for name, t in self.transformers_]
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features, shape (D,).
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        assert self._names is not None  # set with transformers_
+        return name_array(self._names[0])
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
+
+        Parameters
+        ----------
+        transform : ignored
+        """
+        return self
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, with `deep` those of the parts as ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool
+            Whether to go into the parts.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, part in self.transformers:
+                params[name] = part
+                if hasattr(part, "get_params"):
+                    inner = part.get_params(deep=True).items()
+                    params.update({f"{name}__{key}": value for key, value in inner})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, replace a part by its name, or set its ``name__parameter``.
+
+        Parameters
+        ----------
+        **params : dict
+            Names and values.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
+        if "transformers" in params:
+            self.transformers = params.pop("transformers")
+        names = [name for name, _ in self.transformers]
+        new = {name: params.pop(name) for name in names if name in params}
+        if new:
+            self.transformers = [(name, new.get(name, part)) for name, part in self.transformers]
+        super().set_params(**params)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "transformers_")
+
+    def _join(self, blocks: list[PackedSequences]) -> PackedSequences:
+        """Join blocks; their names are those of the first call after a fit."""
+        prefixes = [f"{name}__" for name, _ in self.transformers_]
+        joined = _side_by_side(blocks, prefixes)
+        steps = [(p, b.steps) for p, b in zip(prefixes, blocks, strict=True) if b.steps is not None]
+        edges = _side_by_side([b for _, b in steps], [p for p, _ in steps]) if steps else None
+        if self._names is None:
+            assert joined.names is not None
+            self._names = (joined.names, object_array([]) if edges is None else edges.names)
+        joined.names = self._names[0]
+        if edges is not None:
+            edges.names = self._names[1]
+        return joined.with_steps(edges)
+
+
+def make_sequence_union(*transformers: Any) -> SequenceUnion:
+    """Join transformers of sequences, named by their classes.
+
+    Parameters
+    ----------
+    *transformers : transformers
+        As for :class:`SequenceUnion`.
+
+    Returns
+    -------
+    SequenceUnion
+        Its parts are called ``sequencevectorizer``, ``templatefeatures-2`` and so on.
+
+    Examples
+    --------
+    >>> from crfkit.features import SequenceVectorizer, StepFeatures, make_sequence_union
+    >>> union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    >>> packed = union.fit_transform([[["a"], ["b"]]])
+    >>> packed.feature_names.tolist(), packed.steps.feature_names.tolist()
+    (['sequencevectorizer__a', 'sequencevectorizer__b'], ['stepfeatures__a', 'stepfeatures__b'])
+    """
+    names = [t if t == _SAME else type(t).__name__.lower() for t in transformers]
+    numbered = [
+        name if names.count(name) == 1 else f"{name}-{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    ]
+    return SequenceUnion(list(zip(numbered, transformers, strict=True)))
+
+
+def _checked_names(transformers: Any) -> list[str]:
+    """Return the names of the parts."""
+    if not transformers:
+        raise ValueError("the union has no transformers: give at least one.")
+    names = [name for name, _ in transformers]
+    for name, transformer in transformers:
+        if not isinstance(name, str):
+            raise TypeError(f"the name {name!r} of a transformer must be a string.")
+        if names.count(name) > 1:
+            raise ValueError(f"two transformers have the name {name!r}: names must be unique.")
+        if transformer != _SAME and not hasattr(transformer, "transform"):
+            raise TypeError(
+                f"transformer {name!r} is a {type(transformer).__name__} without the method "
+                "'transform'; 'passthrough' takes the input as it is."
+            )
+    return names
+
+
+def _rereadable(X: Any) -> Any:
+    """Return X so that each transformer can read it."""
+    return X if hasattr(X, "__len__") else list(X)
+
+
+def _packed(name: str, block: Any) -> PackedSequences:
+    """Return the output of a transformer packed."""
+    if isinstance(block, PackedSequences):
+        return block
+    try:
+        return PackedSequences.from_matrices(block)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"transformer {name!r}: {error}") from error
+
+
+def _side_by_side(blocks: Sequence[PackedSequences], prefixes: Sequence[str]) -> PackedSequences:
+    """Return the features of several blocks as those of one."""
+    offsets = blocks[0].offsets
+    for prefix, block in zip(prefixes, blocks, strict=True):
+        if not np.array_equal(block.offsets, offsets):
+            raise ValueError(
+                f"transformer {prefix[:-2]!r} gives {len(block)} sequences of {block.n_tokens} "
+                f"tokens, {prefixes[0][:-2]!r} {len(blocks[0])} of {offsets[-1]}: all must have "
+                "the same lengths."
+            )
+    sparse = [(p, b) for p, b in zip(prefixes, blocks, strict=True) if b.n_sparse]
+    dense = [(p, b) for p, b in zip(prefixes, blocks, strict=True) if b.n_features > b.n_sparse]
+    kinds = [_named(p, b, 0, b.n_sparse) for p, b in sparse]
+    kinds += [_named(p, b, b.n_sparse, b.n_features) for p, b in dense]
+    names = JoinedNames([prefix for prefix, _ in kinds], [block for _, block in kinds])
+    rows = np.zeros((int(offsets[-1]), 0))
+    joined = PackedSequences(
+        sp.hstack([b.sparse for _, b in sparse], format="csr") if sparse else None,
+        np.hstack([b.dense for _, b in dense]) if dense else None if sparse else rows,
+        offsets=offsets,
+    )
+    joined.names = names
+    return joined
+
+
+def _named(prefix: str, block: PackedSequences, begin: int, end: int) -> tuple[str, Names]:
+    """Return the names of a range of the features of a block; numbers, where it has none."""
+    if block.names is None:
+        return prefix, object_array(map(str, range(begin, end)))
+    whole = begin == 0 and end == len(block.names)
+    return prefix, block.names if whole else name_array(block.names)[begin:end]
