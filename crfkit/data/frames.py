@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,135 @@ def sequences_from_frame(
         If a column is missing or a group comes back after another one.
     """
     names = frame_columns(df, by, columns)
-    offsets = group_offsets(df[by].to_numpy())
     values = [df[name].tolist() for name in names]
     keys = [str(name) for name in names]
     rows = [dict(zip(keys, row, strict=True)) for row in zip(*values, strict=True)]
+    return _split_rows(rows, df, by)
+
+
+def labels_from_frame(df: Frame, by: str, column: str) -> list[list[Any]]:
+    """Return a column of a data frame as the labels of its sequences.
+
+    Parameters
+    ----------
+    df : DataFrame
+        A pandas data frame, one row a token.
+    by : str
+        The column that tells the sequences apart; its equal values must be neighbors.
+    column : str
+        The column of the labels.
+
+    Returns
+    -------
+    list of list, length S
+        The labels of the sequences that :func:`sequences_from_frame` returns. Missing values
+        stay in; an estimator refuses them, naming their place.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing or a group comes back after another one.
+    """
+    (name,) = frame_columns(df, by, [column])
+    return _split_rows(df[name].tolist(), df, by)
+
+
+def _split_rows(rows: list[Any], df: Frame, by: str) -> list[list[Any]]:
+    offsets = group_offsets(df[by].to_numpy())
     return [rows[b:e] for b, e in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def frame_from_sequences(
+    X: Iterable[Iterable[Any]],
+    labels: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    *,
+    by: str = "sequence",
+    columns: Sequence[str] = ("token",),
+) -> Frame:
+    """Return sequences as a data frame with one row a token, labels beside them.
+
+    Parameters
+    ----------
+    X : iterable of iterable, length S
+        Tokens: dicts ``{column: value}``, tuples or lists with one cell for each of `columns`, or
+        single strings. The dicts of a token need not have all columns.
+    labels : dict of str to sequences, optional
+        Further columns with one value a token, such as ``{"tag": y, "predicted": y_pred}``.
+    by : str, default="sequence"
+        The name of the column that tells the sequences apart; it holds their numbers from 0.
+    columns : sequence of str, default=("token",)
+        The names of the cells of tokens that are not dicts.
+
+    Returns
+    -------
+    DataFrame
+        A pandas data frame with the columns `by`, those of the tokens and those of `labels`.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    ValueError
+        Naming the sequence, if it is empty or a column has another number of values for it;
+        naming the token, if its cells are not as many as `columns`; if two columns have one name.
+
+    See Also
+    --------
+    sequences_from_frame : The way back.
+
+    Examples
+    --------
+    >>> frame_from_sequences([["a", "dog"]], {"tag": [["DT", "NN"]]})
+       sequence token tag
+    0         0     a  DT
+    1         0   dog  NN
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "a data frame needs pandas: install it, or keep the sequences as lists"
+        ) from error
+    sequences = [list(sequence) for sequence in X]
+    rows = [
+        {by: s, **_cells(token, columns, f"sequence {s}, position {t}", by)}
+        for s, sequence in enumerate(sequences)
+        for t, token in enumerate(sequence)
+    ]
+    lengths = [len(sequence) for sequence in sequences]
+    if 0 in lengths:
+        raise ValueError(f"sequence {lengths.index(0)} is empty: a frame has no row for it.")
+    df = pd.DataFrame(rows) if rows else pd.DataFrame(columns=[by, *columns])
+    for name, values in (labels or {}).items():
+        if name in df.columns:
+            raise ValueError(f"the frame has a column {name!r} already; name the labels otherwise.")
+        df[name] = pd.Series(_flat_labels(name, values, lengths), index=df.index)
+    return df
+
+
+def _cells(token: Any, columns: Sequence[str], where: str, by: str) -> Mapping[str, Any]:
+    """Return the cells of a token by column."""
+    if isinstance(token, Mapping):
+        cells = token
+    else:
+        row = [token] if isinstance(token, str) else list(token)
+        if len(row) != len(columns):
+            raise ValueError(
+                f"{where}: the token has {len(row)} cells, but columns={list(columns)}."
+            )
+        cells = dict(zip(columns, row, strict=True))
+    if by in cells:
+        raise ValueError(f"{where}: the token has a column {by!r}; give `by` another name.")
+    return cells
+
+
+def _flat_labels(name: str, values: Iterable[Iterable[Any]], lengths: list[int]) -> list[Any]:
+    sequences = [list(sequence) for sequence in values]
+    if len(sequences) != len(lengths):
+        raise ValueError(f"{name!r} has {len(sequences)} sequences, X has {len(lengths)}.")
+    for s, (sequence, length) in enumerate(zip(sequences, lengths, strict=True)):
+        if len(sequence) != length:
+            raise ValueError(
+                f"sequence {s}: {name!r} has {len(sequence)} values, X has {length} tokens."
+            )
+    return list(chain.from_iterable(sequences))

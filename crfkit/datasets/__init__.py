@@ -1,7 +1,21 @@
-"""Data that ship with the package (public names, nothing else)."""
+"""Data that ship with the package, are drawn, or are fetched (public names, nothing else)."""
 
+from crfkit.datasets.conll import fetch_conll2000, fetch_conll2002
 from crfkit.datasets.ingredient_features import ingredient_features
 from crfkit.datasets.ingredients import load_ingredients
+from crfkit.datasets.remote import get_data_home
+from crfkit.datasets.synthetic import make_label_bias_data, make_markov_sequences
 from crfkit.datasets.tokenization import tokenize_ingredient
+from crfkit.datasets.universal_dependencies import fetch_ud
 
-__all__ = ["ingredient_features", "load_ingredients", "tokenize_ingredient"]
+__all__ = [
+    "fetch_conll2000",
+    "fetch_conll2002",
+    "fetch_ud",
+    "get_data_home",
+    "ingredient_features",
+    "load_ingredients",
+    "make_label_bias_data",
+    "make_markov_sequences",
+    "tokenize_ingredient",
+]

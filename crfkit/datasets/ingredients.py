@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 from sklearn.utils import Bunch
 
+from crfkit._types import Frame
+from crfkit.data.frames import frame_from_sequences
 from crfkit.io import read_conll
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MODULE, _FOLDER, _FILE, _CARD = "crfkit.datasets", "data", "ingredients.txt", "ingredients.md"
 _TEXT_MARK = "# text = "
@@ -22,21 +21,6 @@ Lines = list[list[str]]
 
 def _read(name: str) -> str:
     return resources.files(_MODULE).joinpath(_FOLDER, name).read_text(encoding="utf-8")
-
-
-def _frame(tokens: Lines, tags: Lines) -> pd.DataFrame:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "load_ingredients(as_frame=True) needs pandas: install it, or leave as_frame=False"
-        ) from error
-    rows = [
-        (line, token, tag)
-        for line, (words, marks) in enumerate(zip(tokens, tags, strict=True))
-        for token, tag in zip(words, marks, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["line", "token", "tag"])
 
 
 def _bunch(tokens: Lines, tags: Lines, texts: Sequence[str]) -> Bunch:
@@ -61,14 +45,12 @@ def load_ingredients(
     *, return_X_y: Literal[True], as_frame: Literal[False] = ...
 ) -> tuple[Lines, Lines]: ...
 @overload
-def load_ingredients(
-    *, return_X_y: Literal[False] = ..., as_frame: Literal[True]
-) -> pd.DataFrame: ...
+def load_ingredients(*, return_X_y: Literal[False] = ..., as_frame: Literal[True]) -> Frame: ...
 
 
 def load_ingredients(
     *, return_X_y: bool = False, as_frame: bool = False
-) -> Bunch | tuple[Lines, Lines] | pd.DataFrame:
+) -> Bunch | tuple[Lines, Lines] | Frame:
     """Load the recipe-ingredient corpus, S = 500 hand-labeled English lines.
 
     Each token has an IOB2 tag over QTY, UNIT, NAME, PREP and COMMENT, or O. The order is fixed
@@ -123,6 +105,6 @@ def load_ingredients(
     if return_X_y:
         return tokens, tags
     if as_frame:
-        return _frame(tokens, tags)
+        return frame_from_sequences(tokens, {"tag": tags}, by="line")
     texts = [line.removeprefix(_TEXT_MARK) for line in lines if line.startswith(_TEXT_MARK)]
     return _bunch(tokens, tags, texts)

@@ -1,7 +1,43 @@
-"""Reading and writing of column files, one token per line (public names, nothing else)."""
+"""Reading and writing of files and texts with labeled tokens (public names, nothing else)."""
 
 from crfkit.io.columns import ColumnFormatError
+from crfkit.io.conllu import (
+    ConlluSentence,
+    ConlluToken,
+    conllu_features_and_labels,
+    iter_conllu,
+    read_conllu,
+    write_conllu,
+)
+from crfkit.io.crfsuite_text import (
+    CRFsuiteData,
+    CRFsuiteSequence,
+    iter_crfsuite_text,
+    read_crfsuite_text,
+    write_crfsuite_text,
+)
+from crfkit.io.offsets import spans_to_tags, tags_to_spans, token_offsets
 from crfkit.io.reader import iter_columns, read_columns, read_conll
 from crfkit.io.writer import write_columns
 
-__all__ = ["ColumnFormatError", "iter_columns", "read_columns", "read_conll", "write_columns"]
+__all__ = [
+    "CRFsuiteData",
+    "CRFsuiteSequence",
+    "ColumnFormatError",
+    "ConlluSentence",
+    "ConlluToken",
+    "conllu_features_and_labels",
+    "iter_columns",
+    "iter_conllu",
+    "iter_crfsuite_text",
+    "read_columns",
+    "read_conll",
+    "read_conllu",
+    "read_crfsuite_text",
+    "spans_to_tags",
+    "tags_to_spans",
+    "token_offsets",
+    "write_columns",
+    "write_conllu",
+    "write_crfsuite_text",
+]

@@ -7,13 +7,12 @@ import gzip
 import io
 import lzma
 import os
-import secrets
-import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Any, TypeGuard
 
+from crfkit.io.atomic import open_for_writing
 from crfkit.io.columns import ColumnFormatError
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
@@ -48,14 +47,21 @@ def source_name(source: Source) -> str:
 
 
 @contextmanager
+def open_bytes(path: str) -> Iterator[IO[bytes]]:
+    """Open a path for reading, unpacked by its suffix."""
+    with ExitStack() as stack:
+        binary: IO[bytes] = stack.enter_context(open(path, "rb"))
+        if unpack := _coder(path, _UNPACK):
+            binary = stack.enter_context(unpack(binary))
+        yield binary
+
+
+@contextmanager
 def _open_path(path: str, encoding: str) -> Iterator[Iterable[str]]:
     if "\n" in path:
         raise ValueError("source is a text, not a path; pass io.StringIO(text) instead")
-    with ExitStack() as stack:
-        binary = stack.enter_context(open(path, "rb"))
-        if unpack := _coder(path, _UNPACK):
-            binary = stack.enter_context(unpack(binary))
-        yield stack.enter_context(io.TextIOWrapper(binary, encoding, newline="\n"))
+    with open_bytes(path) as binary, io.TextIOWrapper(binary, encoding, newline="\n") as text:
+        yield text
 
 
 @contextmanager
@@ -127,30 +133,9 @@ def iter_lines(source: Source, encoding: str) -> Iterator[str]:
 
 
 @contextmanager
-def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """Open a file beside `path` that takes its place once it is complete and on the disk."""
-    path = os.path.realpath(path)
-    temporary = os.path.join(os.path.dirname(path), f".crfkit-{secrets.token_hex(8)}.tmp")
-    try:
-        with open(temporary, "xb") as raw:
-            yield raw
-            raw.flush()
-            os.fsync(raw.fileno())
-        if os.path.exists(path):
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-
-
-@contextmanager
 def _open_for_writing(path: str) -> Iterator[IO[bytes]]:
-    # A pipe or a device such as /dev/stdout is written to, not replaced by a file.
-    special = os.path.exists(path) and not os.path.isfile(path)
     with ExitStack() as stack:
-        binary = stack.enter_context(open(path, "wb") if special else _replacing(path))
+        binary = stack.enter_context(open_for_writing(path))
         if pack := _coder(path, _PACK):
             binary = stack.enter_context(pack(binary))
         yield binary

@@ -56,10 +56,23 @@ def _without_leading_mark(blocks: Iterator[str]) -> Iterator[str]:
     for index, block in enumerate(blocks):
         if index == 0 and block.startswith("\ufeff"):
             raise ColumnFormatError(
-                "sequence 0, position 0, column 0: U+FEFF at the start of a file would read as a "
+                "sequence 0, position 0: U+FEFF at the start of a file would read as a "
                 "byte order mark; remove it"
             )
         yield block
+
+
+def write_blocks(target: Target, blocks: Iterator[str]) -> None:
+    """Write the text of each sequence; ColumnFormatError names one that cannot be encoded."""
+    with open_output(target) as write:
+        for index, block in enumerate(_without_leading_mark(blocks)):
+            try:
+                write(block)
+            except UnicodeEncodeError as error:
+                raise ColumnFormatError(
+                    f"sequence {index}: {error.object[error.start : error.end]!r} cannot be "
+                    f"encoded as {error.encoding}"
+                ) from error
 
 
 def write_columns(
@@ -104,12 +117,4 @@ def write_columns(
     if sep is None:
         raise ValueError("sep has to be one character other than a newline, got None")
     check_separator(sep)
-    with open_output(target) as write:
-        for index, block in enumerate(_without_leading_mark(_blocks(sequences, sep))):
-            try:
-                write(block)
-            except UnicodeEncodeError as error:
-                raise ColumnFormatError(
-                    f"sequence {index}: {error.object[error.start : error.end]!r} cannot be "
-                    f"encoded as {error.encoding}"
-                ) from error
+    write_blocks(target, _blocks(sequences, sep))

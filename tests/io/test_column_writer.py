@@ -116,7 +116,7 @@ def test_generators_arrays_and_lists_can_be_written():
         ([[("a", "X")], []], " ", "sequence 1 is empty"),
         ([[(" ",)]], "\t", "sequence 0, position 0: .*end of a sequence"),
         ([[()]], " ", "sequence 0, position 0: .*end of a sequence"),
-        ([[("\ufeffa", "X")]], " ", "sequence 0, position 0, column 0: .*byte order mark"),
+        ([[("\ufeffa", "X")]], " ", "sequence 0, position 0: .*byte order mark"),
         ([[("a", "X")], [("\ud800", "X")]], " ", "sequence 1: .*cannot be encoded as utf-8"),
     ],
 )

@@ -1,0 +1,294 @@
+"""Sequences drawn from known sources, after the experiments of the first paper on CRFs.
+
+Lafferty, McCallum and Pereira (2001), "Conditional random fields: probabilistic models for
+segmenting and labeling sequence data", sections 5.1 (label bias) and 5.2 (mixed-order sources).
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Bunch, check_random_state
+
+from crfkit._params import check_number, check_option, check_whole
+from crfkit._types import FloatArray, IntArray
+
+RandomState = int | np.random.RandomState | None
+_WORDS = ("rib", "rob")
+
+
+def _names(letters: str, number: int) -> list[str]:
+    """Return letters where there are enough, numbered names otherwise."""
+    if number <= len(letters):
+        return list(letters[:number])
+    return [f"{letters[0]}{i}" for i in range(number)]
+
+
+def _sparse_rows(
+    shape: tuple[int, ...], n_outcomes: int, n_possible: int, random: np.random.RandomState
+) -> FloatArray:
+    """Draw distributions of shape (*shape, n_outcomes) with `n_possible` nonzero entries each."""
+    rows = np.zeros((int(np.prod(shape)), n_outcomes))
+    for row in rows:
+        possible = random.choice(n_outcomes, n_possible, replace=False)
+        row[possible] = random.dirichlet(np.ones(n_possible))
+    return rows.reshape(*shape, n_outcomes)
+
+
+def _draw(rows: FloatArray, random: np.random.RandomState) -> IntArray:
+    """Draw from each of the distributions in rows of shape (S, n_outcomes)."""
+    sums = np.cumsum(rows, axis=1)
+    # Divided by their last entry the sums end at exactly 1, which no draw reaches.
+    drawn = sums / sums[:, -1:] > random.uniform(size=(len(rows), 1))
+    codes: IntArray = np.argmax(drawn, axis=1).astype(np.int64)
+    return codes
+
+
+class _Mixture:
+    """Hidden Markov sources of first and second order, mixed step by step."""
+
+    def __init__(
+        self,
+        n_states: int,
+        n_symbols: int,
+        possible: tuple[int, int],
+        random: np.random.RandomState,
+    ) -> None:
+        to_state, to_symbol = min(possible[0], n_states), min(possible[1], n_symbols)
+        self.start = np.full(n_states, 1.0 / n_states)
+        self.transition1 = _sparse_rows((n_states,), n_states, to_state, random)
+        self.transition2 = _sparse_rows((n_states, n_states), n_states, to_state, random)
+        self.emission1 = _sparse_rows((n_states,), n_symbols, to_symbol, random)
+        self.emission2 = _sparse_rows((n_states, n_symbols), n_symbols, to_symbol, random)
+
+    def sample(
+        self, second: NDArray[np.bool_], random: np.random.RandomState
+    ) -> tuple[IntArray, IntArray]:
+        """Draw states and symbols of shape (S, T).
+
+        ``second[0]`` and ``second[1]``, of shape (S, T), tell which transitions and which
+        emissions are of second order. The first state and symbol, and the transition into the
+        second state, have no second-order past and are of first order.
+        """
+        _, n_sequences, length = second.shape
+        states = np.empty((n_sequences, length), np.int64)
+        symbols = np.empty((n_sequences, length), np.int64)
+        for t in range(length):
+            states[:, t] = _draw(self._next_state(states, t, second[0]), random)
+            symbols[:, t] = _draw(self._next_symbol(states, symbols, t, second[1]), random)
+        return states, symbols
+
+    def _next_state(self, states: IntArray, t: int, second: NDArray[np.bool_]) -> FloatArray:
+        if t == 0:
+            return np.tile(self.start, (len(states), 1))
+        first_order = self.transition1[states[:, t - 1]]
+        if t == 1:
+            return first_order
+        second_order = self.transition2[states[:, t - 2], states[:, t - 1]]
+        return np.where(second[:, t, None], second_order, first_order)
+
+    def _next_symbol(
+        self, states: IntArray, symbols: IntArray, t: int, second: NDArray[np.bool_]
+    ) -> FloatArray:
+        first_order = self.emission1[states[:, t]]
+        if t == 0:
+            return first_order
+        second_order = self.emission2[states[:, t], symbols[:, t - 1]]
+        return np.where(second[:, t, None], second_order, first_order)
+
+
+def _sequences(codes: IntArray, names: Sequence[str]) -> list[list[str]]:
+    return [[names[code] for code in row] for row in codes.tolist()]
+
+
+def _bunch(
+    drawn: tuple[IntArray, IntArray], states: list[str], symbols: list[str], **known: object
+) -> Bunch:
+    return Bunch(
+        X=[[[symbol] for symbol in sequence] for sequence in _sequences(drawn[1], symbols)],
+        y=_sequences(drawn[0], states),
+        states=states,
+        symbols=symbols,
+        **known,
+    )
+
+
+def _check_probability(name: str, value: float, most: float) -> None:
+    check_number(name, value)
+    if value > most:
+        raise ValueError(f"{name}={value!r} must be at most {most:g}.")
+
+
+def make_markov_sequences(
+    n_sequences: int = 1000,
+    length: int = 25,
+    *,
+    alpha: float = 0.5,
+    n_states: int = 5,
+    n_symbols: int = 26,
+    n_successors: int = 2,
+    n_emitted: int = 3,
+    mixing: str = "local",
+    random_state: RandomState = None,
+) -> Bunch:
+    r"""Draw sequences from a random mixture of first- and second-order hidden Markov sources.
+
+    With probability `alpha` a label depends on the two labels before it and a symbol on its label
+    and the symbol before it, otherwise on one label only:
+
+    .. math::
+
+        p(y_t | y_{t-1}, y_{t-2}) &= \alpha p_2(y_t | y_{t-1}, y_{t-2})
+            + (1 - \alpha) p_1(y_t | y_{t-1}) \\
+        p(x_t | y_t, x_{t-1}) &= \alpha p_2(x_t | y_t, x_{t-1}) + (1 - \alpha) p_1(x_t | y_t)
+
+    A first-order model fits worse the larger `alpha` is.
+
+    Parameters
+    ----------
+    n_sequences, length : int
+        S sequences of T tokens.
+    alpha : float, default=0.5
+        The weight of the second order, from 0 to 1.
+    n_states, n_symbols : int, default=5 and 26
+        The number of labels K and of symbols V.
+    n_successors, n_emitted : int, default=2 and 3
+        How many labels may follow, and how many symbols may be emitted, in each row of the four
+        tables; which ones is drawn, their probabilities are from a flat Dirichlet distribution.
+    mixing : {"local", "global"}, default="local"
+        Whether each step draws its order, as in the formulas, or each sequence draws it once,
+        which is the mixture :math:`\alpha p_2(x, y) + (1 - \alpha) p_1(x, y)` of two sources.
+    random_state : int, RandomState or None
+        Seeds the tables and the sequences. Data of one source for training and testing are
+        drawn together and split.
+
+    Returns
+    -------
+    data : Bunch
+        X : list of list of list of str
+            The symbol of each token as its only attribute.
+        y : list of list of str
+            The labels.
+        start : ndarray of shape (K,)
+            The distribution of first labels, uniform.
+        transition1, transition2 : ndarray of shape (K, K) and (K, K, K)
+            The last axis is the next label, the ones before it the past, oldest first.
+        emission1, emission2 : ndarray of shape (K, V) and (K, V, V)
+            The last axis is the symbol; before it stand the label and the symbol before.
+        states, symbols : list of str
+            The names of labels and symbols, in the order of the tables.
+        alpha : float
+            As given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Lafferty, McCallum and Pereira (2001), section 5.2.
+
+    Examples
+    --------
+    >>> data = make_markov_sequences(3, 4, random_state=0)
+    >>> len(data.X), len(data.X[0]), data.transition2.shape
+    (3, 4, (5, 5, 5))
+    """
+    check_whole("n_sequences", n_sequences)
+    sizes = {"length": length, "n_states": n_states, "n_symbols": n_symbols}
+    sizes |= {"n_successors": n_successors, "n_emitted": n_emitted}
+    for name, value in sizes.items():
+        check_whole(name, value, 1)
+    check_option("mixing", mixing, ("local", "global"))
+    _check_probability("alpha", alpha, 1.0)
+    random = check_random_state(random_state)
+    source = _Mixture(n_states, n_symbols, (n_successors, n_emitted), random)
+    n_draws = (2, n_sequences, length) if mixing == "local" else (1, n_sequences, 1)
+    second = np.broadcast_to(random.uniform(size=n_draws) < alpha, (2, n_sequences, length))
+    return _bunch(
+        source.sample(second, random),
+        _names(string.ascii_lowercase, n_states),
+        _names(string.ascii_uppercase, n_symbols),
+        alpha=alpha,
+        **vars(source),
+    )
+
+
+def make_label_bias_data(
+    n_sequences: int = 2000, *, noise: float = 1 / 32, random_state: RandomState = None
+) -> Bunch:
+    """Draw the words of the label-bias experiment.
+
+    The source writes ``rib`` through the labels 1, 2, 3 or ``rob`` through 4, 5, 3, each half of
+    the time. A label emits its own letter, or each of the other three of r, i, o, b with the
+    probability `noise`. Only the second letter tells the words apart, but it is seen after the
+    choice between label 1 and 4: a model normalized step by step (MEMM) cannot make use of it.
+
+    The best possible label error is ``4 / 3 * noise`` (word error ``2 * noise``), that of a model
+    that ignores the second letter 1/3 (word error 1/2).
+
+    Parameters
+    ----------
+    n_sequences : int, default=2000
+        S words of three tokens.
+    noise : float, default=1/32
+        From 0 to 1/4; a label emits its own letter with the probability ``1 - 3 * noise``.
+    random_state : int, RandomState or None
+        Seeds the words.
+
+    Returns
+    -------
+    data : Bunch
+        X : list of list of list of str
+            The letter of each token as its only attribute.
+        y : list of list of str
+            The labels.
+        start : ndarray of shape (5,)
+        transition : ndarray of shape (5, 5)
+            The row of label 3, the last one of a word, is zero.
+        emission : ndarray of shape (5, 4)
+        states, symbols : list of str
+            The names of labels and letters, in the order of the tables.
+        noise : float
+            As given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Lafferty, McCallum and Pereira (2001), section 5.1; the problem is from Bottou (1991).
+
+    Examples
+    --------
+    >>> make_label_bias_data(2, noise=0, random_state=0).X
+    [[['r'], ['i'], ['b']], [['r'], ['o'], ['b']]]
+    """
+    check_whole("n_sequences", n_sequences)
+    _check_probability("noise", noise, 0.25)
+    random = check_random_state(random_state)
+    states, symbols = list("12345"), list("riob")
+    paths = np.array([[states.index(state) for state in path] for path in ("123", "453")])
+    start, transition = np.zeros(5), np.zeros((5, 5))
+    emission = np.full((5, 4), float(noise))
+    for path, word in zip(paths, _WORDS, strict=True):
+        start[path[0]] = 1 / len(_WORDS)
+        transition[path[:-1], path[1:]] = 1.0
+        emission[path, [symbols.index(letter) for letter in word]] = 1.0 - 3 * noise
+    drawn = paths[random.randint(len(_WORDS), size=n_sequences)]
+    letters = _draw(emission[drawn.ravel()], random).reshape(drawn.shape)
+    return _bunch(
+        (drawn, letters),
+        states,
+        symbols,
+        start=start,
+        transition=transition,
+        emission=emission,
+        noise=noise,
+    )

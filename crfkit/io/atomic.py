@@ -1,0 +1,124 @@
+"""Files that are replaced as a whole or not at all."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file cannot be deleted: that is lock enough
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """Open a file beside `path` that takes its place once it is complete and on the disk.
+
+    Where writing fails, the old file stays as it was. A process that is killed leaves its
+    unfinished file behind; the next one that writes to the same path deletes it (not on Windows).
+
+    Parameters
+    ----------
+    path : str
+        The file to replace or to make; a symbolic link is followed.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be written there, or the disk is full.
+    """
+    path = os.path.realpath(path)
+    folder, stem = os.path.dirname(path), _stem(path)
+    _delete_leftovers(folder, stem)
+    raw, temporary = _open_temporary(folder, stem)
+    try:
+        with raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        if os.path.exists(path):
+            shutil.copymode(path, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+@contextmanager
+def open_for_writing(path: str) -> Iterator[IO[bytes]]:
+    """Open a path for bytes: a file is replaced by :func:`replacing`.
+
+    A pipe or a device such as /dev/stdout is written to instead.
+    """
+    special = os.path.exists(path) and not os.path.isfile(path)
+    with open(path, "wb") if special else replacing(path) as raw:
+        yield raw
+
+
+def _stem(path: str) -> str:
+    """Return how the names of the temporary files for a path begin.
+
+    A hash, as the name of the file may be as long as the file system allows.
+    """
+    name = os.fsencode(os.path.basename(path))
+    return f".crfkit-{hashlib.blake2b(name, digest_size=8).hexdigest()}-"
+
+
+def _open_temporary(folder: str, stem: str) -> tuple[IO[bytes], str]:
+    while True:
+        temporary = os.path.join(folder, f"{stem}{secrets.token_hex(8)}.tmp")
+        raw = open(temporary, "xb")
+        # Between opening and locking, another writer may have taken it for a leftover.
+        if _lock(raw) and os.path.exists(temporary):
+            return raw, temporary
+        raw.close()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Mark a file as being written; False if another process has it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks, where leftovers are never deleted
+        return True
+    return True
+
+
+def _delete_leftovers(folder: str, stem: str) -> None:
+    """Delete the temporary files of writers that are gone."""
+    for leftover in glob.glob(os.path.join(glob.escape(folder), f"{stem}*.tmp")):
+        with suppress(OSError), open(leftover, "rb") as file:
+            if _is_abandoned(file):
+                os.unlink(leftover)
+
+
+def _is_abandoned(file: IO[bytes]) -> bool:
+    """Whether no process writes to a file; False where that cannot be known."""
+    if fcntl is None:
+        return False
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _sync_folder(folder: str) -> None:
+    """Put the new name on the disk too, where the system can do that for a folder."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

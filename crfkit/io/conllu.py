@@ -1,0 +1,430 @@
+"""Reading and writing CoNLL-U, the format of Universal Dependencies.
+
+The format is described by Nivre et al. (2020), "Universal Dependencies v2", and on the pages of the
+project: ten tab-separated fields a line, ``#`` comments before a sentence, a blank line after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from crfkit._params import check_option
+from crfkit.io.columns import ColumnFormatError, is_blank
+from crfkit.io.streams import Source, Target, iter_lines, source_name
+from crfkit.io.writer import write_blocks
+
+_ID = re.compile(r"(?P<word>[1-9][0-9]*)|(?P<range>[1-9][0-9]*-[1-9][0-9]*)|[0-9]+\.[1-9][0-9]*")
+_UNSPECIFIED = "_"
+_NUMBER_OF_FIELDS = 10
+
+
+class ConlluToken(NamedTuple):
+    """A line of a CoNLL-U sentence: a word, a multiword token or an empty node.
+
+    An unspecified text field is ``"_"``, as in the file (where a form may be a real underscore).
+
+    Parameters
+    ----------
+    id : str
+        ``"3"`` of a word, ``"3-4"`` of a multiword token, ``"5.1"`` of an empty node.
+    form, lemma, upos, xpos : str
+        The form, its lemma, the universal and the treebank's own part of speech.
+    feats : dict of str to str
+        Morphological features, empty if unspecified.
+    head : int or None
+        The word that this one depends on, 0 for the root, None if unspecified.
+    deprel, deps : str
+        The relation to the head, and the enhanced graph as ``head:relation`` joined by ``|``.
+    misc : dict of str to (str or None)
+        Anything else; an entry without ``=`` has the value None.
+    """
+
+    id: str
+    form: str
+    lemma: str
+    upos: str
+    xpos: str
+    feats: dict[str, str]
+    head: int | None
+    deprel: str
+    deps: str
+    misc: dict[str, str | None]
+
+    def text(self, name: str) -> str:
+        """Return a field as the file has it, such as ``"Case=Nom|Number=Sing"`` of ``"feats"``."""
+        value = getattr(self, name)
+        if isinstance(value, dict):
+            value = "|".join(k if v is None else f"{k}={v}" for k, v in value.items())
+        return _UNSPECIFIED if value in ("", None) else str(value)
+
+
+CONLLU_FIELDS = ConlluToken._fields
+
+
+@dataclass
+class ConlluSentence:
+    """A sentence of a CoNLL-U file with everything that the file says of it.
+
+    Parameters
+    ----------
+    rows : list of ConlluToken
+        All lines in the order of the file.
+    comments : list of str
+        The comment lines before them, without the ``#`` and the blank after it.
+    """
+
+    rows: list[ConlluToken]
+    comments: list[str] = field(default_factory=list)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The comments of the form ``key = value``, such as ``sent_id`` and ``text``."""
+        pairs = (comment.partition("=") for comment in self.comments)
+        return {key.strip(): value.strip() for key, sign, value in pairs if sign}
+
+    @property
+    def words(self) -> list[ConlluToken]:
+        """The syntactic words: no multiword tokens, no empty nodes."""
+        return [row for row in self.rows if row.id.isdigit()]
+
+    @property
+    def multiword_tokens(self) -> list[ConlluToken]:
+        """The tokens that stand for several words, such as ``don't``."""
+        return [row for row in self.rows if "-" in row.id]
+
+    @property
+    def empty_nodes(self) -> list[ConlluToken]:
+        """The nodes of the enhanced graph that have no word."""
+        return [row for row in self.rows if "." in row.id]
+
+    @property
+    def surface(self) -> list[tuple[ConlluToken, list[ConlluToken]]]:
+        """The tokens as written, each with the words it stands for (itself, if it is a word)."""
+        found: list[tuple[ConlluToken, list[ConlluToken]]] = []
+        last = 0
+        for row in self.rows:
+            if "-" in row.id:
+                last = int(row.id.split("-")[1])
+                found.append((row, []))
+            elif row.id.isdigit() and int(row.id) <= last:
+                found[-1][1].append(row)
+            elif row.id.isdigit():
+                found.append((row, [row]))
+        return found
+
+
+class _Place(NamedTuple):
+    name: str
+    number: int
+
+    def error(self, message: str) -> ColumnFormatError:
+        return ColumnFormatError(f"{self.name}, line {self.number}: {message}")
+
+
+class _PairCache(dict[str, dict[str, str | None]]):
+    """FEATS or MISC cells to their dicts: a treebank has few different ones."""
+
+    def __missing__(self, cell: str) -> dict[str, str | None]:
+        pairs: dict[str, str | None] = {}
+        for entry in cell.split("|") if cell != _UNSPECIFIED else ():
+            name, sign, value = entry.partition("=")
+            if not name or name in pairs:
+                problem = "occurs twice" if name else "has no name"
+                raise ValueError(f"the entry {entry!r} of {cell!r} {problem}; give each its name")
+            pairs[name] = value if sign else None
+        self[cell] = pairs
+        return pairs
+
+
+class _FeatsCache(_PairCache):
+    def __missing__(self, cell: str) -> dict[str, str | None]:
+        pairs = super().__missing__(cell)
+        for name, value in pairs.items():
+            if not value:
+                del self[cell]
+                raise ValueError(f"the feature {name!r} of {cell!r} has no value; write Name=Value")
+        return pairs
+
+
+class _Parser:
+    """Lines to sentences, checked as they come."""
+
+    def __init__(self) -> None:
+        self.feats, self.misc = _FeatsCache(), _PairCache()
+        self.clear()
+
+    def clear(self) -> None:
+        self.comments: list[str] = []
+        self.rows: list[ConlluToken] = []
+        self.heads: list[tuple[int, _Place]] = []
+        self.n_words = self.range_end = self.n_empty = 0
+
+    def add_comment(self, line: str, place: _Place) -> None:
+        if self.rows:
+            raise place.error(
+                "a comment inside of a sentence; move it before the first word, or put a blank "
+                "line before it"
+            )
+        self.comments.append(line.removeprefix("#").removeprefix(" "))
+
+    def add_row(self, line: str, place: _Place) -> None:
+        cells = line.split("\t")
+        if len(cells) != _NUMBER_OF_FIELDS:
+            raise place.error(
+                f"expected {_NUMBER_OF_FIELDS} fields separated by tabs, found {len(cells)}; files "
+                "with other columns are read by read_columns(source, sep='\\t', comment='#')"
+            )
+        if "" in cells:
+            name = CONLLU_FIELDS[cells.index("")].upper()
+            raise place.error(f"the field {name} is empty; an unspecified one is written '_'")
+        self._check_id(cells[0], place)
+        self.rows.append(self._token(cells, place))
+
+    def _token(self, cells: list[str], place: _Place) -> ConlluToken:
+        name, form, lemma, upos, xpos, feats, head, deprel, deps, misc = cells
+        if head != _UNSPECIFIED:
+            if not (head.isascii() and head.isdigit()):
+                raise place.error(f"HEAD is {head!r}; it must be a whole number or '_'")
+            self.heads.append((int(head), place))
+        try:
+            return ConlluToken(
+                name, form, lemma, upos, xpos,
+                dict(self.feats[feats]),  # type: ignore[arg-type]
+                None if head == _UNSPECIFIED else int(head),
+                deprel, deps, dict(self.misc[misc]),
+            )  # fmt: skip
+        except ValueError as error:
+            raise place.error(str(error)) from None
+
+    def _check_id(self, name: str, place: _Place) -> None:
+        match = _ID.fullmatch(name)
+        if match is None:
+            raise place.error(f"the ID {name!r} is neither 3 nor 3-4 nor 5.1")
+        if match["word"]:
+            self._expect(name, str(self.n_words + 1), place)
+            self.n_words, self.n_empty = self.n_words + 1, 0
+        elif match["range"]:
+            start, end = (int(part) for part in name.split("-"))
+            if start <= self.range_end or end < start:
+                raise place.error(
+                    f"the multiword token {name} overlaps the one before it or is empty; IDs of "
+                    "its words are first-last"
+                )
+            self._expect(str(start), str(self.n_words + 1), place)
+            self.range_end = end
+        else:
+            self.n_empty += 1
+            self._expect(name, f"{self.n_words}.{self.n_empty}", place)
+
+    def _expect(self, name: str, expected: str, place: _Place) -> None:
+        if name != expected:
+            raise place.error(
+                f"expected the ID {expected}, found {name}; words count from 1 without gaps, and a "
+                "blank line ends a sentence"
+            )
+
+    def finish(self, place: _Place) -> Iterator[ConlluSentence]:
+        """Yield the sentence that ends here, if there is one."""
+        if self.rows or self.comments:
+            self._check_end(place)
+            yield ConlluSentence(self.rows, self.comments)
+        self.clear()
+
+    def _check_end(self, place: _Place) -> None:
+        if not self.n_words:
+            raise place.error("the sentence that ends here has no word; remove its lines")
+        if self.range_end > self.n_words:
+            raise place.error(
+                f"the sentence that ends here has {self.n_words} words, but a multiword token that "
+                f"reaches to {self.range_end}"
+            )
+        for head, where in self.heads:
+            if head > self.n_words:
+                raise where.error(f"HEAD is {head} in a sentence of {self.n_words} words")
+
+
+def _sentences(source: Source, encoding: str) -> Iterator[ConlluSentence]:
+    name, number, parser = source_name(source), 0, _Parser()
+    for number, line in enumerate(iter_lines(source, encoding), start=1):
+        place = _Place(name, number)
+        if is_blank(line, "\t"):
+            yield from parser.finish(place)
+        elif line.startswith("#"):
+            parser.add_comment(line, place)
+        else:
+            parser.add_row(line, place)
+    yield from parser.finish(_Place(name, number))
+
+
+def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSentence]:
+    r"""Iterate over the sentences of a CoNLL-U file, holding one in memory at a time.
+
+    Parameters
+    ----------
+    source : path, file object or iterable of str
+        As of :func:`iter_columns`: packed files by suffix, open streams, lines.
+    encoding : str, default="utf-8"
+        The encoding of a path or binary stream.
+
+    Yields
+    ------
+    ConlluSentence
+        With comments, words, multiword tokens and empty nodes.
+
+    Raises
+    ------
+    ColumnFormatError
+        Naming file and line, if a line has not ten fields, a field is empty, IDs do not count up,
+        a multiword token overlaps another or ends after the last word, HEAD is no word of the
+        sentence, features repeat a name, or a comment stands inside of a sentence.
+
+    Examples
+    --------
+    >>> lines = [
+    ...     "# text = dogs bark",
+    ...     "1\tdogs\tdog\tNOUN\tNNS\tNumber=Plur\t2\tnsubj\t_\t_",
+    ...     "2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_",
+    ... ]
+    >>> (sentence,) = iter_conllu(lines)
+    >>> sentence.metadata, sentence.words[0].feats
+    ({'text': 'dogs bark'}, {'Number': 'Plur'})
+    """
+    return _sentences(source, encoding)
+
+
+def read_conllu(source: Source, *, encoding: str = "utf-8") -> list[ConlluSentence]:
+    """Read all sentences of a CoNLL-U file.
+
+    Parameters
+    ----------
+    source : path, file object or iterable of str
+        What to read; see :func:`iter_columns`.
+    encoding : str, default="utf-8"
+        The encoding of a path or binary stream.
+
+    Returns
+    -------
+    list of ConlluSentence, length S
+
+    Raises
+    ------
+    ColumnFormatError
+        If the file breaks the format; see :func:`iter_conllu`, which reads lazily.
+    """
+    return list(iter_conllu(source, encoding=encoding))
+
+
+def _value(row: ConlluToken, name: str) -> Any:
+    value = getattr(row, name)
+    return value if isinstance(value, dict) else row.text(name)
+
+
+def _surface_text(row: ConlluToken, words: list[ConlluToken], name: str) -> str:
+    return row.text(name) if name == "form" else "+".join(word.text(name) for word in words)
+
+
+def _features(sentence: ConlluSentence, fields: Sequence[str], tokens: str) -> list[dict[str, Any]]:
+    if tokens == "words":
+        return [{name: _value(row, name) for name in fields} for row in sentence.words]
+    return [
+        {
+            name: _value(row, name) if words == [row] else _surface_text(row, words, name)
+            for name in fields
+        }
+        for row, words in sentence.surface
+    ]
+
+
+def _labels(sentence: ConlluSentence, label: str, tokens: str) -> list[str]:
+    if tokens == "words":
+        return [row.text(label) for row in sentence.words]
+    return [_surface_text(row, words, label) for row, words in sentence.surface]
+
+
+def conllu_features_and_labels(
+    sentences: Iterable[ConlluSentence],
+    *,
+    fields: Sequence[str] = ("form",),
+    label: str = "upos",
+    tokens: str = "words",
+) -> tuple[list[list[dict[str, Any]]], list[list[str]]]:
+    """Return some fields of each token as a dict, and one field as its label.
+
+    Parameters
+    ----------
+    sentences : iterable of ConlluSentence
+        As from :func:`read_conllu`.
+    fields : sequence of str, default=("form",)
+        The fields to keep, lower-case names of :class:`ConlluToken`. ``feats`` and ``misc`` are
+        dicts themselves, which :class:`crfkit.CRFClassifier` reads as nested features.
+    label : str, default="upos"
+        The field to predict, as the file has it.
+    tokens : {"words", "surface"}, default="words"
+        Whether the tokens are the syntactic words or what is written, with ``don't`` as one
+        token. The label (and any field but the form) of such a token is that of its words joined
+        by ``+``, for example ``AUX+PART``.
+
+    Returns
+    -------
+    X : list of list of dict, length S
+        ``{field: value}`` of each token.
+    y : list of list of str, length S
+        The labels.
+
+    Raises
+    ------
+    ValueError
+        If a field is not known or the label is among `fields`.
+    """
+    check_option("tokens", tokens, ("words", "surface"))
+    for name in (*fields, label):
+        check_option("field", name, CONLLU_FIELDS)
+    if label in fields:
+        raise ValueError(f"the label {label!r} is among the fields {tuple(fields)}; leave it out")
+    sentences = list(sentences)
+    X = [_features(sentence, fields, tokens) for sentence in sentences]
+    return X, [_labels(sentence, label, tokens) for sentence in sentences]
+
+
+def _lines(sentence: ConlluSentence) -> list[str]:
+    comments = [f"# {comment}" if comment else "#" for comment in sentence.comments]
+    rows = ["\t".join(row.text(name) for name in CONLLU_FIELDS) for row in sentence.rows]
+    return comments + rows
+
+
+def _checked_lines(sentence: ConlluSentence, index: int) -> list[str]:
+    lines = _lines(sentence)
+    try:
+        back = read_conllu(lines)
+    except ColumnFormatError as error:
+        raise ColumnFormatError(f"sequence {index}: its lines cannot be read: {error}") from error
+    if back != [sentence]:
+        raise ColumnFormatError(
+            f"sequence {index}: it would not read back the same; check for blanks at the ends of "
+            "comments, empty values, and newlines or '|' inside of values"
+        )
+    return lines
+
+
+def write_conllu(target: Target, sentences: Iterable[ConlluSentence]) -> None:
+    """Write sentences to a CoNLL-U file.
+
+    What was written reads back equal: each sentence is parsed again before it is written.
+
+    Parameters
+    ----------
+    target : path or file object
+        As of :func:`write_columns`: a path is replaced after all was written.
+    sentences : iterable of ConlluSentence
+        May be a generator. Predicted tags are put in with ``row._replace(upos=tag)``.
+
+    Raises
+    ------
+    ColumnFormatError
+        Naming the sequence, if one breaks the format or would not read back the same.
+    """
+    blocks = (_checked_lines(sentence, index) for index, sentence in enumerate(sentences))
+    write_blocks(target, ("\n".join(lines) + "\n\n" for lines in blocks))

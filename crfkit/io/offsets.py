@@ -1,0 +1,192 @@
+"""Spans of characters to tags of tokens, and back."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import NamedTuple
+
+from crfkit._params import check_option
+from crfkit.metrics import Span, spans_from_tags, tags_from_spans
+
+Offsets = Iterable[tuple[int, int]]
+_BLANKS = re.compile(r"\s*")
+_POLICIES = ("raise", "expand", "contract")
+
+
+class _Placed(NamedTuple):
+    """A span of characters and the span of tokens that it became."""
+
+    characters: Span
+    tokens: Span
+
+
+def token_offsets(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
+    """Find tokens in the text they were split from.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    tokens : iterable of str
+        Its tokens in order, T of them, unchanged; only white space may lie between them.
+
+    Returns
+    -------
+    list of (start, stop), length T
+        Half-open positions in characters: ``text[start:stop]`` is the token.
+
+    Raises
+    ------
+    ValueError
+        Naming the position, if a token is empty or does not follow in the text.
+
+    Examples
+    --------
+    >>> token_offsets("Ann's  dog", ["Ann", "'s", "dog"])
+    [(0, 3), (3, 5), (7, 10)]
+    """
+    found, end = [], 0
+    for position, token in enumerate(tokens):
+        if not token:
+            raise ValueError(f"position {position}: the token is empty; leave it out")
+        start = _BLANKS.match(text, end).end()  # type: ignore[union-attr]  # matches "" too
+        if not text.startswith(token, start):
+            raise ValueError(
+                f"position {position}: expected the token {token!r} at character {start}, found "
+                f"{text[start : start + len(token)]!r}; give tokens as they stand in the text, or "
+                "their offsets from the tokenizer"
+            )
+        end = start + len(token)
+        found.append((start, end))
+    return found
+
+
+def _checked_offsets(offsets: Offsets) -> list[tuple[int, int]]:
+    checked: list[tuple[int, int]] = []
+    for position, (start, stop) in enumerate(offsets):
+        if not (checked[-1][1] if checked else 0) <= start < stop:
+            raise ValueError(
+                f"position {position}: the token ({start}, {stop}) is empty or begins before the "
+                "one before it ends; give the tokens in the order of the text"
+            )
+        checked.append((start, stop))
+    return checked
+
+
+def _covered(span: Span, offsets: Sequence[tuple[int, int]], misfit: str) -> range:
+    """Return the tokens of a span by the policy."""
+    starts, stops = itemgetter(0), itemgetter(1)
+    if misfit == "contract":
+        first = bisect_left(offsets, span.start, key=starts)
+        return range(first, bisect_right(offsets, span.stop, key=stops))
+    first = bisect_right(offsets, span.start, key=stops)
+    return range(first, bisect_left(offsets, span.stop, key=starts))
+
+
+def _place(span: Span, offsets: Sequence[tuple[int, int]], misfit: str) -> _Placed:
+    if not 0 <= span.start < span.stop:
+        raise ValueError(f"{span} is empty or begins before the text; remove it")
+    tokens = _covered(span, offsets, misfit)
+    if not tokens:
+        whole = "whole " if misfit == "contract" else ""
+        raise ValueError(f"{span} holds no {whole}token; remove it or tokenize otherwise")
+    start, stop = offsets[tokens[0]][0], offsets[tokens[-1]][1]
+    if misfit == "raise" and (start, stop) != (span.start, span.stop):
+        raise ValueError(
+            f"{span} does not end where tokens do: the tokens that it touches are "
+            f"[{start}, {stop}); pass misfit='expand' or 'contract', or tokenize otherwise"
+        )
+    return _Placed(span, Span(span.label, tokens[0], tokens[-1] + 1))
+
+
+def _check_apart(placed: Sequence[_Placed]) -> None:
+    for left, right in zip(placed, placed[1:], strict=False):
+        if left.tokens.stop > right.tokens.start:
+            raise ValueError(
+                f"{left.characters} and {right.characters} overlap or share a token; a sequence of "
+                "tags holds one span at a place"
+            )
+
+
+def spans_to_tags(
+    offsets: Offsets,
+    spans: Iterable[tuple[str, int, int]],
+    scheme: str = "IOB2",
+    *,
+    misfit: str = "raise",
+) -> list[str]:
+    """Write the tags of the tokens of one text from spans of its characters.
+
+    Parameters
+    ----------
+    offsets : iterable of (start, stop), length T
+        Where the tokens are, in characters, as from :func:`token_offsets` or a tokenizer.
+    spans : iterable of (label, start, stop)
+        Half-open spans of characters in any order, such as :class:`crfkit.metrics.Span`.
+    scheme : str, default="IOB2"
+        The tag scheme to write; see :func:`crfkit.metrics.tags_from_spans`.
+    misfit : {"raise", "expand", "contract"}, default="raise"
+        What to do with a span that begins or ends inside of a token or between tokens: raise an
+        error, take all tokens that it touches, or only those that are wholly in it.
+
+    Returns
+    -------
+    list of str, length T
+
+    Raises
+    ------
+    ValueError
+        Naming the span, if it does not fit (with ``misfit="raise"``), holds no token, or overlaps
+        another; naming the token, if `offsets` are not in order.
+
+    Examples
+    --------
+    >>> offsets = token_offsets("Ann Lee's dog", ["Ann", "Lee", "'s", "dog"])
+    >>> spans_to_tags(offsets, [("PER", 0, 7)])
+    ['B-PER', 'I-PER', 'O', 'O']
+    """
+    check_option("misfit", misfit, _POLICIES)
+    tokens = _checked_offsets(offsets)
+    placed = [_place(Span(*span), tokens, misfit) for span in spans]
+    placed.sort(key=lambda pair: (pair.tokens.start, pair.tokens.stop))
+    _check_apart(placed)
+    return tags_from_spans((pair.tokens for pair in placed), len(tokens), scheme)
+
+
+def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") -> list[Span]:
+    """Read spans of characters from the tags of the tokens of one text.
+
+    Parameters
+    ----------
+    offsets : iterable of (start, stop), length T
+        Where the tokens are, in characters.
+    tags : iterable of str, length T
+        Their tags, for example predicted ones.
+    scheme : str, default="conll"
+        How to read them; see :func:`crfkit.metrics.spans_from_tags`.
+
+    Returns
+    -------
+    list of Span
+        Half-open spans of characters, in order. White space inside of a span belongs to it.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many tags as tokens, or a tag is not one of the scheme's.
+
+    Examples
+    --------
+    >>> tags_to_spans([(0, 3), (4, 7), (7, 9)], ["B-PER", "I-PER", "O"])
+    [Span(label='PER', start=0, stop=7)]
+    """
+    tokens, tags = _checked_offsets(offsets), list(tags)
+    if len(tokens) != len(tags):
+        raise ValueError(f"there are {len(tokens)} tokens, but {len(tags)} tags")
+    return [
+        Span(label, tokens[start][0], tokens[stop - 1][1])
+        for label, start, stop in spans_from_tags(tags, scheme)
+    ]
