@@ -32,18 +32,90 @@ from crfkit.data.labels import iterate_sequences
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
 _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract class is slow to ask
+_MANY = frozenset((list, tuple, set, frozenset))
 BATCH = 1 << 16  # tokens whose entries are held as Python numbers at a time
+KEPT = 100_000  # values that an index remembers under their keys
 
 
-class GrowingIndex(dict[str, int]):
+class Values(dict[str, int]):
+    """The values of a key of dicts: numbers of ``key:value``.
+
+    Most values come again, and to find one here saves putting its name together.
+
+    Parameters
+    ----------
+    index : AttributeIndex
+        Numbers of names.
+    name : str
+        The key, after those of the dicts around it.
+    """
+
+    def __init__(self, index: AttributeIndex, name: str) -> None:
+        self.index = index
+        self.name = name
+        self.inner = Keys(index, name + ":")
+
+    def __missing__(self, value: Any) -> int:
+        if value.__class__ is not str:
+            raise TypeError("another rule applies")
+        number = self.index[f"{self.name}:{value}"]
+        if number != SKIP and self.index.kept < KEPT:
+            self.index.kept += 1
+            self[value] = number
+        return number
+
+
+class Keys(dict[str, Values]):
+    """The keys of the dicts at one place: tokens, or what stands under a key.
+
+    Parameters
+    ----------
+    index : AttributeIndex
+        Numbers of names.
+    prefix : str
+        What names at this place begin with.
+    """
+
+    def __init__(self, index: AttributeIndex, prefix: str) -> None:
+        self.index = index
+        self.prefix = prefix
+
+    def __missing__(self, key: Any) -> Values:
+        values = Values(self.index, self.prefix + check_name(key))
+        if self.index.kept < KEPT:
+            self.index.kept += 1
+            self[key] = values
+        return values
+
+
+class AttributeIndex(dict[str, int]):
+    """Names to numbers; `keys_of_tokens` finds those of what stands in dicts."""
+
+    def __init__(self, numbers: Mapping[str, int] | None = None) -> None:
+        super().__init__(numbers or {})
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget what `keys_of_tokens` has found so far."""
+        self.kept = 0
+        self.keys_of_tokens = Keys(self, "")
+
+
+class GrowingIndex(AttributeIndex):
     """Names to numbers; a new name gets the next number."""
 
     def __missing__(self, name: Any) -> int:
         number = self[check_name(name)] = len(self)
         return number
 
+    def truncate(self, size: int) -> None:
+        """Forget all names but the first ones."""
+        for name in list(self)[size:]:
+            del self[name]
+        self.forget()
 
-class FrozenIndex(dict[str, int]):
+
+class FrozenIndex(AttributeIndex):
     """Names to numbers; a new name is skipped."""
 
     def __missing__(self, name: Any) -> int:
@@ -128,7 +200,7 @@ class Rows(NamedTuple):
     offsets: IntArray
 
 
-def encode(X: Iterable[Any], index: dict[str, int]) -> Rows:
+def encode(X: Iterable[Any], index: AttributeIndex) -> Rows:
     """Turn sequences of tokens into rows of attribute numbers, reading `X` once.
 
     Parameters
@@ -156,8 +228,9 @@ class _Encoder:
     attribute whose value waits in `values`.
     """
 
-    def __init__(self, index: dict[str, int]) -> None:
+    def __init__(self, index: AttributeIndex) -> None:
         self.index = index
+        self.keys = index.keys_of_tokens
         self.entries: list[int] = []
         self.counts: list[int] = []
         self.values: list[float] = []
@@ -192,37 +265,45 @@ class _Encoder:
 
     def _add_token(self, token: Any) -> None:
         """Append the attributes of one token."""
+        entries: list[int] = []
         waiting = len(self.values)
-        entries = self._dict_entries(token) if type(token) is dict else None
-        if entries is None:
+        try:
+            if token.__class__ is not dict:
+                raise TypeError("another rule applies")
+            self._collect(self.keys, token, entries)
+        except (TypeError, ValueError):  # forms that are rare, and errors, which `expand` tells of
             del self.values[waiting:]
-            entries = [self._entry(name, value) for name, value in expand(token)]
+            entries = [self._entry(self.index[name], name, v) for name, v in expand(token)]
         self.entries.extend(entries)
         self.counts.append(len(entries))
 
-    def _dict_entries(self, token: dict[Any, Any]) -> list[int] | None:
-        """Return the entries of a dict of strings and numbers, None where it is another dict.
+    def _collect(self, keys: Keys, item: dict[Any, Any], out: list[int]) -> None:
+        """Append the entries of a dict; TypeError where a value has a rare form.
 
-        String values, by far the most frequent, are looked up right here: this loop is what users
-        wait for.
+        This loop is what users wait for.
         """
-        index, entry = self.index, self._entry
-        try:
-            return [
-                index[key + ":" + value] if value.__class__ is str else entry(key, value)
-                for key, value in token.items()
-            ]
-        except (TypeError, ValueError):
-            return None
+        for key, value in item.items():
+            kind = value.__class__
+            if kind is str:
+                out.append(keys[key][value])
+            elif kind is bool:
+                number = self.index[keys.prefix + key]
+                out.append(number if value else SKIP)
+            elif kind is dict:
+                self._collect(keys[key].inner, value, out)
+            elif kind in _MANY:
+                out.extend(map(keys[key].__getitem__, value))
+            elif kind in _PLAIN_NUMBERS:
+                name = keys.prefix + key  # no Values: there may be many such keys
+                out.append(self._entry(self.index[name], name, value))
+            else:
+                raise TypeError("another rule applies")
 
-    def _entry(self, name: str, value: Any) -> int:
-        """Return the entry of a named number; TypeError for any other value."""
-        if value.__class__ not in _PLAIN_NUMBERS and not isinstance(value, (Real, np.bool_)):
-            raise TypeError("another rule applies")
-        plain = _finite(name, value)
-        number = self.index[name]
-        if plain == 1.0:
+    def _entry(self, number: int, name: str, value: float) -> int:
+        """Return the entry of an attribute with a value."""
+        if value is True or value == 1.0:
             return number
+        plain = _finite(name, value)
         if number == SKIP or plain == 0.0:
             return SKIP
         self.values.append(plain)
