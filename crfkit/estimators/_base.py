@@ -25,6 +25,7 @@ from crfkit.decoding import DECODERS
 from crfkit.estimators._input import pack_new
 from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
+from crfkit.persistence import SaveMixin
 from crfkit.scores import LinearScores
 from crfkit.scores.attributes import AttributeWeights, BoundWeights
 from crfkit.scores.linear import LinearWeights
@@ -34,7 +35,7 @@ from crfkit.structures import Chain, Structure
 _DERIVED = ("_predictor", "_matching_names")
 
 
-class SequenceClassifier(BaseEstimator):  # type: ignore[misc]
+class SequenceClassifier(SaveMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that gives each token of a sequence a label."""
 
     def __sklearn_tags__(self) -> Tags:

@@ -15,9 +15,11 @@ from crfkit.decoding import marginals
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._gradient import GradientChainClassifier
 from crfkit.losses import LogLoss, Loss
+from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
 
 
+@register(check=check_chain_model)
 class CRFClassifier(GradientChainClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 

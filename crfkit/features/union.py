@@ -108,8 +108,10 @@ class SequenceUnion(  # type: ignore[call-arg]
         blocks = [_packed(name, X if t == _SAME else t.fit_transform(X, y))
                   for name, t in zip(names, fitted, strict=True)]  # fmt: skip
         self.transformers_ = list(zip(names, fitted, strict=True))
-        self._names: tuple[Names, Names] | None = None
-        return self._join(blocks)
+        joined, steps = self._join(blocks)
+        self._names = joined.names
+        self._step_names = None if steps is None else steps.names
+        return joined.with_steps(steps)
 
     def transform(self, X: Any) -> PackedSequences:
         """Return the features of all transformers side by side.
@@ -126,9 +128,13 @@ class SequenceUnion(  # type: ignore[call-arg]
         """
         check_is_fitted(self)
         X = _rereadable(X)
-        return self._join(
+        joined, steps = self._join(
             [_packed(name, X if t == _SAME else t.transform(X)) for name, t in self.transformers_]
         )
+        joined.names = self._names  # one object for all: equal names need not be compared
+        if steps is not None:
+            steps.names = self._step_names
+        return joined.with_steps(steps)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features, shape (D,).
@@ -138,8 +144,8 @@ class SequenceUnion(  # type: ignore[call-arg]
         input_features : ignored
         """
         check_is_fitted(self)
-        assert self._names is not None  # set with transformers_
-        return name_array(self._names[0])
+        assert self._names is not None  # what was joined has names
+        return name_array(self._names)
 
     def set_output(self, *, transform: Any = None) -> Self:
         """Do nothing: packed sequences are neither a NumPy array nor a data frame.
@@ -192,19 +198,16 @@ class SequenceUnion(  # type: ignore[call-arg]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformers_")
 
-    def _join(self, blocks: list[PackedSequences]) -> PackedSequences:
-        """Join blocks; their names are those of the first call after a fit."""
+    def _join(
+        self, blocks: list[PackedSequences]
+    ) -> tuple[PackedSequences, PackedSequences | None]:
+        """Return the features of all blocks side by side, and their attributes of steps."""
         prefixes = [f"{name}__" for name, _ in self.transformers_]
-        joined = _side_by_side(blocks, prefixes)
         steps = [(p, b.steps) for p, b in zip(prefixes, blocks, strict=True) if b.steps is not None]
-        edges = _side_by_side([b for _, b in steps], [p for p, _ in steps]) if steps else None
-        if self._names is None:
-            assert joined.names is not None
-            self._names = (joined.names, object_array([]) if edges is None else edges.names)
-        joined.names = self._names[0]
-        if edges is not None:
-            edges.names = self._names[1]
-        return joined.with_steps(edges)
+        joined = _side_by_side(blocks, prefixes)
+        return joined, _side_by_side(
+            [b for _, b in steps], [p for p, _ in steps]
+        ) if steps else None
 
 
 def make_sequence_union(*transformers: Any) -> SequenceUnion:
@@ -287,7 +290,11 @@ def _side_by_side(blocks: Sequence[PackedSequences], prefixes: Sequence[str]) ->
     rows = np.zeros((int(offsets[-1]), 0))
     joined = PackedSequences(
         sp.hstack([b.sparse for _, b in sparse], format="csr") if sparse else None,
-        np.hstack([b.dense for _, b in dense]) if dense else None if sparse else rows,
+        np.hstack([b.dense for _, b in dense if b.dense is not None])
+        if dense
+        else None
+        if sparse
+        else rows,
         offsets=offsets,
     )
     joined.names = names

@@ -45,7 +45,8 @@ def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spread numbers over 64 bits (the finalizer of SplitMix64; Steele, Lea and Flood 2014)."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * _MIX[0]
     numbers = (numbers ^ (numbers >> np.uint64(27))) * _MIX[1]
-    return np.asarray(numbers ^ (numbers >> np.uint64(31)), np.uint64)
+    mixed: NDArray[np.uint64] = np.bitwise_xor(numbers, numbers >> np.uint64(31))
+    return mixed
 
 
 def _row_keys(data: PackedSequences, begin: int, end: int) -> NDArray[np.uint64]:
@@ -56,7 +57,7 @@ def _row_keys(data: PackedSequences, begin: int, end: int) -> NDArray[np.uint64]
         entries = _mix(entries ^ data.values[low:high].view(np.uint64))
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
     bounds = data.indptr[begin : end + 1] - low
-    keys = sums[bounds[1:]] - sums[bounds[:-1]]
+    keys: NDArray[np.uint64] = sums[bounds[1:]] - sums[bounds[:-1]]
     if data.dense is not None:
         for column in np.ascontiguousarray(data.dense[begin:end].T):
             keys = _mix(keys ^ (column + 0.0).view(np.uint64))

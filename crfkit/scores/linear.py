@@ -166,7 +166,7 @@ class LinearScores:
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many scores a chunk has, unary and in tables."""
         tables: int = self.steps.n_tables(data, chunk)
-        tokens = chunk.tokens.stop - chunk.tokens.start
+        tokens: int = chunk.tokens.stop - chunk.tokens.start
         return (tokens + tables * self.n_labels) * self.n_labels
 
     def prepare(

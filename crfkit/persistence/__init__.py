@@ -1,0 +1,48 @@
+"""Models in one versioned file that holds data only: no pickle, nothing is executed.
+
+`container` knows the bytes, `encoder` and `decoder` the objects, `registry` the classes, `checks`
+what must hold between restored arrays, and `files` is what users call.
+"""
+
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from crfkit._types import IterationRecord
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.decoding import PosteriorDecoder, ViterbiDecoder
+from crfkit.features import SequenceVectorizer
+from crfkit.persistence.checks import (
+    check_chain_model,
+    check_csr,
+    check_packed,
+    check_rows,
+    check_steps,
+    check_vectorizer,
+)
+from crfkit.persistence.container import ModelFileError
+from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
+from crfkit.persistence.registry import register
+from crfkit.solvers import LBFGS, OWLQN
+
+for _cls in (LBFGS, OWLQN, PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences):
+    register(_cls)
+register(check=check_steps)(Pipeline)
+register(check=check_steps)(FeatureUnion)
+register(check=check_vectorizer)(SequenceVectorizer)
+register(check=check_packed)(PackedSequences)
+
+__all__ = [
+    "ModelFileError",
+    "SaveMixin",
+    "check_chain_model",
+    "check_csr",
+    "check_packed",
+    "check_rows",
+    "check_steps",
+    "check_vectorizer",
+    "describe",
+    "dumps",
+    "load",
+    "loads",
+    "register",
+    "save",
+]

@@ -1,0 +1,173 @@
+"""Whether restored arrays fit together.
+
+Compiled code reads these arrays without looking at their bounds. A file with valid checksums may
+still have been made to harm, so each of these checks is complete, and linear in the size of what it
+looks at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from crfkit.data import PackedSequences
+from crfkit.data.names import LazyNames
+from crfkit.features import SequenceVectorizer
+
+_INDEX_TYPES = (np.int32, np.int64)
+
+
+def check_csr(data: Any, indices: Any, indptr: Any, shape: Any) -> None:
+    """Raise ValueError if these are no parts of a sparse matrix in rows.
+
+    Parameters
+    ----------
+    data, indices : array of shape (nnz,)
+        Values and columns of the entries.
+    indptr : array of shape (rows + 1,)
+        Where the rows start, and the end.
+    shape : list of two int
+        Rows and columns.
+    """
+    two = isinstance(shape, list) and len(shape) == 2
+    if not two or not all(type(size) is int and 0 <= size < 2**62 for size in shape):
+        raise ValueError(f"a sparse matrix of shape {shape!r:.60}")
+    for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
+        if type(part) is not np.ndarray or part.ndim != 1:
+            raise ValueError(f"the {name} of a sparse matrix are no array of one dimension")
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"a sparse matrix of {data.dtype}")
+    check_rows(indptr, indices, rows=shape[0], columns=shape[1])
+    if len(data) != len(indices):
+        raise ValueError(f"a sparse matrix of {len(indices)} entries with {len(data)} values")
+
+
+def check_rows(indptr: Any, indices: Any, *, rows: int, columns: int) -> None:
+    """Raise ValueError if pointers do not rise from 0 to the entries, or a column is too large."""
+    for name, part in (("indptr", indptr), ("indices", indices)):
+        if not _is_vector(part) or part.dtype not in _INDEX_TYPES:
+            raise ValueError(f"{name} is no array of whole numbers")
+    if len(indptr) != rows + 1:
+        raise ValueError(f"{len(indptr)} row pointers for {rows} rows")
+    if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(indptr[1:] < indptr[:-1]):
+        raise ValueError(f"the row pointers do not rise from 0 to {len(indices)}")
+    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
+        raise ValueError(f"the column of an entry is not one of {columns}")
+
+
+def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
+    """Raise ValueError if the columns of a vocabulary are not 0 to D - 1 in order."""
+    if not hasattr(vectorizer, "vocabulary_"):
+        return
+    vocabulary = vectorizer.vocabulary_
+    if type(vocabulary) is not dict or not set(map(type, vocabulary)) <= {str}:
+        raise ValueError("the vocabulary is no dict of names")
+    columns = list(vocabulary.values())
+    if not set(map(type, columns)) <= {int} or columns != list(range(len(columns))):
+        raise ValueError("the columns of the vocabulary are not in order")
+    if vectorizer.n_features_in_ != len(vocabulary):
+        raise ValueError("the vocabulary has another number of names than n_features_in_")
+
+
+def check_steps(composed: Pipeline | FeatureUnion) -> None:
+    """Raise ValueError if the steps of a Pipeline or FeatureUnion are no named objects."""
+    steps = composed.steps if isinstance(composed, Pipeline) else composed.transformer_list
+    if type(steps) is not list or not all(
+        type(step) is tuple and len(step) == 2 and type(step[0]) is str for step in steps
+    ):
+        raise ValueError("the steps are no pairs of a name and an object")
+
+
+def check_packed(packed: PackedSequences) -> None:
+    """Raise ValueError if the arrays of packed sequences do not fit together."""
+    offsets, n_sparse, dense = packed.offsets, packed.n_sparse, packed.dense
+    if type(n_sparse) is not int or n_sparse < 0:
+        raise ValueError(f"n_sparse is {n_sparse!r:.40}")
+    if not _is_vector(offsets, np.int64) or not len(offsets):
+        raise ValueError("offsets is no array of int64")
+    if not _is_vector(packed.indptr, np.int64) or not _is_vector(packed.indices, np.int32):
+        raise ValueError("indptr or indices is of the wrong type")
+    # Sequences are to the tokens what rows are to the entries.
+    check_rows(offsets, packed.indptr[1:], rows=len(offsets) - 1, columns=2**63)
+    check_rows(packed.indptr, packed.indices, rows=packed.n_tokens, columns=n_sparse)
+    values = packed.values
+    if values is not None and not (
+        _is_vector(values, np.float64) and len(values) == len(packed.indices)
+    ):
+        raise ValueError("values do not fit the entries")
+    if dense is not None:
+        _check_table("dense", dense, (packed.n_tokens, dense.shape[-1] if dense.ndim else 0))
+    _check_names(packed.names, packed.n_features)
+    if packed.steps is not None and (
+        type(packed.steps) is not PackedSequences
+        or packed.steps.steps is not None
+        or not np.array_equal(packed.steps.offsets, offsets)
+    ):
+        raise ValueError("the attributes of the steps do not fit the sequences")
+
+
+def check_chain_model(model: Any) -> None:
+    """Raise ValueError if the fitted attributes of a linear-chain model do not fit together.
+
+    Parameters
+    ----------
+    model : estimator
+        With `coef_`, `transitions_`, `start_weights_`, `end_weights_`, `classes_`,
+        `n_features_in_` and, where the model has attributes of steps, `step_coef_`; an unfitted one
+        passes.
+    """
+    if not hasattr(model, "coef_"):
+        return
+    classes, n_features = model.classes_, model.n_features_in_
+    if type(n_features) is not int or type(classes) is not np.ndarray or classes.ndim != 1:
+        raise ValueError("n_features_in_ or classes_ is of the wrong type")
+    k = len(classes)
+    if not k or classes.dtype != object or len(set(classes.tolist())) != k:
+        raise ValueError("classes_ are no distinct labels")
+    _check_coef("coef_", model.coef_, k)
+    if model.coef_.shape[0] != n_features:
+        raise ValueError(f"coef_ has {model.coef_.shape[0]} rows for {n_features} features")
+    for name, shape in (("transitions_", (k, k)), ("start_weights_", (k,)), ("end_weights_", (k,))):
+        _check_table(name, getattr(model, name), shape)
+    _check_names(getattr(model, "_feature_names", None), n_features)
+    steps = getattr(model, "step_coef_", None)
+    if steps is not None:
+        _check_coef("step_coef_", steps, k * k)
+        _check_names(getattr(model, "_step_names", None), steps.shape[0])
+    vectorizer = getattr(model, "vectorizer_", None)
+    if vectorizer is not None and (
+        type(vectorizer) is not SequenceVectorizer
+        or getattr(vectorizer, "n_features_in_", None) != n_features
+    ):
+        raise ValueError("vectorizer_ is no vectorizer of as many features as the model has")
+
+
+def _is_vector(array: Any, dtype: Any = None) -> bool:
+    plain = type(array) is np.ndarray and array.ndim == 1
+    return plain and (dtype is None or array.dtype == dtype)
+
+
+def _check_coef(name: str, matrix: Any, columns: int) -> None:
+    if type(matrix) is not sp.csr_array or matrix.ndim != 2 or matrix.shape[1] != columns:
+        raise ValueError(f"{name} is no csr_array of {columns} columns")
+    _check_table(name, matrix.data, matrix.data.shape)
+
+
+def _check_table(name: str, table: Any, shape: tuple[int, ...]) -> None:
+    """Check type, shape and values; ``-inf`` forbids a label or a step."""
+    if type(table) is not np.ndarray or table.dtype != np.float64 or table.shape != shape:
+        raise ValueError(f"{name} is no array of float64 of shape {shape}")
+    if np.isnan(table).any() or np.isposinf(table).any():
+        raise ValueError(f"{name} holds NaN or infinity")
+
+
+def _check_names(names: NDArray[np.object_] | LazyNames | None, count: int) -> None:
+    if names is None:
+        return
+    array = type(names) is np.ndarray and names.ndim == 1 and names.dtype == object
+    if not (array or isinstance(names, LazyNames)) or len(names) != count:
+        raise ValueError(f"the names are no {count} names")

@@ -1,0 +1,260 @@
+"""From the header and the arrays of a model file to objects; the grammar stands in `encoder`."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from crfkit.persistence.checks import check_csr
+from crfkit.persistence.container import (
+    Container,
+    ModelFileError,
+    check_shape,
+    parse_dtype,
+)
+from crfkit.persistence.encoder import CSR_CLASSES, MAX_DEPTH, VERSION_KEY
+from crfkit.persistence.functions import AllowedFunctions
+from crfkit.persistence.registry import REGISTRY
+from crfkit.persistence.requests import ATTRIBUTE, restored_requests
+
+# What a file may unfold to: items of lists and parts of keys, for each of its bytes.
+_ITEMS_A_BYTE = 64
+_ITEMS_AT_LEAST = 1_000_000
+_SCALARS = (bool, int, float, str)
+_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
+}  # fmt: skip
+_HASHABLE = ("tuple", "frozenset", "record")
+
+
+class Decoder:
+    """Builds the objects of a file, entry by entry.
+
+    Parameters
+    ----------
+    container : Container
+        The file.
+    allowed : AllowedFunctions
+        Functions that the file may use.
+
+    Raises
+    ------
+    ModelFileError
+        If an entry is damaged or of an unknown kind.
+    ValueError
+        If the file uses functions that are not allowed.
+    """
+
+    def __init__(self, container: Container, allowed: AllowedFunctions) -> None:
+        self._container = container
+        self._allowed = allowed
+        self._built: list[Any] = []
+        self._heights: list[int] = []
+        self._expanded: list[int] = []  # how many parts are visited to hash an entry
+        self._used: list[int] = []  # entries that the current one refers to
+        self._size = 1  # of the current entry
+        self._texts: dict[tuple[int, int], list[str]] = {}
+        self._left = _ITEMS_AT_LEAST + _ITEMS_A_BYTE * container.size
+
+    def decode(self) -> Any:
+        """Return the object of the file."""
+        table = self._container.header.get("table")
+        if not isinstance(table, list):
+            raise ModelFileError("the header has no table of objects")
+        self._functions = self._allowed.get_all(_function_names(table))
+        for number, entry in enumerate(table):
+            try:
+                self._add(entry)
+            except MemoryError:
+                raise
+            except Exception as error:  # a damaged state may upset a class in any way
+                kind = entry[:2] if isinstance(entry, list) else entry
+                raise ModelFileError(
+                    f"entry {number} of the table ({kind!r:.80}) is damaged: {error}"
+                ) from error
+        try:
+            return self.value(self._container.header.get("root"))
+        except ValueError as error:
+            raise ModelFileError(f"the root of the table: {error}") from error
+
+    def value(self, node: Any) -> Any:
+        """Return a value that stands inside an entry; ValueError if there is none such."""
+        if node is None or type(node) in _SCALARS:
+            return node
+        if type(node) is not list or not node:
+            raise ValueError(f"{node!r:.40} is no value")
+        match node:
+            case ["ref", int(number)] if 0 <= number < len(self._built):
+                self._used.append(number)
+                return self._built[number]
+            case ["int", str(digits)]:
+                return int(digits, 16)
+            case ["float", str(name)]:
+                return _FLOATS[name]
+            case ["str_", str(text)]:
+                return np.str_(text)
+            case ["scalar", dtype, str(digits)]:
+                return _scalar(parse_dtype(dtype), bytes.fromhex(digits))
+        raise ValueError(f"{node!r:.40} is no value")
+
+    def _add(self, entry: Any) -> None:
+        """Build an entry of the table."""
+        self._used, self._size = [], 1
+        self._built.append(self._build(entry))
+        height = 1 + max((self._heights[n] for n in self._used), default=0)
+        if height > MAX_DEPTH:
+            raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+        self._heights.append(height)
+        self._expanded.append(self._expansion() if entry[0] in _HASHABLE else 1)
+
+    def _build(self, entry: Any) -> Any:
+        match entry:
+            case [("list" | "tuple") as kind, items]:
+                return _SEQUENCES[kind](self._items(items))
+            case [("set" | "frozenset") as kind, items]:
+                return _SEQUENCES[kind](self._keys(items))
+            case ["dict", keys, values]:
+                return dict(zip(self._keys(keys), self._items(values), strict=True))
+            case ["bytes", array]:
+                return self._vector(array, "u1").tobytes()
+            case ["array", array]:
+                return self._container.array(array)
+            case ["objects", shape, items]:
+                return _object_array(shape, self._keys(items))
+            case ["csr", name, shape, data, indices, indptr]:
+                parts = [self.value(part) for part in (data, indices, indptr)]
+                return _csr(name, shape, *parts)
+            case ["record", name, items]:
+                return _record(REGISTRY.find(name), self._items(items))
+            case ["object", name, state]:
+                return self._object(REGISTRY.find(name), state)
+            case ["function", str(name)]:
+                return self._functions[name]
+        raise ValueError("it is of an unknown kind")
+
+    def _items(self, node: Any) -> list[Any]:
+        """Return the items of a compound value."""
+        match node:
+            case {"strings": [text, lengths]}:
+                items = list(self._strings(text, lengths))
+            case {"numbers": array}:
+                items = self._vector(array, "i4", "i8", "f8").tolist()
+            case list():
+                items = [self.value(item) for item in node]
+            case _:
+                raise ValueError(f"{node!r:.40} are no items")
+        self._size += len(items)
+        self._spend(len(items))
+        return items
+
+    def _keys(self, node: Any) -> list[Any]:
+        """Return items that are going to be hashed.
+
+        Tuples of tuples of the same tuples may unfold to more parts than can ever be visited.
+        """
+        items = self._items(node)
+        self._spend(self._expansion())
+        return items
+
+    def _expansion(self) -> int:
+        return self._size + sum(self._expanded[number] for number in self._used)
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise ValueError("the file unfolds to more than its size accounts for")
+
+    def _vector(self, number: Any, *kinds: str) -> NDArray[Any]:
+        """Return an array of one dimension and one of the given types."""
+        array = self._container.array(number)
+        if array.ndim != 1 or array.dtype.str[1:] not in kinds:
+            raise ValueError(f"array {number} is not of the type {' or '.join(kinds)}")
+        return array
+
+    def _strings(self, text: Any, lengths: Any) -> list[str]:
+        """Return strings that stand one after the other, made once."""
+        counts = self._vector(lengths, "u1", "u2", "u4")
+        if (text, lengths) not in self._texts:
+            joined = self._vector(text, "u1").tobytes().decode("utf-8", "surrogatepass")
+            ends = np.cumsum(counts, dtype=np.int64).tolist()
+            if (ends[-1] if ends else 0) != len(joined):
+                raise ValueError(f"the lengths in array {lengths} do not fit the text")
+            starts = [0, *ends[:-1]]
+            self._texts[text, lengths] = [
+                joined[begin:end] for begin, end in zip(starts, ends, strict=bool(ends))
+            ]
+        return self._texts[text, lengths]
+
+    def _object(self, cls: type, state: Any) -> Any:
+        """Return an object without calling its `__init__`."""
+        if issubclass(cls, (tuple, list)):
+            raise ValueError(f"{cls.__name__} is a record")
+        new = cls.__new__(cls)
+        if state is not None:
+            attributes = {name: self.value(node) for name, node in state.items()}
+            attributes |= {k: v for k, v in _defaults(cls).items() if k not in attributes}
+            if ATTRIBUTE in attributes:
+                attributes[ATTRIBUTE] = restored_requests(new, attributes[ATTRIBUTE])
+            if cls.__module__.startswith("sklearn."):
+                attributes[VERSION_KEY] = sklearn.__version__  # it would warn otherwise
+            if hasattr(new, "__setstate__"):
+                new.__setstate__(attributes)
+            else:
+                new.__dict__.update(attributes)
+        if isinstance(new, BaseEstimator):
+            new.get_params(deep=False)  # raises where a parameter without a default is missing
+        REGISTRY.check(new)
+        return new
+
+
+def _defaults(cls: type) -> dict[str, Any]:
+    """Return the defaults of an estimator's parameters: a file may be older than one of them."""
+    if not issubclass(cls, BaseEstimator):
+        return {}
+    parameters = inspect.signature(cls).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+def _function_names(table: list[Any]) -> list[str]:
+    return [
+        entry[1]
+        for entry in table
+        if isinstance(entry, list) and len(entry) == 2 and entry[0] == "function"
+        and isinstance(entry[1], str)
+    ]  # fmt: skip
+
+
+def _scalar(dtype: np.dtype[Any], data: bytes) -> Any:
+    if len(data) != dtype.itemsize:
+        raise ValueError(f"{len(data)} bytes for a scalar of {dtype.itemsize}")
+    if dtype.kind == "b" and data not in (b"\0", b"\1"):
+        raise ValueError("a boolean that is neither 0 nor 1")
+    return np.frombuffer(data, dtype)[0]
+
+
+def _object_array(shape: Any, items: list[Any]) -> NDArray[np.object_]:
+    if math.prod(check_shape(shape)) != len(items):
+        raise ValueError(f"an array of shape {shape!r:.80} with {len(items)} items")
+    return np.fromiter(items, dtype=object, count=len(items)).reshape(shape)
+
+
+def _csr(name: Any, shape: Any, data: Any, indices: Any, indptr: Any) -> Any:
+    check_csr(data, indices, indptr, shape)
+    return CSR_CLASSES[name]((data, indices, indptr), shape=tuple(shape))
+
+
+def _record(cls: type, items: list[Any]) -> Any:
+    """Return a NamedTuple, or an object of a subclass of list."""
+    if not issubclass(cls, (tuple, list)):
+        raise ValueError(f"{cls.__name__} is no record")
+    new = cls._make(items) if hasattr(cls, "_make") else cls(items)
+    REGISTRY.check(new)
+    return new

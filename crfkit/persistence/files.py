@@ -1,0 +1,320 @@
+"""Saving and loading."""
+
+from __future__ import annotations
+
+import io
+import json
+import mmap as memory_map
+import os
+import platform
+import re
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import numpy as np
+import scipy
+import sklearn
+from numpy.typing import NDArray
+
+from crfkit._version import __version__
+from crfkit.io.atomic import open_for_writing
+from crfkit.persistence.container import FORMAT, Container, ModelFileError, Read
+from crfkit.persistence.decoder import Decoder
+from crfkit.persistence.encoder import Encoder
+from crfkit.persistence.functions import AllowedFunctions
+from crfkit.persistence.registry import REGISTRY
+
+Path = str | os.PathLike[str]
+Allow = Iterable[str | Callable[..., Any]]
+
+_INNER = ("table", "root", "arrays")  # parts of the header that mean nothing to a reader
+
+
+def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = None) -> None:
+    """Write a model, with all it needs to predict, to one file.
+
+    The file holds data only: no code runs when it is opened. A path is replaced once the new file
+    is complete and on the disk, so a failed save leaves the old one as it was.
+
+    Parameters
+    ----------
+    obj : object
+        An estimator of crfkit, a Pipeline or FeatureUnion of such, or any value made of None,
+        numbers, strings, lists, dicts, sets, arrays, sparse matrices in rows and objects of
+        registered classes (see `register`). Functions are stored by their import name.
+    path : str, path or binary file object
+        Where to write. The suffix is free; ``.crfkit`` is customary.
+    metadata : dict, optional
+        Anything that JSON can hold, such as metrics: `describe` shows it.
+
+    Raises
+    ------
+    TypeError
+        If a part cannot be saved: the message names its place.
+    ValueError
+        If a part contains itself, or is nested too deeply.
+    OSError
+        If the file cannot be written.
+
+    See Also
+    --------
+    load : Read the file.
+
+    Examples
+    --------
+    >>> import crfkit, os, tempfile
+    >>> from crfkit.persistence import describe, load, save
+    >>> crf = crfkit.CRFClassifier().fit([[{"w": "a"}, {"w": "b"}]], [["A", "B"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "tagger.crfkit")
+    ...     save(crf, path, metadata={"accuracy": 1.0})
+    ...     describe(path)["metadata"], load(path).predict([[{"w": "b"}]])
+    ({'accuracy': 1.0}, [['B']])
+    """
+    encoder, header = _encode(obj, metadata)
+    if isinstance(path, (str, os.PathLike)):
+        with open_for_writing(os.fspath(path)) as file:
+            encoder.arrays.write(file, header)
+    else:
+        encoder.arrays.write(path, header)
+
+
+def dumps(obj: Any, *, metadata: dict[str, Any] | None = None) -> bytes:
+    """Return as bytes what `save` would write.
+
+    Parameters
+    ----------
+    obj, metadata
+        As for `save`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `save`.
+    """
+    stream = io.BytesIO()
+    save(obj, stream, metadata=metadata)
+    return stream.getvalue()
+
+
+def load(path: Path | IO[bytes], *, allow: Allow = (), mmap: bool = False) -> Any:
+    """Read a file that `save` wrote.
+
+    Nothing of the file is executed, and it is checked to the end, checksums and bounds of arrays
+    included, before the object is returned.
+
+    Parameters
+    ----------
+    path : str, path or binary file object
+        What to read.
+    allow : iterable of str or functions
+        The functions the model may use, as ``"module:name"`` or themselves. A name that the model
+        uses is imported, which runs that module.
+    mmap : bool, default=False
+        Map the arrays from the file, read-only, instead of copying them: processes that load the
+        same file share the memory. Checksums are tested here too. The file must not be edited in
+        place as long as the model lives; `save` replaces it, which is safe.
+
+    Returns
+    -------
+    object
+        Equal to the one that was saved, arrays and objects shared as they were.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no crfkit model, damaged, or of a newer crfkit. It is a ValueError.
+    ValueError
+        If the model uses functions that are not allowed: the message names them.
+    OSError
+        If the file cannot be read.
+    """
+    allowed = AllowedFunctions(allow)
+    with _naming(path), _opened(path, mmap) as (read, size):
+        return Decoder(Container(read, size), allowed).decode()
+
+
+def loads(data: bytes | bytearray | memoryview, *, allow: Allow = ()) -> Any:
+    """Return the object of the bytes that `dumps` made.
+
+    Parameters
+    ----------
+    data : bytes
+        The content of a model file.
+    allow : iterable of str or functions
+        As for `load`.
+
+    Raises
+    ------
+    ModelFileError, ValueError
+        As for `load`.
+    """
+    allowed = AllowedFunctions(allow)
+    with _naming("the data"):
+        return Decoder(Container(_reader(data), len(data)), allowed).decode()
+
+
+def describe(path: Path | IO[bytes]) -> dict[str, Any]:
+    """Return what a file says of its model, without loading it.
+
+    Parameters
+    ----------
+    path : str, path or binary file object
+        A file that `save` wrote.
+
+    Returns
+    -------
+    dict
+        "format" and "crfkit", the version of the format and of the crfkit that wrote it;
+        "libraries", the versions of others; "class" of the object; its "parameters" and "labels" as
+        texts; "metadata" as given to `save`.
+
+    Raises
+    ------
+    ModelFileError
+        As for `load`.
+    """
+    with _naming(path), _opened(path, mmap=False) as (read, size):
+        header = Container(read, size).header
+    return {name: part for name, part in header.items() if name not in _INNER}
+
+
+class SaveMixin:
+    """The method `save` for estimators."""
+
+    def save(self, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the model to one file, which ``crfkit.load`` reads.
+
+        Parameters
+        ----------
+        path : str, path or binary file object
+            Where to write.
+        metadata : dict, optional
+            Anything that JSON can hold, such as metrics.
+
+        Raises
+        ------
+        TypeError, ValueError, OSError
+            As ``crfkit.save``.
+        """
+        save(self, path, metadata=metadata)
+
+
+def _encode(obj: Any, metadata: dict[str, Any] | None) -> tuple[Encoder, dict[str, Any]]:
+    """Return the arrays and the rest of the header of a file."""
+    encoder = Encoder()
+    header = {
+        "format": FORMAT,
+        "crfkit": __version__,
+        "libraries": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "class": REGISTRY.name(type(obj)) or type(obj).__qualname__,
+        "parameters": _parameters(obj),
+        "labels": _labels(obj),
+        "metadata": _plain_metadata(metadata),
+        "root": encoder.value(obj),
+        "table": encoder.table,
+    }
+    return encoder, header
+
+
+class _Summary(reprlib.Repr):
+    """Short texts that do not change from one process to the next."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 200
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        """Leave the address out."""
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", super().repr_instance(x, level))
+
+
+def _parameters(obj: Any) -> dict[str, str]:
+    if not hasattr(obj, "get_params"):
+        return {}
+    summary = _Summary()
+    return {name: summary.repr(value) for name, value in obj.get_params(deep=False).items()}
+
+
+def _labels(obj: Any) -> list[str] | None:
+    classes = getattr(obj, "classes_", None)
+    return None if classes is None else [x if type(x) is str else repr(x) for x in classes]
+
+
+def _plain_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Return metadata as JSON would give them back."""
+    if not isinstance(metadata, (dict, type(None))):
+        raise TypeError(f"metadata must be a dict, not {type(metadata).__name__}.")
+    try:
+        text = json.dumps(metadata or {}, allow_nan=False, default=_plain_number)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"metadata must be what JSON can hold (None for NaN or infinity): {error}."
+        ) from error
+    plain: dict[str, Any] = json.loads(text)
+    return plain
+
+
+def _plain_number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r:.60} is a {type(value).__name__}")
+
+
+@contextmanager
+def _naming(source: Any) -> Iterator[None]:
+    """Put the name of the file before the messages of errors in its content."""
+    try:
+        yield
+    except ValueError as error:
+        kind = ModelFileError if isinstance(error, ModelFileError) else ValueError
+        path = isinstance(source, (str, os.PathLike))
+        name = os.fspath(source) if path else getattr(source, "name", "the file")
+        raise kind(f"{name}: {error}.") from error
+
+
+@contextmanager
+def _opened(source: Path | IO[bytes], mmap: bool) -> Iterator[tuple[Read, int]]:
+    """Open a source: a function that reads a part of it, and its size."""
+    if not isinstance(source, (str, os.PathLike)):
+        if mmap:
+            raise ValueError("mmap=True needs a path, not a file object")
+        data = source.read()
+        yield _reader(data), len(data)
+        return
+    with open(source, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if mmap and size:
+            buffer = memory_map.mmap(file.fileno(), size, access=memory_map.ACCESS_READ)
+            yield _reader(buffer, copy=False), size
+        elif os.path.isfile(source):
+            yield lambda offset, count: _read_file(file, offset, count), size
+        else:  # a pipe does not know its size
+            data = file.read()
+            yield _reader(data), len(data)
+
+
+def _reader(buffer: Any, copy: bool = True) -> Read:
+    """Return a function that reads a part of a buffer."""
+
+    def read(offset: int, size: int) -> NDArray[np.uint8]:
+        part = np.frombuffer(buffer, np.uint8, size, offset) if size else np.empty(0, np.uint8)
+        return part.copy() if copy else part
+
+    return read
+
+
+def _read_file(file: IO[bytes], offset: int, size: int) -> NDArray[np.uint8]:
+    """Return a part of a file."""
+    part = np.empty(size, np.uint8)
+    file.seek(offset)
+    if file.readinto(part.data) != size:  # type: ignore[attr-defined]
+        raise ModelFileError("the file was cut short while it was being read")
+    return part

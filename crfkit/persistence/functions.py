@@ -1,0 +1,93 @@
+"""Functions are stored by name and imported only where the caller allows it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+FUNCTION_TYPES = (FunctionType, BuiltinFunctionType)
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return ``module:name`` of a function at the top of an importable module.
+
+    Raises
+    ------
+    TypeError
+        If it is a lambda, stands inside something else or in ``__main__``, or its name means
+        another object.
+    """
+    module, name = function.__module__, function.__qualname__
+    if module == "__main__":
+        raise TypeError(
+            f"the function {name!r} stands in __main__, where no other program finds it: put it "
+            "into a module and import it from there"
+        )
+    found = getattr(sys.modules.get(module), name, None) if module else None
+    if found is not function:
+        raise TypeError(
+            f"the function {module}:{name} cannot be imported by its name: only functions at the "
+            "top of a module can be saved, no lambdas, methods or inner functions"
+        )
+    return f"{module}:{name}"
+
+
+class AllowedFunctions:
+    """The functions that a file may name.
+
+    Parameters
+    ----------
+    allow : iterable of str or functions
+        ``"module:name"``, which is imported where a file wants it, or the functions themselves.
+
+    Raises
+    ------
+    TypeError
+        If it is a string or holds anything else.
+    """
+
+    def __init__(self, allow: Iterable[str | Callable[..., Any]]) -> None:
+        if isinstance(allow, str):
+            raise TypeError(f"allow must be a list of names or functions, such as [{allow!r}].")
+        self._known: dict[str, Callable[..., Any] | None] = {}
+        for item in allow:
+            if isinstance(item, str):
+                self._known.setdefault(item, None)
+            elif isinstance(item, FUNCTION_TYPES):
+                self._known[f"{item.__module__}:{item.__qualname__}"] = item
+            else:
+                raise TypeError(f"allow holds {item!r}, which is neither a name nor a function.")
+
+    def get_all(self, wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
+        """Return the functions that a file wants, by name.
+
+        Raises
+        ------
+        ValueError
+            If some are not allowed, naming all of them, or one cannot be imported.
+        """
+        names = sorted(set(wanted))
+        missing = [name for name in names if name not in self._known]
+        if missing:
+            raise ValueError(
+                f"the model uses the functions {missing}, which would run as a part of it. If you "
+                f"know and trust them, load it with allow={missing}"
+            )
+        return {name: self._known[name] or _imported(name) for name in names}
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"the allowed function {name!r} cannot be imported ({error}): install or restore the "
+            "module that has it"
+        ) from error
+    if not isinstance(found, FUNCTION_TYPES):
+        raise ValueError(f"{name!r} is no function but {type(found).__name__}")
+    return found

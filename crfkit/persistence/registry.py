@@ -1,0 +1,113 @@
+"""The classes whose objects may stand in a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+Class = TypeVar("Class", bound=type)
+Check = Callable[[Any], None]
+
+
+class Registry:
+    """Names of classes, and how their restored objects are checked."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type] = {}
+        self._names: dict[type, str] = {}
+        self._checks: dict[type, Check] = {}
+
+    def add(self, cls: type, name: str | None = None, check: Check | None = None) -> None:
+        """Give a class a name; ValueError if another class has it."""
+        chosen = name or f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"
+        known = self._classes.get(chosen)
+        if known is not None and _origin(known) != _origin(cls):
+            raise ValueError(
+                f"the name {chosen!r} is taken by {known.__module__}.{known.__qualname__}: "
+                "choose another one with register(name=...)."
+            )
+        self._classes[chosen], self._names[cls] = cls, chosen
+        if check is not None:
+            self._checks[cls] = check
+
+    def name(self, cls: type) -> str | None:
+        """Return the name of a class, None if it has none."""
+        return self._names.get(cls)
+
+    def find(self, name: Any) -> type:
+        """Return the class of a name; ValueError if there is none."""
+        if not isinstance(name, str) or name not in self._classes:
+            raise ValueError(
+                f"the class {name!r:.80} is not known: import the package that registers it, or "
+                "upgrade crfkit"
+            )
+        return self._classes[name]
+
+    def check(self, item: Any) -> None:
+        """Raise ValueError if the state of a restored object does not fit together."""
+        for check in (self._checks.get(type(item)), getattr(type(item), "_check_state", None)):
+            if check is not None:
+                check(item)
+
+
+REGISTRY = Registry()
+
+
+def _origin(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
+
+
+@overload
+def register(cls: Class) -> Class: ...
+@overload
+def register(
+    *, name: str | None = None, check: Check | None = None
+) -> Callable[[Class], Class]: ...
+def register(cls: Any = None, *, name: str | None = None, check: Check | None = None) -> Any:
+    """Allow the objects of a class in model files.
+
+    An object is stored as what its ``__getstate__`` returns, a dict of attributes, and restored
+    without calling ``__init__``; a NamedTuple and a subclass of list are stored as their items.
+    Subclasses are not registered with their parent.
+
+    Parameters
+    ----------
+    cls : type
+        The class; or use it as a decorator with arguments.
+    name : str, optional
+        Its name in files, for all time; the package and the class, "crfkit.CRFClassifier", if not
+        given.
+    check : callable, optional
+        Called with each restored object; raises ValueError where the parts do not fit together. A
+        method ``_check_state`` of the class is called as well. Compiled code reads arrays without
+        looking at their bounds, so a class that hands its arrays to such code needs one of both.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    ValueError
+        If the name belongs to another class.
+
+    Examples
+    --------
+    >>> from crfkit.persistence import dumps, loads, register
+    >>> @register(name="example.Point")
+    ... class Point:
+    ...     def __init__(self, x):
+    ...         self.x = x
+    >>> loads(dumps(Point(2.5))).x
+    2.5
+    """
+    if cls is None:
+        return lambda decorated: register_class(decorated, name, check)
+    return register_class(cls, name, check)
+
+
+def register_class(cls: Class, name: str | None = None, check: Check | None = None) -> Class:
+    """Register a class and return it."""
+    REGISTRY.add(cls, name, check)
+    return cls

@@ -1,0 +1,82 @@
+"""Models, and functions of a module, for the tests of model files."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+
+from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
+from crfkit.persistence import dumps
+from crfkit.solvers import LBFGS
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = ["the", "a", "dog", "cat", "sleeps", "runs", "größe", "\ud800", "x:y", "猫"]
+
+
+def lower(text):
+    return text.lower()
+
+
+def upper(text):
+    return text.upper()
+
+
+def sentences(seed=0, count=6):
+    """Return sequences of dicts and labels."""
+    rng = np.random.default_rng(seed)
+    X = [
+        [{"w": WORDS[i], "n": float(i) / 3, "long": i > 4} for i in rng.integers(0, len(WORDS), t)]
+        for t in rng.integers(1, 6, count)
+    ]
+    X.append([{"w": word} for word in WORDS])
+    return X, [[f"L{len(token['w']) % 3}" for token in row] for row in X]
+
+
+def packed_data(seed=0):
+    """Return packed sequences with sparse and dense features, and labels of many kinds."""
+    rng = np.random.default_rng(seed)
+    dense = rng.normal(size=(12, 2))
+    sparse = sp.csr_array(np.where(rng.random((12, 20)) < 0.3, rng.normal(size=(12, 20)), 0.0))
+    names = [f"f{i}" for i in range(22)]
+    data = PackedSequences(sparse, dense, offsets=[0, 5, 7, 12], feature_names=names)
+    kinds = ["B", 1, ("I", "PER"), 2.5, frozenset({"x"})]
+    labels = [kinds[i] for i in rng.integers(0, len(kinds), 12)]
+    return data, [labels[:5], labels[5:7], labels[7:]]
+
+
+@functools.cache
+def pipeline():
+    """Return a fitted pipeline of a vectorizer and a CRF."""
+    X, y = sentences()
+    crf = CRFClassifier(solver=LBFGS(tol=1e-3), boundary_weights=True)
+    return Pipeline([("words", SequenceVectorizer()), ("crf", crf)]).fit(X, y)
+
+
+@functools.cache
+def direct():
+    """Return a CRF that was fitted on dicts."""
+    return CRFClassifier(c1=0.1, decoding="posterior").fit(*sentences(1))
+
+
+@functools.cache
+def on_matrices():
+    """Return a CRF with labels of many kinds, together with the data it was fitted on."""
+    data, y = packed_data()
+    return {"model": CRFClassifier(c2=0.3).fit(data, y), "data": data}
+
+
+def predictions(loaded):
+    """Return what a loaded object of this module predicts."""
+    if isinstance(loaded, dict):
+        model, X = loaded["model"], loaded["data"]
+    else:
+        model, X = loaded, sentences(2)[0]
+    return model.predict(X), [row.tobytes() for row in model.predict_proba(X)]
+
+
+@functools.cache
+def stored():
+    """Return the files of all models of this module, as bytes."""
+    return [dumps(pipeline()), dumps(direct()), dumps(on_matrices())]

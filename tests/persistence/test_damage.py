@@ -1,0 +1,374 @@
+import json
+import os
+import pickle
+import tracemalloc
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
+from crfkit.persistence import (
+    ModelFileError,
+    check_chain_model,
+    check_csr,
+    check_packed,
+    check_steps,
+    check_vectorizer,
+    describe,
+    dumps,
+    load,
+    loads,
+    save,
+)
+from crfkit.persistence.container import Container
+from tests.persistence import fuzz, models
+from tests.persistence.fuzz import assemble, seal, take_apart
+
+VALUE = {"weights": np.arange(40.0), "names": [f"n{i}" for i in range(20)]}
+
+
+def table(*entries, arrays=(), data=b""):
+    """Return a file with a table of our own."""
+    header = {"root": ["ref", len(entries) - 1], "table": list(entries), "arrays": list(arrays)}
+    return assemble(header, data)
+
+
+def spec(dtype="<f8", shape=(1,), offset=0, checksum="0" * 32):
+    return {"dtype": dtype, "shape": list(shape), "offset": offset, "checksum": checksum}
+
+
+def test_each_flipped_bit_is_noticed_or_means_nothing():
+    """Bytes that fill the room before an array are the only ones without meaning."""
+    file = dumps(VALUE)
+    for place in range(len(file)):
+        changed = bytearray(file)
+        changed[place] ^= 1 << (place % 8)
+        try:
+            again = loads(changed)
+        except ModelFileError:
+            continue
+        assert file[place] == 0 and dumps(again) == file
+
+
+def test_each_shortened_file_is_noticed():
+    file = dumps(VALUE)
+    for size in range(len(file)):
+        with pytest.raises(ModelFileError, match="cut short|is empty|no crfkit model"):
+            loads(file[:size])
+    with pytest.raises(ModelFileError, match="damaged"):
+        loads(file + b"\0")
+
+
+def test_mapped_files_are_checked_too(tmp_path):
+    path = tmp_path / "model.crfkit"
+    save(VALUE, path)
+    file = bytearray(path.read_bytes())
+    file[-3] ^= 4
+    path.write_bytes(file)
+    for mmap in (False, True):
+        with pytest.raises(ModelFileError, match="model.crfkit: entry .* checksum of array"):
+            load(path, mmap=mmap)
+    path.write_bytes(b"")
+    with pytest.raises(ModelFileError, match="model.crfkit: the file is empty"):
+        load(path, mmap=True)
+
+
+def test_files_of_others_are_told_apart(tmp_path):
+    joblib.dump(VALUE, tmp_path / "z", compress=3)
+    np.savez(tmp_path / "a.npz", a=1)
+    files = [
+        (pickle.dumps(VALUE), "a pickle: open it with joblib.load or pickle.load"),
+        ((tmp_path / "z").read_bytes(), "compressed joblib"),
+        ((tmp_path / "a.npz").read_bytes(), "a zip archive"),
+        (b"lCRF" + bytes(44), "a model of CRFsuite: open it with"),
+        (b"\x1f\x8b" + bytes(90), "compressed by gzip: unpack"),
+        (b"#!/bin/sh\n", r"starts with b'#!/bin/s'"),
+    ]
+    for data, message in files:
+        with pytest.raises(ModelFileError, match=message):
+            loads(data)
+        (tmp_path / "file").write_bytes(data)
+        with pytest.raises(ModelFileError, match=message):
+            describe(tmp_path / "file")
+
+
+def test_a_newer_format_asks_for_an_upgrade():
+    file = bytearray(dumps(VALUE))
+    file[8] = 3
+    with pytest.raises(ModelFileError, match="newer crfkit .format 3, this crfkit reads up to 1"):
+        loads(file)
+
+
+@pytest.mark.parametrize("shape", [[2**60], [2**30, 2**30], [2**40], [-1], [1.0], [True], "1", [8]])
+def test_sizes_that_the_file_does_not_hold_are_refused_before_anything_is_allocated(shape):
+    file = table(["array", 0], arrays=[spec(shape=shape)], data=bytes(8))
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="array 0 of the header"):
+        loads(file)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+def test_a_header_that_does_not_fit_is_refused():
+    file = bytearray(dumps(VALUE))
+    file[16:24] = (2**60).to_bytes(8, "little")
+    with pytest.raises(ModelFileError, match="header does not fit"):
+        loads(file)
+
+
+@pytest.mark.parametrize(
+    ("specs", "message"),
+    [
+        ([spec(), spec(offset=0)], "array 1 of the header: its offset must be 64"),
+        ([spec(), spec(offset=32)], "its offset must be 64"),
+        ([spec(), spec(offset=-64)], "its offset must be 64"),
+        ([spec(shape=[3])], "bytes that belong to no array"),
+        ([spec("|O")], "'|O' is no dtype"),
+        ([spec("<U4")], "is no dtype"),
+        ([spec("f8,(2**60,)f8")], "is no dtype"),
+        ([spec(shape=[1] * 40)], "no short list"),
+        ([{}], "array 0 of the header"),
+        (7, "no list of arrays"),
+    ],
+)
+def test_arrays_lie_where_the_layout_puts_them(specs, message):
+    header = {"root": None, "table": [], "arrays": specs}
+    with pytest.raises(ModelFileError, match=message):
+        loads(assemble(header, bytes(72)))
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (["list", [["ref", 0]]], "is no value"),
+        (["list", [["ref", -1]]], "is no value"),
+        (["list", {"strings": [1, 9]}], "no array 9"),
+        (["list", 5], "are no items"),
+        (["dict", ["a"], []], "zip"),
+        (["dict", [["list"]], [1]], "is no value"),
+        (["objects", [2**60], ["a"]], "its shape is"),
+        (["objects", ["ref", 10**9], ["a"]], "its shape is"),
+        (["objects", [2], ["a"]], "an array of shape"),
+        (["object", "os.system", {}], "the class 'os.system' is not known"),
+        (["object", "crfkit.LabelSequences", {}], "is a record"),
+        (["record", "crfkit.LBFGS", []], "is no record"),
+        (["record", "crfkit.IterationRecord", [1]], "Expected 6 arguments"),
+        (["object", "sklearn.Pipeline", {"memory": None}], "no attribute 'steps'"),
+        (["list", [["scalar", "|O", "00"]]], "is no dtype"),
+        (["list", [["scalar", "|b1", "02"]]], "neither 0 nor 1"),
+        (["list", [["scalar", "<f8", "02"]]], "1 bytes for a scalar of 8"),
+        (["bytes", 0], "not of the type u1"),
+        (["pickle", "gASVBQ=="], "unknown kind"),
+        ("list", "unknown kind"),
+        (["csr", "csr_array", [1, 1], 1, 1, 1], "no array of one dimension"),
+        (["list", [["int", 5]]], "is no value"),
+        (["list", {"strings": [1, 2]}], "the lengths in array 2 do not fit the text"),
+        (["array", 3], "booleans that are neither 0 nor 1"),
+    ],
+)
+def test_entries_that_mean_nothing_are_refused(entry, message):
+    arrays = [spec(), spec("|u1", [2], 64), spec("<u4", [1], 128), spec("|b1", [1], 192)]
+    header = {"root": ["ref", 0], "table": [entry], "arrays": arrays}
+    data = bytes(64) + b"ab".ljust(64) + b"\3\0\0\0".ljust(64) + b"\2"
+    seal(header, data)
+    with pytest.raises(ModelFileError, match=message):
+        loads(assemble(header, data))
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"{}", b"[]", b'{"a":NaN}', b"\xff", b"1" * 5000])
+def test_a_header_that_is_no_header_is_refused(text):
+    with pytest.raises(ModelFileError, match="the header"):
+        loads(assemble(None, b"", text=text))
+
+
+@pytest.mark.parametrize(
+    ("table", "root", "message"),
+    [(None, None, "no table of objects"), ([], ["ref", 0], "the root of the table: .* no value")],
+)
+def test_a_file_without_an_object_is_refused(table, root, message):
+    with pytest.raises(ModelFileError, match=message):
+        loads(assemble({"table": table, "root": root, "arrays": []}, b""))
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_an_error(tmp_path, monkeypatch):
+    save(VALUE, tmp_path / "model")
+    size = (tmp_path / "model").stat().st_size
+    shorter = Container.array
+
+    def cut(self, number):
+        os.truncate(tmp_path / "model", size - 100)
+        return shorter(self, number)
+
+    monkeypatch.setattr(Container, "array", cut)
+    with pytest.raises(ModelFileError, match="cut short while it was being read"):
+        load(tmp_path / "model")
+
+
+def test_tuples_may_not_be_nested_without_end():
+    deep = [["tuple", []], *(["tuple", [["ref", n]]] for n in range(100_000))]
+    with pytest.raises(ModelFileError, match="nested deeper than 64"):
+        loads(table(*deep))
+
+
+@pytest.mark.parametrize(
+    "use", [["dict", [["ref", 60]], [1]], ["set", [["ref", 60]]], ["objects", [1], [["ref", 60]]]]
+)
+def test_keys_may_not_unfold_without_end(use):
+    """Each tuple has the one before it twice: hashing the last one visits 2**60 parts."""
+    wide = [["tuple", []], *(["tuple", [["ref", n], ["ref", n]]] for n in range(60))]
+    with pytest.raises(ModelFileError, match="unfolds to more than its size"):
+        loads(table(*wide, use))
+
+
+def test_lists_may_not_unfold_without_end():
+    header, data = take_apart(dumps([str(n) for n in range(10_000)]))
+    header["table"] = header["table"] * 3000
+    with pytest.raises(ModelFileError, match="unfolds to more than its size"):
+        loads(assemble(header, data))
+
+
+def test_many_equal_vocabularies_do_not_count_as_unfolding():
+    names = [f"n{n}" for n in range(5000)]
+    value = [list(names) for _ in range(500)]
+    assert loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("indptr", [0, 2, 1, 3]), ("indptr", [1, 2, 3, 3]), ("indptr", [0, 1, 2, 4]),
+        ("indptr", [0, 3]), ("indptr", []), ("indices", [0, 1, 4]), ("indices", [0, -1, 1]),
+        ("indices", [0, 1]), ("data", [1.0]), ("shape", [3, -1]), ("shape", [3]), ("shape", 3),
+        ("shape", [3.0, 4]), ("data", ["a", "b", "c"]), ("indices", [0.0, 1.0, 2.0]),
+    ],
+)  # fmt: skip
+def test_a_sparse_matrix_that_points_outside_is_refused(part, value):
+    parts = {"data": np.ones(3), "indices": np.array([0, 1, 3]), "indptr": np.array([0, 1, 2, 3])}
+    parts["shape"] = [3, 4]
+    check_csr(**parts)
+    parts[part] = value if part == "shape" else np.array(value, type(value[0]) if value else int)
+    with pytest.raises(ValueError):
+        check_csr(**parts)
+
+
+def model_with(name, value):
+    data, y = models.packed_data()
+    model = CRFClassifier(c2=0.3).fit(data, y)
+    setattr(model, name, value)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_features_in_", 23), ("n_features_in_", 22.0), ("classes_", np.array([1, 2], object)),
+        ("classes_", np.array(["A"] * 5, object)), ("classes_", [1, 2, 3, 4, 5]),
+        ("transitions_", np.zeros((5, 4))), ("transitions_", np.zeros((5, 5), np.float32)),
+        ("transitions_", np.full((5, 5), np.nan)), ("transitions_", np.full((5, 5), np.inf)),
+        ("start_weights_", np.zeros(4)), ("end_weights_", np.zeros((5, 1))),
+        ("end_weights_", [0.0] * 5), ("coef_", np.zeros((22, 5))),
+        ("coef_", sp.csr_array((21, 5))), ("coef_", sp.csr_matrix((22, 5))),
+        ("coef_", sp.csr_array((22, 5), dtype=np.float32)),
+        ("_feature_names", np.array(["a"], object)), ("vectorizer_", SequenceVectorizer()),
+        ("vectorizer_", CRFClassifier()), ("step_coef_", sp.csr_array((3, 24))),
+        ("step_coef_", 3.0),
+    ],
+)  # fmt: skip
+def test_a_model_whose_parts_do_not_fit_is_refused(name, value):
+    check_chain_model(model_with("verbose", 0))
+    with pytest.raises(ValueError):
+        check_chain_model(model_with(name, value))
+    with pytest.raises(ModelFileError, match="CRFClassifier"):
+        loads(dumps(model_with(name, value)))
+
+
+def test_forbidden_steps_are_no_damage():
+    model = model_with("transitions_", np.where(np.eye(5) > 0, -np.inf, 0.0))
+    data = models.packed_data()[0]
+    assert loads(dumps(model)).predict(data) == model.predict(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("offsets", np.array([0, 5, 13])), ("offsets", np.array([0, 7, 5, 12])),
+        ("offsets", np.array([0.0, 12.0])), ("offsets", np.zeros(0, np.int64)),
+        ("indptr", np.arange(12)), ("indices", np.full(64, 20, np.int32)), ("n_sparse", 3),
+        ("indptr", np.zeros(13)), ("indices", np.zeros(64)),
+        ("n_sparse", -1), ("values", np.ones(3)), ("dense", np.ones((11, 2))),
+        ("dense", np.float64(1.0) * np.ones(())), ("names", np.array(["a"], object)),
+        ("steps", PackedSequences.from_flat(np.ones((12, 1)), [12])), ("steps", 1),
+    ],
+)  # fmt: skip
+def test_packed_sequences_whose_parts_do_not_fit_are_refused(name, value):
+    data = models.packed_data()[0]
+    check_packed(data)
+    setattr(data, name, value)
+    with pytest.raises(ValueError):
+        check_packed(data)
+    with pytest.raises(ModelFileError, match="PackedSequences"):
+        loads(dumps(data))
+
+
+@pytest.mark.parametrize("columns", [[0, 2], [1, 0], [0, 0], [0, "1"], [0, -1], [0.0, 1.0]])
+def test_a_vocabulary_whose_columns_do_not_fit_is_refused(columns):
+    vectorizer = SequenceVectorizer().fit([[{"a": 1.0, "b": 1.0}]])
+    check_vectorizer(vectorizer)
+    vectorizer.vocabulary_ = dict(zip("ab", columns, strict=True))
+    with pytest.raises(ValueError, match="columns of the vocabulary"):
+        check_vectorizer(vectorizer)
+    with pytest.raises(ModelFileError, match="columns of the vocabulary"):
+        loads(dumps(vectorizer))
+
+
+def test_a_vocabulary_of_anything_but_names_is_refused():
+    vectorizer = SequenceVectorizer().fit([[{"a": 1.0}]])
+    vectorizer.n_features_in_ = 2
+    with pytest.raises(ValueError, match="another number of names"):
+        check_vectorizer(vectorizer)
+    vectorizer.vocabulary_ = {3: 0}
+    with pytest.raises(ValueError, match="no dict of names"):
+        check_vectorizer(vectorizer)
+
+
+@pytest.mark.parametrize(
+    "steps", [{"v": SequenceVectorizer()}, [["v", "passthrough"]], [(1, "passthrough")], None]
+)
+@pytest.mark.parametrize("kind", [Pipeline, FeatureUnion])
+def test_steps_that_are_no_named_objects_are_refused(steps, kind):
+    composed = kind([("v", "passthrough")])
+    check_steps(composed)
+    setattr(composed, "steps" if kind is Pipeline else "transformer_list", steps)
+    with pytest.raises(ValueError, match="the steps are no pairs"):
+        check_steps(composed)
+
+
+def test_derived_attributes_of_a_file_are_not_believed():
+    """A vectorizer makes its index from the vocabulary, whatever the file says."""
+    vectorizer = SequenceVectorizer().fit([[{"a": 1.0}]])
+    header, data = take_apart(dumps(vectorizer))
+    state = header["table"][-1][2]
+    state["_index"], state["n_features_in_"] = state["vocabulary_"], 10**6
+    again = loads(assemble(header, data))
+    assert again.n_features_in_ == 1 and again.transform([[{"a": 2.0}]]).n_features == 1
+
+
+def test_the_fuzzer_finds_nothing():
+    counts, _ = fuzz.run(0, 300)
+    bad = {case: n for case, n in counts.items() if not case[1].startswith(fuzz.GOOD)}
+    assert not bad
+    assert sum(counts.values()) == 300
+    assert sum(n for (_, result), n in counts.items() if result == fuzz.OTHER) > 10
+
+
+def test_the_fuzzer_would_see_damage_that_is_not_noticed():
+    file = dumps(models.pipeline())
+    other = json.loads(json.dumps(take_apart(file)[0]).replace('"L0"', '"LX"'))
+    changed = assemble(other, take_apart(file)[1])
+    assert fuzz.outcome(fuzz.flip_bits, file, changed) == "undetected damage"
+    assert fuzz.outcome(fuzz.edit_header, file, changed) == fuzz.OTHER
+    assert fuzz.outcome(fuzz.flip_bits, file, file) == fuzz.SAME
