@@ -30,7 +30,10 @@ class CRFClassifier(GradientChainClassifier):
 
         - sum_i weight_i log P(y_i | x_i) + c1 sum |w| + c2 sum w**2
 
-    This is CRFsuite's objective, parameter for parameter.
+    This is CRFsuite's objective. Its weights are the same too, but for pairs of a label and an
+    attribute that has the value 0 (or False) wherever the label occurs: CRFsuite counts them as
+    seen, here such an attribute is as good as absent.
+    :class:`crfkit.compat.sklearn_crfsuite.CRF` counts as CRFsuite does.
 
     Parameters
     ----------

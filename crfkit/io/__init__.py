@@ -9,6 +9,12 @@ from crfkit.io.conllu import (
     read_conllu,
     write_conllu,
 )
+from crfkit.io.crfsuite_model import (
+    CRFsuiteModel,
+    ModelFormatError,
+    read_crfsuite_model,
+    write_crfsuite_model,
+)
 from crfkit.io.crfsuite_text import (
     CRFsuiteData,
     CRFsuiteSequence,
@@ -22,10 +28,12 @@ from crfkit.io.writer import write_columns
 
 __all__ = [
     "CRFsuiteData",
+    "CRFsuiteModel",
     "CRFsuiteSequence",
     "ColumnFormatError",
     "ConlluSentence",
     "ConlluToken",
+    "ModelFormatError",
     "conllu_features_and_labels",
     "iter_columns",
     "iter_conllu",
@@ -33,11 +41,13 @@ __all__ = [
     "read_columns",
     "read_conll",
     "read_conllu",
+    "read_crfsuite_model",
     "read_crfsuite_text",
     "spans_to_tags",
     "tags_to_spans",
     "token_offsets",
     "write_columns",
     "write_conllu",
+    "write_crfsuite_model",
     "write_crfsuite_text",
 ]

@@ -9,7 +9,17 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from crfkit._types import IterationRecord
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.decoding import PosteriorDecoder, ViterbiDecoder
-from crfkit.features import SequenceVectorizer
+from crfkit.features import (
+    SequenceUnion,
+    SequenceVectorizer,
+    StepFeatures,
+    TemplateFeatures,
+    WindowFeatures,
+)
+from crfkit.features._pairs import PairTable
+from crfkit.features._tables import ItemTable, StringTable, TextTable
+from crfkit.features._vocabulary import TemplateVocabulary
+from crfkit.features.union import JoinedNames
 from crfkit.persistence.checks import (
     check_chain_model,
     check_csr,
@@ -23,7 +33,11 @@ from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, sa
 from crfkit.persistence.registry import register
 from crfkit.solvers import LBFGS, OWLQN
 
-for _cls in (LBFGS, OWLQN, PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences):
+for _cls in (
+    LBFGS, OWLQN, PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
+    TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
+    PairTable, SequenceUnion, StepFeatures, JoinedNames,
+):  # fmt: skip
     register(_cls)
 register(check=check_steps)(Pipeline)
 register(check=check_steps)(FeatureUnion)

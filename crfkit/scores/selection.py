@@ -20,7 +20,6 @@ def choose_features(
     n_labels: int,
     *,
     min_freq: float = 0,
-    by_value: bool = False,
     all_states: bool = False,
     all_steps: bool = False,
     boundaries: bool = False,
@@ -37,8 +36,6 @@ def choose_features(
         K.
     min_freq : float
         Pairs that occur in fewer tokens get no weight.
-    by_value : bool
-        Let a token count with the value of the attribute, as in CRFsuite, instead of with 1.
     all_states : bool
         Give all D x K (attribute, label) pairs a weight.
     all_steps : bool
@@ -47,14 +44,14 @@ def choose_features(
         Give the labels of first and last tokens weights.
     """
     choose = _all_pairs if all_states else _seen_pairs
-    state = choose(data, codes, n_labels, min_freq, by_value)
+    state = choose(data, codes, n_labels, min_freq)
     moves = step_columns(codes, data.offsets, n_labels)
     counts = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
     source, target = np.nonzero((counts >= max(1, min_freq)) | all_steps)
     steps = None
     if data.steps is not None:
         choose = _all_pairs if all_steps else _seen_pairs
-        steps = ObservedSteps(choose(data.steps, moves, n_labels**2, min_freq, by_value))
+        steps = ObservedSteps(choose(data.steps, moves, n_labels**2, min_freq))
     return LinearScores(state, source, target, boundaries=boundaries, steps=steps)
 
 
@@ -68,7 +65,7 @@ def step_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray
 
 
 def _all_pairs(
-    data: PackedSequences, columns: Codes, n_columns: int, min_freq: float, by_value: bool
+    data: PackedSequences, columns: Codes, n_columns: int, min_freq: float
 ) -> AttributeWeights:
     """Return all (attribute, column) pairs."""
     ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_columns
@@ -77,20 +74,19 @@ def _all_pairs(
 
 
 def _seen_pairs(
-    data: PackedSequences, columns: Codes, n_columns: int, min_freq: float, by_value: bool
+    data: PackedSequences, columns: Codes, n_columns: int, min_freq: float
 ) -> AttributeWeights:
     """Return the (attribute, column) pairs that occur often enough; a column of -1 is none."""
     told = columns >= 0
     ones = np.ones(np.count_nonzero(told), np.int32)
     tokens = np.concatenate([[0], np.cumsum(told)])
     labels = sp.csr_array((ones, columns[told], tokens), (data.n_tokens, n_columns))
-    valued = by_value and data.values is not None
-    used = data.values if valued else np.ones(len(data.indices), np.int32)
+    used = np.ones(len(data.indices), np.int32)
     entries = sp.csr_array((used, data.indices, data.indptr), (data.n_tokens, data.n_sparse))
     counts = (entries.T.tocsr() @ labels).tocsr()
     if data.dense is not None:
-        block = data.dense if by_value else (data.dense != 0.0).astype(np.float64)
-        dense = sp.csr_array(_dense_counts(block[told], columns[told], n_columns))
+        used = (data.dense[told] != 0.0).astype(np.float64)
+        dense = sp.csr_array(_dense_counts(used, columns[told], n_columns))
         counts = sp.vstack([counts, dense], format="csr")
     counts.data[counts.data < min_freq] = 0
     counts.eliminate_zeros()

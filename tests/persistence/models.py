@@ -7,7 +7,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
+from crfkit import (
+    CRFClassifier,
+    PackedSequences,
+    SequenceVectorizer,
+    StepFeatures,
+    TemplateFeatures,
+    WindowFeatures,
+    make_sequence_union,
+)
 from crfkit.persistence import dumps
 from crfkit.solvers import LBFGS
 
@@ -67,16 +75,36 @@ def on_matrices():
     return {"model": CRFClassifier(c2=0.3).fit(data, y), "data": data}
 
 
+@functools.cache
+def templates():
+    """Return a fitted pipeline of templates of all kinds, also of steps, side by side."""
+    X, y = sentences(3)
+    expressions = ["w", "w[-1]|w", "affixes(w, 2)", "ngrams(w, 2)", "step(shape(w))", "bos()"]
+    union = make_sequence_union(
+        TemplateFeatures(expressions, columns=["w", "long"], min_freq=2),
+        WindowFeatures(),
+        StepFeatures(TemplateFeatures("U:%x[0,0]\nU:%x[1,0]", syntax="crfpp")),
+    )
+    return Pipeline([("features", union), ("crf", CRFClassifier())]).fit(as_tuples(X), y)
+
+
+def as_tuples(X):
+    """Return dicts as tuples of strings."""
+    return [[(token["w"], str(token.get("long", "?"))) for token in row] for row in X]
+
+
 def predictions(loaded):
     """Return what a loaded object of this module predicts."""
     if isinstance(loaded, dict):
         model, X = loaded["model"], loaded["data"]
     else:
         model, X = loaded, sentences(2)[0]
+        if isinstance(model, Pipeline) and model.steps[0][0] == "features":
+            X = as_tuples(X)
     return model.predict(X), [row.tobytes() for row in model.predict_proba(X)]
 
 
 @functools.cache
 def stored():
     """Return the files of all models of this module, as bytes."""
-    return [dumps(pipeline()), dumps(direct()), dumps(on_matrices())]
+    return [dumps(pipeline()), dumps(direct()), dumps(on_matrices()), dumps(templates())]

@@ -1,0 +1,142 @@
+"""CRFsuite's models as estimators, and estimators as CRFsuite's models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit.data.labels import object_array
+from crfkit.estimators import CRFClassifier
+from crfkit.features import SequenceVectorizer
+from crfkit.io.crfsuite_model import (
+    CRFsuiteModel,
+    ModelFormatError,
+    Source,
+    Target,
+    read_crfsuite_model,
+    write_crfsuite_model,
+)
+
+_ADVICE = "CRFsuite has only weights of (attribute, label) and of (label, next label)."
+
+
+def load_crfsuite(source: Source, **params: Any) -> CRFClassifier:
+    """Read a CRFsuite model as a fitted CRFClassifier.
+
+    Its labels and attributes keep the order of the file, so that equal scores are decided as by
+    CRFsuite. Sequences of dicts and of lists of strings are accepted.
+
+    Parameters
+    ----------
+    source : str, path, bytes or binary stream
+        The model.
+    **params
+        Parameters of the estimator, such as ``n_jobs`` or ``decoding``.
+
+    Returns
+    -------
+    CRFClassifier
+        Fitted, with the same labels, marginals and probabilities as CRFsuite gives.
+
+    Raises
+    ------
+    ModelFormatError
+        If it is not a CRFsuite model, or damaged.
+    """
+    return classifier_from_model(read_crfsuite_model(source), CRFClassifier(**params))
+
+
+def classifier_from_model(model: CRFsuiteModel, classifier: CRFClassifier) -> CRFClassifier:
+    """Give a classifier the weights of a model and return it."""
+    vectorizer = SequenceVectorizer.from_vocabulary(model.attributes)
+    coef = model.state.copy()
+    coef.eliminate_zeros()
+    size = len(model.labels)
+    classifier._set_fitted(
+        {
+            "classes_": object_array(model.labels),
+            "coef_": coef,
+            "transitions_": model.transitions.copy(),
+            "start_weights_": np.zeros(size),
+            "end_weights_": np.zeros(size),
+            "step_coef_": None,
+            "vectorizer_": vectorizer,
+            "n_features_in_": len(model.attributes),
+            "_feature_names": vectorizer.get_feature_names_out(),
+            "_step_names": None,
+        }
+    )
+    return classifier
+
+
+def save_crfsuite(model: Any, target: Target) -> None:
+    """Write a fitted model for CRFsuite, with which it gives the same labels and marginals.
+
+    Weights of 0, and attributes without any other weight, are left out, as CRFsuite does.
+
+    Parameters
+    ----------
+    model : CRFClassifier, or Pipeline that ends with one
+        Fitted on dicts, lists of strings, or packed features with names (a column of numbers is an
+        attribute with values). Of a pipeline only the last step is written: who uses the model has
+        to make the same attributes.
+    target : str, path or binary stream
+        Where to write it.
+
+    Raises
+    ------
+    ValueError
+        If the model has what CRFsuite cannot express: boundary weights, attributes of steps,
+        attributes without names, or names that hold a NUL or occur twice.
+    TypeError
+        If a label is not a string, or the model is not a linear-chain classifier.
+    NotFittedError
+        If it is not fitted.
+    """
+    write_crfsuite_model(model_from_classifier(_last_step(model)), target)
+
+
+def _last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def model_from_classifier(classifier: Any) -> CRFsuiteModel:
+    """Return the weights of a fitted classifier in CRFsuite's form."""
+    check_is_fitted(classifier)
+    if not hasattr(classifier, "transitions_"):
+        raise TypeError(f"{type(classifier).__name__} is not a linear-chain classifier. {_ADVICE}")
+    _check_expressible(classifier)
+    used = np.flatnonzero(np.diff(classifier.coef_.indptr))
+    return CRFsuiteModel(
+        labels=classifier.classes_.tolist(),
+        attributes=_names(classifier)[used].tolist(),
+        state=sp.csr_array(classifier.coef_[used]),
+        transitions=classifier.transitions_,
+        has_transition=classifier.transitions_ != 0.0,
+    )
+
+
+def _check_expressible(classifier: Any) -> None:
+    if classifier.start_weights_.any() or classifier.end_weights_.any():
+        raise ModelFormatError(
+            f"the model has weights of first and last labels. {_ADVICE} Fit it with "
+            "boundary_weights=False, and give first and last tokens an attribute of their own."
+        )
+    if classifier.step_coef_ is not None:
+        raise ModelFormatError(
+            f"the model has attributes of steps. {_ADVICE} Fit it on features without steps."
+        )
+
+
+def _names(classifier: Any) -> Any:
+    try:
+        return classifier.feature_names_in_
+    except AttributeError:
+        raise ModelFormatError(
+            "the model was fitted on features without names, and CRFsuite knows attributes by "
+            "their names. Fit it on dicts or strings, or give PackedSequences feature_names."
+        ) from None

@@ -1,0 +1,363 @@
+"""The tagger of python-crfsuite."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import sys
+import threading
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import IO, Any, NamedTuple, Self
+
+import numpy as np
+
+from crfkit._types import Chunk, FloatArray, Scores
+from crfkit.compat.crfsuite import classifier_from_model
+from crfkit.compat.pycrfsuite.items import packed
+from crfkit.decoding import marginals
+from crfkit.estimators import CRFClassifier
+from crfkit.features import SequenceVectorizer
+from crfkit.features.attributes import (
+    SKIP,
+    FrozenIndex,
+    Rows,
+    encode,
+)
+from crfkit.io.crfsuite_model import read_crfsuite_model
+from crfkit.structures import Chain
+
+
+class ModelInfo(NamedTuple):
+    """The content of a model, as dicts.
+
+    Attributes
+    ----------
+    header : dict
+        Fields of the file header, as strings; empty where there is no file.
+    labels, attributes : dict
+        ``{name: number}``, the numbers as strings, as python-crfsuite has them.
+    transitions : dict
+        ``{(label, next label): weight}``.
+    state_features : dict
+        ``{(attribute, label): weight}``.
+    """
+
+    header: dict[str, str]
+    labels: dict[Hashable, str]
+    attributes: dict[str, str]
+    transitions: dict[tuple[Hashable, Hashable], float]
+    state_features: dict[tuple[Hashable, Hashable], float]
+
+
+_NUMBERS = (int, float)
+
+
+class _NotPlain(Exception):
+    """An item has something that the quick way of reading does not know."""
+
+
+def _look_up(index: dict[str, int], prefix: str, item: dict[str, Any], out: list[int]) -> None:
+    """Append the numbers of the attributes of a dict whose values are 1, to any depth.
+
+    Single calls consist of little else than this loop; the general encoder takes three times as
+    long for nested dicts. Values but strings, booleans, dicts and 1 are left to it.
+    """
+    for key, value in item.items():
+        if value is False:
+            continue
+        if value.__class__ is str:
+            number = index.get(prefix + key + ":" + value)
+        elif value is True or (value.__class__ in _NUMBERS and value == 1):
+            number = index.get(prefix + key)
+        elif value.__class__ is dict:
+            _look_up(index, prefix + key + ":", value, out)
+            continue
+        else:
+            raise _NotPlain
+        if number is not None:
+            out.append(number)
+
+
+class _Opened:
+    """A model in the form that tagging one sequence is fastest with; never changed."""
+
+    def __init__(self, classifier: CRFClassifier, header: dict[str, str]) -> None:
+        vectorizer: SequenceVectorizer = classifier.vectorizer_
+        self.classifier, self.header = classifier, header
+        self.labels: list[Hashable] = classifier.classes_.tolist()
+        self.codes = {label: code for code, label in enumerate(self.labels)}
+        self.index = FrozenIndex(vectorizer.vocabulary_)
+        self.names = vectorizer.get_feature_names_out()
+        self.structure = Chain()
+        none = encode([[]], self.index)
+        model, self.weights = classifier._scorer(packed(none, len(self.names), None))
+        self.model = copy.copy(model)
+        # CRFsuite's models have no weights of first and last labels: do not look for them.
+        self.model.boundaries = bool(self.weights.start.any() or self.weights.end.any())
+
+    def scores(self, xseq: Iterable[Any]) -> Scores:
+        """Return the scores of the parts of one sequence.
+
+        The attributes of an item are added up in their order, as CRFsuite does.
+        """
+        items = list(xseq)
+        try:
+            rows = self._plain_rows(items)
+        except (_NotPlain, TypeError):  # the encoder tells what is wrong, if anything is
+            rows = encode([items], self.index)
+        data = packed(rows, len(self.names), None)
+        return self.model.scores(self.weights, data, Chunk(0, rows.offsets))
+
+    def _plain_rows(self, items: list[Any]) -> Rows:
+        """Return the attributes of items whose values are all 1."""
+        entries: list[int] = []
+        ends = [0]
+        for item in items:
+            if item.__class__ is dict:
+                _look_up(self.index, "", item, entries)
+            elif item.__class__ is list:
+                entries += [n for n in map(self.index.__getitem__, item) if n != SKIP]
+            else:
+                raise _NotPlain
+            ends.append(len(entries))
+        offsets = np.array([0, len(items)])
+        return Rows(np.array(entries, np.int32), None, np.array(ends), offsets)
+
+    def code(self, label: Hashable) -> int:
+        """Return the number of a label."""
+        if label not in self.codes:
+            raise ValueError(f"the model does not know the label {label!r}; it has {self.labels}.")
+        return self.codes[label]
+
+
+class _Sequence:
+    """A sequence and the model it is to be labeled with."""
+
+    def __init__(self, opened: _Opened, xseq: Iterable[Any]) -> None:
+        self.opened = opened
+        self.scores = opened.scores(xseq)
+
+    @cached_property
+    def sums(self) -> tuple[FloatArray, float]:
+        """The marginals, shape (T, K), and log Z."""
+        proba, log_z = marginals(self.opened.structure, self.scores)
+        return proba, float(log_z[0])
+
+    def best(self) -> list[Hashable]:
+        """Return the most probable labels."""
+        codes, _ = self.opened.structure.max(self.scores)
+        return list(map(self.opened.labels.__getitem__, codes.tolist()))
+
+
+class Tagger:
+    """Labels sequences, one at a time.
+
+    ``tag(xseq)`` keeps nothing, so that threads may share a tagger. What `set` sets belongs to the
+    thread that calls it.
+
+    Raises
+    ------
+    ValueError
+        From all methods, if no model is open.
+    """
+
+    def __init__(self) -> None:
+        self._opened: _Opened | None = None
+        self._current = threading.local()
+
+    @classmethod
+    def from_classifier(cls, classifier: CRFClassifier) -> Self:
+        """Return a tagger with a fitted model of dicts or lists of strings.
+
+        Parameters
+        ----------
+        classifier : CRFClassifier
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If the model has no vocabulary.
+        """
+        if getattr(classifier, "vectorizer_", None) is None:
+            raise ValueError("the model was not fitted on dicts or strings: it has no vocabulary.")
+        tagger = cls()
+        tagger._opened = _Opened(classifier, {})
+        return tagger
+
+    def open(self, name: str | os.PathLike[str]) -> Any:
+        """Open a ``.crfsuite`` model.
+
+        Parameters
+        ----------
+        name : str or path
+            The file. It is read as a whole and not needed any more afterwards.
+
+        Returns
+        -------
+        context manager
+            Closes the tagger.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read.
+        ModelFormatError
+            If it is not a model, or damaged; a ValueError.
+        """
+        return self._open(name)
+
+    def open_inmemory(self, value: bytes) -> Any:
+        """Open the content of a ``.crfsuite`` model, as :meth:`open`."""
+        return self._open(value)
+
+    def _open(self, source: Any) -> Any:
+        model = read_crfsuite_model(source)
+        classifier = classifier_from_model(model, CRFClassifier())
+        self._opened = _Opened(classifier, model.header or {})
+        self._current = threading.local()
+        return contextlib.closing(self)
+
+    def close(self) -> None:
+        """Close the model."""
+        self._opened = None
+        self._current = threading.local()
+
+    def _get(self) -> _Opened:
+        opened = self._opened
+        if opened is None:
+            raise ValueError("the tagger has no model: call open or open_inmemory.")
+        return opened
+
+    def labels(self) -> list[Hashable]:
+        """Return the labels of the model."""
+        return list(self._get().labels)
+
+    def set(self, xseq: Iterable[Any]) -> None:
+        """Set the sequence that `tag`, `probability` and `marginal` are about.
+
+        Parameters
+        ----------
+        xseq : iterable of items, or ItemSequence
+            As for :class:`ItemSequence`. Attributes that the model does not know are left out.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an item cannot be read.
+        """
+        self._current.sequence = _Sequence(self._get(), xseq)
+
+    def tag(self, xseq: Iterable[Any] | None = None) -> list[Hashable]:
+        """Return the most probable labels of a sequence.
+
+        Parameters
+        ----------
+        xseq : iterable of items or ItemSequence, optional
+            The sequence; it becomes the current one. The current one if it is not given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an item cannot be read.
+        """
+        if xseq is not None:
+            self.set(xseq)
+        return self._sequence().best()
+
+    def _sequence(self) -> _Sequence:
+        self._get()
+        sequence: _Sequence | None = getattr(self._current, "sequence", None)
+        if sequence is None:
+            raise ValueError("no sequence is set in this thread: call set or tag first.")
+        return sequence
+
+    def probability(self, yseq: Sequence[Hashable]) -> float:
+        """Return the probability of labels of the current sequence.
+
+        Parameters
+        ----------
+        yseq : sequence of T labels
+            The labels.
+
+        Raises
+        ------
+        ValueError
+            If the length is not T or a label is unknown.
+        """
+        sequence = self._sequence()
+        count = len(sequence.scores.unary)
+        if len(yseq) != count:
+            raise ValueError(f"there are {len(yseq)} labels, but the sequence has {count} items.")
+        codes = np.array([sequence.opened.code(label) for label in yseq], np.int32)
+        score = sequence.opened.structure.score(sequence.scores, codes)[0]
+        return float(np.exp(score - sequence.sums[1]))
+
+    def marginal(self, y: Hashable, pos: int) -> float:
+        """Return the probability of a label at a position of the current sequence.
+
+        Parameters
+        ----------
+        y : str
+            The label.
+        pos : int
+            The position, from 0.
+
+        Raises
+        ------
+        ValueError
+            If the label is unknown or the position is none of the sequence.
+        """
+        sequence = self._sequence()
+        code, count = sequence.opened.code(y), len(sequence.scores.unary)
+        if not 0 <= pos < count:
+            raise ValueError(f"position {pos} is none of the {count} of the sequence.")
+        return float(sequence.sums[0][pos, code])
+
+    def info(self) -> ModelInfo:
+        """Return the weights and names of the model; no text is parsed."""
+        opened = self._get()
+        classifier = opened.classifier
+        numbers = enumerate(opened.names)
+        return ModelInfo(
+            header=dict(opened.header),
+            labels={label: str(number) for number, label in enumerate(opened.labels)},
+            attributes={name: str(number) for number, name in numbers},
+            transitions=dict(classifier.transition_features_.items()),
+            state_features=dict(classifier.state_features_.items()),
+        )
+
+    def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
+        """Write the model as text, to a file or to the standard output.
+
+        Parameters
+        ----------
+        filename : str or path, optional
+            The file, in UTF-8.
+        """
+        if filename is None:
+            _dump(self.info(), sys.stdout)
+        else:
+            with open(filename, "w", encoding="utf-8", errors="surrogateescape") as file:
+                _dump(self.info(), file)
+
+
+def _dump(info: ModelInfo, file: IO[str]) -> None:
+    """Write a model in the layout of CRFsuite's dump."""
+    blocks: dict[str, Iterable[str]] = {
+        "FILEHEADER": (f"  {name}: {value}" for name, value in info.header.items()),
+        "LABELS": (f"  {number:>5}: {name}" for name, number in info.labels.items()),
+        "ATTRIBUTES": (f"  {number:>5}: {name}" for name, number in info.attributes.items()),
+        "TRANSITIONS": (f"  (1) {a} --> {b}: {w:f}" for (a, b), w in info.transitions.items()),
+        "STATE_FEATURES": (
+            f"  (0) {a} --> {b}: {w:f}" for (a, b), w in info.state_features.items()
+        ),
+    }
+    for name, lines in blocks.items():
+        file.write("\n".join([f"{name} = {{", *lines, "}", "", ""]))
+
+
+def _weight_lines(kind: int, weights: Mapping[Any, float]) -> Iterator[str]:
+    return (f"  ({kind}) {a} --> {b}: {weight:f}" for (a, b), weight in weights.items())

@@ -1,0 +1,207 @@
+"""The trainer of python-crfsuite."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from crfkit._types import FloatArray
+from crfkit.compat._counting import ZeroValues
+from crfkit.compat._training import Options, TrainingLog, fit_classifier
+from crfkit.compat.crfsuite import save_crfsuite
+from crfkit.compat.pycrfsuite.items import packed
+from crfkit.data import PackedSequences
+from crfkit.data.labels import label_list, object_array
+from crfkit.features.attributes import (
+    GrowingIndex,
+    Rows,
+    encode,
+    sort_rows,
+)
+
+
+class Trainer:
+    """Collects sequences and trains models of them.
+
+    Parameters
+    ----------
+    algorithm : {"lbfgs", "l2sgd"}, optional
+        As for :meth:`select`.
+    params : dict, optional
+        As for :meth:`set_params`.
+    verbose : bool, default=True
+        Print what `message` is told.
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        params: dict[str, Any] | None = None,
+        verbose: bool = True,
+    ) -> None:
+        self.verbose = verbose
+        self.logparser: TrainingLog | None = None
+        self._options = Options()
+        self.clear()
+        if algorithm is not None:
+            self.select(algorithm)
+        if params is not None:
+            self.set_params(params)
+
+    def append(self, xseq: Iterable[Any], yseq: Iterable[Any], group: int = 0) -> None:
+        """Add a sequence; its attributes are encoded at once, nothing of it is kept.
+
+        Parameters
+        ----------
+        xseq : iterable of items, or ItemSequence
+            T items, as for :class:`ItemSequence`.
+        yseq : iterable of T labels
+            Their labels.
+        group : int
+            The group, for held-out data.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the lengths differ or an item cannot be read.
+        """
+        number = len(self._labels)
+        labels = label_list(number, list(yseq))
+        known = len(self._index)
+        items = list(xseq)
+        try:
+            rows = encode([items], self._index)
+            if len(rows.indptr) - 1 != len(labels):
+                raise ValueError(f"{len(rows.indptr) - 1} items, but {len(labels)} labels.")
+        except (TypeError, ValueError) as error:
+            self._index.truncate(known)
+            raise type(error)(f"sequence number {number} to be appended: {error}") from error
+        self._zeros.add(items)
+        self._rows.append(rows)
+        self._labels.append(labels)
+        self._groups.append(int(group))
+
+    def clear(self) -> None:
+        """Forget all sequences."""
+        self._index = GrowingIndex()
+        self._zeros = ZeroValues()
+        self._rows: list[Rows] = []
+        self._labels: list[list[Hashable]] = []
+        self._groups: list[int] = []
+
+    def select(self, algorithm: str, type: str = "crf1d") -> None:
+        """Choose the algorithm; its parameters get their defaults.
+
+        Parameters
+        ----------
+        algorithm : {"lbfgs", "l2sgd"}
+            "l2sgd" minimizes the same function, by L-BFGS.
+        type : {"crf1d"}
+            The graphical model.
+
+        Raises
+        ------
+        ValueError
+            If the algorithm or model is not available.
+        """
+        if type != "crf1d":
+            raise ValueError(f"type={type!r} is not known; the only one is 'crf1d'.")
+        self._options = Options(algorithm)
+
+    def params(self) -> list[str]:
+        """Return the names of the parameters of the algorithm."""
+        return list(self._options.values)
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        """Set parameters, ``{name: value}``; raises ValueError as :meth:`set`."""
+        for name, value in params.items():
+            self.set(name, value)
+
+    def get_params(self) -> dict[str, Any]:
+        """Return all parameters of the algorithm with their values."""
+        return dict(self._options.values)
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a parameter.
+
+        Parameters
+        ----------
+        name : str
+            One of :meth:`params`; "stop" is another name of "period".
+        value : number, bool or str
+            Its value; a string is converted.
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter, or the value does not fit.
+        """
+        self._options.set(name, value)
+
+    def get(self, name: str) -> Any:
+        """Return the value of a parameter; raises ValueError if there is no such parameter."""
+        if name not in self._options.values:
+            raise ValueError(f"there is no parameter {name!r}; there are {self.params()}.")
+        return self._options.values[name]
+
+    def message(self, message: str) -> None:
+        """Take a line of the log; override it to have it go elsewhere."""
+        if self.verbose:
+            print(message, end="")
+
+    def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
+        """Train a model and write it.
+
+        Parameters
+        ----------
+        model : str or path
+            The file to write; none is written where it is "".
+        holdout : int, default=-1
+            The group that is left out of the training and scored after each iteration; -1 for
+            none.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to train on.
+        """
+        names = list(self._index)
+        data = self._pack(names)
+        held = np.array(self._groups, np.int64) == holdout
+        labels = object_array(self._labels)
+        dev = (data[held], labels[held]) if held.any() else None
+        classifier, self.logparser = fit_classifier(
+            self._options,
+            data[~held],
+            labels[~held],
+            dev,
+            zeros=(self._zeros, np.repeat(~held, data.lengths)),
+        )
+        self._tell(self.logparser)
+        if os.fspath(model):
+            save_crfsuite(classifier, model)
+
+    def _tell(self, log: TrainingLog) -> None:
+        self.message(f"Number of features: {log.featgen_num_features}\n")
+        for entry in log.iterations:
+            scored = f"  accuracy {entry['item_accuracy_float']:.4f}" if entry["scores"] else ""
+            self.message(f"iteration {entry['num']:4d}  loss {entry['loss']:.6f}{scored}\n")
+
+    def _pack(self, names: list[str]) -> PackedSequences:
+        """Return all sequences with the attributes in the order of their first appearance."""
+        plain = all(rows.values is None for rows in self._rows)
+        values = None if plain else np.concatenate([_values(rows) for rows in self._rows])
+        empty = [np.empty(0, np.int64)]
+        counts = np.concatenate(empty + [np.diff(rows.indptr) for rows in self._rows])
+        lengths = [len(rows.indptr) - 1 for rows in self._rows]
+        indices = np.concatenate([np.empty(0, np.int32), *(rows.indices for rows in self._rows)])
+        rows = Rows(indices, values, np.append(0, np.cumsum(counts)),
+                    np.append(0, np.cumsum(lengths)).astype(np.int64))  # fmt: skip
+        return packed(sort_rows(rows, len(names)), len(names), object_array(names))
+
+
+def _values(rows: Rows) -> FloatArray:
+    return np.ones(len(rows.indices)) if rows.values is None else rows.values

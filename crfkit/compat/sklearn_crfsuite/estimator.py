@@ -1,0 +1,339 @@
+"""The estimator of sklearn-crfsuite, by its parameter names, over CRFClassifier."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Hashable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit.compat._training import Options, TrainingLog, fit_classifier
+from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
+from crfkit.compat.pycrfsuite import Tagger
+from crfkit.data import LabelSequences
+from crfkit.estimators import CRFClassifier
+from crfkit.estimators._base import SequenceClassifier
+from crfkit.estimators._views import WeightView
+
+#: Parameters of python-crfsuite by the names of the constructor.
+_NAMES = {
+    "min_freq": "feature.minfreq",
+    "all_possible_states": "feature.possible_states",
+    "all_possible_transitions": "feature.possible_transitions",
+    "pa_type": "type",
+    "calibration_eta": "calibration.eta",
+    "calibration_rate": "calibration.rate",
+    "calibration_samples": "calibration.samples",
+    "calibration_candidates": "calibration.candidates",
+    "calibration_max_trials": "calibration.max_trials",
+} | {
+    name: name
+    for name in (
+        "c1", "c2", "max_iterations", "num_memories", "epsilon", "period", "delta", "linesearch",
+        "max_linesearch", "c", "error_sensitive", "averaging", "variance", "gamma",
+    )
+}  # fmt: skip
+
+
+class CRF(SequenceClassifier):
+    """Linear-chain CRF with the parameters, attributes and methods of sklearn-crfsuite 0.5.
+
+    A parameter that is None has CRFsuite's default.
+
+    Parameters
+    ----------
+    algorithm : {"lbfgs", "l2sgd"}, default="lbfgs"
+        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0``. It is minimized by L-BFGS, so
+        that the model does not depend on chance; its calibration, `period` and `delta` have no
+        effect.
+    min_freq : float, default=0
+        (Attribute, label) and (label, next label) pairs get a weight if they occur at least so
+        often. As in CRFsuite, an attribute counts with its value: pairs whose values add up to
+        less than 0 have no weight unless `min_freq` is negative.
+    all_possible_states, all_possible_transitions : bool, default=False
+        Give all pairs a weight, also those that do not occur. As in CRFsuite without effect
+        where `min_freq` is above 0.
+    c1, c2 : float, default=0 and 1
+        Weights of the L1 and L2 penalties; `c1` is for "lbfgs" alone.
+    max_iterations : int, optional
+        Iterations at most; not limited for "lbfgs", 1000 for "l2sgd".
+    num_memories : int, default=6
+        Correction pairs of L-BFGS.
+    epsilon : float, default=1e-5
+        Stop when the norm of the gradient is below this times the norm of the weights (or 1).
+    period, delta : int and float, default=10 and 1e-5
+        Stop when the objective fell by less than `delta`, relatively, in `period` iterations.
+    linesearch : {"MoreThuente", "Backtracking", "StrongBacktracking"}, optional
+        Accepted without effect: there is one line search, for the strong Wolfe conditions, and with
+        `c1` one that backtracks.
+    max_linesearch : int, default=20
+        Evaluations in one line search at most.
+    calibration_eta, calibration_rate, calibration_samples, calibration_candidates, \
+calibration_max_trials : optional
+        Accepted for "l2sgd", without effect.
+    pa_type, c, error_sensitive, averaging, variance, gamma : optional
+        Parameters of algorithms that are not available; must be None.
+    verbose : bool, default=False
+        Print each iteration.
+    model_filename : str, optional
+        Where `fit` keeps the model as a ``.crfsuite`` file, which python-crfsuite can open. Where
+        the file exists, an estimator that is not fitted predicts with it.
+    keep_tempfiles, trainer_cls
+        Deprecated, without effect: there are no temporary files and no trainer.
+    n_jobs : int, optional
+        Threads, as for :class:`crfkit.CRFClassifier`. Not in sklearn-crfsuite.
+
+    Attributes
+    ----------
+    model_ : crfkit.CRFClassifier
+        The fitted model.
+    training_log_ : TrainingLog
+        With ``iterations``, a list of dicts, and ``last_iteration``.
+
+    Examples
+    --------
+    >>> from crfkit.compat import sklearn_crfsuite
+    >>> X, y = [[{"w": "the"}, {"w": "dog"}]], [["DET", "NOUN"]]
+    >>> sklearn_crfsuite.CRF(algorithm="lbfgs", c2=0.1).fit(X, y).predict(X)
+    [['DET', 'NOUN']]
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        max_iterations: int | None = None,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        calibration_eta: float | None = None,
+        calibration_rate: float | None = None,
+        calibration_samples: int | None = None,
+        calibration_candidates: int | None = None,
+        calibration_max_trials: int | None = None,
+        pa_type: int | None = None,
+        c: float | None = None,
+        error_sensitive: bool | None = None,
+        averaging: bool | None = None,
+        variance: float | None = None,
+        gamma: float | None = None,
+        verbose: bool = False,
+        model_filename: str | None = None,
+        keep_tempfiles: bool = False,
+        trainer_cls: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.c1 = c1
+        self.c2 = c2
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.calibration_eta = calibration_eta
+        self.calibration_rate = calibration_rate
+        self.calibration_samples = calibration_samples
+        self.calibration_candidates = calibration_candidates
+        self.calibration_max_trials = calibration_max_trials
+        self.pa_type = pa_type
+        self.c = c
+        self.error_sensitive = error_sensitive
+        self.averaging = averaging
+        self.variance = variance
+        self.gamma = gamma
+        self.verbose = verbose
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
+        self.trainer_cls = trainer_cls
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : iterable of S sequences
+            Of dicts, or of lists of strings; all that :meth:`crfkit.CRFClassifier.fit` takes.
+        y : iterable of S sequences of labels
+            Any hashable labels.
+        X_dev, y_dev : iterable of sequences, optional
+            Held-out data, scored after each iteration for `training_log_`. They do not change the
+            model.
+
+        Returns
+        -------
+        CRF
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or a parameter cannot be used; the message says where and why.
+        """
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("give both X_dev and y_dev, or neither.")
+        options = self._options()
+        dev = None if X_dev is None else (X_dev, y_dev)
+        model, log = fit_classifier(
+            options, X, y, dev, n_jobs=self.n_jobs, verbose=bool(self.verbose)
+        )
+        if self.model_filename is not None:
+            save_crfsuite(model, self.model_filename)
+        self._set_model(model, log)
+        return self
+
+    def _options(self) -> Options:
+        for name in ("keep_tempfiles", "trainer_cls"):
+            if getattr(self, name):
+                warnings.warn(f"{name} has no effect and is deprecated: leave it out.",
+                              FutureWarning, stacklevel=3)  # fmt: skip
+        options = Options("lbfgs" if self.algorithm is None else self.algorithm)
+        for name, parameter in _NAMES.items():
+            value = getattr(self, name)
+            if value is not None:
+                options.set(parameter, value, name)
+        return options
+
+    def _set_model(self, model: CRFClassifier, log: TrainingLog) -> None:
+        self.model_, self.training_log_ = model, log
+        self.__dict__.pop("_tagger", None)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is derived."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_tagger", None)
+        return state
+
+    def _fitted(self) -> CRFClassifier:
+        """Return the model; that of `model_filename` where there was no fit."""
+        if not hasattr(self, "model_") and self.model_filename is not None:
+            try:
+                self._set_model(load_crfsuite(self.model_filename), TrainingLog())
+            except FileNotFoundError:
+                pass  # it will be written by fit, which check_is_fitted asks for
+        check_is_fitted(self)
+        return self.model_
+
+    def predict(self, X: Any) -> LabelSequences:
+        """Return the most probable labels of sequences.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `fit`.
+
+        Returns
+        -------
+        LabelSequences
+            A list with the list of labels of each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If a token cannot be read.
+        """
+        return self._fitted().predict(X)
+
+    def predict_single(self, xseq: Any) -> list[Hashable]:
+        """Return the most probable labels of one sequence.
+
+        Parameters
+        ----------
+        xseq : list of tokens
+            One sequence.
+        """
+        labels: list[Hashable] = self.predict([xseq])[0]
+        return labels
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
+        """Return the probabilities of the labels of each token, as a dict.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `fit`.
+        """
+        return self._fitted().predict_marginals(X)
+
+    def predict_marginals_single(self, xseq: Any) -> list[dict[Hashable, float]]:
+        """Return the probabilities of the labels of each token of one sequence.
+
+        Parameters
+        ----------
+        xseq : list of tokens
+            One sequence.
+        """
+        return self.predict_marginals([xseq])[0]
+
+    @property
+    def classes_(self) -> list[Hashable]:
+        """The labels, in the order of their first appearance in the training data."""
+        return self._fitted().classes_.tolist()  # type: ignore[no-any-return]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of attributes D of the training data."""
+        return self._fitted().n_features_in_  # type: ignore[no-any-return]
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the attributes of the training data, shape (D,), where they are known."""
+        return self._fitted().feature_names_in_
+
+    @property
+    def attributes_(self) -> list[str]:
+        """The attributes that have a weight other than 0."""
+        model = self._fitted()
+        used = (model.coef_.indptr[1:] > model.coef_.indptr[:-1]).nonzero()[0]
+        return model.feature_names_in_[used].tolist()  # type: ignore[no-any-return]
+
+    @property
+    def num_attributes_(self) -> int:
+        """The number of attributes that have a weight other than 0."""
+        return len(self.attributes_)
+
+    @property
+    def size_(self) -> int:
+        """The size of the model as a ``.crfsuite`` file, in bytes; its labels must be strings."""
+        file = io.BytesIO()
+        save_crfsuite(self._fitted(), file)
+        return len(file.getvalue())
+
+    @property
+    def state_features_(self) -> WeightView:
+        """The weights that are not 0: ``{(attribute, label): weight}``."""
+        return self._fitted().state_features_
+
+    @property
+    def transition_features_(self) -> WeightView:
+        """The weights that are not 0: ``{(label, next label): weight}``."""
+        return self._fitted().transition_features_
+
+    @property
+    def tagger_(self) -> Tagger:
+        """The model as a tagger of python-crfsuite."""
+        if "_tagger" not in self.__dict__:
+            self._tagger = Tagger.from_classifier(self._fitted())
+        return self._tagger
