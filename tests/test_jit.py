@@ -67,8 +67,8 @@ SIGNATURES = """
 import pickle, sys
 import numpy as np
 import scipy.sparse as sp
-from crfkit import CRFClassifier, PackedSequences
-from crfkit.kernels import chain, gather, vector
+from crfkit import CRFClassifier, PackedSequences, TemplateFeatures
+from crfkit.kernels import chain, gather, hashing, vector
 
 rng = np.random.default_rng(0)
 x = [rng.normal(size=(4, 3)) for _ in range(8)]
@@ -91,7 +91,14 @@ for X in forms:
             model.predict(X), model.predict_proba(X), model.sequence_log_proba(X, y)
 frozen = thawed(PackedSequences.from_matrices(forms[2]))
 CRFClassifier(c1=0.1, n_jobs=2).fit(frozen, y).predict(frozen)
-for module in (chain, gather, vector):
+words = [[(token["w"], token["w"]) for token in s] for s in tokens]
+templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "step(w)", "w|v"]
+features = TemplateFeatures(templates, columns=["w", "v"], min_freq=2)
+data = features.fit_transform(words)
+crf = CRFClassifier().fit(data, y)
+for transformer in (features, thawed(features)):
+    thawed(crf).predict(transformer.transform([[("a", "1/2"), ("b", "0")], *words]))
+for module in (chain, gather, hashing, vector):
     for name, function in vars(module).items():
         if hasattr(function, "signatures") and function.__module__ == module.__name__:
             print(name, len(function.signatures))
@@ -104,5 +111,11 @@ def test_every_kernel_is_compiled_once_whatever_the_input():
         [sys.executable, "-c", SIGNATURES], text=True, capture_output=True, check=True
     )
     counts = dict(line.split() for line in result.stdout.splitlines())
-    assert {"chain_sum", "gather_pairs", "gather_dense", "vector_dot"} <= counts.keys()
+    assert {
+        "chain_sum",
+        "gather_pairs",
+        "gather_dense",
+        "vector_dot",
+        "pairs_find",
+    } <= counts.keys()
     assert {name: n for name, n in counts.items() if int(n) > 1} == {}

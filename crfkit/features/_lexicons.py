@@ -1,0 +1,86 @@
+"""Lists of words and of runs of words that tokens may lie in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crfkit._types import CodeArray, IntArray
+
+Entries = dict[str, list[tuple[str, ...]]]  # what follows a first word, the longest first
+
+
+def read_lexicons(lexicons: Mapping[str, Any] | None) -> dict[str, list[str]]:
+    """Return the entries of lexicons, sorted; those given as a path are read, an entry a line.
+
+    Raises
+    ------
+    TypeError
+        If a lexicon is neither a path nor a collection of strings.
+    ValueError
+        If it has no entries.
+    """
+    return {name: _read(name, given) for name, given in (lexicons or {}).items()}
+
+
+def _read(name: str, given: Any) -> list[str]:
+    if isinstance(given, (str, os.PathLike)):
+        given = Path(given).read_text(encoding="utf-8-sig").split("\n")
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise TypeError(f"lexicon {name!r} must be a path or a set of strings, not {given!r}.")
+    entries = list(given)
+    wrong = [entry for entry in entries if not isinstance(entry, str)]
+    if wrong:
+        raise TypeError(f"lexicon {name!r}: the entry {wrong[0]!r} is not a string.")
+    cleaned = sorted({" ".join(entry.split()) for entry in entries} - {""})
+    if not cleaned:
+        raise ValueError(f"lexicon {name!r} has no entries.")
+    return cleaned
+
+
+def index_entries(entries: Iterable[str]) -> Entries:
+    """Return entries by their first word."""
+    index: Entries = {}
+    for entry in entries:
+        first, *rest = entry.split()
+        index.setdefault(first, []).append(tuple(rest))
+    for rests in index.values():
+        rests.sort(key=len, reverse=True)
+    return index
+
+
+def find_runs(
+    entries: Entries, starts: IntArray, spell: Callable[[int], str | None], offsets: IntArray
+) -> CodeArray:
+    """Return 0 for tokens that begin a run of an entry, 1 for those within one, else -1.
+
+    From the left, the longest entry at a token is taken and no token lies in two.
+
+    Parameters
+    ----------
+    entries : Entries
+    starts : ndarray
+        The tokens that are first words, rising.
+    spell : callable
+        Returns the word of a token, None if it has none.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start, and the end.
+    """
+    out = np.full(int(offsets[-1]), -1, np.int32)
+    ends = offsets[np.searchsorted(offsets, starts, side="right")]
+    done = 0
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if start < done:
+            continue
+        for rest in entries[str(spell(start))]:
+            done = start + 1 + len(rest)
+            if done <= end and rest == tuple(map(spell, range(start + 1, done))):
+                out[start], out[start + 1 : done] = 0, 1
+                break
+        else:
+            done = start + 1
+    return out

@@ -1,0 +1,207 @@
+"""What all syntaxes of templates are translated to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from crfkit.features.functions import ANY, FLAG, ITEMS, Calls, Functions, result_kind
+
+# What becomes of a cell outside of its sequence.
+KEEP = "keep"  # its mark, which functions leave as it is
+APPLY = "apply"  # what the functions make of its mark
+ABSENT = "absent"  # nothing, so the attribute is left out
+
+# Columns of the input and columns that are computed from the position or from lexicons.
+INPUT = "input"
+LEXICON = "lexicon"
+POSITION = "position"
+BOS = "bos"
+EOS = "eos"
+
+ColumnKey = tuple[Any, ...]
+
+
+class Source(NamedTuple):
+    """Strings of a column after some functions.
+
+    Flags that are an attribute of their own, which is not followed by a string, have a `joint`:
+    what stands before the marks of cells outside of the sequence.
+    """
+
+    column: int
+    calls: Calls
+    joint: str | None = None
+
+
+class Cell(NamedTuple):
+    """A source at another token: so many tokens away, or at a position of the sequence."""
+
+    source: int
+    offset: int
+    absolute: bool = False
+
+
+class Family(NamedTuple):
+    """A template: ``lead + cell + seps[0] + cell + seps[1] ...``.
+
+    Attributes
+    ----------
+    lead : str
+        What stands before the first cell. A template of one cell whose source gives flags or
+        numbers is named `lead` alone for those.
+    joint : str
+        What stands between such a lead and a string, if the source gives strings as well.
+    cells : tuple of Cell
+    seps : tuple of str
+        What follows each cell.
+    step : bool
+        Whether it describes the step into the token.
+    """
+
+    lead: str
+    joint: str
+    cells: tuple[Cell, ...]
+    seps: tuple[str, ...]
+    step: bool
+
+
+class Plan(NamedTuple):
+    """Everything that templates ask for.
+
+    Attributes
+    ----------
+    columns : tuple of tuples
+        Keys of the columns, those a lexicon reads before the lexicon.
+    sources : tuple of Source
+    families : tuple of Family
+    marks : tuple of str
+        What cells outside of a sequence hold: 1, 2, ... before, then 1, 2, ... after it.
+    policy : str
+        What becomes of them.
+    """
+
+    columns: tuple[ColumnKey, ...]
+    sources: tuple[Source, ...]
+    families: tuple[Family, ...]
+    marks: tuple[str, ...]
+    policy: str
+
+
+class PlanBuilder:
+    """Collects templates.
+
+    Parameters
+    ----------
+    functions : mapping of str to callable
+        Functions of the user.
+    policy : str
+        What becomes of cells outside of their sequence.
+    prefix : str
+        How marks begin.
+    last : int or None
+        The largest distance that marks tell.
+    """
+
+    def __init__(
+        self, functions: Functions, policy: str = KEEP, prefix: str = "_B", last: int | None = None
+    ) -> None:
+        self.functions = functions
+        self.policy = policy
+        self.prefix = prefix
+        self.last = last
+        self.columns: list[ColumnKey] = []
+        self.sources: list[Source] = []
+        self.families: list[Family] = []
+
+    def column(self, *key: Any) -> int:
+        """Return the number of a column."""
+        return _number(self.columns, key)
+
+    def cell(self, column: int, calls: Calls, offset: int, absolute: bool = False) -> Cell:
+        """Return a cell of a conjunction."""
+        return Cell(_number(self.sources, Source(column, calls)), offset, absolute)
+
+    def add(self, lead: str, cells: Sequence[Cell], seps: Sequence[str], step: bool) -> None:
+        """Add a template of any number of cells."""
+        self.families.append(Family(lead, "", tuple(cells), tuple(seps), step))
+
+    def add_named(self, name: str, joint: str, cells: Sequence[Cell], sep: str, step: bool) -> None:
+        """Add a template whose attributes are ``name`` or ``name + joint + strings``."""
+        seps = [sep] * (len(cells) - 1) + [""] if cells else []
+        kind = self.kind(cells[0]) if len(cells) == 1 else ""
+        if kind == FLAG:
+            source = self.sources[cells[0].source]._replace(joint=joint)
+            cells = [cells[0]._replace(source=_number(self.sources, source))]
+        lead = name + joint if cells and kind not in (FLAG, ITEMS, ANY) else name
+        self.families.append(Family(lead, joint, tuple(cells), tuple(seps), step))
+
+    def kind(self, cell: Cell) -> str:
+        """Return what the source of a cell gives."""
+        return result_kind(self.sources[cell.source].calls, self.functions)
+
+    def finish(self) -> Plan:
+        """Return the plan."""
+        cells = [cell for family in self.families for cell in family.cells]
+        # Position 0 of a sequence is 1 before its first token.
+        pad = max((max(abs(cell.offset), cell.absolute) for cell in cells), default=0)
+        ranks = [
+            "#" if self.last is not None and k > self.last else str(k) for k in range(1, pad + 1)
+        ]
+        marks = [f"{self.prefix}{sign}{rank}" for sign in "-+" for rank in ranks]
+        return Plan(
+            tuple(self.columns),
+            tuple(self.sources),
+            tuple(self.families),
+            tuple(marks),
+            self.policy,
+        )
+
+
+def _number(known: list[Any], item: Any) -> int:
+    """Return the place of an item in a list, appending a new one."""
+    if item not in known:
+        known.append(item)
+    return known.index(item)
+
+
+def gives_items(source: Source, functions: Functions) -> bool:
+    """Whether a source may give numbers or several strings."""
+    return result_kind(source.calls, functions) in (ITEMS, ANY)
+
+
+def has_items(family: Family, plan: Plan, functions: Functions) -> bool:
+    """Whether a cell may give numbers or several strings."""
+    return any(gives_items(plan.sources[cell.source], functions) for cell in family.cells)
+
+
+def _forms(family: Family, plan: Plan, functions: Functions) -> list[tuple[str, bool]]:
+    """Return how names of a family begin, and whether more follows."""
+    if not family.cells:
+        return [(family.lead, False)]
+    kinds = [result_kind(plan.sources[cell.source].calls, functions) for cell in family.cells]
+    if len(kinds) == 1 and kinds[0] in (FLAG, ITEMS, ANY):
+        return [(family.lead, False), (family.lead + family.joint, True)]
+    return [(family.lead, True)]
+
+
+def _may_meet(first: tuple[str, bool], second: tuple[str, bool]) -> bool:
+    """Whether some name has both forms."""
+    (a, more_a), (b, more_b) = first, second
+    return a == b or (more_a and b.startswith(a)) or (more_b and a.startswith(b))
+
+
+def colliding(
+    families: Iterable[Family], plan: Plan, functions: Functions, names: Sequence[str]
+) -> set[Family]:
+    """Return the families one of whose names another family, or a given name, may have as well."""
+    forms = [(f, form) for f in families for form in _forms(f, plan, functions)]
+    owned = [(i, family, form) for i, (family, form) in enumerate(forms)]
+    met = {
+        family
+        for i, family, form in owned
+        for j, other, other_form in owned
+        if i != j and (family is not other) and _may_meet(form, other_form)
+    }
+    fixed = {f for f, form in forms for name in names if _may_meet(form, (name, False))}
+    return met | fixed

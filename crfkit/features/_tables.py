@@ -1,0 +1,224 @@
+"""What was learned of columns and of functions of their strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
+from crfkit.features.functions import FLAG_ITEM
+
+NOTHING = SKIP
+
+
+class StringTable:
+    """The strings of a column and their codes.
+
+    Codes below `first` are those of marks, which stand for cells outside of a sequence.
+
+    Parameters
+    ----------
+    first : int
+        Code of the first string.
+    strings : list of str
+        Different strings.
+    """
+
+    def __init__(self, first: int, strings: list[str]) -> None:
+        self.first = first
+        self.strings = strings
+
+    @classmethod
+    def learn(cls, first: int, values: list[Any]) -> tuple[StringTable, CodeArray]:
+        """Return the table of a column, and its codes, shape (N,).
+
+        Raises
+        ------
+        TypeError
+            If a value is not a string.
+        """
+        index = GrowingIndex()
+        codes = np.fromiter(map(index.__getitem__, values), np.int32, len(values))
+        return cls(first, list(map(str, index))), codes + np.int32(first)
+
+    def __len__(self) -> int:
+        return self.first + len(self.strings)
+
+    def find(self, values: list[Any]) -> tuple[CodeArray, list[str]]:
+        """Return codes, shape (N,), and new strings, whose codes follow those of the table.
+
+        Raises
+        ------
+        TypeError
+            If a value is not a string.
+        """
+        codes = np.fromiter(map(self._lookup().__getitem__, values), np.int32, len(values))
+        new: dict[str, int] = {}
+        size = len(self)
+        for token in np.flatnonzero(codes == NOTHING).tolist():
+            codes[token] = size + new.setdefault(values[token], len(new))
+        return codes, list(map(str, new))
+
+    def _lookup(self) -> FrozenIndex:
+        index: FrozenIndex | None = self.__dict__.get("_index")
+        if index is None:
+            numbered = {string: self.first + i for i, string in enumerate(self.strings)}
+            index = self._index = FrozenIndex(numbered)
+        return index
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the strings."""
+        return {"first": self.first, "strings": self.strings}
+
+    def _check_state(self) -> None:
+        """Raise ValueError if a stored table is damaged."""
+        if not isinstance(self.first, int) or self.first < 0:
+            raise ValueError("a table of strings has a first code below 0.")
+        check_texts(self.strings)
+
+
+def check_texts(texts: Any) -> None:
+    """Raise ValueError if something is not a list of strings."""
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("a table of strings holds something else.")
+
+
+class TextTable:
+    """One text for each string of a column.
+
+    Parameters
+    ----------
+    results : list of (str or None)
+        The text of each code of the column; None where there is none.
+    """
+
+    def __init__(self, results: list[str | None]) -> None:
+        self._index: dict[str, int] = {}
+        self.codes: CodeArray = np.array([self.intern(text) for text in results], np.int32)
+        self.texts: list[str] = list(self._index)
+
+    def intern(self, text: str | None) -> int:
+        """Return the code of a text, which may be new; -1 for None."""
+        if text is None:
+            return NOTHING
+        return self._index.setdefault(text, len(self._index))
+
+    def add(self, text: str) -> int:
+        """Return the code of a text, which is added if it is new."""
+        code = self.code(text)
+        if code == NOTHING:
+            self.texts.append(text)
+            code = self._index[text] = len(self.texts) - 1
+        return code
+
+    def size(self) -> int:
+        """Return the number of codes of the column."""
+        return len(self.codes)
+
+    def code(self, text: str) -> int:
+        """Return the code of a text, -1 if there is none."""
+        return self._lookup().get(text, NOTHING)
+
+    def _lookup(self) -> dict[str, int]:
+        index: dict[str, int] | None = self.__dict__.get("_index")
+        if index is None:
+            index = self._index = {text: code for code, text in enumerate(self.texts)}
+        return index
+
+    def holding(self, character: str) -> NDArray[np.bool_]:
+        """Return which texts hold a character, with a last one that does not."""
+        known: dict[str, NDArray[np.bool_]] = self.__dict__.setdefault("_holding", {})
+        if character not in known or len(known[character]) != len(self.texts) + 1:
+            flags = [*(character in text for text in self.texts), False]
+            known[character] = np.array(flags, bool)
+        return known[character]
+
+    def extend(self, results: list[str | None]) -> tuple[CodeArray, list[str]]:
+        """Return codes of the whole column with further strings, and the texts new with them."""
+        new: dict[str, int] = {}
+        known, size = self._lookup(), len(self.texts)
+        codes = []
+        for text in results:
+            code = NOTHING if text is None else known.get(text, NOTHING)
+            if code == NOTHING and text is not None:
+                code = new.setdefault(text, size + len(new))
+            codes.append(code)
+        if not codes:
+            return self.codes, []
+        return np.concatenate([self.codes, np.array(codes, np.int32)]), list(new)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the texts."""
+        return {"codes": self.codes, "texts": self.texts}
+
+    def _check_state(self) -> None:
+        """Raise ValueError if a stored table is damaged."""
+        check_texts(self.texts)
+        check_codes(self.codes, len(self.texts))
+
+
+def check_codes(codes: Any, size: int) -> None:
+    """Raise ValueError if something is not an array of codes below `size`, or -1."""
+    fits = isinstance(codes, np.ndarray) and codes.dtype == np.int32 and codes.ndim == 1
+    if not fits or (len(codes) and not (-1 <= codes.min() and codes.max() < size)):
+        raise ValueError("a table of codes does not fit the strings it belongs to.")
+
+
+Items = list[tuple[str | int, float]]
+
+
+class ItemTable:
+    """Any number of items, each with a value, for each string of a column.
+
+    Parameters
+    ----------
+    results : list of lists of (str or int, float)
+        The items of each code of the column.
+    """
+
+    def __init__(self, results: list[Items]) -> None:
+        index: dict[str | int, int] = {number: number for number in range(FLAG_ITEM + 1)}
+        flat = [pair for items in results for pair in items]
+        self.ids: CodeArray = np.array(
+            [index.setdefault(item, len(index)) for item, _ in flat], np.int32
+        )
+        self.values: FloatArray = np.array([value for _, value in flat], np.float64)
+        self.ptr: IntArray = np.concatenate(
+            [[0], np.cumsum([len(items) for items in results])]
+        ).astype(np.int64)
+        self.texts: list[str] = [str(item) for item in index]
+
+    def size(self) -> int:
+        """Return the number of codes of the column."""
+        return len(self.ptr) - 1
+
+    def items(self, code: int) -> Items:
+        """Return the items of a code of the column."""
+        begin, end = self.ptr[code], self.ptr[code + 1]
+        ids, values = self.ids[begin:end].tolist(), self.values[begin:end].tolist()
+        texts = self.texts
+        return [
+            (number if number <= FLAG_ITEM else texts[number], value)
+            for number, value in zip(ids, values, strict=True)
+        ]
+
+    def _check_state(self) -> None:
+        """Raise ValueError if a stored table is damaged."""
+        check_texts(self.texts)
+        check_codes(self.ids, len(self.texts))
+        rises = isinstance(self.ptr, np.ndarray) and self.ptr.dtype == np.int64
+        if not rises or len(self.ptr) < 1 or np.any(np.diff(self.ptr) < 0):
+            raise ValueError("the items of a table do not fit its strings.")
+        if self.ptr[0] != 0 or self.ptr[-1] != len(self.ids) or len(self.values) != len(self.ids):
+            raise ValueError("the items of a table do not fit its strings.")
+
+
+def take(table: CodeArray, codes: CodeArray) -> CodeArray:
+    """Return ``table[codes]``, -1 where a code is -1."""
+    if len(codes) and codes.min() < 0:
+        extended: NDArray[np.int32] = np.append(table, np.int32(NOTHING))
+        return extended[codes]
+    return table[codes]

@@ -1,0 +1,239 @@
+"""Functions of a string that templates may name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crfkit.features.attributes import _finite as check_finite
+
+TEXT = "text"  # gives a string
+FLAG = "flag"  # gives True or False
+ITEMS = "items"  # gives a list of strings
+ANY = "any"  # a function of the user: None, a string, a boolean, a number, a list of strings
+
+Call = tuple[str, tuple[Any, ...]]  # name and further arguments of a function
+Calls = tuple[Call, ...]  # the innermost first
+Functions = Mapping[str, Callable[[str], Any]]
+
+
+class Function(NamedTuple):
+    """A function of a string: how it is called, what it gives, the numbers it takes."""
+
+    call: Callable[..., Any]
+    kind: str
+    least: int = 0
+    most: int = 0
+
+
+def prefix(string: str, n: int) -> str:
+    """Return the first `n` characters."""
+    return string[:n]
+
+
+def suffix(string: str, n: int) -> str:
+    """Return the last `n` characters."""
+    return string[-n:]
+
+
+def _kind(character: str) -> str:
+    if character.isupper():
+        return "X"
+    if character.islower():
+        return "x"
+    return "d" if character.isdigit() else character
+
+
+def shape(string: str) -> str:
+    """Write X for upper case, x for lower case and d for digits; the rest stays: ``Xx-dd``."""
+    return "".join(map(_kind, string))
+
+
+def short_shape(string: str) -> str:
+    """Return the shape with runs of one character written once."""
+    full = shape(string)
+    return "".join(c for c, before in zip(full, "\0" + full, strict=False) if c != before)
+
+
+def ngrams(string: str, n: int, m: int | None = None) -> list[str]:
+    """Return all substrings of `n`, or of `n` to `m`, characters."""
+    sizes = range(n, (n if m is None else m) + 1)
+    return [string[i : i + size] for size in sizes for i in range(len(string) - size + 1)]
+
+
+def digits(string: str) -> str:
+    """Write 0 for each digit."""
+    return re.sub(r"\d", "0", string)
+
+
+def length(string: str) -> str:
+    """Return the number of characters, as a string."""
+    return str(len(string))
+
+
+def is_true(string: str) -> bool:
+    """Whether a flag of the position is set."""
+    return string == "True"
+
+
+def ascii_lower(string: str) -> str:
+    """Lower the letters A to Z, as Wapiti does in the C locale."""
+    return "".join(c.lower() if c.isascii() else c for c in string)
+
+
+# Classes of Wapiti's regular expressions, as the body of a set; the C locale knows ASCII only.
+_CLASSES = {
+    "a": "A-Za-z",
+    "d": "0-9",
+    "l": "a-z",
+    "p": r"!-/:-@\[-`{-~",
+    "s": r" \t\n\r\f\v",
+    "u": "A-Z",
+    "w": "A-Za-z0-9",
+}
+
+
+def _unit(text: str, i: int) -> tuple[str, int]:
+    """Translate the character, dot or class at position `i`; return where the next one starts."""
+    if text[i] in "*?":
+        raise ValueError(f"{text[i]!r} follows no character; write \\{text[i]} for the character")
+    if text[i] == "\\":
+        if i + 1 == len(text):
+            raise ValueError("the expression ends in a backslash")
+        name = text[i + 1]
+        if name.lower() in _CLASSES:
+            return f"[{'^' if name.isupper() else ''}{_CLASSES[name.lower()]}]", i + 2
+        return re.escape(name), i + 2
+    return ("." if text[i] == "." else re.escape(text[i])), i + 1
+
+
+@lru_cache(maxsize=256)
+def wapiti_regex(text: str) -> re.Pattern[str]:
+    r"""Translate a regular expression of Wapiti.
+
+    It knows ``.``, the classes ``\a \d \l \p \s \u \w`` and their complements in upper case,
+    ``^`` first, ``$`` last, ``*`` (as few as possible) and ``?`` (one if possible). All else
+    stands for itself.
+
+    Raises
+    ------
+    ValueError
+        If ``*`` or ``?`` follows nothing, or the expression ends in a backslash.
+    """
+    out, i = (r"\A", 1) if text.startswith("^") else ("", 0)
+    while i < len(text):
+        if text[i] == "$" and i + 1 == len(text):
+            out += r"\Z"
+            break
+        unit, i = _unit(text, i)
+        repeat = text[i : i + 1]
+        if repeat in ("*", "?"):
+            unit += "*?" if repeat == "*" else "?"
+            i += 1
+        out += unit
+    return re.compile(out, re.DOTALL)
+
+
+def wapiti_test(string: str, regex: str) -> str:
+    """Return whether an expression of Wapiti is found, as ``true`` or ``false``."""
+    return "true" if wapiti_regex(regex).search(string) else "false"
+
+
+def wapiti_match(string: str, regex: str) -> str:
+    """Return what an expression of Wapiti finds first, an empty string if nothing."""
+    found = wapiti_regex(regex).search(string)
+    return found.group() if found else ""
+
+
+FUNCTIONS = {
+    "lower": Function(str.lower, TEXT),
+    "shape": Function(shape, TEXT),
+    "short_shape": Function(short_shape, TEXT),
+    "prefix": Function(prefix, TEXT, 1, 1),
+    "suffix": Function(suffix, TEXT, 1, 1),
+    "ngrams": Function(ngrams, ITEMS, 1, 2),
+    "digits": Function(digits, TEXT),
+    "length": Function(length, TEXT),
+    "is_title": Function(str.istitle, FLAG),
+    "is_upper": Function(str.isupper, FLAG),
+    "is_lower": Function(str.islower, FLAG),
+    "is_digit": Function(str.isdigit, FLAG),
+    "is_alpha": Function(str.isalpha, FLAG),
+}
+
+# Not for expressions: other syntaxes are translated to them.
+HIDDEN = {
+    "is true": Function(is_true, FLAG),
+    "ascii lower": Function(ascii_lower, TEXT),
+    "wapiti test": Function(wapiti_test, TEXT),
+    "wapiti match": Function(wapiti_match, TEXT),
+}
+
+
+def find_function(name: str, user: Functions) -> Function:
+    """Return a function by name; ValueError if there is none."""
+    if name in user:
+        return Function(user[name], ANY)
+    known = FUNCTIONS.get(name) or HIDDEN.get(name)
+    if known is None:
+        raise ValueError(
+            f"there is no function {name!r}; choose one of {sorted([*FUNCTIONS, *user])}, or give "
+            f"it: functions={{{name!r}: ...}}"
+        )
+    return known
+
+
+def result_kind(calls: Calls, user: Functions) -> str:
+    """Return what a chain of calls gives."""
+    return find_function(calls[-1][0], user).kind if calls else TEXT
+
+
+def evaluate(calls: Calls, user: Functions, string: str) -> Any:
+    """Apply the functions of a chain to a string, the innermost first; None stays None."""
+    value: Any = string
+    for name, arguments in calls:
+        if value is None:
+            break
+        if not isinstance(value, str):
+            raise TypeError(
+                f"{name}() needs a string but the function within it gave {value!r} for {string!r}"
+            )
+        value = find_function(name, user).call(value, *arguments)
+    return value
+
+
+# Numbers of what has no text of its own among the items of a function.
+NUMBER_ITEM = 0
+FLAG_ITEM = 1
+
+
+def as_items(result: Any, source: str) -> list[tuple[str | int, float]]:
+    """Return what a function of the user gave as pairs of an item and its value.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is nothing that can become an attribute.
+    """
+    if result is None:
+        return []
+    if isinstance(result, str):
+        return [(result, 1.0)]
+    if isinstance(result, (bool, np.bool_)):
+        return [(FLAG_ITEM, float(result))]
+    if isinstance(result, Real):
+        return [(NUMBER_ITEM, check_finite(source, result))]
+    if isinstance(result, (list, tuple, set, frozenset)) and all(
+        isinstance(item, str) for item in result
+    ):
+        ordered = sorted(result) if isinstance(result, (set, frozenset)) else result
+        return [(item, 1.0) for item in ordered]
+    raise TypeError(
+        f"{source} gave {result!r} of type {type(result).__name__}; a function must give a string, "
+        "a boolean, a number, None or a list of strings"
+    )

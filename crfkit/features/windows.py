@@ -1,0 +1,133 @@
+"""Features of words and tags in a window, ready to use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from crfkit._params import check_whole
+from crfkit.features._compiled import CompiledFeatures, Options
+from crfkit.features._plan import ABSENT, BOS, EOS, INPUT, Plan, PlanBuilder
+from crfkit.features.functions import Calls
+
+_FLAGS = {"istitle": "is_title", "isupper": "is_upper", "isdigit": "is_digit"}
+
+
+class WindowFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Turn words and their tags into the features of the sklearn-crfsuite tutorial.
+
+    With the defaults, attributes and values are those of ``word2features`` of the tutorial on
+    CoNLL-2002 (M. Korobov) followed by :class:`SequenceVectorizer`: the word in lower case, its
+    last 3 and 2 characters, whether it is in upper case, in title case or digits, the tag and its
+    first 2 characters; of each neighbor the word in lower case, the cases, the tag and its start;
+    marks of the first and the last token, and a bias.
+
+    Parameters
+    ----------
+    window : int, default=1
+        How many tokens before and after are looked at.
+    suffixes : sequence of int, default=(3, 2)
+        Lengths of the last characters of a word.
+    prefixes : sequence of int, default=()
+        Lengths of the first characters of a word.
+    word : int or str, default=0
+        The column of the word: a number for tuples, a name for dicts and frames.
+    tag : int, str or None, default=1
+        The column of the tag; None if there is none.
+    tag_prefix : int, default=2
+        How many characters of the tag are a feature; 0 for none.
+    columns : list of str, optional
+        Names of the fields of tokens that are tuples.
+    by : str, optional
+        The column of a data frame that tells the sequences apart.
+    min_freq : int, default=0
+        Attributes that occur fewer times in the training data are left out.
+
+    Attributes
+    ----------
+    vocabulary_ : TemplateVocabulary
+        The attributes; `array()` builds their names.
+    n_features_in_ : int
+        Number of attributes D.
+
+    See Also
+    --------
+    TemplateFeatures : Features that templates describe.
+
+    Examples
+    --------
+    >>> from crfkit.features import WindowFeatures
+    >>> packed = WindowFeatures().fit_transform([[("The", "DT"), ("dog", "NN")]])
+    >>> names = packed.feature_names[packed.indices[packed.indptr[1] :]]
+    >>> [name for name in names if name.startswith("-1")]
+    ['-1:word.lower():the', '-1:word.istitle()', '-1:postag:DT', '-1:postag[:2]:DT']
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int = 1,
+        suffixes: Sequence[int] = (3, 2),
+        prefixes: Sequence[int] = (),
+        word: int | str = 0,
+        tag: int | str | None = 1,
+        tag_prefix: int = 2,
+        columns: Sequence[str] | None = None,
+        by: str | None = None,
+        min_freq: int = 0,
+    ) -> None:
+        self.window = window
+        self.suffixes = suffixes
+        self.prefixes = prefixes
+        self.word = word
+        self.tag = tag
+        self.tag_prefix = tag_prefix
+        self.columns = columns
+        self.by = by
+        self.min_freq = min_freq
+
+    def _options(self) -> Options:
+        columns = None if self.columns is None else list(self.columns)
+        return Options(columns, self.by, {}, [])
+
+    def _compile(self) -> Plan:
+        check_whole("window", self.window)
+        check_whole("tag_prefix", self.tag_prefix)
+        for size in (*self.suffixes, *self.prefixes):
+            check_whole("length of an affix", size, 1)
+        builder = PlanBuilder({}, ABSENT)
+        builder.add("bias", (), (), False)
+        self._add_token(builder, "", 0, [*self._affixes()], [*_FLAGS])
+        for distance in range(1, self.window + 1):
+            for offset in (-distance, distance):
+                self._add_token(builder, f"{offset:+d}:", offset, [], ["istitle", "isupper"])
+        for name, column in (("BOS", BOS), ("EOS", EOS)):
+            cell = builder.cell(builder.column(column), (("is true", ()),), 0)
+            builder.add_named(name, ":", [cell], "", False)
+        return builder.finish()
+
+    def _affixes(self) -> Iterable[tuple[str, Calls]]:
+        for size in self.suffixes:
+            yield f"word[-{size}:]", (("suffix", (size,)),)
+        for size in self.prefixes:
+            yield f"word[:{size}]", (("prefix", (size,)),)
+
+    def _add_token(
+        self,
+        builder: PlanBuilder,
+        lead: str,
+        offset: int,
+        affixes: list[tuple[str, Calls]],
+        flags: list[str],
+    ) -> None:
+        """Add what is said of the token at an offset."""
+        said: list[tuple[int | str, str, Calls]] = [(self.word, "word.lower()", (("lower", ()),))]
+        said += [(self.word, name, calls) for name, calls in affixes]
+        said += [(self.word, f"word.{flag}()", ((_FLAGS[flag], ()),)) for flag in flags]
+        if self.tag is not None:
+            said.append((self.tag, "postag", ()))
+            if self.tag_prefix:
+                calls: Calls = (("prefix", (int(self.tag_prefix),)),)
+                said.append((self.tag, f"postag[:{self.tag_prefix}]", calls))
+        for reference, name, applied in said:
+            cell = builder.cell(builder.column(INPUT, reference), applied, offset)
+            builder.add_named(lead + name, ":", [cell], "", False)
