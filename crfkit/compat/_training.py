@@ -21,6 +21,7 @@ from crfkit.estimators import CRFClassifier
 from crfkit.estimators._gradient import TrainingData
 from crfkit.estimators._input import pack_new
 from crfkit.kernels.vector import vector_dot
+from crfkit.persistence import register
 from crfkit.scores import LinearScores
 from crfkit.solvers import LBFGS, OWLQN
 from crfkit.solvers.base import Callback, SmoothObjective
@@ -145,6 +146,7 @@ class LabelScore(NamedTuple):
     f1: float | None
 
 
+@register(name="crfkit.compat.TrainingLog")
 class TrainingLog:
     """What happened during a fit.
 

@@ -79,7 +79,7 @@ def save_crfsuite(model: Any, target: Target) -> None:
 
     Parameters
     ----------
-    model : CRFClassifier, or Pipeline that ends with one
+    model : CRFClassifier, sklearn_crfsuite.CRF of this package, or Pipeline that ends with one
         Fitted on dicts, lists of strings, or packed features with names (a column of numbers is an
         attribute with values). Of a pipeline only the last step is written: who uses the model has
         to make the same attributes.
@@ -100,8 +100,9 @@ def save_crfsuite(model: Any, target: Target) -> None:
 
 
 def _last_step(model: Any) -> Any:
-    """Return the last step of a pipeline, or the model itself."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
+    """Return the last step of a pipeline, or the model itself; of a drop-in, what it wraps."""
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    return getattr(last, "model_", last)
 
 
 def model_from_classifier(classifier: Any) -> CRFsuiteModel:

@@ -13,7 +13,9 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import crfkit
 from crfkit.compat import sklearn_crfsuite as ours
+from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.compat.sklearn_crfsuite import metrics, scorers
 from crfkit.features import SequenceVectorizer
@@ -259,3 +261,20 @@ def test_a_period_of_zero_turns_its_test_off(data):
 def test_verbose_prints_each_iteration(data, capsys):
     crf = ours.CRF(verbose=True).fit(iter(data[0]), iter(data[1]))
     assert capsys.readouterr().out.count("iteration ") >= len(crf.training_log_.iterations)
+
+
+def test_a_model_file_keeps_the_model_and_its_log(data, tmp_path):
+    X, _ = data
+    crf = ours.CRF(c2=0.1).fit(*data)
+    crf.save(tmp_path / "m.crfkit")
+    again = crfkit.load(tmp_path / "m.crfkit")
+    assert again.predict(X) == crf.predict(X)
+    assert again.state_features_ == crf.state_features_
+    assert again.training_log_.iterations == crf.training_log_.iterations
+
+
+def test_it_is_written_for_crfsuite(data, tmp_path):
+    X, _ = data
+    crf = ours.CRF(c2=0.1).fit(*data)
+    save_crfsuite(crf, tmp_path / "m.crfsuite")
+    assert load_crfsuite(tmp_path / "m.crfsuite").predict(X) == crf.predict(X)

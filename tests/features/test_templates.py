@@ -602,7 +602,7 @@ def test_a_file_is_read_and_its_syntax_told(tmp_path):
         ("U:%x[0,0]\nB\n", "crfpp"),
         ("u:%x[0,0]\nb\n", "wapiti"),
         ("U:%X[0,0]\n", "wapiti"),
-        ("lower(%x[0,0])\nbos()\n", "python"),
+        ("lower(%x[0,0])\n", "python"),
     ):
         path.write_text("# comment\n" + text, encoding="utf-8")
         features = TemplateFeatures.from_file(path, min_freq=1)

@@ -18,6 +18,7 @@ from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier
 from crfkit.estimators._base import SequenceClassifier
 from crfkit.estimators._views import WeightView
+from crfkit.persistence import register
 
 #: Parameters of python-crfsuite by the names of the constructor.
 _NAMES = {
@@ -39,6 +40,7 @@ _NAMES = {
 }  # fmt: skip
 
 
+@register(name="crfkit.compat.sklearn_crfsuite.CRF")
 class CRF(SequenceClassifier):
     """Linear-chain CRF with the parameters, attributes and methods of sklearn-crfsuite 0.5.
 

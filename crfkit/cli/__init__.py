@@ -1,0 +1,79 @@
+"""The command line: ``crfkit train | tag | evaluate | info | features | demo``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import crfkit.cli._demo as demo
+import crfkit.cli._evaluate as evaluate
+import crfkit.cli._features as features
+import crfkit.cli._info as info
+import crfkit.cli._tag as tag
+import crfkit.cli._train as train
+from crfkit._version import __version__
+from crfkit.cli._common import CommandError, describe_error
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+_EPILOG = """
+examples:
+  crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --c2 1 --jobs 2
+  crfkit tag chunks.crfkit < raw.txt
+  crfkit evaluate test.txt --model chunks.crfkit
+  crfkit info chunks.crfkit
+
+exit codes: 0 done, 1 a file cannot be read, used or written, 2 wrong usage, 130 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process if not given.
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 1 a file cannot be read, used or written, 2 wrong usage, 130 interrupted
+        by Ctrl-C.
+    """
+    arguments = _parser().parse_args(argv)
+    try:
+        arguments.check(arguments)
+    except (TypeError, ValueError) as error:
+        print(f"crfkit: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        arguments.run(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(f"crfkit: {describe_error(error)}", file=sys.stderr)
+        return EXIT_FAILURE
+    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to flush
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="crfkit",
+        description="Conditional random fields and other structured linear models for sequences.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"crfkit {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="command")
+    for command in (train, tag, evaluate, info, features, demo):
+        command.add_parser(commands)
+    return parser

@@ -1,0 +1,101 @@
+"""What the commands share: options, reading of files, errors."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from crfkit.cli._formats import FORMATS, DataFormat
+
+
+class CommandError(Exception):
+    """Something the user can mend: a file that cannot be read, used or written."""
+
+
+@contextmanager
+def user_errors() -> Iterator[None]:
+    """Turn errors of files and data into CommandError: no traceback is shown for them."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError, TypeError) as error:
+        raise CommandError(str(error)) from error
+
+
+def describe_error(error: CommandError) -> str:
+    """Return a message for the user."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.strerror and cause.filename is not None:
+        return f"{os.fspath(cause.filename)}: {cause.strerror}"
+    return str(error)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show warnings as one line on standard error, without a source line."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        print(f"crfkit: warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the number of threads."""
+    parser.add_argument(
+        "--jobs", type=int, default=None, help="threads (default: 1; -1: all cores)"
+    )
+
+
+def check_jobs(arguments: argparse.Namespace) -> None:
+    """Refuse zero threads."""
+    if arguments.jobs == 0:
+        raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
+
+
+def add_format(parser: argparse.ArgumentParser, *, label: bool = True) -> None:
+    """Add what tells how a file is read."""
+    group = parser.add_argument_group("file format")
+    group.add_argument(
+        "--format",
+        choices=sorted(FORMATS),
+        help="columns: a token a line, blank lines between sequences; conllu; crfsuite: label TAB "
+        "attribute TAB ... (default: conllu for *.conllu, else columns)",
+    )
+    if label:
+        group.add_argument(
+            "--label",
+            metavar="COLUMN",
+            help="the column of the labels: a number counted from 0, negative from the end "
+            "(default: -1), or a CoNLL-U field (default: upos)",
+        )
+    group.add_argument(
+        "--tabs", action="store_true", help="columns are split at tabs only, and may hold blanks"
+    )
+    group.add_argument("--encoding", default="utf-8", help="(default: %(default)s)")
+
+
+def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
+    """Return how to read a file, by the options and its name."""
+    stem = path
+    for packed in (".gz", ".xz", ".bz2"):
+        stem = stem.removesuffix(packed)
+    name = arguments.format or ("conllu" if stem.endswith(".conllu") else "columns")
+    separator = "\t" if arguments.tabs else None
+    return FORMATS[name](
+        label=getattr(arguments, "label", None), sep=separator, encoding=arguments.encoding
+    )
+
+
+def source(path: str) -> Any:
+    """Return what to read: a path, or standard input for ``-``."""
+    return sys.stdin.buffer if path == "-" else path

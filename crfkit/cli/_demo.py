@@ -1,0 +1,80 @@
+"""``crfkit demo``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from crfkit._params import check_number
+from crfkit.cli._common import add_jobs, check_jobs, user_errors
+from crfkit.datasets import load_ingredients
+from crfkit.io import write_columns
+from crfkit.io.streams import open_output
+
+TEMPLATE = """\
+# One template a line: functions of columns at offsets, joined by |. %x[0,0] is column 0 here.
+lower(%x[0,0])
+lower(%x[-1,0])
+lower(%x[1,0])
+lower(%x[-1,0])|lower(%x[0,0])
+lower(%x[0,0])|lower(%x[1,0])
+suffix(lower(%x[0,0]), 2)
+suffix(lower(%x[0,0]), 3)
+shape(%x[-1,0])
+shape(%x[0,0])
+shape(%x[1,0])
+bos()
+eos()
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "demo",
+        help="train a CRF on recipe ingredients, judge it and tag new lines",
+        description="Train a CRF on the recipe ingredients that ship with crfkit, judge it on a "
+        "held-out fifth, tag three new lines and show the strongest weights.",
+    )
+    add_jobs(parser)
+    parser.add_argument("--c2", type=float, default=0.1, help="L2 penalty (default: %(default)s)")
+    parser.add_argument(
+        "--write",
+        metavar="FOLDER",
+        help="instead write the ingredients as files to try the other commands on: train.txt, "
+        "test.txt, raw.txt (without labels) and template.txt",
+    )
+    parser.set_defaults(check=check, run=run)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse what is wrong usage, so that any later error is shown as the defect it is."""
+    check_number("c2", arguments.c2)
+    check_jobs(arguments)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    if arguments.write is not None:
+        with user_errors():
+            write_files(arguments.write)
+        return
+    from crfkit.demo import run_demo  # only this command pays for the estimators
+
+    run_demo(n_jobs=arguments.jobs, c2=arguments.c2)
+
+
+def write_files(folder: str) -> None:
+    """Write the ingredients in columns, four fifths to learn from, and templates for them."""
+    corpus = load_ingredients()
+    pairs = zip(corpus.tokens, corpus.tags, strict=True)
+    labeled = [list(zip(tokens, tags, strict=True)) for tokens, tags in pairs]
+    n_train = len(labeled) * 4 // 5
+    os.makedirs(folder, exist_ok=True)
+    write_columns(os.path.join(folder, "train.txt"), labeled[:n_train])
+    write_columns(os.path.join(folder, "test.txt"), labeled[n_train:])
+    raw = [[(token,) for token in tokens] for tokens in corpus.tokens[n_train:]]
+    write_columns(os.path.join(folder, "raw.txt"), raw)
+    with open_output(os.path.join(folder, "template.txt")) as write:
+        write(TEMPLATE)

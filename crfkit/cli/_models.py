@@ -1,0 +1,116 @@
+"""Models of the command line: made, saved and opened."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sklearn.pipeline import Pipeline
+
+from crfkit.cli._common import chosen_format, user_errors
+from crfkit.cli._formats import FORMATS, DataFormat
+from crfkit.compat.crfsuite import load_crfsuite
+from crfkit.estimators import CRFClassifier
+from crfkit.features import TemplateFeatures, window
+from crfkit.persistence import describe, load, save
+
+CRFSUITE_MAGIC = b"lCRF"
+_KEY = "command line"  # in the metadata of a model file
+
+
+class OpenedModel(NamedTuple):
+    """A model, taken apart.
+
+    Attributes
+    ----------
+    features : transformer or None
+        Turns tokens into packed features, where the model does not do that itself.
+    crf : CRFClassifier
+        The classifier.
+    about : dict
+        What the file says of itself.
+    """
+
+    features: Any
+    crf: CRFClassifier
+    about: dict[str, Any]
+
+    def pack(self, X: Sequence[Any]) -> Any:
+        """Return what the classifier takes."""
+        return X if self.features is None else self.features.transform(X)
+
+    def data_format(self, arguments: argparse.Namespace, path: str) -> DataFormat:
+        """Return how to read a file: as the options say, else as the training data were read."""
+        known = self.about.get("metadata", {}).get(_KEY)
+        if known is None or arguments.format is not None:
+            return chosen_format(arguments, path)
+        label = getattr(arguments, "label", None)
+        return FORMATS[known["format"]](
+            label=known["label"] if label is None else label,
+            sep="\t" if arguments.tabs else known["sep"],
+            encoding=arguments.encoding,
+        )
+
+    @property
+    def width(self) -> int:
+        """Number of columns that the model was trained on, without the label; 0 if not known."""
+        return int(self.about.get("metadata", {}).get(_KEY, {}).get("width", 0))
+
+
+def default_templates(width: int) -> list[Any]:
+    """Return templates for a word in column 0 and tags in the others."""
+    word = "col(0)"
+    templates: list[Any] = [
+        word,
+        window(f"lower({word})", -2, 2),
+        f"lower({word}[-1])|lower({word})",
+        f"lower({word})|lower({word}[1])",
+        window(f"shape({word})", -1, 1),
+        f"affixes({word}, 4)",
+        "bos()",
+        "eos()",
+    ]
+    for column in range(1, width):
+        tag = f"col({column})"
+        templates += [window(tag, -2, 2), f"{tag}[-1]|{tag}", f"{tag}|{tag}[1]"]
+    return templates
+
+
+def make_features(template: str | None, data: DataFormat, width: int) -> TemplateFeatures:
+    """Return the templates of a file, or the default ones, for rows of a number of columns."""
+    names = data.columns(width)
+    columns = None if names is None else list(names)
+    if template is None:
+        return TemplateFeatures(default_templates(width), columns=columns)
+    return TemplateFeatures.from_file(template, columns=columns)
+
+
+def save_model(path: str, features: Any, crf: CRFClassifier, data: DataFormat, width: int) -> None:
+    """Write a model with what tagging has to know of its training data."""
+    model = crf if features is None else Pipeline([("features", features), ("crf", crf)])
+    save(model, path, metadata={_KEY: data.options() | {"width": width}})
+
+
+def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:
+    """Open a model file of crfkit or CRFsuite; CommandError where that fails."""
+    with user_errors():
+        with open(path, "rb") as file:
+            magic = file.read(len(CRFSUITE_MAGIC))
+        if magic == CRFSUITE_MAGIC:
+            crf = load_crfsuite(path)
+            return OpenedModel(None, crf, {"class": "CRFsuite model", "metadata": {}})
+        model, about = load(path, allow=allow), describe(path)
+        if isinstance(model, Pipeline):
+            return OpenedModel(_before_last(model), _classifier(path, model[-1]), about)
+        return OpenedModel(None, _classifier(path, model), about)
+
+
+def _before_last(pipeline: Pipeline) -> Any:
+    return pipeline[:-1] if len(pipeline) > 1 else None
+
+
+def _classifier(path: str, model: Any) -> CRFClassifier:
+    if not isinstance(model, CRFClassifier):
+        raise ValueError(f"{path} holds a {type(model).__name__}, which is no sequence classifier.")
+    return model

@@ -1,0 +1,143 @@
+"""``crfkit train``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from typing import Any
+
+from crfkit._params import check_number, check_whole
+from crfkit.cli._common import (
+    add_format,
+    add_jobs,
+    check_jobs,
+    chosen_format,
+    plain_warnings,
+    source,
+    user_errors,
+)
+
+_DESCRIPTION = """\
+Learn a CRF from labeled sequences and save it with its features in one file.
+
+Without --template, words get a window of -2..2, affixes, shapes and neighbors, further columns a
+window of -2..2. A template file may be in the notation of CRF++ (U00:%x[-1,0], B), of Wapiti
+(u:00:%x[-1,0], *:..., %t, %m) or crfkit's own (one expression a line: suffix(col(0), 3)).
+"""
+
+_EPILOG = """\
+examples:
+  crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --c2 1 --jobs 2
+  crfkit train en-train.conllu --label upos --model tagger.crfkit
+  crfkit train data.crfsuite.txt --format crfsuite --model m.crfkit --c1 0.1 --c2 0.01
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "train",
+        help="learn a model from a file of labeled sequences",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("data", help="labeled sequences (.gz, .xz, .bz2 are unpacked; -: stdin)")
+    parser.add_argument("--model", required=True, help="the file to write")
+    parser.add_argument("--template", help="feature templates")
+    parser.add_argument("--test", metavar="FILE", help="judge the model on this file afterwards")
+    parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: 0)")
+    parser.add_argument("--c2", type=float, default=1.0, help="L2 penalty (default: 1)")
+    parser.add_argument("--max-iter", type=int, help="iterations at most (default: 1000)")
+    parser.add_argument(
+        "--min-freq", type=int, default=0, help="leave out pairs seen fewer times (default: 0)"
+    )
+    parser.add_argument(
+        "--all-states", action="store_true", help="weights for attribute x label pairs not seen"
+    )
+    parser.add_argument(
+        "--all-transitions", action="store_true", help="weights for label pairs not seen"
+    )
+    parser.add_argument(
+        "--boundaries", action="store_true", help="weights for first and last labels"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but warnings")
+    add_jobs(parser)
+    add_format(parser)
+    parser.set_defaults(check=check, run=run)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse what is wrong usage; a model that cannot be written is told before the training."""
+    check_jobs(arguments)
+    folder = os.path.dirname(os.path.abspath(arguments.model))
+    if os.path.isdir(arguments.model) or not os.access(folder, os.W_OK):
+        raise ValueError(f"--model {arguments.model}: no file can be written there.")
+    if arguments.template is not None and arguments.format == "crfsuite":
+        raise ValueError("--template needs columns; --format crfsuite has attributes already.")
+    check_number("c1", arguments.c1)
+    check_number("c2", arguments.c2)
+    check_whole("min_freq", arguments.min_freq)
+    if arguments.max_iter is not None:
+        check_whole("max_iter", arguments.max_iter)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run the command."""
+    from crfkit.cli import _models  # estimators are imported only by commands that need them
+
+    data = chosen_format(arguments, arguments.data)
+    started = time.perf_counter()
+    with user_errors():
+        labeled = data.read(source(arguments.data))
+        width = len(labeled.X[0][0]) if labeled.X and data.has_columns else 0
+        features = None
+        if data.has_columns:
+            features = _models.make_features(arguments.template, data, width)
+        X = labeled.X if features is None else features.fit_transform(labeled.X)
+    crf, interrupted = _fit(arguments, X, labeled)
+    with user_errors():
+        _models.save_model(arguments.model, features, crf, data, width)
+    if not arguments.quiet:
+        _print_summary(arguments, crf, time.perf_counter() - started)
+    if interrupted:
+        raise KeyboardInterrupt
+    if arguments.test is not None:
+        from crfkit.cli._evaluate import judge
+
+        judge(arguments.model, arguments.test, arguments)
+
+
+def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool]:
+    """Return a fitted classifier, and whether the user stopped the fit."""
+    from crfkit.cli._progress import ShownSolver
+    from crfkit.estimators import CRFClassifier
+    from crfkit.solvers import LBFGS, OWLQN
+
+    solver = ShownSolver(OWLQN() if arguments.c1 else LBFGS(), arguments.max_iter, arguments.quiet)
+    if arguments.max_iter is not None:
+        solver.solver.max_iter = arguments.max_iter
+    crf = CRFClassifier(
+        c1=arguments.c1,
+        c2=arguments.c2,
+        solver=solver,
+        min_freq=arguments.min_freq,
+        all_possible_states=arguments.all_states,
+        all_possible_transitions=arguments.all_transitions,
+        boundary_weights=arguments.boundaries,
+        n_jobs=arguments.jobs,
+    )
+    with user_errors(), plain_warnings():
+        crf.fit(X, labeled.y, sample_weight=labeled.weight)
+    return crf.set_params(solver="auto", max_iter=arguments.max_iter), solver.interrupted
+
+
+def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> None:
+    size = os.path.getsize(arguments.model)
+    used = crf.coef_.nnz + int((crf.transitions_ != 0.0).sum())
+    print(
+        f"{crf.n_parameters_:,} weights, {used:,} not 0, after {crf.n_iter_} iterations: "
+        f"objective {crf.objective_:,.4f}"
+    )
+    print(f"{arguments.model}: {size / 1e6:,.1f} MB, {seconds:.1f} s")
