@@ -11,7 +11,8 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-def test_python_blocks_run_in_order(capsys):
+def test_python_blocks_run_in_order(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     namespace = {}
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), namespace)
@@ -19,6 +20,8 @@ def test_python_blocks_run_in_order(capsys):
     assert "[['DET', 'NOUN', 'VERB']]" in shown
     assert "micro avg" in shown
     assert "crfclassifier__c2" in shown
+    for promised in re.findall(r"^# (.+)$", "\n".join(blocks("python")), flags=re.MULTILINE):
+        assert promised in shown
 
 
 def test_the_two_commands_of_a_newcomer_are_there():

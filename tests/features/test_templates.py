@@ -615,7 +615,7 @@ def test_a_file_is_read_and_its_syntax_told(tmp_path):
     path.write_text("upos\nupos|b", encoding="utf-8")
     assert TemplateFeatures.from_file(path).syntax == "python"
     with pytest.raises(ValueError, match="line 1 of the templates"):
-        TemplateFeatures.from_file(path, syntax="wapiti")
+        TemplateFeatures.from_file(path, syntax="crfpp")
 
 
 @pytest.mark.parametrize(
