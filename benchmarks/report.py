@@ -62,6 +62,41 @@ def rows() -> list[tuple[str, str, str, str]]:
     return [(*row[:3], f"{row[3]:.1f} x") for row in table]
 
 
+def drop_in_rows() -> list[tuple[str, str, str, str]]:
+    """Return the rows of the second table: what, crfkit, peer, ratio."""
+    templates, tutorial = load("templates_conll2000"), load("conll2002_tutorial")
+    extraction, whole = templates["extraction"]["seconds"], templates["end_to_end"]["seconds"]
+    speed = templates["end_to_end"]["tokens_per_second"]
+    new = templates["extraction"]["tokens_per_second_transform"]
+    address = load("usaddress_tagging")["best microseconds an address"]
+    fits = [tutorial[name]["fit seconds"] for name in ("crfkit", "sklearn-crfsuite")]
+    slow = extraction["transform, function + ItemSequence"]
+    return [
+        compared("CoNLL-2000, raw columns to features of the training part: seconds",
+                 extraction["fit_transform, templates"],
+                 extraction["fit_transform, function"], "{:.2f} s"),
+        compared("the same for new text, one thread: tokens a second", new,
+                 new * extraction["transform, templates"] / slow, "{:,.0f}"),
+        compared("raw columns to a saved model: seconds", whole["train crfkit"],
+                 whole["train sklearn-crfsuite"], "{:.0f} s"),
+        compared("raw columns to tags, one thread: tokens a second",
+                 speed["tag crfkit, 1 thread"], speed["tag sklearn-crfsuite"], "{:,.0f}"),
+        compared("raw columns to tags, two threads: tokens a second",
+                 speed["tag crfkit, 2 threads"], speed["tag sklearn-crfsuite"], "{:,.0f}"),
+        compared("CoNLL-2002 tutorial with other import lines, fit: seconds", *fits, "{:.0f} s"),
+        compared("usaddress, an address a call (`Tagger`)", address["crfkit tagger, all"],
+                 address["crfsuite tagger, all"], "{:.0f} µs"),
+        compared("usaddress, all at once (`predict`): an address",
+                 address["crfkit predict, all"], address["crfsuite tagger, all"], "{:.0f} µs"),
+    ]  # fmt: skip
+
+
+def compared(what: str, ours: float, theirs: float, form: str) -> tuple[str, str, str, str]:
+    """Return a row; where the unit is a rate, more is better."""
+    ratio = ours / theirs if "a second" in what else theirs / ours
+    return what, form.format(ours), form.format(theirs), f"{ratio:.1f} x"
+
+
 def memory_row(memory: dict[str, Any]) -> tuple[str, str, str, float]:
     """Return the row of the peak memory of training."""
     ours, theirs = memory["crfkit"], memory["crfsuite"]
@@ -90,6 +125,13 @@ def readme_lines() -> list[str]:
         f"(python-crfsuite {train['l2']['crfsuite']['chunk_f1']:.2f}), largest difference of any "
         f"of the {train['weights']['weights_compared']:,} weights at the optimum "
         f"{train['weights']['largest_difference']:.1e}.",
+        "",
+        "From raw columns, against a Python function that formats the attributes and "
+        "python-crfsuite or sklearn-crfsuite, same process run:",
+        "",
+        "| | crfkit | CRFsuite's packages | ratio |",
+        "| --- | ---: | ---: | ---: |",
+        *("| " + " | ".join(row) + " |" for row in drop_in_rows()),
     ]
 
 
@@ -103,6 +145,15 @@ def performance_lines() -> list[str]:
         "| step | ms |",
         "| --- | ---: |",
         *(f"| {name} | {time:.0f} |" for name, time in kernels["milliseconds"].items()),
+        "",
+        "The same corpus with attributes of steps, two threads:",
+        "",
+        "| attributes of steps | weights of them | a pass |",
+        "| --- | ---: | ---: |",
+        *(
+            f"| {name} | {row['weights']:,} | {1e3 * row['seconds']:.0f} ms |"
+            for name, row in load("step_attributes")["passes"].items()
+        ),
     ]
 
 

@@ -1,0 +1,127 @@
+"""The session of the README, through a shell: in a pipe and on a terminal."""
+
+import doctest
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def session():
+    """The commands of the README's console block, each with the output it shows."""
+    if not README.is_file():
+        pytest.skip("the README is not beside the tests")
+    (block,) = re.findall(r"^```console\n(.*?)^```", README.read_text("utf-8"), re.M | re.S)
+    pairs = [part.split("\n", 1) for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
+    return [(command, shown) for command, shown in pairs]
+
+
+@pytest.fixture
+def environment():
+    """An environment in which ``crfkit`` is the package under test."""
+    folder = os.path.dirname(sys.executable)
+    return os.environ | {"PATH": folder + os.pathsep + os.environ["PATH"], "COLUMNS": "80"}
+
+
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def agrees(shown, got):
+    """Whether an output is what the README shows; ``...`` stands for anything.
+
+    Another processor may round otherwise, and stop the fit at another iteration: numbers may
+    differ by a few per cent, the text may not.
+    """
+    lines, got_lines = shown.splitlines(), got.splitlines()
+    if len(lines) != len(got_lines):
+        return False
+    for line, found in zip(lines, got_lines, strict=True):
+        words, found_words = (re.sub(r" +", " ", NUMBER.sub("#", text)) for text in (line, found))
+        if not doctest.OutputChecker().check_output(words, found_words, doctest.ELLIPSIS):
+            return False
+        pair = [[float(n.replace(",", "")) for n in NUMBER.findall(x)] for x in (line, found)]
+        if "..." not in line and not np.allclose(*pair, rtol=0.05, atol=1.0):
+            return False
+    return True
+
+
+def test_the_session_of_the_readme_in_a_pipe(tmp_path, environment):
+    commands = session()
+    assert len(commands) >= 5
+    for command, shown in commands:
+        result = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert (result.returncode, result.stderr) == (0, ""), command
+        assert agrees(shown, result.stdout), f"{command}\n{result.stdout}"
+
+
+def on_terminal(command, folder, environment):
+    """Exit code and output of a command whose standard streams are a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command, shell=True, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    output = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not chunk:
+            break
+        output += chunk
+    os.close(ours)
+    return process.wait(), output.decode().replace("\r\n", "\n")
+
+
+def test_the_session_of_the_readme_on_a_terminal(tmp_path, environment):
+    for command, shown in session():
+        code, output = on_terminal(command, tmp_path, environment)
+        assert code == 0, output
+        progress, _, rest = output.rpartition("\r")
+        if " train " in command:
+            assert re.search(r"iteration \d+  objective [\d,.]+  [\d.]+ s", progress)
+            rest = rest.split("\n", 1)[1]
+        else:
+            assert progress == ""
+        assert agrees(shown, rest), f"{command}\n{output}"
+
+
+def test_a_terminal_shows_a_bar_where_the_number_of_iterations_is_known(tmp_path, environment):
+    train = "crfkit train recipes/train.txt --model m.crfkit --max-iter 4"
+    command = f"crfkit demo --write recipes && {train}"
+    code, output = on_terminal(command, tmp_path, environment)
+    assert code == 0
+    assert "[######------------------] 1/4" in output
+    assert "[########################] 4/4" in output
+
+
+def test_typing_sequences_on_a_terminal_answers_each_at_once(tmp_path, environment):
+    train = (
+        "crfkit demo --write r && crfkit train r/train.txt --model m.crfkit --max-iter 30 --quiet"
+    )
+    subprocess.run(train, shell=True, cwd=tmp_path, env=environment, capture_output=True)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["crfkit", "tag", "m.crfkit"], cwd=tmp_path, env=environment, stdin=theirs,
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    os.write(ours, b"2\ncups\n\n")
+    answer = [process.stdout.readline().decode() for _ in range(3)]
+    assert [line.split()[0] for line in answer[:2]] == ["2", "cups"]
+    assert answer[0].split()[1] == "B-QTY"
+    os.write(ours, b"\x04")  # end of input
+    process.stdout.read()
+    process.stdout.close()
+    os.close(ours)
+    os.close(theirs)
+    assert process.wait() == 0
