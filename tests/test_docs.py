@@ -1,0 +1,102 @@
+"""The examples of the pages in docs run, and print what they show."""
+
+import ast
+import contextlib
+import doctest
+import io
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_session import agrees, environment  # noqa: F401  (a fixture)
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page, language):
+    """The blocks of a page in a language, each with the number of its first line."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(rf"^```{language}\n(.*?)^```", text, flags=re.M | re.S)
+    return [(block[1], text[: block.start(1)].count("\n")) for block in found]
+
+
+def pages(language):
+    return [pytest.param(p, id=p.name) for p in sorted(DOCS.glob("*.md")) if blocks(p, language)]
+
+
+def statements(block):
+    """The statements of a block, each with the comment right below it."""
+    lines = block.splitlines()
+    for node in ast.parse(block).body:
+        end = start = node.end_lineno
+        while end < len(lines) and lines[end].startswith("#"):
+            end += 1
+        shown = "".join(line[1:].removeprefix(" ") + "\n" for line in lines[start:end])
+        yield node, shown
+
+
+def run_plain(block, first_line, name, namespace):
+    """Run a block; what stands in comments right below a call of print must be printed."""
+    for node, shown in statements(block):
+        module = ast.increment_lineno(ast.Module([node], []), first_line)
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(module, name, "exec"), namespace)
+        if shown and output.getvalue():
+            where = f"{name}, line {node.end_lineno}"
+            same = doctest.OutputChecker().check_output(shown, output.getvalue(), FLAGS)
+            assert same, f"{where} prints\n{output.getvalue()}"
+
+
+def run_doctests(examples, page):
+    text = "\n".join(block for block, _ in examples)
+    test = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.parametrize("page", pages("python"))
+def test_python_blocks_run_in_order_and_print_what_they_show(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # for pages that write a module
+    examples = blocks(page, "python")
+    if examples[0][0].startswith(">>> "):
+        return run_doctests(examples, page)
+    namespace = {"__name__": page.stem}
+    for block, first_line in examples:
+        run_plain(block, first_line, page.name, namespace)
+
+
+def test_a_block_that_prints_something_else_is_found():
+    namespace = {}
+    run_plain("x = [1, 2]\nprint(x)\n# [1, ...]\n", 0, "page", namespace)
+    with pytest.raises(AssertionError, match=r"page, line 12 prints\s+\[1, 2\]"):
+        run_plain("y = x\nprint(y)\n# [1, 3]\n", 10, "page", namespace)
+
+
+@pytest.mark.parametrize("page", pages("console"))
+def test_console_blocks_print_what_they_show(page, tmp_path, environment):  # noqa: F811
+    for block, _ in blocks(page, "console"):
+        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, shown = part.partition("\n")
+            result = subprocess.run(
+                command, shell=True, cwd=tmp_path, env=environment, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            assert agrees(shown, result.stdout), f"$ {command}\n{result.stdout}"
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in DOCS.glob("*.md"):
+        for target in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb))", page.read_text("utf-8")):
+            assert (DOCS / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert re.search(rf": {re.escape(page.name)}$", navigation, flags=re.M), page.name

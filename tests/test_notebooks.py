@@ -1,0 +1,50 @@
+"""The notebooks run from top to bottom, and the results they hold are theirs."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient", reason="nbclient runs notebooks; pip install .[test]")
+nbformat = pytest.importorskip("nbformat", reason="nbformat reads notebooks; pip install .[test]")
+pytest.importorskip("ipykernel", reason="ipykernel runs Python in notebooks; pip install .[test]")
+pytest.importorskip("matplotlib", reason="the notebooks draw plots; pip install .[test]")
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NOTEBOOKS = [pytest.param(path, id=path.name) for path in sorted(FOLDER.glob("*.ipynb"))]
+
+
+def test_both_notebooks_are_there():
+    assert [p.values[0].name for p in NOTEBOOKS] == ["01-quickstart.ipynb", "02-features.ipynb"]
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_a_notebook_runs_without_errors_and_warnings(path, tmp_path):
+    notebook = nbformat.read(path, as_version=4)
+    client = nbclient.NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    )
+    client.execute()
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            assert output.get("name") != "stderr", f"{cell.source}\n{output.get('text')}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_a_notebook_is_stored_with_results_and_nothing_of_a_machine(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert path.stat().st_size < 300_000
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert sum(bool(cell.outputs) for cell in cells) >= 8
+    assert not any(cell.metadata for cell in notebook.cells)
+    results = json.dumps([cell.outputs for cell in cells])
+    assert not re.search(r"/(tmp|home|root|work|usr|Users)/|Warning|Traceback", results)
