@@ -1,16 +1,23 @@
 """Structured linear models for sequences, in scikit-learn."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from crfkit._version import __version__
-from crfkit.data import LabelSequences, PackedSequences
-from crfkit.estimators import CRFClassifier
-from crfkit.features import (
-    SequenceVectorizer,
-    StepFeatures,
-    TemplateFeatures,
-    WindowFeatures,
-    make_sequence_union,
-)
-from crfkit.persistence import load, save
+
+if TYPE_CHECKING:
+    from crfkit.data import LabelSequences, PackedSequences
+    from crfkit.estimators import CRFClassifier
+    from crfkit.features import (
+        SequenceVectorizer,
+        StepFeatures,
+        TemplateFeatures,
+        WindowFeatures,
+        make_sequence_union,
+    )
+    from crfkit.persistence import load, save
 
 __all__ = [
     "CRFClassifier",
@@ -25,3 +32,35 @@ __all__ = [
     "make_sequence_union",
     "save",
 ]
+
+# Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
+_HOMES = {
+    "CRFClassifier": "estimators",
+    "LabelSequences": "data",
+    "PackedSequences": "data",
+    "SequenceVectorizer": "features",
+    "StepFeatures": "features",
+    "TemplateFeatures": "features",
+    "WindowFeatures": "features",
+    "load": "persistence",
+    "make_sequence_union": "features",
+    "save": "persistence",
+}
+_ROOMS = frozenset(
+    "compat data datasets decoding estimators features io losses metrics persistence solvers "
+    "structures testing".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"crfkit.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'crfkit' has no attribute {name!r}")
+    value = getattr(import_module(f"crfkit.{_HOMES[name]}"), name)
+    globals()[name] = value  # asked for once
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_ROOMS})

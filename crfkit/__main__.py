@@ -1,7 +1,22 @@
-"""``python -m crfkit`` is ``crfkit``."""
+"""``python -m crfkit`` and the command ``crfkit``."""
+
+from __future__ import annotations
 
 import sys
 
-from crfkit.cli import main
+EXIT_INTERRUPTED = 130
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line; an interrupt while it is being imported is one as well."""
+    try:
+        from crfkit.cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,7 +14,7 @@ import crfkit.cli._info as info
 import crfkit.cli._tag as tag
 import crfkit.cli._train as train
 from crfkit._version import __version__
-from crfkit.cli._common import CommandError, describe_error
+from crfkit.cli._common import CommandError, describe_error, plain_warnings
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -45,24 +45,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code: 0 done, 1 a file cannot be read, used or written, 2 wrong usage, 130 interrupted
         by Ctrl-C.
     """
-    arguments = _parser().parse_args(argv)
+    if sys.stdout is None:
+        print("crfkit: standard output is closed.", file=sys.stderr)
+        return EXIT_FAILURE
+    try:
+        return _run(_parser().parse_args(argv))
+    except CommandError as error:
+        print(f"crfkit: {describe_error(error)}", file=sys.stderr)
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        _abandon_output()
+        return 0
+    except (OSError, UnicodeEncodeError) as error:
+        print(f"crfkit: {describe_error(error)}", file=sys.stderr)
+        _abandon_output()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return EXIT_FAILURE
+
+
+def _run(arguments: argparse.Namespace) -> int:
     try:
         arguments.check(arguments)
     except (TypeError, ValueError) as error:
         print(f"crfkit: {error}", file=sys.stderr)
         return EXIT_USAGE
-    try:
+    with plain_warnings():
         arguments.run(arguments)
-        sys.stdout.flush()
-    except CommandError as error:
-        print(f"crfkit: {describe_error(error)}", file=sys.stderr)
-        return EXIT_FAILURE
-    except BrokenPipeError:  # the reader of a pipe has seen enough; nothing is left to flush
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+    sys.stdout.flush()
     return 0
+
+
+def _abandon_output() -> None:
+    """Let what is still to be printed go nowhere, so that the end of the process is quiet."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

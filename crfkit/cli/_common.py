@@ -28,11 +28,18 @@ def user_errors() -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def describe_error(error: CommandError) -> str:
+def describe_error(error: Exception) -> str:
     """Return a message for the user."""
-    cause = error.__cause__
-    if isinstance(cause, OSError) and cause.strerror and cause.filename is not None:
-        return f"{os.fspath(cause.filename)}: {cause.strerror}"
+    cause = error.__cause__ if isinstance(error, CommandError) else error
+    if isinstance(cause, OSError) and cause.strerror:
+        place = "" if cause.filename is None else f"{os.fsdecode(cause.filename)}: "
+        return place + cause.strerror
+    if isinstance(cause, UnicodeEncodeError):
+        text = cause.object[cause.start : cause.end]
+        return (
+            f"standard output is {cause.encoding} and cannot hold {text!r}; set "
+            "PYTHONIOENCODING=utf-8, or write to a file with --output where there is one"
+        )
     return str(error)
 
 
@@ -62,6 +69,33 @@ def check_jobs(arguments: argparse.Namespace) -> None:
         raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
 
 
+def check_target(option: str, path: str) -> None:
+    """Raise CommandError if no file can be written at a path."""
+    folder = os.path.dirname(os.path.realpath(path))
+    special = os.path.exists(path) and not os.path.isfile(path)  # a pipe is not replaced
+    if os.path.isdir(path) or not os.access(path if special else folder, os.W_OK):
+        raise CommandError(f"{option} {path}: no file can be written there.")
+
+
+def add_allow(parser: argparse.ArgumentParser) -> None:
+    """Add the functions that a model may use."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION",
+        help="let the model use this function of yours",
+    )
+
+
+def _text_encoding(name: str) -> str:
+    try:
+        "".encode(name)
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"{name!r} is no encoding of text") from None
+    return name
+
+
 def add_format(parser: argparse.ArgumentParser, *, label: bool = True) -> None:
     """Add what tells how a file is read."""
     group = parser.add_argument_group("file format")
@@ -81,7 +115,12 @@ def add_format(parser: argparse.ArgumentParser, *, label: bool = True) -> None:
     group.add_argument(
         "--tabs", action="store_true", help="columns are split at tabs only, and may hold blanks"
     )
-    group.add_argument("--encoding", default="utf-8", help="(default: %(default)s)")
+    group.add_argument(
+        "--encoding",
+        type=_text_encoding,
+        default="utf-8",
+        help="of the data that are read (default: %(default)s)",
+    )
 
 
 def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
@@ -98,4 +137,10 @@ def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
 
 def source(path: str) -> Any:
     """Return what to read: a path, or standard input for ``-``."""
-    return sys.stdin.buffer if path == "-" else path
+    if path != "-":
+        return path
+    if sys.stdin is None:
+        raise CommandError("standard input is closed; name a file.")
+    if sys.stdin.isatty():
+        print("reading from the terminal; Ctrl-D ends the input", file=sys.stderr)
+    return sys.stdin.buffer

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from crfkit.cli._common import add_format, add_jobs, check_jobs, source, user_errors
+from crfkit.cli._common import add_allow, add_format, add_jobs, check_jobs, source, user_errors
 from crfkit.io import read_columns
 from crfkit.metrics import (
+    allowed_transitions,
     conlleval_report,
     entity_classification_report,
     flat_classification_report,
@@ -36,21 +37,33 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--report",
         choices=("conlleval", "entities", "tokens"),
-        default="conlleval",
         help="the text of the conlleval script, entities by a strict tag scheme, or single labels "
-        "(default: %(default)s)",
+        "(default: conlleval if all labels are tags such as B-NP, I-NP and O, else tokens)",
     )
     parser.add_argument(
         "--scheme",
-        default="IOB2",
-        help="tag scheme of --report entities: IOB1, IOB2, IOE1, IOE2, IOBES, IO (default: "
-        "%(default)s)",
+        help="tag scheme of --report entities: IOB1, IOB2, IOE1, IOE2, IOBES, IO (default: IOB2)",
     )
-    parser.add_argument("--allow", action="append", default=[], metavar="MODULE:FUNCTION",
-                        help="let the model use this function of yours")  # fmt: skip
+    add_allow(parser)
     add_jobs(parser)
     add_format(parser)
-    parser.set_defaults(check=check_jobs, run=run)
+    parser.set_defaults(check=check, run=run)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse what is wrong usage."""
+    check_jobs(arguments)
+    if arguments.scheme is not None:
+        if arguments.report != "entities":
+            raise ValueError("--scheme is for --report entities.")
+        allowed_transitions([], arguments.scheme)
+    if arguments.model is None:
+        for option, given in (
+            ("--label", arguments.label is not None),
+            ("--format", arguments.format not in (None, "columns")),
+        ):
+            if given:
+                raise ValueError(f"{option} needs --model: without, the last two columns are read.")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -74,16 +87,34 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
     model = _models.open_model(path, getattr(arguments, "allow", ()))
     model.crf.set_params(n_jobs=arguments.jobs)
     with user_errors():
-        labeled = model.data_format(arguments, data_path).read(source(data_path))
-        _print_report(labeled.y, model.crf.predict(model.pack(labeled.X)), arguments)
+        data = model.data_format(arguments, data_path)
+        labeled = data.read(source(data_path), model.width)
+        predicted = [
+            [str(label) for label in labels] for labels in model.crf.predict(model.pack(labeled.X))
+        ]
+        _print_report(labeled.y, predicted, arguments)
 
 
 def _print_report(truth: Any, predicted: Any, arguments: argparse.Namespace) -> None:
-    kind = getattr(arguments, "report", "conlleval")
+    if not truth:
+        raise ValueError("the file has no sequences: there is nothing to judge.")
+    kind = getattr(arguments, "report", None) or _usual_report([*truth, *predicted])
     if kind == "tokens":
         print(flat_classification_report(truth, predicted, digits=3))
     elif kind == "entities":
-        print(entity_classification_report(truth, predicted, mode="strict",
-                                           scheme=arguments.scheme, digits=4))  # fmt: skip
+        scheme = arguments.scheme or "IOB2"
+        report = entity_classification_report(
+            truth, predicted, mode="strict", scheme=scheme, digits=4
+        )
+        print(report)
     else:
         print(conlleval_report(truth, predicted))
+
+
+def _usual_report(sequences: list[list[str]]) -> str:
+    """Return the report for labels: conlleval knows only chunk tags."""
+    try:
+        allowed_transitions(sorted({label for labels in sequences for label in labels}), "conll")
+    except ValueError:
+        return "tokens"
+    return "conlleval"

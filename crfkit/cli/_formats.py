@@ -6,9 +6,18 @@ import abc
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from crfkit.io import iter_columns, iter_conllu, iter_crfsuite_text, read_crfsuite_text
+from crfkit.io import (
+    ConlluSentence,
+    ConlluToken,
+    iter_columns,
+    iter_conllu,
+    iter_crfsuite_text,
+    read_crfsuite_text,
+)
+from crfkit.io.conllu import sentence_lines
 
 CONLLU_COLUMNS = ("form", "lemma", "upos", "xpos", "feats", "deprel")
+_PROBABILITY = "Probability"  # the entry of MISC
 
 
 class Labeled(NamedTuple):
@@ -37,21 +46,34 @@ class DataFormat(abc.ABC):
 
     def __init__(self, label: str | None, sep: str | None, encoding: str) -> None:
         self.label, self.sep, self.encoding = label, sep, encoding
+        self._check_label()
+
+    @abc.abstractmethod
+    def _check_label(self) -> None:
+        """Raise ValueError if `label` is none of this format."""
 
     def options(self) -> dict[str, Any]:
         """Return what a model file must remember to read more of the same."""
         return {"format": self.name, "label": self.label, "sep": self.sep}
 
     @abc.abstractmethod
-    def read(self, source: Any) -> Labeled:
-        """Return tokens and labels of all sequences."""
+    def read(self, source: Any, width: int | None = None) -> Labeled:
+        """Return tokens and labels of all sequences.
+
+        `width` is the number of columns, without the label, that there have to be.
+        """
 
     @abc.abstractmethod
-    def iterate(self, source: Any, width: int) -> Iterator[tuple[list[Any], list[str]]]:
-        """Yield the tokens of each sequence and the lines to print before their labels.
+    def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Any]]:
+        """Yield the tokens of each sequence, and what `tagged` prints it from.
 
-        `width` is the number of columns that the model was trained on, without the label.
+        `width` is the number of columns that the model was trained on, without the label; None if
+        it is not known.
         """
+
+    @abc.abstractmethod
+    def tagged(self, sequence: Any, columns: Sequence[Sequence[str]]) -> list[str]:
+        """Return the lines of a sequence with its labels, and with what follows them."""
 
     def columns(self, width: int) -> Sequence[str] | None:
         """Return names of the columns, where they have any."""
@@ -63,45 +85,60 @@ class ColumnFormat(DataFormat):
 
     name = "columns"
 
+    def _check_label(self) -> None:
+        if self.label is not None and not self.label.removeprefix("-").isdecimal():
+            raise ValueError(f"--label {self.label}: the column must be a number, counted from 0.")
+
     def _place(self, width: int) -> int:
-        text = "-1" if self.label is None else self.label
-        try:
-            place = int(text)
-        except ValueError:
-            raise ValueError(
-                f"--label {text}: the column must be a number, counted from 0."
-            ) from None
+        place = -1 if self.label is None else int(self.label)
         if not -width <= place < width:
             raise ValueError(f"--label {place}: the file has {width} columns, counted from 0.")
         return place % width
 
-    def read(self, source: Any) -> Labeled:
+    def read(self, source: Any, width: int | None = None) -> Labeled:
         """Return the other columns as tuples, and the label column."""
         X: list[Any] = []
         y: list[list[str]] = []
         for rows in iter_columns(source, sep=self.sep, encoding=self.encoding):
-            place = self._place(len(rows[0]))
-            if len(rows[0]) < 2:
-                raise ValueError("the file has one column: training needs tokens and labels.")
+            found = len(rows[0])
+            if found < 2:
+                raise ValueError("the file has one column, but tokens and labels are needed.")
+            if width is not None and found != width + 1:
+                raise _wrong_width(found, f"{width} and the label: give the same columns.")
+            place = self._place(found)
             X.append([row[:place] + row[place + 1 :] for row in rows])
             y.append([row[place] for row in rows])
         return Labeled(X, y)
 
-    def iterate(self, source: Any, width: int) -> Iterator[tuple[list[Any], list[str]]]:
-        """Yield rows without the label column, where there is one, and the rows as text."""
-        between = self.sep or " "
+    def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], list[str]]]:
+        """Yield rows without the label column, where there is one, and the rows as text.
+
+        Where the width is not known, there is such a column if the user says which.
+        """
         for rows in iter_columns(source, sep=self.sep, encoding=self.encoding):
             found = len(rows[0])
-            lines = [between.join(row) + between for row in rows]
-            if found == width + 1:
+            lines = [self._between.join(row) for row in rows]
+            if found == width + 1 if width is not None else self.label is not None:
                 place = self._place(found)
                 rows = [row[:place] + row[place + 1 :] for row in rows]
-            elif found != width:
-                raise ValueError(
-                    f"the file has {found} columns, but the model was trained on {width} and the "
-                    "label: give the same columns, with or without the label."
+            elif width not in (None, found):
+                raise _wrong_width(
+                    found,
+                    f"{width} and the label: give the same columns, with or without the label.",
                 )
             yield rows, lines
+
+    def tagged(self, sequence: list[str], columns: Sequence[Sequence[str]]) -> list[str]:
+        """Return the lines with further columns."""
+        return [self._between.join(cells) for cells in zip(sequence, *columns, strict=True)]
+
+    @property
+    def _between(self) -> str:
+        return self.sep or " "
+
+
+def _wrong_width(found: int, wanted: str) -> ValueError:
+    return ValueError(f"the file has {found} columns, but the model was trained on {wanted}")
 
 
 class ConlluFormat(DataFormat):
@@ -109,37 +146,49 @@ class ConlluFormat(DataFormat):
 
     name = "conllu"
 
+    def _check_label(self) -> None:
+        if self._label not in CONLLU_COLUMNS:
+            raise ValueError(f"--label {self.label}: choose one of {', '.join(CONLLU_COLUMNS)}.")
+
     @property
     def _label(self) -> str:
-        label = (self.label or "upos").lower()
-        if label not in CONLLU_COLUMNS:
-            raise ValueError(f"--label {label}: choose one of {', '.join(CONLLU_COLUMNS)}.")
-        return label
+        return (self.label or "upos").lower()
 
     def columns(self, width: int) -> Sequence[str]:
         """Return the names of the fields."""
         return [name for name in CONLLU_COLUMNS if name != self._label]
 
-    def _sentences(self, source: Any) -> Iterator[tuple[list[Any], list[str], list[str]]]:
-        fields, label = self.columns(0), self._label
-        for sentence in iter_conllu(source, encoding=self.encoding):
-            tokens = [tuple(word.text(name) for name in fields) for word in sentence.words]
-            labels = [word.text(label) for word in sentence.words]
-            yield tokens, labels, [f"{word.form}\t" for word in sentence.words]
-
-    def read(self, source: Any) -> Labeled:
+    def read(self, source: Any, width: int | None = None) -> Labeled:
         """Return the fields of the words as tuples, and the label field."""
         X: list[Any] = []
         y: list[list[str]] = []
-        for tokens, labels, _ in self._sentences(source):
+        for tokens, sentence in self.iterate(source, width):
             X.append(tokens)
-            y.append(labels)
+            y.append([word.text(self._label) for word in sentence.words])
         return Labeled(X, y)
 
-    def iterate(self, source: Any, width: int) -> Iterator[tuple[list[Any], list[str]]]:
-        """Yield the fields of the words, and their forms as text."""
-        for tokens, _, lines in self._sentences(source):
-            yield tokens, lines
+    def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], ConlluSentence]]:
+        """Yield the fields of the words, and the sentences."""
+        fields = self.columns(0)
+        for sentence in iter_conllu(source, encoding=self.encoding):
+            yield [tuple(word.text(name) for name in fields) for word in sentence.words], sentence
+
+    def tagged(self, sequence: ConlluSentence, columns: Sequence[Sequence[str]]) -> list[str]:
+        """Return all lines of the sentence, its words with the label in its field.
+
+        A second column is put into MISC. Comments, multiword tokens and empty nodes stay.
+        """
+        cells = zip(*columns, strict=True)
+        rows = [
+            self._filled(row, *next(cells)) if row.id.isdigit() else row for row in sequence.rows
+        ]
+        return sentence_lines(ConlluSentence(rows, sequence.comments))
+
+    def _filled(self, word: ConlluToken, label: str, *probability: str) -> ConlluToken:
+        filled: dict[str, Any] = {self._label: label}
+        if probability:
+            filled["misc"] = word.misc | {_PROBABILITY: probability[0]}
+        return word._replace(**filled)
 
 
 class CRFsuiteFormat(DataFormat):
@@ -148,15 +197,23 @@ class CRFsuiteFormat(DataFormat):
     name = "crfsuite"
     has_columns = False
 
-    def read(self, source: Any) -> Labeled:
+    def _check_label(self) -> None:
+        if self.label is not None:
+            raise ValueError("--label: the label of --format crfsuite is always the first cell.")
+
+    def read(self, source: Any, width: int | None = None) -> Labeled:
         """Return the attributes as dicts, and the labels."""
         X, y, weight = read_crfsuite_text(source, encoding=self.encoding)
         return Labeled(X, y, None if (weight == 1.0).all() else weight)
 
-    def iterate(self, source: Any, width: int) -> Iterator[tuple[list[Any], list[str]]]:
+    def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], None]]:
         """Yield the attributes; nothing is printed before the labels."""
         for sequence in iter_crfsuite_text(source, encoding=self.encoding):
-            yield sequence.attributes, [""] * len(sequence.attributes)
+            yield sequence.attributes, None
+
+    def tagged(self, sequence: None, columns: Sequence[Sequence[str]]) -> list[str]:
+        """Return the labels, and what follows them."""
+        return ["\t".join(cells) for cells in zip(*columns, strict=True)]
 
 
 FORMATS: dict[str, type[DataFormat]] = {

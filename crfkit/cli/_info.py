@@ -5,9 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from crfkit._params import check_whole
+from crfkit.cli._common import add_allow
+
+_OWN_PLACE = {"file", "bytes", "labels", "templates", "n_attributes", "counts", "weights"}
 
 
 def add_parser(commands: Any) -> None:
@@ -22,8 +27,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("model", help="a model file of crfkit or CRFsuite")
     parser.add_argument("--top", type=int, default=10, help="how many weights (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--allow", action="append", default=[], metavar="MODULE:FUNCTION",
-                        help="let the model use this function of yours")  # fmt: skip
+    add_allow(parser)
     parser.set_defaults(check=check, run=run)
 
 
@@ -38,7 +42,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     facts = _facts(_models.open_model(arguments.model, arguments.allow), arguments)
     if arguments.json:
-        print(json.dumps(facts, ensure_ascii=False, indent=2, default=str))
+        print(json.dumps(facts, indent=2, default=str))
     else:
         _print_facts(facts)
 
@@ -57,7 +61,8 @@ def _facts(model: Any, arguments: argparse.Namespace) -> dict[str, Any]:
         "parameters": model.about.get("parameters", {}),
         "labels": [str(label) for label in crf.classes_],
         "templates": _templates(model.features),
-        "counts": {"attributes": crf.n_features_in_} | {k: len(view) for k, view in views.items()},
+        "n_attributes": crf.n_features_in_,
+        "counts": {kind: len(view) for kind, view in views.items()},
         "weights": {
             kind: [[*map(str, name), weight] for name, weight in view.top(arguments.top)]
             for kind, view in views.items()
@@ -83,27 +88,36 @@ def _flat(items: Any) -> list[Any]:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
+    """Print a report; what standard output cannot hold is shown by its number."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in _report(facts):
+        print(line.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _report(facts: dict[str, Any]) -> Iterator[str]:
     for name, value in facts.items():
-        if name not in ("labels", "templates", "counts", "weights", "file", "bytes") and value:
-            print(f"{name:<12} {_line(value)}")
-    print(f"{'file':<12} {facts['file']}, {facts['bytes']:,} bytes")
-    print(f"{'labels':<12} {len(facts['labels'])}: {' '.join(facts['labels'])}")
+        if name not in _OWN_PLACE and value:
+            yield f"{name:<12} {_line(value)}"
+    yield f"{'file':<12} {facts['file']}, {facts['bytes']:,} bytes"
+    yield f"{'labels':<12} {len(facts['labels'])}: {' '.join(facts['labels'])}"
     sizes = facts["counts"]
-    print(f"{'sizes':<12} {sizes['attributes']:,} weights of attributes not 0, "
-          f"{sizes['transitions']:,} of transitions, "
-          f"{sizes['attributes of steps']:,} of attributes of steps")  # fmt: skip
+    yield (
+        f"{'sizes':<12} {facts['n_attributes']:,} attributes, {sizes['attributes']:,} weights of "
+        f"attributes not 0, {sizes['transitions']:,} of transitions, "
+        f"{sizes['attributes of steps']:,} of attributes of steps"
+    )
     if facts["templates"]:
-        print("\ntemplates")
-        print("\n".join(f"  {line}" for line in facts["templates"]))
+        yield "\ntemplates"
+        yield from (f"  {line}" for line in facts["templates"])
     for kind, rows in facts["weights"].items():
         if rows:
-            print(f"\nstrongest weights of {kind}")
+            yield f"\nstrongest weights of {kind}"
         between = " -> " if kind == "transitions" else "  "
         for *names, weight in rows:
-            print(f"{weight:10.4f}  {between.join(names)}")
+            yield f"{weight:10.4f}  {between.join(names)}"
 
 
 def _line(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}={item}" for key, item in value.items())
-    return str(value)
+        value = ", ".join(f"{key}={item}" for key, item in value.items())
+    return " ".join(str(value).split())

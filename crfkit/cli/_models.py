@@ -11,8 +11,9 @@ from sklearn.pipeline import Pipeline
 from crfkit.cli._common import chosen_format, user_errors
 from crfkit.cli._formats import FORMATS, DataFormat
 from crfkit.compat.crfsuite import load_crfsuite
+from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators import CRFClassifier
-from crfkit.features import TemplateFeatures, window
+from crfkit.features import SequenceVectorizer, TemplateFeatures, window
 from crfkit.persistence import describe, load, save
 
 CRFSUITE_MAGIC = b"lCRF"
@@ -41,9 +42,20 @@ class OpenedModel(NamedTuple):
         return X if self.features is None else self.features.transform(X)
 
     def data_format(self, arguments: argparse.Namespace, path: str) -> DataFormat:
-        """Return how to read a file: as the options say, else as the training data were read."""
-        known = self.about.get("metadata", {}).get(_KEY)
-        if known is None or arguments.format is not None:
+        """Return how to read a file: as the options say, else as the training data were read.
+
+        A model that was saved from Python does not know that: with templates it reads what the
+        name of the file says, without any the user has to say it.
+        """
+        known = self._known
+        if known is None:
+            if arguments.format is None and not self._has_templates:
+                raise ValueError(
+                    "the model has no templates, it takes attributes: say --format crfsuite "
+                    "(label TAB attribute TAB ...), or --format columns if cells are attributes."
+                )
+            return chosen_format(arguments, path)
+        if arguments.format not in (None, known["format"]):
             return chosen_format(arguments, path)
         label = getattr(arguments, "label", None)
         return FORMATS[known["format"]](
@@ -53,9 +65,19 @@ class OpenedModel(NamedTuple):
         )
 
     @property
-    def width(self) -> int:
-        """Number of columns that the model was trained on, without the label; 0 if not known."""
-        return int(self.about.get("metadata", {}).get(_KEY, {}).get("width", 0))
+    def _known(self) -> dict[str, Any] | None:
+        """What `crfkit train` wrote of the training data; None if it did not make the model."""
+        known: dict[str, Any] | None = (self.about.get("metadata") or {}).get(_KEY)
+        return known
+
+    @property
+    def _has_templates(self) -> bool:
+        return self.features is not None and not isinstance(self.features[0], SequenceVectorizer)
+
+    @property
+    def width(self) -> int | None:
+        """Number of columns that the model was trained on, without the label; None if not known."""
+        return None if self._known is None else int(self._known["width"])
 
 
 def default_templates(width: int) -> list[Any]:
@@ -78,11 +100,15 @@ def default_templates(width: int) -> list[Any]:
 
 
 def make_features(template: str | None, data: DataFormat, width: int) -> TemplateFeatures:
-    """Return the templates of a file, or the default ones, for rows of a number of columns."""
+    """Return the templates of a file, or the default ones, for rows of a number of columns.
+
+    By default only the forms of CoNLL-U are looked at: its other fields are annotations, as the
+    label is, and nearly tell it.
+    """
     names = data.columns(width)
     columns = None if names is None else list(names)
     if template is None:
-        return TemplateFeatures(default_templates(width), columns=columns)
+        return TemplateFeatures(default_templates(1 if columns else width), columns=columns)
     return TemplateFeatures.from_file(template, columns=columns)
 
 
@@ -101,16 +127,19 @@ def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:
             crf = load_crfsuite(path)
             return OpenedModel(None, crf, {"class": "CRFsuite model", "metadata": {}})
         model, about = load(path, allow=allow), describe(path)
-        if isinstance(model, Pipeline):
-            return OpenedModel(_before_last(model), _classifier(path, model[-1]), about)
-        return OpenedModel(None, _classifier(path, model), about)
+        last = model[-1] if isinstance(model, Pipeline) else model
+        return OpenedModel(_before_last(model), _classifier(path, last), about)
 
 
-def _before_last(pipeline: Pipeline) -> Any:
-    return pipeline[:-1] if len(pipeline) > 1 else None
+def _before_last(model: Any) -> Any:
+    return model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
 
 
 def _classifier(path: str, model: Any) -> CRFClassifier:
-    if not isinstance(model, CRFClassifier):
+    """Return a fitted classifier; of a drop-in, what it wraps."""
+    classifier = getattr(model, "model_", model)
+    if not isinstance(classifier, (CRFClassifier, CRF)):
         raise ValueError(f"{path} holds a {type(model).__name__}, which is no sequence classifier.")
-    return model
+    if isinstance(classifier, CRF) or not hasattr(classifier, "classes_"):
+        raise ValueError(f"{path} holds a {type(model).__name__} that is not fitted.")
+    return classifier

@@ -7,7 +7,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from crfkit.cli._common import add_format, add_jobs, check_jobs, source, user_errors
+from crfkit.cli._common import (
+    add_allow,
+    add_format,
+    add_jobs,
+    check_jobs,
+    check_target,
+    source,
+    user_errors,
+)
 
 BATCH = 50_000  # tokens that are tagged at a time
 
@@ -15,6 +23,7 @@ _EPILOG = """\
 examples:
   crfkit tag chunks.crfkit < raw.txt > tagged.txt
   crfkit tag chunks.crfkit test.txt.gz --marginals
+  crfkit tag tagger.crfkit en-test.conllu --output tagged.conllu
   crfkit tag model.crfsuite attributes.txt --format crfsuite
 
 A file may still have the column of the labels: it is not looked at, and printed before the new one.
@@ -26,7 +35,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "tag",
         help="label sequences with a model",
-        description="Label sequences: each line is printed with its label as a further column.",
+        description="Label sequences. Columns are printed with the label as a further column, "
+        "CoNLL-U with the label in its field; of --format crfsuite only the labels are printed.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -34,24 +44,32 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("data", nargs="?", default="-", help="sequences (default: stdin)")
     parser.add_argument("--output", default="-", help="the file to write (default: stdout)")
     parser.add_argument(
-        "--marginals", action="store_true", help="a further column: the probability of the label"
+        "--marginals",
+        action="store_true",
+        help="a further column: the probability of the label (CoNLL-U: Probability= in MISC)",
     )
     parser.add_argument(
-        "--all-marginals", action="store_true", help="further columns: LABEL:probability of each"
+        "--all-marginals",
+        action="store_true",
+        help="further columns: that, and LABEL:probability of each label (not for CoNLL-U)",
     )
     parser.add_argument(
         "--decoding",
         choices=("viterbi", "posterior"),
-        default="viterbi",
-        help="the most probable sequence, or the most probable labels (default: %(default)s)",
+        help="the most probable sequence, or the most probable labels (default: as the model was "
+        "made, viterbi by `crfkit train`)",
     )
-    parser.add_argument(
-        "--allow", action="append", default=[], metavar="MODULE:FUNCTION",
-        help="let the model use this function of yours",
-    )  # fmt: skip
+    add_allow(parser)
     add_jobs(parser)
     add_format(parser)
-    parser.set_defaults(check=check_jobs, run=run)
+    parser.set_defaults(check=check, run=run)
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse what is wrong usage; a file that cannot be written is told before the tagging."""
+    check_jobs(arguments)
+    if arguments.output != "-":
+        check_target("--output", arguments.output)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -59,11 +77,17 @@ def run(arguments: argparse.Namespace) -> None:
     from crfkit.cli import _models  # estimators are imported only by commands that need them
 
     model = _models.open_model(arguments.model, arguments.allow)
-    model.crf.set_params(n_jobs=arguments.jobs, decoding=arguments.decoding)
-    interactive = arguments.data == "-" and sys.stdin.isatty()
-    batches = _batches(_sequences(model, arguments), 1 if interactive else BATCH)
-    blocks = (_tagged(model, batch, arguments) for batch in batches)
+    model.crf.set_params(n_jobs=arguments.jobs)
+    if arguments.decoding is not None:
+        model.crf.set_params(decoding=arguments.decoding)
     with user_errors():
+        data = model.data_format(arguments, arguments.data)
+        if arguments.all_marginals and data.name == "conllu":
+            raise ValueError("--all-marginals: CoNLL-U has no place for them; use --marginals.")
+        stream = source(arguments.data)
+        interactive = arguments.data == "-" and sys.stdin.isatty()
+        batches = _batches(data.iterate(stream, model.width), 1 if interactive else BATCH)
+        blocks = (_tagged(model, data, batch, arguments) for batch in batches)
         if arguments.output == "-":
             _print_to(sys.stdout.write, blocks)
         else:
@@ -80,16 +104,11 @@ def _print_to(write: Callable[[str], Any], blocks: Iterable[str]) -> None:
             sys.stdout.flush()
 
 
-def _sequences(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[Any], list[str]]]:
-    data = model.data_format(arguments, arguments.data)
-    return iter(data.iterate(source(arguments.data), model.width))
-
-
 def _batches(
-    sequences: Iterable[tuple[list[Any], list[str]]], size: int
-) -> Iterator[list[tuple[list[Any], list[str]]]]:
+    sequences: Iterable[tuple[list[Any], Any]], size: int
+) -> Iterator[list[tuple[list[Any], Any]]]:
     """Group sequences into batches of at least that many tokens."""
-    batch: list[tuple[list[Any], list[str]]] = []
+    batch: list[tuple[list[Any], Any]] = []
     tokens = 0
     for sequence in sequences:
         batch.append(sequence)
@@ -102,25 +121,19 @@ def _batches(
 
 
 def _tagged(
-    model: Any, batch: list[tuple[list[Any], list[str]]], arguments: argparse.Namespace
+    model: Any, data: Any, batch: list[tuple[list[Any], Any]], arguments: argparse.Namespace
 ) -> str:
     """Return the lines of a batch with their labels."""
     X = model.pack([tokens for tokens, _ in batch])
     labels = model.crf.predict(X)
-    columns = [labels]
+    columns = [[[str(label) for label in sequence] for sequence in labels]]
     if arguments.marginals or arguments.all_marginals:
         columns += _marginal_columns(model, X, labels, arguments.all_marginals)
-    parts: list[str] = []
-    for place, (_, lines) in enumerate(batch):
-        rows = zip(lines, *(column[place] for column in columns), strict=True)
-        parts.extend(f"{line}{between(line).join(cells)}\n" for line, *cells in rows)
-        parts.append("\n")
-    return "".join(parts)
-
-
-def between(line: str) -> str:
-    """Return what stands between the columns of a line."""
-    return line[-1:] or "\t"
+    lines: list[str] = []
+    for place, (_, sequence) in enumerate(batch):
+        lines += data.tagged(sequence, [column[place] for column in columns])
+        lines.append("")
+    return "\n".join(lines) + "\n"
 
 
 def _marginal_columns(model: Any, X: Any, labels: Any, every: bool) -> list[list[list[str]]]:

@@ -12,8 +12,8 @@ from crfkit.cli._common import (
     add_format,
     add_jobs,
     check_jobs,
+    check_target,
     chosen_format,
-    plain_warnings,
     source,
     user_errors,
 )
@@ -22,8 +22,9 @@ _DESCRIPTION = """\
 Learn a CRF from labeled sequences and save it with its features in one file.
 
 Without --template, words get a window of -2..2, affixes, shapes and neighbors, further columns a
-window of -2..2. A template file may be in the notation of CRF++ (U00:%x[-1,0], B), of Wapiti
-(u:00:%x[-1,0], *:..., %t, %m) or crfkit's own (one expression a line: suffix(col(0), 3)).
+window of -2..2; of CoNLL-U only the forms are looked at. A template file may be in the notation of
+CRF++ (U00:%x[-1,0], B), of Wapiti (u:00:%x[-1,0], *:..., %t, %m) or crfkit's own (one expression a
+line: suffix(col(0), 3)).
 """
 
 _EPILOG = """\
@@ -62,7 +63,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--boundaries", action="store_true", help="weights for first and last labels"
     )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but warnings")
+    parser.add_argument(
+        "--quiet", action="store_true", help="print nothing but warnings and the report of --test"
+    )
     add_jobs(parser)
     add_format(parser)
     parser.set_defaults(check=check, run=run)
@@ -71,16 +74,22 @@ def add_parser(commands: Any) -> None:
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a model that cannot be written is told before the training."""
     check_jobs(arguments)
-    folder = os.path.dirname(os.path.abspath(arguments.model))
-    if os.path.isdir(arguments.model) or not os.access(folder, os.W_OK):
-        raise ValueError(f"--model {arguments.model}: no file can be written there.")
-    if arguments.template is not None and arguments.format == "crfsuite":
+    check_target("--model", arguments.model)
+    for path in (arguments.data, arguments.template, arguments.test):
+        if path is not None and _same_file(path, arguments.model):
+            raise ValueError(f"--model {arguments.model} would replace a file that is read.")
+    data = chosen_format(arguments, arguments.data)
+    if arguments.template is not None and not data.has_columns:
         raise ValueError("--template needs columns; --format crfsuite has attributes already.")
     check_number("c1", arguments.c1)
     check_number("c2", arguments.c2)
     check_whole("min_freq", arguments.min_freq)
     if arguments.max_iter is not None:
         check_whole("max_iter", arguments.max_iter)
+
+
+def _same_file(path: str, other: str) -> bool:
+    return os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -128,7 +137,7 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
         boundary_weights=arguments.boundaries,
         n_jobs=arguments.jobs,
     )
-    with user_errors(), plain_warnings():
+    with user_errors():
         crf.fit(X, labeled.y, sample_weight=labeled.weight)
     return crf.set_params(solver="auto", max_iter=arguments.max_iter), solver.interrupted
 

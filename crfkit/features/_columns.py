@@ -12,6 +12,7 @@ import numpy as np
 from crfkit._types import FloatArray, IntArray
 from crfkit.data.frames import frame_columns, group_offsets
 from crfkit.data.labels import iterate_sequences
+from crfkit.features.attributes import finite_number
 
 Reference = str | int
 Reader = Callable[[Reference], list[Any]]
@@ -91,7 +92,7 @@ def _other_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | N
         if all(isinstance(token, kinds) for token in flat):
             return read(flat, offsets, columns)
     if all(isinstance(token, str) for token in flat):
-        return _string_reader(list(map(str, flat)), columns)
+        return _string_reader(flat, columns)
     first = type(flat[0])
     bad = next(
         (i for i, token in enumerate(flat) if not isinstance(token, (tuple, list, dict, str))),
@@ -229,11 +230,10 @@ def numbers(tokens: TokenTable, reference: Reference) -> FloatArray:
                 f"{tokens.place(token)}, column {reference!r}: {value!r} is not a number but "
                 f"{type(value).__name__}; the column is named in `numeric`."
             )
-    array = np.fromiter(map(float, values), np.float64, len(values))
-    if not np.isfinite(array).all():
-        token = int(np.argmin(np.isfinite(array)))
-        raise ValueError(
-            f"{tokens.place(token)}, column {reference!r}: the value is {array[token]}; values "
-            "must be finite. Impute it."
-        )
+    array = np.empty(len(values))
+    for token, value in enumerate(values):
+        try:
+            array[token] = finite_number(str(reference), value)
+        except ValueError as error:
+            raise ValueError(f"{tokens.place(token)}, column {reference!r}: {error}.") from error
     return array

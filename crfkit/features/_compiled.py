@@ -101,6 +101,7 @@ class CompiledFeatures(  # type: ignore[call-arg]
         batch = Batch(self._learned, read_tokens(X, options.columns, options.by))
         batch.learn()
         self.lexicons_ = lexicons
+        self._parameters = self.get_params(deep=False)
         self._strings = self._learned.strings
         self._sources = [self._learned.sources[i] for i in range(len(self._learned.sources))]
         texts = {i: table for i, table in enumerate(self._sources) if isinstance(table, TextTable)}
@@ -137,7 +138,7 @@ class CompiledFeatures(  # type: ignore[call-arg]
             As :meth:`fit`.
         """
         check_is_fitted(self)
-        options = self._options()
+        options = self._as_fitted()._options()
         learned, (families, steps) = self._restored(options)
         batch = Batch(learned, read_tokens(X, options.columns, options.by))
         batch.read()
@@ -183,6 +184,10 @@ class CompiledFeatures(  # type: ignore[call-arg]
             state.pop(derived, None)
         return state
 
+    def _as_fitted(self) -> Self:
+        """Return an object with the parameters of the last fit, which may have changed since."""
+        return type(self)(**self._parameters)
+
     def _families(self, plan: Plan, options: Options) -> tuple[Families, Families]:
         """Return the templates of the tokens and those of the steps."""
         names = [_column_name(reference, options.columns) for reference in options.numeric]
@@ -209,7 +214,7 @@ class CompiledFeatures(  # type: ignore[call-arg]
     def _restored(self, options: Options) -> tuple[Learned, tuple[Families, Families]]:
         """Return the tables and templates, anew after they were stored."""
         if "_learned" not in self.__dict__ or "_shared" not in self.__dict__:
-            learned = Learned(self._compile(), options.functions, self.lexicons_)
+            learned = Learned(self._as_fitted()._compile(), options.functions, self.lexicons_)
             learned.strings = self._strings
             learned.sources = dict(enumerate(self._sources))
             self._shared = self._families(learned.plan, options)
@@ -226,8 +231,8 @@ class CompiledFeatures(  # type: ignore[call-arg]
             raise ValueError(f"the tables of templates are damaged: {error}.") from error
 
     def _check_tables(self) -> None:
-        options = self._options()
-        plan = self._compile()
+        fitted = self._as_fitted()
+        options, plan = fitted._options(), fitted._compile()
         if len(plan.columns) != len(self._strings) or len(plan.sources) != len(self._sources):
             raise ValueError("the tables do not fit the templates.")
         for strings in self._strings:

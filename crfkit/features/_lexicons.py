@@ -22,14 +22,24 @@ def read_lexicons(lexicons: Mapping[str, Any] | None) -> dict[str, list[str]]:
     TypeError
         If a lexicon is neither a path nor a collection of strings.
     ValueError
-        If it has no entries.
+        If it has no entries, or its file is not in UTF-8.
     """
     return {name: _read(name, given) for name, given in (lexicons or {}).items()}
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file; ValueError naming file and line if it is not in UTF-8."""
+    content = Path(path).read_bytes()
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}: line {line} is not UTF-8; convert the file.") from error
+
+
 def _read(name: str, given: Any) -> list[str]:
     if isinstance(given, (str, os.PathLike)):
-        given = Path(given).read_text(encoding="utf-8-sig").split("\n")
+        given = read_text(given).split("\n")
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise TypeError(f"lexicon {name!r} must be a path or a set of strings, not {given!r}.")
     entries = list(given)

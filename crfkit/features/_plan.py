@@ -21,6 +21,8 @@ EOS = "eos"
 
 ColumnKey = tuple[Any, ...]
 
+FARTHEST = 1000  # tokens that a cell may be away: marks are made for all of them
+
 
 class Source(NamedTuple):
     """Strings of a column after some functions.
@@ -119,7 +121,9 @@ class PlanBuilder:
         return _number(self.columns, key)
 
     def cell(self, column: int, calls: Calls, offset: int, absolute: bool = False) -> Cell:
-        """Return a cell of a conjunction."""
+        """Return a cell of a conjunction; ValueError if it is too far away."""
+        if abs(offset) > FARTHEST:
+            raise ValueError(f"a cell can be {FARTHEST} tokens away, not {offset}")
         return Cell(_number(self.sources, Source(column, calls)), offset, absolute)
 
     def add(self, lead: str, cells: Sequence[Cell], seps: Sequence[str], step: bool) -> None:
@@ -185,23 +189,19 @@ def _forms(family: Family, plan: Plan, functions: Functions) -> list[tuple[str, 
     return [(family.lead, True)]
 
 
-def _may_meet(first: tuple[str, bool], second: tuple[str, bool]) -> bool:
-    """Whether some name has both forms."""
-    (a, more_a), (b, more_b) = first, second
-    return a == b or (more_a and b.startswith(a)) or (more_b and a.startswith(b))
-
-
 def colliding(
     families: Iterable[Family], plan: Plan, functions: Functions, names: Sequence[str]
 ) -> set[Family]:
     """Return the families one of whose names another family, or a given name, may have as well."""
-    forms = [(f, form) for f in families for form in _forms(f, plan, functions)]
-    owned = [(i, family, form) for i, (family, form) in enumerate(forms)]
-    met = {
-        family
-        for i, family, form in owned
-        for j, other, other_form in owned
-        if i != j and (family is not other) and _may_meet(form, other_form)
-    }
-    fixed = {f for f, form in forms for name in names if _may_meet(form, (name, False))}
-    return met | fixed
+    forms: list[tuple[str, bool, Family | None]] = [(name, False, None) for name in names]
+    forms += [(*form, f) for f in families for form in _forms(f, plan, functions)]
+    met: set[Family | None] = set()
+    begun: list[tuple[str, bool, Family | None]] = []  # each one's text begins the next one's
+    for text, more, family in sorted(forms, key=lambda form: form[0]):
+        while begun and not text.startswith(begun[-1][0]):
+            begun.pop()
+        for before, goes_on, other in begun:
+            if other is not family and (goes_on or before == text):
+                met |= {family, other}
+        begun.append((text, more, family))
+    return {family for family in met if family is not None}

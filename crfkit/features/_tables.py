@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
+from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex, check_name
 from crfkit.features.functions import FLAG_ITEM
 
 NOTHING = SKIP
@@ -42,7 +42,7 @@ class StringTable:
         """
         index = GrowingIndex()
         codes = np.fromiter(map(index.__getitem__, values), np.int32, len(values))
-        return cls(first, list(map(str, index))), codes + np.int32(first)
+        return cls(first, list(index)), codes + np.int32(first)
 
     def __len__(self) -> int:
         return self.first + len(self.strings)
@@ -59,8 +59,8 @@ class StringTable:
         new: dict[str, int] = {}
         size = len(self)
         for token in np.flatnonzero(codes == NOTHING).tolist():
-            codes[token] = size + new.setdefault(values[token], len(new))
-        return codes, list(map(str, new))
+            codes[token] = size + new.setdefault(check_name(values[token]), len(new))
+        return codes, list(new)
 
     def _lookup(self) -> FrozenIndex:
         index: FrozenIndex | None = self.__dict__.get("_index")

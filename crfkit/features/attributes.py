@@ -17,7 +17,7 @@ item                       attributes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from numbers import Real
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract clas
 _MANY = frozenset((list, tuple, set, frozenset))
 BATCH = 1 << 16  # tokens whose entries are held as Python numbers at a time
 KEPT = 100_000  # values that an index remembers under their keys
+KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
 
 
 class Values(dict[str, int]):
@@ -65,6 +66,29 @@ class Values(dict[str, int]):
         return number
 
 
+class Flags(dict[str, int]):
+    """The keys of dicts that stand for themselves: numbers of ``key``.
+
+    Parameters
+    ----------
+    index : AttributeIndex
+        Numbers of names.
+    prefix : str
+        What names at this place begin with.
+    """
+
+    def __init__(self, index: AttributeIndex, prefix: str) -> None:
+        self.index = index
+        self.prefix = prefix
+
+    def __missing__(self, key: Any) -> int:
+        number = self.index[self.prefix + check_name(key)]
+        if number != SKIP and self.index.kept < KEPT:
+            self.index.kept += 1
+            self[key] = number
+        return number
+
+
 class Keys(dict[str, Values]):
     """The keys of the dicts at one place: tokens, or what stands under a key.
 
@@ -79,12 +103,13 @@ class Keys(dict[str, Values]):
     def __init__(self, index: AttributeIndex, prefix: str) -> None:
         self.index = index
         self.prefix = prefix
+        self.flags = Flags(index, prefix)
 
     def __missing__(self, key: Any) -> Values:
-        values = Values(self.index, self.prefix + check_name(key))
-        if self.index.kept < KEPT:
-            self.index.kept += 1
-            self[key] = values
+        if self.index.kept_keys >= KEPT_KEYS:
+            self.index.forget()  # keys that come again are soon known again
+        self.index.kept_keys += 1
+        values = self[key] = Values(self.index, self.prefix + check_name(key))
         return values
 
 
@@ -97,7 +122,7 @@ class AttributeIndex(dict[str, int]):
 
     def forget(self) -> None:
         """Forget what `keys_of_tokens` has found so far."""
-        self.kept = 0
+        self.kept = self.kept_keys = 0
         self.keys_of_tokens = Keys(self, "")
 
 
@@ -105,7 +130,9 @@ class GrowingIndex(AttributeIndex):
     """Names to numbers; a new name gets the next number."""
 
     def __missing__(self, name: Any) -> int:
-        number = self[check_name(name)] = len(self)
+        if name.__class__ is not str:
+            return self[check_name(name)]
+        number = self[name] = len(self)
         return number
 
     def truncate(self, size: int) -> None:
@@ -119,23 +146,32 @@ class FrozenIndex(AttributeIndex):
     """Names to numbers; a new name is skipped."""
 
     def __missing__(self, name: Any) -> int:
-        if name.__class__ is not str:
-            check_name(name)
-        return SKIP
+        return SKIP if name.__class__ is str else self.get(check_name(name), SKIP)
 
 
-def check_name(name: Any) -> str:
-    """Return the name of an attribute; TypeError if it is not a string."""
+def check_name(name: Any, prefix: str = "") -> str:
+    """Return the name of an attribute as a plain string; TypeError if it is not a string.
+
+    A member of a string enumeration is its value, not what it prints as.
+    """
     if not isinstance(name, str):
+        place = f" in feature {prefix[:-1]!r}" if prefix else ""
         raise TypeError(
-            f"the attribute {name!r} is not a string but {type(name).__name__}. For vectors of "
-            "numbers give each sequence as an array of shape (tokens, features)"
+            f"the attribute {name!r}{place} is not a string but {type(name).__name__}. For vectors "
+            "of numbers give each sequence as an array of shape (tokens, features)"
         )
-    return name
+    return str.__str__(name)
 
 
-def expand(token: Any) -> Iterator[tuple[str, float]]:
+def expand(token: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
     """Yield the attributes of a token with their values.
+
+    Parameters
+    ----------
+    token : Mapping, list, tuple, set or frozenset
+        The token, or what stands under a key of one.
+    prefix : str
+        What names begin with: the keys above and a colon each.
 
     Raises
     ------
@@ -146,9 +182,9 @@ def expand(token: Any) -> Iterator[tuple[str, float]]:
     """
     if isinstance(token, Mapping):
         for key, value in token.items():
-            yield from _expand_item(check_name(key), value)
+            yield from _expand_item(prefix + check_name(key, prefix), value)
     elif isinstance(token, (list, tuple, set, frozenset)):
-        yield from ((check_name(name), 1.0) for name in token)
+        yield from ((prefix + check_name(name, prefix), 1.0) for name in token)
     elif isinstance(token, str):
         raise TypeError(
             f"the token is the string {token!r}, which has no attributes. Give each token a dict "
@@ -161,7 +197,7 @@ def expand(token: Any) -> Iterator[tuple[str, float]]:
         )
 
 
-def _finite(key: str, value: Any) -> float:
+def finite_number(key: str, value: Any) -> float:
     """Return a value as float; ValueError if it is NaN, infinite or too large."""
     try:
         number = float(value)
@@ -177,12 +213,11 @@ def _finite(key: str, value: Any) -> float:
 
 def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
     if isinstance(value, str):
-        yield f"{key}:{value}", 1.0
+        yield f"{key}:{check_name(value)}", 1.0
     elif isinstance(value, (Real, np.bool_)):
-        yield key, _finite(key, value)
+        yield key, finite_number(key, value)
     elif isinstance(value, (Mapping, list, tuple, set, frozenset)):
-        for name, number in expand(value):
-            yield f"{key}:{name}", number
+        yield from expand(value, key + ":")
     else:
         raise TypeError(
             f"feature {key!r} has the value {value!r} of type {type(value).__name__}; a value must "
@@ -230,7 +265,6 @@ class _Encoder:
 
     def __init__(self, index: AttributeIndex) -> None:
         self.index = index
-        self.keys = index.keys_of_tokens
         self.entries: list[int] = []
         self.counts: list[int] = []
         self.values: list[float] = []
@@ -246,6 +280,11 @@ class _Encoder:
                     self._add_token(token)
                 except (TypeError, ValueError) as error:
                     raise type(error)(f"sequence {s}, position {t}: {error}.") from error
+                except RecursionError:
+                    raise ValueError(
+                        f"sequence {s}, position {t}: the dicts of the token are nested too "
+                        "deeply, or one contains itself."
+                    ) from None
         self.lengths.append(len(tokens))
         if len(self.counts) >= BATCH:
             self._flush()
@@ -265,37 +304,39 @@ class _Encoder:
 
     def _add_token(self, token: Any) -> None:
         """Append the attributes of one token."""
-        entries: list[int] = []
-        waiting = len(self.values)
+        before, waiting = len(self.entries), len(self.values)
         try:
             if token.__class__ is not dict:
                 raise TypeError("another rule applies")
-            self._collect(self.keys, token, entries)
+            self._collect(self.index.keys_of_tokens, token, self.entries.append)
         except (TypeError, ValueError):  # forms that are rare, and errors, which `expand` tells of
-            del self.values[waiting:]
-            entries = [self._entry(self.index[name], name, v) for name, v in expand(token)]
-        self.entries.extend(entries)
-        self.counts.append(len(entries))
+            del self.entries[before:], self.values[waiting:]
+            rare = [self._entry(self.index[name], name, v) for name, v in expand(token)]
+            self.entries.extend(rare)
+        self.counts.append(len(self.entries) - before)
 
-    def _collect(self, keys: Keys, item: dict[Any, Any], out: list[int]) -> None:
-        """Append the entries of a dict; TypeError where a value has a rare form.
+    def _collect(self, keys: Keys, item: dict[Any, Any], add: Callable[[int], None]) -> None:
+        """Add the entries of a dict; TypeError where a value has a rare form.
 
         This loop is what users wait for.
         """
+        flags = keys.flags
         for key, value in item.items():
             kind = value.__class__
             if kind is str:
-                out.append(keys[key][value])
+                add(keys[key][value])
             elif kind is bool:
-                number = self.index[keys.prefix + key]
-                out.append(number if value else SKIP)
+                number = flags[key]
+                if value:
+                    add(number)
             elif kind is dict:
-                self._collect(keys[key].inner, value, out)
+                self._collect(keys[key].inner, value, add)
             elif kind in _MANY:
-                out.extend(map(keys[key].__getitem__, value))
+                values = keys[key]
+                for part in value:
+                    add(values[part])
             elif kind in _PLAIN_NUMBERS:
-                name = keys.prefix + key  # no Values: there may be many such keys
-                out.append(self._entry(self.index[name], name, value))
+                add(self._entry(flags[key], keys.prefix + key, value))
             else:
                 raise TypeError("another rule applies")
 
@@ -303,7 +344,7 @@ class _Encoder:
         """Return the entry of an attribute with a value."""
         if value is True or value == 1.0:
             return number
-        plain = _finite(name, value)
+        plain = finite_number(name, value)
         if number == SKIP or plain == 0.0:
             return SKIP
         self.values.append(plain)

@@ -26,17 +26,20 @@ def crfpp_plan(text: str, functions: Functions) -> Plan:
             continue
         if line[0] not in "UB":
             raise bad_line(number, line, "a template of CRF++ begins with U or B, a comment with #")
-        _add_line(builder, number, line)
+        try:
+            _add_line(builder, line)
+        except ValueError as error:
+            raise bad_line(number, line, str(error)) from error
     return builder.finish()
 
 
-def _add_line(builder: PlanBuilder, number: int, line: str) -> None:
+def _add_line(builder: PlanBuilder, line: str) -> None:
     pieces = CELL.split(line)  # text, offset, column, text, ...
     if any("%" in text for text in pieces[::3]):
-        raise bad_line(
-            number, line, "a % must begin a cell %x[row,column] of whole numbers (for %t, %m and "
-            "%X use syntax='wapiti')"
-        )  # fmt: skip
+        raise ValueError(
+            "a % must begin a cell %x[row,column] of whole numbers (for %t, %m and %X use "
+            "syntax='wapiti')"
+        )
     cells = [
         builder.cell(builder.column(INPUT, int(column)), (), int(offset))
         for offset, column in zip(pieces[1::3], pieces[2::3], strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from crfkit.features._cells import CELL
-from crfkit.features._plan import BOS, EOS, INPUT, LEXICON, POSITION, Plan, PlanBuilder
+from crfkit.features._plan import BOS, EOS, FARTHEST, INPUT, LEXICON, POSITION, Plan, PlanBuilder
 from crfkit.features.functions import FLAG, ITEMS, Calls, Functions, find_function
 
 Template = str | Sequence[Any]
@@ -31,10 +31,14 @@ def window(expression: str | int, first: int, last: int) -> list[str]:
     Raises
     ------
     ValueError
-        If `first` is larger than `last`, or the expression is none.
+        If `first` is larger than `last`, one is too far away, or the expression is none.
     """
     if first > last:
         raise ValueError(f"window({expression!r}, {first}, {last}): the first is larger.")
+    if max(abs(first), abs(last)) > FARTHEST:
+        raise ValueError(
+            f"window({expression!r}, {first}, {last}): a cell can be {FARTHEST} tokens away."
+        )
     if isinstance(expression, int):
         return [f"%x[{offset},{expression}]" for offset in range(first, last + 1)]
     return [_text(_Shift(offset).visit(_parse(expression))) for offset in range(first, last + 1)]
@@ -93,7 +97,7 @@ def _whole(node: ast.expr) -> int | None:
     """Return a whole number that is written out, None for all else."""
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError):
         return None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -165,6 +169,8 @@ class _Compiler:
             self._add_affixes(tree, in_step)
         else:
             parts = [self._part(node) for node in _operands(tree)]
+            if any(abs(part.offset) > FARTHEST for part in parts):
+                raise self._fail(f"a cell can be {FARTHEST} tokens away, not more")
             cells = [self.builder.cell(*part) for part in parts]
             self.builder.add_named(text.strip(), self.joint, cells, "|", in_step)
 
@@ -190,8 +196,11 @@ class _Compiler:
 
     def _add_affixes(self, tree: Any, in_step: bool) -> None:
         most = _whole(tree.args[1]) if len(tree.args) == 2 and not tree.keywords else None
-        if most is None or most < 1:
-            raise self._fail("affixes() takes an expression and a whole number of at least 1")
+        if most is None or not 1 <= most <= FARTHEST:
+            raise self._fail(
+                "affixes() takes an expression and a whole number of at least 1, and at most "
+                f"{FARTHEST}"
+            )
         inner = _text(tree.args[0])
         for name in ("prefix", "suffix"):
             for size in range(1, most + 1):
@@ -266,8 +275,8 @@ class _Compiler:
             if numbers:
                 raise self._fail(f"{name}() takes nothing")
             return _Part(self.builder.column(name), _IS_TRUE, 0)
-        if len(numbers) != 1 or numbers[0] is None or numbers[0] < 1:
-            raise self._fail("position() takes the number of parts of the sequence")
+        if len(numbers) != 1 or numbers[0] is None or not 1 <= numbers[0] <= FARTHEST:
+            raise self._fail(f"position() takes the number of parts of the sequence, to {FARTHEST}")
         return _Part(self.builder.column(POSITION, numbers[0]), (), 0)
 
     def _lexicon(self, node: ast.Call, inner: _Part) -> _Part:

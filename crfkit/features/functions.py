@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit.features.attributes import _finite as check_finite
+from crfkit.features.attributes import check_name, finite_number
 
 TEXT = "text"  # gives a string
 FLAG = "flag"  # gives True or False
@@ -62,7 +62,7 @@ def short_shape(string: str) -> str:
 
 def ngrams(string: str, n: int, m: int | None = None) -> list[str]:
     """Return all substrings of `n`, or of `n` to `m`, characters."""
-    sizes = range(n, (n if m is None else m) + 1)
+    sizes = range(n, min(len(string), n if m is None else m) + 1)
     return [string[i : i + size] for size in sizes for i in range(len(string) - size + 1)]
 
 
@@ -203,7 +203,11 @@ def evaluate(calls: Calls, user: Functions, string: str) -> Any:
             raise TypeError(
                 f"{name}() needs a string but the function within it gave {value!r} for {string!r}"
             )
-        value = find_function(name, user).call(value, *arguments)
+        try:
+            value = find_function(name, user).call(value, *arguments)
+        except Exception as error:
+            error.add_note(f"in the function {name}() of a template, for the string {value!r}")
+            raise
     return value
 
 
@@ -223,16 +227,16 @@ def as_items(result: Any, source: str) -> list[tuple[str | int, float]]:
     if result is None:
         return []
     if isinstance(result, str):
-        return [(result, 1.0)]
+        return [(check_name(result), 1.0)]
     if isinstance(result, (bool, np.bool_)):
         return [(FLAG_ITEM, float(result))]
     if isinstance(result, Real):
-        return [(NUMBER_ITEM, check_finite(source, result))]
+        return [(NUMBER_ITEM, finite_number(source, result))]
     if isinstance(result, (list, tuple, set, frozenset)) and all(
         isinstance(item, str) for item in result
     ):
         ordered = sorted(result) if isinstance(result, (set, frozenset)) else result
-        return [(item, 1.0) for item in ordered]
+        return [(check_name(item), 1.0) for item in ordered]
     raise TypeError(
         f"{source} gave {result!r} of type {type(result).__name__}; a function must give a string, "
         "a boolean, a number, None or a list of strings"

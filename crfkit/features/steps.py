@@ -98,6 +98,7 @@ class StepFeatures(  # type: ignore[call-arg]
         ----------
         input_features : ignored
         """
+        check_is_fitted(self)
         return np.empty(0, object)
 
     def set_output(self, *, transform: Any = None) -> Self:

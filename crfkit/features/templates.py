@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from keyword import iskeyword
-from pathlib import Path
 from typing import Any, Self
 
 from crfkit._params import check_flag, check_option
 from crfkit.features._cells import template_lines
 from crfkit.features._compiled import CompiledFeatures, Options
-from crfkit.features._lexicons import read_lexicons
+from crfkit.features._lexicons import read_lexicons, read_text
 from crfkit.features._plan import KEEP, Family, Plan
 from crfkit.features.crfpp import crfpp_plan
-from crfkit.features.expressions import Template, expression_plan
+from crfkit.features.expressions import Template, expression_plan, flatten
 from crfkit.features.functions import FUNCTIONS
 from crfkit.features.wapiti import wapiti_plan
 
@@ -149,9 +148,10 @@ class TemplateFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: i
         Raises
         ------
         TypeError, ValueError
-            If a line is no template of the syntax: the message names the file and the line.
+            If a line is no template of the syntax, or the file is not in UTF-8: the message names
+            the file and the line.
         """
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_text(path)
         try:
             features = cls(text, syntax=syntax or tell_syntax(text), **params)
             features._compile()
@@ -164,6 +164,11 @@ class TemplateFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: i
         check_flag("bias", self.bias)
         functions = dict(self.functions or {})
         plan = self._parse(functions)
+        lines = "".join(flatten(self.templates))
+        if not (lines or self.bias or len(self.numeric)):
+            raise ValueError(
+                "there are no templates: give at least one, a bias or numeric columns."
+            )
         if self.bias:
             bias = Family("bias", "", (), (), False)
             plan = plan._replace(families=(bias, *plan.families))

@@ -243,10 +243,20 @@ def _checked_names(transformers: Any) -> list[str]:
     """Return the names of the parts."""
     if not transformers:
         raise ValueError("the union has no transformers: give at least one.")
+    if not all(isinstance(part, (tuple, list)) and len(part) == 2 for part in transformers):
+        raise TypeError(
+            "transformers must be pairs of a name and a transformer; make_sequence_union names "
+            "them by itself."
+        )
     names = [name for name, _ in transformers]
     for name, transformer in transformers:
         if not isinstance(name, str):
             raise TypeError(f"the name {name!r} of a transformer must be a string.")
+        if "__" in name or name == "transformers":
+            raise ValueError(
+                f"the name {name!r} of a transformer would be mistaken for a parameter: take one "
+                "without '__', other than 'transformers'."
+            )
         if names.count(name) > 1:
             raise ValueError(f"two transformers have the name {name!r}: names must be unique.")
         if transformer != _SAME and not hasattr(transformer, "transform"):

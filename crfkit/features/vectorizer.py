@@ -83,10 +83,12 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         Raises
         ------
         TypeError
-            If a name is not a string.
+            If a name is not a string, or `names` is one.
         ValueError
             If a name occurs twice.
         """
+        if isinstance(names, str):
+            raise TypeError(f"names is the string {names!r}; give a list of names.")
         new = cls()
         new.vocabulary_ = {}
         for column, name in enumerate(names):

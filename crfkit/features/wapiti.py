@@ -33,42 +33,45 @@ def wapiti_plan(text: str, functions: Functions) -> Plan:
     for number, raw in template_lines(text):
         line = raw.split("#")[0].rstrip()
         if line:
-            _add_line(builder, number, line)
+            try:
+                _add_line(builder, line)
+            except ValueError as error:
+                raise bad_line(number, line, str(error)) from error
     return builder.finish()
 
 
-def _add_line(builder: PlanBuilder, number: int, line: str) -> None:
+def _add_line(builder: PlanBuilder, line: str) -> None:
     kind, name = line[0].lower(), line[0].lower() + line[1:]
     if kind not in "ub*":
-        raise bad_line(number, line, "a pattern of Wapiti begins with u, b or *")
+        raise ValueError("a pattern of Wapiti begins with u, b or *")
     cells, texts, end = [], [], 0
     for found in _COMMAND.finditer(name):
         texts.append(name[end : found.start()])
-        cells.append(_cell(builder, number, line, found))
+        cells.append(_cell(builder, found))
         end = found.end()
     texts.append(name[end:])
     if any("%" in text for text in texts):
-        raise bad_line(
-            number, line, 'a % must begin a command %x[offset,column], %t[offset,column,"regex"] '
-            'or %m[offset,column,"regex"] (an offset that is read from a cell, [*n,column], is '
-            "not supported)"
-        )  # fmt: skip
+        raise ValueError(
+            'a % must begin a command %x[offset,column], %t[offset,column,"regex"] or '
+            '%m[offset,column,"regex"] (an offset that is read from a cell, [*n,column], is not '
+            "supported)"
+        )
     if kind in "u*":
         builder.add(texts[0], cells, texts[1:], False)
     if kind in "b*" and len(name) > 1:
         builder.add(texts[0], cells, texts[1:], True)
 
 
-def _cell(builder: PlanBuilder, number: int, line: str, found: re.Match[str]) -> Cell:
+def _cell(builder: PlanBuilder, found: re.Match[str]) -> Cell:
     command, absolute, offset, column, regex = found.groups()
     if (command in "xX") != (regex is None):
-        raise bad_line(number, line, f"%{command} {'takes no' if regex else 'needs a'} regex")
+        raise ValueError(f"%{command} {'takes no' if regex else 'needs a'} regex")
     calls: Calls = ()
     if regex is not None:
         try:
             wapiti_regex(regex)
         except ValueError as error:
-            raise bad_line(number, line, f"the regex {regex!r}: {error}") from error
+            raise ValueError(f"the regex {regex!r}: {error}") from error
         calls = (("wapiti test" if command in "tT" else "wapiti match", (regex,)),)
     if command.isupper():
         calls += (("ascii lower", ()),)

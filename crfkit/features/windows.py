@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from crfkit._params import check_whole
 from crfkit.features._compiled import CompiledFeatures, Options
-from crfkit.features._plan import ABSENT, BOS, EOS, INPUT, Plan, PlanBuilder
+from crfkit.features._plan import ABSENT, BOS, EOS, FARTHEST, INPUT, Plan, PlanBuilder
 from crfkit.features.functions import Calls
 
 _FLAGS = {"istitle": "is_title", "isupper": "is_upper", "isdigit": "is_digit"}
@@ -91,6 +91,8 @@ class WindowFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: ign
 
     def _compile(self) -> Plan:
         check_whole("window", self.window)
+        if self.window > FARTHEST:
+            raise ValueError(f"window={self.window!r} must be at most {FARTHEST}.")
         check_whole("tag_prefix", self.tag_prefix)
         for size in (*self.suffixes, *self.prefixes):
             check_whole("length of an affix", size, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import os
@@ -36,6 +37,8 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     """
     path = os.path.realpath(path)
     folder, stem = os.path.dirname(path), _stem(path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     _delete_leftovers(folder, stem)
     raw, temporary = _open_temporary(folder, stem)
     try:
@@ -43,9 +46,10 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
             yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        if os.path.exists(path):
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
+            if fcntl is not None:  # while it is locked, lest it be taken for a leftover
+                _take_place(temporary, path)
+        if fcntl is None:  # Windows moves no open file
+            _take_place(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -62,6 +66,13 @@ def open_for_writing(path: str) -> Iterator[IO[bytes]]:
     special = os.path.exists(path) and not os.path.isfile(path)
     with open(path, "wb") if special else replacing(path) as raw:
         yield raw
+
+
+def _take_place(temporary: str, path: str) -> None:
+    """Put a complete file in the place of another one, with the same permissions."""
+    if os.path.exists(path):
+        shutil.copymode(path, temporary)
+    os.replace(temporary, path)
 
 
 def _stem(path: str) -> str:

@@ -389,14 +389,15 @@ def conllu_features_and_labels(
     return X, [_labels(sentence, label, tokens) for sentence in sentences]
 
 
-def _lines(sentence: ConlluSentence) -> list[str]:
+def sentence_lines(sentence: ConlluSentence) -> list[str]:
+    """Return the lines of a sentence, without the blank one after it."""
     comments = [f"# {comment}" if comment else "#" for comment in sentence.comments]
     rows = ["\t".join(row.text(name) for name in CONLLU_FIELDS) for row in sentence.rows]
     return comments + rows
 
 
 def _checked_lines(sentence: ConlluSentence, index: int) -> list[str]:
-    lines = _lines(sentence)
+    lines = sentence_lines(sentence)
     try:
         back = read_conllu(lines)
     except ColumnFormatError as error:

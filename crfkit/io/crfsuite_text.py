@@ -249,6 +249,7 @@ def _written_label(label: object) -> str:
     return text
 
 
+@lru_cache(maxsize=1 << 16)
 def _written_attribute(name: str, value: float) -> str:
     text = _escape(name, "attribute")
     return text if value == 1.0 else f"{text}:{value!r}"

@@ -5,6 +5,7 @@ what must hold between restored arrays, and `files` is what users call.
 """
 
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from crfkit._types import IterationRecord
 from crfkit.data import LabelSequences, PackedSequences
@@ -16,7 +17,6 @@ from crfkit.features import (
     TemplateFeatures,
     WindowFeatures,
 )
-from crfkit.features._pairs import PairTable
 from crfkit.features._tables import ItemTable, StringTable, TextTable
 from crfkit.features._vocabulary import TemplateVocabulary
 from crfkit.features.union import JoinedNames
@@ -36,7 +36,7 @@ from crfkit.solvers import LBFGS, OWLQN
 for _cls in (
     LBFGS, OWLQN, PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
     TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
-    PairTable, SequenceUnion, StepFeatures, JoinedNames,
+    SequenceUnion, StepFeatures, JoinedNames, FunctionTransformer,
 ):  # fmt: skip
     register(_cls)
 register(check=check_steps)(Pipeline)

@@ -209,10 +209,22 @@ class Decoder:
                 new.__setstate__(attributes)
             else:
                 new.__dict__.update(attributes)
+            _refuse_derived(new, attributes)
         if isinstance(new, BaseEstimator):
             new.get_params(deep=False)  # raises where a parameter without a default is missing
         REGISTRY.check(new)
         return new
+
+
+def _refuse_derived(new: Any, attributes: dict[str, Any]) -> None:
+    """Raise ValueError if an object took over what it never stores.
+
+    What follows from the rest is not checked, and compiled code reads it: tables, caches.
+    """
+    unknown = set(attributes) - set(new.__getstate__() or ())
+    taken = sorted(n for n in unknown if vars(new).get(n) is attributes[n])
+    if taken:
+        raise ValueError(f"it holds {taken}, which no file stores")
 
 
 def _defaults(cls: type) -> dict[str, Any]:

@@ -73,6 +73,7 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
     ...     describe(path)["metadata"], load(path).predict([[{"w": "b"}]])
     ({'accuracy': 1.0}, [['B']])
     """
+    _check_place(path, "write")
     encoder, header = _encode(obj, metadata)
     if isinstance(path, (str, os.PathLike)):
         with open_for_writing(os.fspath(path)) as file:
@@ -268,6 +269,16 @@ def _plain_number(value: Any) -> Any:
     raise TypeError(f"{value!r:.60} is a {type(value).__name__}")
 
 
+def _check_place(place: Any, method: str) -> None:
+    """Raise TypeError if something is neither a path nor a binary file."""
+    if isinstance(place, io.TextIOBase):
+        raise TypeError("path is a file of text; open it in binary mode.")
+    if not isinstance(place, (str, os.PathLike)) and not hasattr(place, method):
+        raise TypeError(
+            f"path must be a string, a path or a binary file, not {type(place).__name__}."
+        )
+
+
 @contextmanager
 def _naming(source: Any) -> Iterator[None]:
     """Put the name of the file before the messages of errors in its content."""
@@ -283,6 +294,7 @@ def _naming(source: Any) -> Iterator[None]:
 @contextmanager
 def _opened(source: Path | IO[bytes], mmap: bool) -> Iterator[tuple[Read, int]]:
     """Open a source: a function that reads a part of it, and its size."""
+    _check_place(source, "read")
     if not isinstance(source, (str, os.PathLike)):
         if mmap:
             raise ValueError("mmap=True needs a path, not a file object")

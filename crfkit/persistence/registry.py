@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar, overload
+
+# Rooms above this one whose classes are registered once they are imported.
+_REGISTERING = ("crfkit.estimators", "crfkit.compat.sklearn_crfsuite")
 
 Class = TypeVar("Class", bound=type)
 Check = Callable[[Any], None]
@@ -36,7 +40,12 @@ class Registry:
 
     def find(self, name: Any) -> type:
         """Return the class of a name; ValueError if there is none."""
-        if not isinstance(name, str) or name not in self._classes:
+        if not isinstance(name, str):
+            raise ValueError(f"the name of a class is {name!r:.80}")
+        if name not in self._classes and name.startswith("crfkit."):
+            for room in _REGISTERING:
+                import_module(room)
+        if name not in self._classes:
             raise ValueError(
                 f"the class {name!r:.80} is not known: import the package that registers it, or "
                 "upgrade crfkit"

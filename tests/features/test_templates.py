@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from crfkit import SequenceVectorizer
 from crfkit.features import TemplateFeatures, step, window
+from crfkit.persistence import dumps, loads
 
 SMALL = settings(max_examples=120, deadline=None)
 # Words that hold separators, marks, beginnings of each other, nothing, and other scripts.
@@ -574,9 +575,9 @@ def test_the_state_is_plain_data():
         lambda f: f._strings[0].strings.append("more"),
         lambda f: f._strings[0].strings.append(7),
         lambda f: f.vocabulary_.named.append(7),
-        lambda f: setattr(f, "templates", ["w[-3]|pos[-1]", "w"]),
-        lambda f: setattr(f, "templates", ["w|w", "w"]),
-        lambda f: setattr(f, "templates", ["ngrams(w, 2)|pos[-1]", "w"]),
+        lambda f: f._parameters.update(templates=["w[-3]|pos[-1]", "w"]),
+        lambda f: f._parameters.update(templates=["w|w", "w"]),
+        lambda f: f._parameters.update(templates=["ngrams(w, 2)|pos[-1]", "w"]),
         lambda f: setattr(f, "_sources", 7),
         lambda f: setattr(f._sources[0], "codes", None),
         lambda f: setattr(f, "vocabulary_", None),
@@ -719,3 +720,109 @@ def test_conll2000_has_the_attributes_of_crfsuite(data_home):
     assert packed.values is None
     assert packed.steps is None
     assert features.transform(X[:100]) == packed[:100]
+
+
+# --- sizes and strings out of the ordinary -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "syntax"),
+    [
+        ("w[-1001]", "python"),
+        ("lower(w[1000000000])", "python"),
+        ("window(w, 0, 1001)", "python"),
+        ("affixes(w, 1001)", "python"),
+        ("position(1001)", "python"),
+        ("step(w[-1001])", "python"),
+        ("w[{[1]: 2}]", "python"),
+        ("# c\nU0:%x[-1001,0]", "crfpp"),
+        ("# c\nu:%x[1001,0]", "wapiti"),
+        ("# c\nu:%x[@1001,0]", "wapiti"),
+    ],
+)
+def test_what_no_machine_can_hold_is_refused(template, syntax):
+    place = "template|window" if syntax == "python" else "line 2 of the templates"
+    with pytest.raises(ValueError, match=place):
+        TemplateFeatures(template, syntax=syntax, columns=["w"]).fit([["a"]])
+
+
+def test_the_farthest_cells_are_marks():
+    packed = TemplateFeatures(["w[-1000]", "w[1000]"], columns=["w"]).fit_transform([["a"]])
+    assert packed.feature_names.tolist() == ["w[-1000]=_B-1000", "w[1000]=_B+1000"]
+
+
+def test_ngrams_are_no_longer_than_the_string():
+    packed = TemplateFeatures("ngrams(w, 2, 1000000000)", columns=["w"]).fit_transform([["abc"]])
+    names = [name.removeprefix("ngrams(w, 2, 1000000000)=") for name in packed.feature_names]
+    assert names == ["ab", "bc", "abc"]
+
+
+@given(st.lists(st.sampled_from(["U", "U1", "U1:", "U12", "Ua"]), max_size=5), CORPUS)
+@SMALL
+def test_names_that_several_templates_have_are_one_attribute(leads, corpus):
+    text = "\n".join(f"{lead}%x[0,0]" for lead in leads)
+    packed = TemplateFeatures(text, syntax="crfpp").fit_transform(corpus)
+    tokens = [[Counter(lead + w for lead in leads) for w, _ in s] for s in corpus]
+    assert_same(packed, SequenceVectorizer().fit_transform(tokens))
+
+
+class Loud(str):
+    """A string that prints as something else."""
+
+    def __str__(self):
+        return "loud"
+
+
+def test_a_subclass_of_str_is_the_string_it_holds():
+    features = TemplateFeatures(
+        ["w", "w[-1]|w", "lower(w)", "same(w)"], columns=["w"], functions={"same": Loud}
+    )
+    plain = features.fit_transform([["A", "b"]])
+    assert plain.feature_names.tolist()[-2:] == ["same(w)=A", "same(w)=b"]
+    assert features.transform([[Loud("A"), Loud("b")]]) == plain
+    assert features.transform([[Loud("A"), Loud("c")]]) == features.transform([["A", "c"]])
+    loud = clone(features).fit_transform([[Loud("A"), Loud("b")]])
+    assert loud.feature_names.tolist() == plain.feature_names.tolist()
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"U0:%x[0,0]\nU1:\xe4%x[0,0]\n")
+    with pytest.raises(ValueError, match=r"latin\.txt: line 2 is not UTF-8"):
+        TemplateFeatures.from_file(path)
+    with pytest.raises(ValueError, match=r"latin\.txt: line 2 is not UTF-8"):
+        TemplateFeatures("lexicon(w, 'l')", columns=["w"], lexicons={"l": path}).fit([["a"]])
+
+
+@pytest.mark.parametrize(
+    "changed", [{"templates": ["w[-1]", "suffix(w, 2)"]}, {"columns": ["p", "w"]}, {"bias": True}]
+)
+def test_parameters_that_change_after_fit_wait_for_the_next_one(changed):
+    X = [[("ab", "x"), ("b", "y")]]
+    features = TemplateFeatures(["w", "w[-1]|p"], columns=["w", "p"])
+    expected = features.fit_transform(X)
+    features.set_params(**changed)
+    for again in (features, pickle.loads(pickle.dumps(features)), loads(dumps(features))):
+        assert again.transform(X) == expected
+    names = features.fit_transform(X).feature_names
+    assert names.tolist() != expected.feature_names.tolist()
+
+
+@pytest.mark.parametrize("templates", ["", [], "# only a comment\n"])
+def test_no_templates_at_all_are_an_error(templates):
+    with pytest.raises(ValueError, match="there are no templates"):
+        TemplateFeatures(templates).fit([["a"]])
+    assert TemplateFeatures(templates, bias=True).fit_transform([["a"]]).n_features == 1
+
+
+def test_an_error_in_a_function_of_the_user_names_the_string():
+    features = TemplateFeatures("f(w)", columns=["w"], functions={"f": lambda word: 1 / len(word)})
+    with pytest.raises(ZeroDivisionError) as caught:
+        features.fit([["a", ""]])
+    assert caught.value.__notes__ == ["in the function f() of a template, for the string ''"]
+
+
+def test_a_number_too_large_for_a_float_is_named():
+    features = TemplateFeatures("w", columns=["w", "n"], numeric=["n"])
+    with pytest.raises(ValueError, match="sequence 0, position 1, column 'n': .*inf"):
+        features.fit([[("a", 1), ("b", 10**400)]])

@@ -15,6 +15,7 @@ from crfkit.features import (
     SequenceUnion,
     SequenceVectorizer,
     StepFeatures,
+    WindowFeatures,
     make_sequence_union,
 )
 
@@ -153,3 +154,14 @@ def test_mistakes_are_named():
         StepFeatures(Lengths()).fit(X)
     with pytest.raises(TypeError, match="transformer 'p': sequence 0 of X is a list among"):
         SequenceUnion([("p", "passthrough")]).fit(X)
+
+
+@pytest.mark.parametrize("name", ["a__b", "transformers"])
+def test_names_that_look_like_parameters_are_refused(name):
+    with pytest.raises(ValueError, match="mistaken for a parameter"):
+        SequenceUnion([(name, WindowFeatures())]).fit([[("a", "b")]])
+
+
+def test_transformers_without_names_are_refused():
+    with pytest.raises(TypeError, match="pairs of a name and a transformer"):
+        SequenceUnion([WindowFeatures()]).fit([[("a", "b")]])

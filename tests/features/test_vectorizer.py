@@ -1,5 +1,8 @@
 import copy
+import enum
 import pickle
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from crfkit import PackedSequences, SequenceVectorizer
 from crfkit.features.attributes import expand
+from crfkit.persistence import dumps, loads
 
 # python-crfsuite cuts names at a NUL character, as C strings end there; crfkit does not.
 names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
@@ -127,7 +131,9 @@ def test_set_output_does_nothing():
         ({"w": float("nan")}, ValueError, "feature 'w' has the value nan"),
         ({"w": -np.inf}, ValueError, "feature 'w' has the value -inf"),
         ({"w": object}, TypeError, "feature 'w' has the value <class 'object'>"),
-        ({"w": [1, 2]}, TypeError, "the attribute 1 is not a string"),
+        ({"w": [1, 2]}, TypeError, "the attribute 1 in feature 'w' is not a string"),
+        ({"w": {"x": None}}, TypeError, "feature 'w:x' has the value None"),
+        ({"w": {"x": {1: 2}}}, TypeError, "the attribute 1 in feature 'w:x' is not a string"),
         ({1: "x"}, TypeError, "the attribute 1 is not a string"),
         ({1: True}, TypeError, "the attribute 1 is not a string"),
         (["a", 2], TypeError, "the attribute 2 is not a string"),
@@ -173,3 +179,73 @@ def test_values_without_a_rule_are_refused_alike_in_fit_and_transform(value):
     for vectorize in (SequenceVectorizer().fit, SequenceVectorizer().fit([[["w"]]]).transform):
         with pytest.raises((TypeError, ValueError), match="sequence 0, position 0: feature 'w'"):
             vectorize([[{"w": value}]])
+
+
+class Tag(enum.StrEnum):
+    NOUN = "n"
+
+
+class Loud(str):
+    """A string that prints as something else."""
+
+    def __str__(self):
+        return "loud"
+
+    __format__ = __repr__ = lambda self, *_: "loud"
+
+
+@pytest.mark.parametrize("string", [Tag.NOUN, Loud("n"), np.str_("n")])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda s: [s],
+        lambda s: {s},
+        lambda s: {s: "x"},
+        lambda s: {s: True},
+        lambda s: {"w": s},
+        lambda s: {"w": [s]},
+        lambda s: {"w": {s: s}},
+    ],
+)
+def test_a_subclass_of_str_is_the_string_it_holds(form, string):
+    plain = SequenceVectorizer().fit([[form("n")]])
+    vectorizer = SequenceVectorizer().fit([[form(string)]])
+    assert vectorizer.vocabulary_ == plain.vocabulary_
+    assert set(map(type, vectorizer.vocabulary_)) == {str}
+    for fitted in (plain, vectorizer, loads(dumps(vectorizer))):
+        assert fitted.transform([[form(string)]]) == fitted.transform([[form("n")]])
+        assert len(fitted.transform([[form(string)]]).indices) == 1
+
+
+def test_keys_that_never_come_again_take_no_room_and_no_speed():
+    """A server may see any number of keys that its model does not have."""
+    vectorizer = SequenceVectorizer().fit([[{"w": "a"}]])
+    strange = ([{f"k{s}-{t}": {"x": "y"}} for t in range(500)] for s in range(40))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        vectorizer.transform(strange)
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 5e6
+    vectorizer.transform([[{"w": "a"}]])
+    assert vectorizer._index.keys_of_tokens["w"] is vectorizer._index.keys_of_tokens["w"]
+
+
+def test_threads_may_transform_at_once():
+    X = [[{"w": f"{s * t % 97}", "n": {"t": str(t), f"k{s}": "v"}} for t in range(9)]
+         for s in range(150)]  # fmt: skip
+    fitted = SequenceVectorizer().fit(X)
+    expected = fitted.transform(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    with ThreadPoolExecutor(6) as pool:
+        for packed in pool.map(again.transform, [X] * 12):
+            assert packed == expected
+
+
+def test_a_dict_that_contains_itself_is_named():
+    token = {"w": "a"}
+    token["self"] = token
+    with pytest.raises(ValueError, match="sequence 0, position 1: .* nested too deeply"):
+        SequenceVectorizer().fit([[{"w": "a"}, token]])

@@ -1,4 +1,5 @@
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -108,3 +109,37 @@ def test_a_killed_process_leaves_the_old_or_the_new_file():
     assert done.returncode == 0, done.stderr
     counts = {what: int(n) for n, what in (x.split(maxsplit=1) for x in done.stdout.splitlines())}
     assert counts["old or new"] == 3 and counts["not cleaned by the next save"] == 0
+
+
+@posix
+def test_a_complete_file_is_no_leftover_until_it_has_its_place(tmp_path, monkeypatch):
+    """A second writer that begins just before the first one's file is moved."""
+    path = tmp_path / "model"
+    move = os.replace
+
+    def with_another_writer(source, target):
+        monkeypatch.setattr(os, "replace", move)
+        with replacing(str(path)) as file:
+            file.write(b"second")
+        move(source, target)
+
+    monkeypatch.setattr(os, "replace", with_another_writer)
+    with replacing(str(path)) as file:
+        file.write(b"first")
+    assert path.read_bytes() == b"first" and files(tmp_path) == ["model"]
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such folder: .*nowhere'$"):
+        save(1, tmp_path / "nowhere" / "model")
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [(b"model", "not bytes"), (None, "not NoneType"), (io.StringIO(), "binary mode")],
+)
+def test_what_is_no_place_for_a_model_is_named(place, message):
+    with pytest.raises(TypeError, match=message):
+        save(1, place)
+    with pytest.raises(TypeError, match=message):
+        load(place)

@@ -357,6 +357,16 @@ def test_derived_attributes_of_a_file_are_not_believed():
     assert again.n_features_in_ == 1 and again.transform([[{"a": 2.0}]]).n_features == 1
 
 
+@pytest.mark.parametrize("name", ["_flat", "_tables", "_index", "_built"])
+def test_tables_that_follow_from_others_are_not_taken_from_a_file(name):
+    """Compiled code would read them unchecked, and could read beyond their ends."""
+    header, data = take_apart(dumps(models.templates()))
+    state = next(e[2] for e in header["table"] if e[:2] == ["object", "crfkit.TemplateVocabulary"])
+    state[name] = state["columns"]
+    with pytest.raises(ModelFileError, match=f"it holds .*{name}.*, which no file stores"):
+        loads(assemble(header, data))
+
+
 def test_the_fuzzer_finds_nothing():
     counts, _ = fuzz.run(0, 300)
     bad = {case: n for case, n in counts.items() if not case[1].startswith(fuzz.GOOD)}

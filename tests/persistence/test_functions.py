@@ -1,6 +1,7 @@
 import sys
 
 import pytest
+from sklearn.preprocessing import FunctionTransformer
 
 from crfkit.persistence import dumps, loads, register
 from tests.persistence import models
@@ -92,3 +93,10 @@ def test_allow_is_a_list_of_names_or_functions():
         loads(dumps([]), allow="os:system")
     with pytest.raises(TypeError, match="allow holds 3"):
         loads(dumps([]), allow=[3])
+
+
+def test_a_function_transformer_keeps_its_function():
+    data = dumps(FunctionTransformer(models.lower))
+    with pytest.raises(ValueError, match="allow"):
+        loads(data)
+    assert loads(data, allow=[models.lower]).transform("AB") == "ab"

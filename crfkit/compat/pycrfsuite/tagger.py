@@ -7,7 +7,7 @@ import copy
 import os
 import sys
 import threading
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import IO, Any, NamedTuple, Self
 
@@ -357,7 +357,3 @@ def _dump(info: ModelInfo, file: IO[str]) -> None:
     }
     for name, lines in blocks.items():
         file.write("\n".join([f"{name} = {{", *lines, "}", "", ""]))
-
-
-def _weight_lines(kind: int, weights: Mapping[Any, float]) -> Iterator[str]:
-    return (f"  ({kind}) {a} --> {b}: {weight:f}" for (a, b), weight in weights.items())

@@ -1,0 +1,142 @@
+"""What the commands refuse, and how they end where they cannot go on."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from crfkit import CRFClassifier
+from crfkit.cli import main
+from crfkit.compat.crfsuite import save_crfsuite
+
+
+def run(capsys, *arguments):
+    """The exit code of a command, and what it printed."""
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def shell(command, folder, **environment):
+    """Exit code and errors of a command line in which ``crfkit`` is the package under test."""
+    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    result = subprocess.run(
+        command, shell=True, cwd=folder, env=os.environ | {"PATH": path} | environment,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    return result.returncode, result.stderr
+
+
+def test_evaluate_refuses_data_of_another_width(corpus, model, tmp_path, capsys):
+    _, tagged, _ = run(capsys, "tag", model, corpus / "test.txt")
+    (tmp_path / "tagged.txt").write_text(tagged, "utf-8")
+    code, out, err = run(capsys, "evaluate", tmp_path / "tagged.txt", "--model", model)
+    assert (code, out) == (1, "")
+    assert "the file has 4 columns, but the model was trained on 2" in err
+
+
+@pytest.mark.parametrize("report", ["conlleval", "tokens", "entities"])
+def test_there_is_no_report_of_nothing(tmp_path, capsys, report):
+    (tmp_path / "x.txt").write_text("\n")
+    code, out, err = run(capsys, "evaluate", tmp_path / "x.txt", "--report", report)
+    assert (code, out) == (1, "")
+    assert "nothing to judge" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--label", "0"], "--label needs --model"),
+        (["--format", "crfsuite"], "--format needs --model"),
+        (["--scheme", "IOB2"], "--scheme is for"),
+        (["--scheme", "X", "--report", "entities"], "unknown tag scheme"),
+    ],
+)
+def test_options_without_effect_are_wrong_usage(corpus, capsys, arguments, message):
+    code, _, err = run(capsys, "evaluate", corpus / "test.txt", *arguments)
+    assert code == 2
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--label", "first"], "--label first: the column must be a number"),
+        (["--label", "first", "--format", "conllu"], "--label first: choose one of form"),
+        (["--label", "0", "--format", "crfsuite"], "is always the first cell"),
+    ],
+)
+def test_a_label_that_the_format_does_not_have_is_wrong_usage(
+    corpus, tmp_path, capsys, arguments, message
+):
+    train = ["train", corpus / "train.txt.gz", "--model", tmp_path / "m"]
+    code, _, err = run(capsys, *train, *arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_a_model_does_not_replace_the_data(tmp_path, capsys):
+    path = tmp_path / "x.txt"
+    path.write_text("a B\n")
+    (tmp_path / "link.txt").symlink_to(path)
+    code, _, err = run(capsys, "train", path, "--model", tmp_path / "link.txt")
+    assert code == 2
+    assert "would replace a file that is read" in err
+    assert path.read_text() == "a B\n"
+
+
+def test_an_output_that_cannot_be_written_is_named(corpus, model, tmp_path, capsys):
+    target = tmp_path / "no" / "x.txt"
+    code, _, err = run(capsys, "tag", model, corpus / "raw.txt", "--output", target)
+    assert (code, err) == (1, f"crfkit: --output {target}: no file can be written there.\n")
+
+
+def test_an_unknown_encoding_is_wrong_usage(model, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["tag", str(model), "--encoding", "nonsense"])
+    assert stop.value.code == 2
+    assert "'nonsense' is no encoding of text" in capsys.readouterr().err
+
+
+def test_a_template_that_is_no_text_is_named(corpus, tmp_path, capsys):
+    (tmp_path / "t.txt").write_bytes(b"U00:\xff")
+    train = ["train", corpus / "train.txt.gz", "--model", tmp_path / "m"]
+    code, _, err = run(capsys, *train, "--template", tmp_path / "t.txt")
+    assert code == 1
+    assert err.startswith(f"crfkit: {tmp_path / 't.txt'}: ")
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("command", ["tag m.crfkit raw.txt", "info m.crfkit", "demo --jobs 1"])
+def test_a_full_disk_is_an_error_and_no_traceback(corpus, model, command):
+    code, err = shell(f"crfkit {command} > /dev/full", corpus)
+    assert (code, err) == (1, "crfkit: No space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes streams by the shell")
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [("tag m.crfkit <&-", "standard input is closed"), ("info m.crfkit >&-", "output is closed")],
+)
+def test_a_closed_stream_is_told(corpus, model, command, message):
+    code, err = shell(f"crfkit {command}", corpus)
+    assert code == 1
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_info_shows_every_model_on_every_output(tmp_path):
+    crf = CRFClassifier().fit([[{"w": "caf\u00e9\udcff"}]], [["\u00e9"]])
+    save_crfsuite(crf, tmp_path / "m.crfsuite")
+    for command in ("info m.crfsuite", "info m.crfsuite --json"):
+        assert shell(f"crfkit {command}", tmp_path, PYTHONIOENCODING="ascii") == (0, "")
+        assert shell(f"crfkit {command}", tmp_path, PYTHONIOENCODING="utf-8") == (0, "")
+
+
+def test_a_character_that_the_output_cannot_hold_is_told(corpus, model, tmp_path):
+    (tmp_path / "x.txt").write_text("caf\u00e9 word\n", "utf-8")
+    code, err = shell(f"crfkit tag {model} x.txt", tmp_path, PYTHONIOENCODING="ascii")
+    assert code == 1
+    assert err.startswith("crfkit: standard output is ascii and cannot hold '\\xe9'")
