@@ -55,6 +55,12 @@ def add_parser(commands: Any) -> None:
         "--min-freq", type=int, default=0, help="leave out pairs seen fewer times (default: 0)"
     )
     parser.add_argument(
+        "--min-count",
+        type=int,
+        default=0,
+        help="leave out attributes seen fewer times (default: 0)",
+    )
+    parser.add_argument(
         "--all-states", action="store_true", help="weights for attribute x label pairs not seen"
     )
     parser.add_argument(
@@ -79,11 +85,14 @@ def check(arguments: argparse.Namespace) -> None:
         if path is not None and _same_file(path, arguments.model):
             raise ValueError(f"--model {arguments.model} would replace a file that is read.")
     data = chosen_format(arguments, arguments.data)
-    if arguments.template is not None and not data.has_columns:
-        raise ValueError("--template needs columns; --format crfsuite has attributes already.")
+    if not data.has_columns and (arguments.template is not None or arguments.min_count):
+        raise ValueError(
+            "--template and --min-count need columns; --format crfsuite has attributes already."
+        )
     check_number("c1", arguments.c1)
     check_number("c2", arguments.c2)
     check_whole("min_freq", arguments.min_freq)
+    check_whole("min_count", arguments.min_count)
     if arguments.max_iter is not None:
         check_whole("max_iter", arguments.max_iter)
 
@@ -104,6 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
         features = None
         if data.has_columns:
             features = _models.make_features(arguments.template, data, width)
+            features.set_params(min_freq=arguments.min_count)
         X = labeled.X if features is None else features.fit_transform(labeled.X)
     crf, interrupted = _fit(arguments, X, labeled)
     with user_errors():

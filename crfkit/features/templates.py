@@ -165,7 +165,7 @@ class TemplateFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: i
         functions = dict(self.functions or {})
         plan = self._parse(functions)
         lines = "".join(flatten(self.templates))
-        if not (lines or self.bias or len(self.numeric)):
+        if not (lines or self.bias or list(self.numeric)):
             raise ValueError(
                 "there are no templates: give at least one, a bias or numeric columns."
             )

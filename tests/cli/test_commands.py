@@ -309,3 +309,14 @@ def test_help_has_examples(capsys):
             main([command, "--help"])
         assert stop.value.code == 0
         assert "examples:" in capsys.readouterr().out
+
+
+def test_rare_attributes_are_left_out(corpus, tmp_path, capsys):
+    target = tmp_path / "m.crfkit"
+    code, *_ = run(capsys, "train", corpus / "train.txt.gz", "--template", corpus / "template.txt",
+                   "--model", target, "--min-count", 3, "--quiet")  # fmt: skip
+    assert code == 0
+    X, _ = read_conll(corpus / "train.txt.gz")
+    features = TemplateFeatures.from_file(corpus / "template.txt", min_freq=3)
+    expected = features.fit_transform(X).feature_names.tolist()
+    assert crfkit.load(target)[-1].feature_names_in_.tolist() == expected

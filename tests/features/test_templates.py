@@ -757,7 +757,7 @@ def test_ngrams_are_no_longer_than_the_string():
     assert names == ["ab", "bc", "abc"]
 
 
-@given(st.lists(st.sampled_from(["U", "U1", "U1:", "U12", "Ua"]), max_size=5), CORPUS)
+@given(st.lists(st.sampled_from(["U", "U1", "U1:", "U12", "Ua"]), min_size=1, max_size=5), CORPUS)
 @SMALL
 def test_names_that_several_templates_have_are_one_attribute(leads, corpus):
     text = "\n".join(f"{lead}%x[0,0]" for lead in leads)
