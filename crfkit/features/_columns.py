@@ -136,7 +136,7 @@ def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | N
                 f"templates use column {number}, but tokens have {width} fields, counted from 0: "
                 f"{flat[0]!r}."
             )
-        return list(map(itemgetter(number), flat))
+        return [token[number] for token in flat]  # the interpreter has a fast way for this
 
     return column
 

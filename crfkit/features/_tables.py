@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ class StringTable:
         TypeError
             If a value is not a string.
         """
-        codes = np.fromiter(map(self._lookup().__getitem__, values), np.int32, len(values))
+        found = map(self._lookup().get, values, repeat(NOTHING))
+        codes = np.fromiter(found, np.int32, len(values))
         new: dict[str, int] = {}
         size = len(self)
         for token in np.flatnonzero(codes == NOTHING).tolist():

@@ -53,14 +53,17 @@ class Values(dict[str, int]):
 
     def __init__(self, index: AttributeIndex, name: str) -> None:
         self.index = index
-        self.name = name
-        self.inner = Keys(index, name + ":")
+        self.prefix = name + ":"
+        self.look_up = index.look_up
+        self.inner = Keys(index, self.prefix)
 
     def __missing__(self, value: Any) -> int:
         if value.__class__ is not str:
             raise TypeError("another rule applies")
-        number = self.index[f"{self.name}:{value}"]
-        if number != SKIP and self.index.kept < KEPT:
+        number = self.look_up(self.prefix + value)
+        if number is None:
+            return SKIP
+        if self.index.kept < KEPT:
             self.index.kept += 1
             self[value] = number
         return number
@@ -82,8 +85,13 @@ class Flags(dict[str, int]):
         self.prefix = prefix
 
     def __missing__(self, key: Any) -> int:
-        number = self.index[self.prefix + check_name(key)]
-        if number != SKIP and self.index.kept < KEPT:
+        number = self.index.look_up(self.prefix + check_name(key))
+        if number is None:  # may be asked for in every token
+            if self.index.kept_unknown < KEPT_KEYS:
+                self.index.kept_unknown += 1
+                self[key] = SKIP
+            return SKIP
+        if self.index.kept < KEPT:
             self.index.kept += 1
             self[key] = number
         return number
@@ -116,18 +124,28 @@ class Keys(dict[str, Values]):
 class AttributeIndex(dict[str, int]):
     """Names to numbers; `keys_of_tokens` finds those of what stands in dicts."""
 
+    look_up: Callable[[str], int | None]
+
     def __init__(self, numbers: Mapping[str, int] | None = None) -> None:
         super().__init__(numbers or {})
+        self.look_up = self._look_up()
         self.forget()
+
+    def _look_up(self) -> Callable[[str], int | None]:
+        """Return what gives the number of a name, None where it is to be skipped."""
+        raise NotImplementedError
 
     def forget(self) -> None:
         """Forget what `keys_of_tokens` has found so far."""
-        self.kept = self.kept_keys = 0
+        self.kept = self.kept_keys = self.kept_unknown = 0
         self.keys_of_tokens = Keys(self, "")
 
 
 class GrowingIndex(AttributeIndex):
     """Names to numbers; a new name gets the next number."""
+
+    def _look_up(self) -> Callable[[str], int | None]:
+        return self.__getitem__
 
     def __missing__(self, name: Any) -> int:
         if name.__class__ is not str:
@@ -144,6 +162,9 @@ class GrowingIndex(AttributeIndex):
 
 class FrozenIndex(AttributeIndex):
     """Names to numbers; a new name is skipped."""
+
+    def _look_up(self) -> Callable[[str], int | None]:
+        return self.get
 
     def __missing__(self, name: Any) -> int:
         return SKIP if name.__class__ is str else self.get(check_name(name), SKIP)
@@ -256,6 +277,54 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> Rows:
     return encoder.rows()
 
 
+def collect(
+    keys: Keys,
+    item: dict[Any, Any],
+    add: Callable[[int], None],
+    valued: Callable[[int, str, float], int],
+) -> None:
+    """Add the numbers of the attributes of a dict, `SKIP` for one that is not known.
+
+    This loop is what users wait for.
+
+    Parameters
+    ----------
+    keys : Keys
+        What is known of dicts at this place.
+    item : dict
+        The dict; dicts within it are entered.
+    add : callable
+        Takes a number.
+    valued : callable
+        Takes number, name and value of an attribute that is a number; returns what to add.
+
+    Raises
+    ------
+    TypeError
+        Where a key or value has a rarer form, or none that there is a rule for: :func:`expand`
+        tells. Some attributes have been added then.
+    """
+    flags = keys.flags
+    for key, value in item.items():
+        kind = value.__class__
+        if kind is str:
+            add(keys[key][value])
+        elif kind is bool:
+            number = flags[key]
+            if value:
+                add(number)
+        elif kind is dict:
+            collect(keys[key].inner, value, add, valued)
+        elif kind in _MANY:
+            values = keys[key]
+            for part in value:
+                add(values[part])
+        elif kind in _PLAIN_NUMBERS:
+            add(valued(flags[key], keys.prefix + key, value))
+        else:
+            raise TypeError("another rule applies")
+
+
 class _Encoder:
     """Collects entries; what is finished is kept in arrays.
 
@@ -308,37 +377,12 @@ class _Encoder:
         try:
             if token.__class__ is not dict:
                 raise TypeError("another rule applies")
-            self._collect(self.index.keys_of_tokens, token, self.entries.append)
+            collect(self.index.keys_of_tokens, token, self.entries.append, self._entry)
         except (TypeError, ValueError):  # forms that are rare, and errors, which `expand` tells of
             del self.entries[before:], self.values[waiting:]
             rare = [self._entry(self.index[name], name, v) for name, v in expand(token)]
             self.entries.extend(rare)
         self.counts.append(len(self.entries) - before)
-
-    def _collect(self, keys: Keys, item: dict[Any, Any], add: Callable[[int], None]) -> None:
-        """Add the entries of a dict; TypeError where a value has a rare form.
-
-        This loop is what users wait for.
-        """
-        flags = keys.flags
-        for key, value in item.items():
-            kind = value.__class__
-            if kind is str:
-                add(keys[key][value])
-            elif kind is bool:
-                number = flags[key]
-                if value:
-                    add(number)
-            elif kind is dict:
-                self._collect(keys[key].inner, value, add)
-            elif kind in _MANY:
-                values = keys[key]
-                for part in value:
-                    add(values[part])
-            elif kind in _PLAIN_NUMBERS:
-                add(self._entry(flags[key], keys.prefix + key, value))
-            else:
-                raise TypeError("another rule applies")
 
     def _entry(self, number: int, name: str, value: float) -> int:
         """Return the entry of an attribute with a value."""

@@ -19,12 +19,7 @@ from crfkit.compat.pycrfsuite.items import packed
 from crfkit.decoding import marginals
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
-from crfkit.features.attributes import (
-    SKIP,
-    FrozenIndex,
-    Rows,
-    encode,
-)
+from crfkit.features.attributes import SKIP, FrozenIndex, Rows, collect, encode
 from crfkit.io.crfsuite_model import read_crfsuite_model
 from crfkit.structures import Chain
 
@@ -51,33 +46,15 @@ class ModelInfo(NamedTuple):
     state_features: dict[tuple[Hashable, Hashable], float]
 
 
-_NUMBERS = (int, float)
-
-
 class _NotPlain(Exception):
     """An item has something that the quick way of reading does not know."""
 
 
-def _look_up(index: dict[str, int], prefix: str, item: dict[str, Any], out: list[int]) -> None:
-    """Append the numbers of the attributes of a dict whose values are 1, to any depth.
-
-    Single calls consist of little else than this loop; the general encoder takes three times as
-    long for nested dicts. Values but strings, booleans, dicts and 1 are left to it.
-    """
-    for key, value in item.items():
-        if value is False:
-            continue
-        if value.__class__ is str:
-            number = index.get(prefix + key + ":" + value)
-        elif value is True or (value.__class__ in _NUMBERS and value == 1):
-            number = index.get(prefix + key)
-        elif value.__class__ is dict:
-            _look_up(index, prefix + key + ":", value, out)
-            continue
-        else:
-            raise _NotPlain
-        if number is not None:
-            out.append(number)
+def _plain(number: int, name: str, value: float) -> int:
+    """Return the number of an attribute whose value is 1."""
+    if value != 1:
+        raise _NotPlain
+    return number
 
 
 class _Opened:
@@ -105,7 +82,11 @@ class _Opened:
         items = list(xseq)
         try:
             rows = self._plain_rows(items)
-        except (_NotPlain, TypeError):  # the encoder tells what is wrong, if anything is
+        except (
+            _NotPlain,
+            TypeError,
+            RecursionError,
+        ):  # the encoder tells what is wrong, if anything is
             rows = encode([items], self.index)
         data = packed(rows, len(self.names), None)
         return self.model.scores(self.weights, data, Chunk(0, rows.offsets))
@@ -116,11 +97,13 @@ class _Opened:
         ends = [0]
         for item in items:
             if item.__class__ is dict:
-                _look_up(self.index, "", item, entries)
+                found: list[int] = []
+                collect(self.index.keys_of_tokens, item, found.append, _plain)
             elif item.__class__ is list:
-                entries += [n for n in map(self.index.__getitem__, item) if n != SKIP]
+                found = [self.index[name] for name in item]
             else:
                 raise _NotPlain
+            entries += [number for number in found if number != SKIP]
             ends.append(len(entries))
         offsets = np.array([0, len(items)])
         return Rows(np.array(entries, np.int32), None, np.array(ends), offsets)
