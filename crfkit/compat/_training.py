@@ -56,6 +56,8 @@ MISSING = {
     "arow": "arow",
 }  # fmt: skip
 ALIASES = {"stop": "period"}
+# Of all other numbers 0.
+_LEAST = {"num_memories": 1, "max_linesearch": 1, "feature.minfreq": -math.inf}
 
 
 class Options:
@@ -97,9 +99,12 @@ class Options:
                 f"algorithm={self.algorithm!r} has no parameter {shown!r}. It has "
                 f"{', '.join(self.values)}."
             )
-        self.values[name] = _cast(shown, value, PARAMETERS[self.algorithm][name])
-        if name == "linesearch":
-            check_option(shown, self.values[name], LINE_SEARCHES)
+        chosen = _cast(shown, value, PARAMETERS[self.algorithm][name])
+        if isinstance(chosen, str):
+            check_option(shown, chosen, LINE_SEARCHES)
+        elif chosen < (least := _LEAST.get(name, 0)):
+            raise ValueError(f"{shown}={value!r} must be at least {least}.")
+        self.values[name] = chosen
 
     def solver(self) -> LBFGS:
         """Return the solver with its stopping rules, which mean the same as CRFsuite's."""

@@ -234,7 +234,7 @@ def test_an_unfitted_estimator_says_so(data, tmp_path):
         ({"algorithm": "newton"}, "algorithm='newton' is not known"),
         ({"algorithm": "l2sgd", "c1": 0.1}, "has no parameter 'c1'"),
         ({"pa_type": 1}, "has no parameter 'pa_type'"),
-        ({"c2": -1.0}, "c2=-1.0 must be finite and at least 0"),
+        ({"c2": -1.0}, "c2=-1.0 must be at least 0"),
         ({"c2": float("nan")}, "c2=nan must be a finite number"),
         ({"linesearch": "zz"}, "linesearch='zz'"),
         ({"max_iterations": 2.5}, "max_iterations=2.5 must be a whole number"),
@@ -278,3 +278,17 @@ def test_it_is_written_for_crfsuite(data, tmp_path):
     crf = ours.CRF(c2=0.1).fit(*data)
     save_crfsuite(crf, tmp_path / "m.crfsuite")
     assert load_crfsuite(tmp_path / "m.crfsuite").predict(X) == crf.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"max_iterations": -1}, "max_iterations=-1 must be at least 0"),
+        ({"num_memories": 0}, "num_memories=0 must be at least 1"),
+        ({"c2": -0.5}, "c2=-0.5 must be at least 0"),
+        ({"epsilon": -1e-5}, "epsilon=-1e-05 must be at least 0"),
+    ],
+)
+def test_messages_have_the_names_that_the_user_gave(data, params, message):
+    with pytest.raises(ValueError, match=message):
+        ours.CRF(**params).fit(*data)
