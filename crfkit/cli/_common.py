@@ -96,7 +96,7 @@ def _text_encoding(name: str) -> str:
     return name
 
 
-def add_format(parser: argparse.ArgumentParser, *, label: bool = True) -> None:
+def add_format(parser: argparse.ArgumentParser) -> None:
     """Add what tells how a file is read."""
     group = parser.add_argument_group("file format")
     group.add_argument(
@@ -105,13 +105,12 @@ def add_format(parser: argparse.ArgumentParser, *, label: bool = True) -> None:
         help="columns: a token a line, blank lines between sequences; conllu; crfsuite: label TAB "
         "attribute TAB ... (default: conllu for *.conllu, else columns)",
     )
-    if label:
-        group.add_argument(
-            "--label",
-            metavar="COLUMN",
-            help="the column of the labels: a number counted from 0, negative from the end "
-            "(default: -1), or a CoNLL-U field (default: upos)",
-        )
+    group.add_argument(
+        "--label",
+        metavar="COLUMN",
+        help="the column of the labels: a number counted from 0, negative from the end "
+        "(default: -1), or a CoNLL-U field (default: upos)",
+    )
     group.add_argument(
         "--tabs", action="store_true", help="columns are split at tabs only, and may hold blanks"
     )
@@ -130,9 +129,7 @@ def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:
         stem = stem.removesuffix(packed)
     name = arguments.format or ("conllu" if stem.endswith(".conllu") else "columns")
     separator = "\t" if arguments.tabs else None
-    return FORMATS[name](
-        label=getattr(arguments, "label", None), sep=separator, encoding=arguments.encoding
-    )
+    return FORMATS[name](label=arguments.label, sep=separator, encoding=arguments.encoding)
 
 
 def source(path: str) -> Any:

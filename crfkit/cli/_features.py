@@ -58,15 +58,4 @@ def run(arguments: argparse.Namespace) -> None:
         message = f"{steps:,} attributes of steps are left out: the format has no place for them."
         print(f"crfkit: warning: {message}", file=sys.stderr)
     with user_errors():
-        write_crfsuite_text(sys.stdout, _dicts(packed), labeled.y)
-
-
-def _dicts(packed: Any) -> list[list[dict[str, float]]]:
-    """Return packed features as sequences of dicts."""
-    names = packed.feature_names
-    rows = packed.to_csr()
-    tokens = [
-        dict(zip(names[rows.indices[b:e]], rows.data[b:e].tolist(), strict=True))
-        for b, e in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
-    ]
-    return [tokens[b:e] for b, e in zip(packed.offsets[:-1], packed.offsets[1:], strict=True)]
+        write_crfsuite_text(sys.stdout, packed.to_dicts(), labeled.y)

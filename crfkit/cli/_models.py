@@ -57,9 +57,8 @@ class OpenedModel(NamedTuple):
             return chosen_format(arguments, path)
         if arguments.format not in (None, known["format"]):
             return chosen_format(arguments, path)
-        label = getattr(arguments, "label", None)
         return FORMATS[known["format"]](
-            label=known["label"] if label is None else label,
+            label=known["label"] if arguments.label is None else arguments.label,
             sep="\t" if arguments.tabs else known["sep"],
             encoding=arguments.encoding,
         )

@@ -262,6 +262,32 @@ class PackedSequences:
         """Return all features as one sparse matrix of shape (N, D)."""
         return self._rows(0, self.n_tokens, as_sparse=True)
 
+    def to_dicts(self, names: NDArray[np.object_] | None = None) -> list[list[dict[str, float]]]:
+        """Return the sequences as lists of dicts ``{feature: value}``.
+
+        Parameters
+        ----------
+        names : ndarray of shape (D,), optional
+            Names of the features; their own if not given.
+
+        Raises
+        ------
+        ValueError
+            If the features have no names.
+        """
+        names = self.feature_names if names is None else names
+        if names is None:
+            raise ValueError("the features have no names: give some.")
+        rows = self.to_csr()
+        keys, values, bounds = (
+            names[rows.indices].tolist(),
+            rows.data.tolist(),
+            rows.indptr.tolist(),
+        )
+        pairs = zip(bounds[:-1], bounds[1:], strict=True)
+        tokens = [dict(zip(keys[b:e], values[b:e], strict=True)) for b, e in pairs]
+        return [tokens[b:e] for b, e in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -303,7 +329,7 @@ class PackedSequences:
         """Return a container of the chosen sequences."""
         starts, lengths = self.offsets[chosen], self.lengths[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        taken = self.take_tokens(_ranges(starts, lengths))
+        taken = self.take_tokens(ranges(starts, lengths))
         steps = None if self.steps is None else self.steps._take(chosen)
         return self._from_arrays(**(taken.__dict__ | {"offsets": offsets, "steps": steps}))
 
@@ -316,7 +342,7 @@ class PackedSequences:
             Tokens, by their place in all sequences together.
         """
         counts = np.diff(self.indptr)[rows]
-        entries = _ranges(self.indptr[rows], counts)
+        entries = ranges(self.indptr[rows], counts)
         return self._from_arrays(
             offsets=np.array([0, len(rows)]),
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -369,7 +395,7 @@ class PackedSequences:
         )
 
 
-def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     """Return ``concatenate([arange(s, s + n) for s, n in zip(starts, lengths)])``."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
@@ -20,6 +18,7 @@ from crfkit.features._entries import Entries, Families
 from crfkit.features._plan import Plan, colliding, gives_items, has_items
 from crfkit.features._tables import ItemTable, StringTable, TextTable
 from crfkit.features._vocabulary import TemplateVocabulary
+from crfkit.features.base import SequenceTransformer
 from crfkit.features.functions import Functions
 
 
@@ -32,12 +31,7 @@ class Options(NamedTuple):
     numeric: list[str | int]
 
 
-class CompiledFeatures(  # type: ignore[call-arg]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    ABC,
-    auto_wrap_output_keys=None,
-):
+class CompiledFeatures(SequenceTransformer):
     """Transformer whose features are described by templates.
 
     A subclass has the parameter `min_freq`, and says what its templates are.
@@ -57,31 +51,13 @@ class CompiledFeatures(  # type: ignore[call-arg]
         """Return the entries of the lexicons."""
         return {}
 
-    def fit(self, X: Iterable[Any], y: Any = None) -> Self:
-        """Learn the attributes.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens, or a data frame
-            Tokens are tuples or lists of strings, dicts of strings, or strings.
-        y : ignored
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter, a template or a cell is not as it must be: the message names the
-            template, or the sequence, the position and the column.
-        """
-        self.fit_transform(X)
-        return self
-
     def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
         """Learn the attributes and return the packed sequences, reading `X` once.
 
         Parameters
         ----------
         X : iterable of sequences of tokens, or a data frame
-            As for :meth:`fit`.
+            Tokens are tuples or lists of strings, dicts of strings, or strings.
         y : ignored
 
         Returns
@@ -92,7 +68,8 @@ class CompiledFeatures(  # type: ignore[call-arg]
         Raises
         ------
         TypeError, ValueError
-            As :meth:`fit`.
+            If a parameter, a template or a cell is not as it must be: the message names the
+            template, or the sequence, the position and the column.
         """
         check_whole("min_freq", self.min_freq)
         options = self._options()
@@ -123,7 +100,7 @@ class CompiledFeatures(  # type: ignore[call-arg]
         Parameters
         ----------
         X : iterable of sequences of tokens, or a data frame
-            As for :meth:`fit`.
+            As for :meth:`fit_transform`.
 
         Returns
         -------
@@ -135,7 +112,7 @@ class CompiledFeatures(  # type: ignore[call-arg]
         NotFittedError
             Before `fit`.
         TypeError, ValueError
-            As :meth:`fit`.
+            As :meth:`fit_transform`.
         """
         check_is_fitted(self)
         options = self._as_fitted()._options()
@@ -158,24 +135,8 @@ class CompiledFeatures(  # type: ignore[call-arg]
         check_is_fitted(self)
         return self.vocabulary_.array()
 
-    def set_output(self, *, transform: Any = None) -> Self:
-        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
-
-        Parameters
-        ----------
-        transform : ignored
-        """
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vocabulary_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.dict = True
-        tags.input_tags.string = True
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the parameters."""

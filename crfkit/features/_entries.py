@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from crfkit._jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.data.packed import _ranges
+from crfkit.data.packed import ranges
 from crfkit.features._batch import FALSE, Batch
 from crfkit.features._columns import numbers
 from crfkit.features._pairs import PairTable
@@ -175,7 +175,7 @@ def _named_family(batch: Batch, family: Family, column: Callable[[str], int]) ->
     sizes = np.array([len(pairs) for pairs in found])
     ends = np.cumsum(sizes)
     flat = [pair for pairs in found for pair in pairs]
-    entries = _ranges((ends - sizes)[ids], sizes[ids])
+    entries = ranges((ends - sizes)[ids], sizes[ids])
     return Named(
         np.repeat(tokens, sizes[ids]),
         np.array([column(name) for name, _ in flat], np.int32)[entries],

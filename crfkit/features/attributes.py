@@ -38,63 +38,45 @@ KEPT = 100_000  # values that an index remembers under their keys
 KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
 
 
-class Values(dict[str, int]):
-    """The values of a key of dicts: numbers of ``key:value``.
+class Numbers(dict[str, int]):
+    """Numbers of the names that begin alike: of the values of a key, or of the keys themselves.
 
-    Most values come again, and to find one here saves putting its name together.
-
-    Parameters
-    ----------
-    index : AttributeIndex
-        Numbers of names.
-    name : str
-        The key, after those of the dicts around it.
-    """
-
-    def __init__(self, index: AttributeIndex, name: str) -> None:
-        self.index = index
-        self.prefix = name + ":"
-        self.look_up = index.look_up
-        self.inner = Keys(index, self.prefix)
-
-    def __missing__(self, value: Any) -> int:
-        if value.__class__ is not str:
-            raise TypeError("another rule applies")
-        number = self.look_up(self.prefix + value)
-        if number is None:
-            return SKIP
-        if self.index.kept < KEPT:
-            self.index.kept += 1
-            self[value] = number
-        return number
-
-
-class Flags(dict[str, int]):
-    """The keys of dicts that stand for themselves: numbers of ``key``.
+    Most come again, and to find one here saves putting its name together.
 
     Parameters
     ----------
     index : AttributeIndex
         Numbers of names.
     prefix : str
-        What names at this place begin with.
+        What the names begin with.
     """
 
     def __init__(self, index: AttributeIndex, prefix: str) -> None:
         self.index = index
         self.prefix = prefix
+        self.look_up = index.look_up
 
-    def __missing__(self, key: Any) -> int:
-        number = self.index.look_up(self.prefix + check_name(key))
-        if number is None:  # may be asked for in every token
+    def __missing__(self, text: Any) -> int:
+        if text.__class__ is not str:
+            raise TypeError("another rule applies")
+        number = self.look_up(self.prefix + text)
+        if number is None:  # may be asked for in every token, but there may be any number of such
             if self.index.kept_unknown < KEPT_KEYS:
                 self.index.kept_unknown += 1
-                self[key] = SKIP
+                self[text] = SKIP
             return SKIP
         if self.index.kept < KEPT:
             self.index.kept += 1
-            self[key] = number
+            self[text] = number
         return number
+
+
+class Values(Numbers):
+    """Numbers of ``key:value`` for the values of a key, and what is known of dicts under it."""
+
+    def __init__(self, index: AttributeIndex, prefix: str) -> None:
+        super().__init__(index, prefix)
+        self.inner = Keys(index, prefix)
 
 
 class Keys(dict[str, Values]):
@@ -111,13 +93,13 @@ class Keys(dict[str, Values]):
     def __init__(self, index: AttributeIndex, prefix: str) -> None:
         self.index = index
         self.prefix = prefix
-        self.flags = Flags(index, prefix)
+        self.flags = Numbers(index, prefix)
 
     def __missing__(self, key: Any) -> Values:
         if self.index.kept_keys >= KEPT_KEYS:
             self.index.forget()  # keys that come again are soon known again
         self.index.kept_keys += 1
-        values = self[key] = Values(self.index, self.prefix + check_name(key))
+        values = self[key] = Values(self.index, f"{self.prefix}{check_name(key)}:")
         return values
 
 

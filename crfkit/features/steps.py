@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import PackedSequences
+from crfkit.features.base import SequenceTransformer
 
 
-class StepFeatures(  # type: ignore[call-arg]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,
-):
+class StepFeatures(SequenceTransformer):
     """Make the features of a transformer attributes of the steps into the tokens.
 
     A model has a weight for each (attribute, label) pair of ordinary features, and for each
@@ -43,18 +40,6 @@ class StepFeatures(  # type: ignore[call-arg]
 
     def __init__(self, transformer: Any) -> None:
         self.transformer = transformer
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the transformer.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            What the transformer takes.
-        y : passed on
-        """
-        self.fit_transform(X, y)
-        return self
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
         """Fit the transformer and return sequences without features but those of the steps.
@@ -100,15 +85,6 @@ class StepFeatures(  # type: ignore[call-arg]
         """
         check_is_fitted(self)
         return np.empty(0, object)
-
-    def set_output(self, *, transform: Any = None) -> Self:
-        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
-
-        Parameters
-        ----------
-        transform : ignored
-        """
-        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformer_")

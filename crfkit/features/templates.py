@@ -22,7 +22,7 @@ _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
 _WORDS = ("step", "window", "affixes", "lexicon", "position", "bos", "eos", "col")
 
 
-class TemplateFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class TemplateFeatures(CompiledFeatures):
     r"""Turn sequences of tokens into packed features that templates describe.
 
     An attribute is its name, and has the value 1; one that occurs twice in a token has the value 2.

@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
+from crfkit.features.base import SequenceTransformer
 
 _SAME = "passthrough"
 
@@ -41,11 +42,7 @@ class JoinedNames(LazyNames):
         return object_array(f"{prefix}{name}" for prefix, b in pairs for name in name_array(b))
 
 
-class SequenceUnion(  # type: ignore[call-arg]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,
-):
+class SequenceUnion(SequenceTransformer):
     """Join the features of several transformers of sequences.
 
     Templates, vectorized dicts, embeddings and attributes of steps become one set of features:
@@ -69,18 +66,6 @@ class SequenceUnion(  # type: ignore[call-arg]
 
     def __init__(self, transformers: list[tuple[str, Any]]) -> None:
         self.transformers = transformers
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit all transformers.
-
-        Parameters
-        ----------
-        X : list of sequences
-            What the transformers take. Generators are turned into a list, as each reads it.
-        y : passed on
-        """
-        self.fit_transform(X, y)
-        return self
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
         """Fit all transformers and return their features side by side.
@@ -146,15 +131,6 @@ class SequenceUnion(  # type: ignore[call-arg]
         check_is_fitted(self)
         assert self._names is not None  # what was joined has names
         return name_array(self._names)
-
-    def set_output(self, *, transform: Any = None) -> Self:
-        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
-
-        Parameters
-        ----------
-        transform : ignored
-        """
-        return self
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with `deep` those of the parts as ``name__parameter``.

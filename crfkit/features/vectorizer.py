@@ -7,8 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
@@ -24,13 +22,10 @@ from crfkit.features.attributes import (
     keep_columns,
     sort_rows,
 )
+from crfkit.features.base import SequenceTransformer
 
 
-class SequenceVectorizer(  # type: ignore[call-arg]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-    auto_wrap_output_keys=None,
-):
+class SequenceVectorizer(SequenceTransformer):
     """Turn sequences of tokens, given as dicts or lists of strings, into packed features.
 
     The values follow the rules of python-crfsuite: a string value makes the attribute
@@ -97,24 +92,6 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         new._set_names(list(new.vocabulary_))
         return new
 
-    def fit(self, X: Iterable[Any], y: Any = None) -> Self:
-        """Learn the attributes.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            Each token a dict, or a list or set of strings.
-        y : ignored
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a token has a form or value that no rule covers: the message names the sequence,
-            the position and the feature.
-        """
-        self.fit_transform(X)
-        return self
-
     def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
         """Learn the attributes and return the packed sequences, reading `X` once.
 
@@ -132,7 +109,8 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         Raises
         ------
         TypeError, ValueError
-            As :meth:`fit`.
+            If a token has a form or value that no rule covers: the message names the sequence,
+            the position and the feature.
         """
         check_whole("min_freq", self.min_freq)
         index = GrowingIndex()
@@ -160,7 +138,7 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         NotFittedError
             Before `fit`.
         TypeError, ValueError
-            As :meth:`fit`.
+            As :meth:`fit_transform`.
         """
         check_is_fitted(self)
         return self._pack(encode(X, self._index))
@@ -182,12 +160,7 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         if X.n_features != self.n_features_in_:
             raise ValueError(f"X has {X.n_features} attributes, the vectorizer has "
                              f"{self.n_features_in_}.")  # fmt: skip
-        rows = X.to_csr()
-        names = self._names[rows.indices].tolist()
-        values, bounds = rows.data.tolist(), rows.indptr.tolist()
-        pairs = zip(bounds[:-1], bounds[1:], strict=True)
-        tokens = [dict(zip(names[b:e], values[b:e], strict=True)) for b, e in pairs]
-        return [tokens[b:e] for b, e in zip(X.offsets[:-1], X.offsets[1:], strict=True)]
+        return X.to_dicts(self._names)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the attributes, shape (D,), in the order of the columns.
@@ -199,24 +172,8 @@ class SequenceVectorizer(  # type: ignore[call-arg]
         check_is_fitted(self)
         return self._names
 
-    def set_output(self, *, transform: Any = None) -> Self:
-        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
-
-        Parameters
-        ----------
-        transform : ignored
-        """
-        return self
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "vocabulary_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.dict = True
-        tags.input_tags.string = True
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the vocabulary."""

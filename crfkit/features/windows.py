@@ -12,7 +12,7 @@ from crfkit.features.functions import Calls
 _FLAGS = {"istitle": "is_title", "isupper": "is_upper", "isdigit": "is_digit"}
 
 
-class WindowFeatures(CompiledFeatures, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class WindowFeatures(CompiledFeatures):
     """Turn words and their tags into the features of the sklearn-crfsuite tutorial.
 
     With the defaults, attributes and values are those of ``word2features`` of the tutorial on

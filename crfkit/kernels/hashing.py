@@ -21,6 +21,16 @@ RIGHT_FACTOR = 2027808485
 
 
 @kernel
+def _code_at(codes: CodeArray, begin: int, end: int, place: int, marks: CodeArray) -> int:
+    """``codes[place]`` in the sequence ``begin:end``, the mark of the distance outside of it."""
+    if place < begin:
+        return int(marks[begin - place - 1])
+    if place >= end:
+        return int(marks[marks.shape[0] // 2 + place - end])
+    return int(codes[place])
+
+
+@kernel
 def codes_shift(
     codes: CodeArray,  # (N,)
     offsets: IntArray,  # (S + 1,)
@@ -29,17 +39,10 @@ def codes_shift(
     out: CodeArray,  # (N,) out
 ) -> None:
     """``out[t] = codes[t + shift]`` within the sequence of ``t``, a mark outside of it."""
-    pad = marks.shape[0] // 2
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         for t in range(begin, end):
-            place = t + shift
-            if place < begin:
-                out[t] = marks[begin - place - 1]
-            elif place >= end:
-                out[t] = marks[pad + place - end]
-            else:
-                out[t] = codes[place]
+            out[t] = _code_at(codes, begin, end, t + shift, marks)
 
 
 @kernel
@@ -54,17 +57,11 @@ def codes_spread(
 
     Positions count from 1, negative ones from the end: -1 is the last token.
     """
-    pad = marks.shape[0] // 2
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         place = end + position if position < 0 else begin + position - 1
         for t in range(begin, end):
-            if place < begin:
-                out[t] = marks[begin - place - 1]
-            elif place >= end:
-                out[t] = marks[pad + place - end]
-            else:
-                out[t] = codes[place]
+            out[t] = _code_at(codes, begin, end, place, marks)
 
 
 @kernel
