@@ -224,14 +224,13 @@ def numbers(tokens: TokenTable, reference: Reference) -> FloatArray:
         If a cell is not a finite number: the message names sequence, position and column.
     """
     values = tokens.column(reference)
+    array = np.empty(len(values))
     for token, value in enumerate(values):
         if isinstance(value, str) or not hasattr(value, "__float__"):
             raise TypeError(
                 f"{tokens.place(token)}, column {reference!r}: {value!r} is not a number but "
                 f"{type(value).__name__}; the column is named in `numeric`."
             )
-    array = np.empty(len(values))
-    for token, value in enumerate(values):
         try:
             array[token] = finite_number(str(reference), value)
         except ValueError as error:
