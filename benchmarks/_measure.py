@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+# A list of numbers, which is written on one line.
+NUMBERS = re.compile(r"\[[^\[\]{}\"]+\]")
 
 
 def seconds(function: Callable[[], Any]) -> float:
@@ -39,11 +42,21 @@ def peak_mib() -> float:
 
     Linux counts it for each program; what `resource` tells includes the parent of a child.
     """
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def rss_mib() -> float:
+    """Return the resident memory of this process, in MiB; its peak where that is all there is."""
+    return _status("VmRSS") or peak_mib()
+
+
+def _status(key: str) -> float:
+    """Return a line of what Linux tells of this process, in MiB; 0 on other systems."""
     status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmHWM"].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    if not status.exists():
+        return 0.0
+    lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(lines[key].split()[0]) / 1024
 
 
 def in_child(script: str, *arguments: str) -> dict[str, Any]:
@@ -55,13 +68,13 @@ def in_child(script: str, *arguments: str) -> dict[str, Any]:
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
-def read(name: str) -> dict[str, Any]:
+def read(name: str, folder: Path = RESULTS) -> dict[str, Any]:
     """Return the results of an earlier run, empty if there are none."""
-    path = RESULTS / f"{name}.json"
+    path = folder / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def write(name: str, results: dict[str, Any]) -> None:
+def write(name: str, results: dict[str, Any], folder: Path = RESULTS, show: bool = True) -> None:
     """Write results with what they were measured on, and print them."""
     packages = ["crfkit", "numpy", "scipy", "scikit-learn", "numba", "python-crfsuite"]
     results["machine"] = {
@@ -70,7 +83,8 @@ def write(name: str, results: dict[str, Any]) -> None:
         "python": platform.python_version(),
         **{package: version(package) for package in packages},
     }
-    RESULTS.mkdir(exist_ok=True)
-    text = json.dumps(results, indent=2)
-    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    print(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = NUMBERS.sub(lambda row: " ".join(row[0].split()), json.dumps(results, indent=2))
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    if show:
+        print(text)

@@ -1,74 +1,224 @@
 """Write the tables of the README and of docs/performance.md from the results of the benchmarks.
 
-python benchmarks/report.py
+    python benchmarks/report.py
+
+A page has a table between ``<!-- benchmarks:begin name -->`` and ``<!-- benchmarks:end -->``.
 """
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _measure import read
+
 HERE = Path(__file__).resolve().parent
-BEGIN, END = "<!-- benchmarks:begin -->", "<!-- benchmarks:end -->"
+BLOCK = re.compile(r"(<!-- benchmarks:begin ?(\S*) -->\n).*?(<!-- benchmarks:end -->)", re.DOTALL)
+PEER = "python-crfsuite"
+PAGES = ["README.md", "docs/performance.md"]
+TARGETS = ("1 %", "0.1 %", "0.01 %")
+# The first problem of the training part, and what the README says of which solvers.
+CONLL = "conll2000, c1=0, c2=1"
+CHOSEN = {"oeg": "online exponentiated gradient", "lbfgs": "L-BFGS"}
+
+Row = tuple[str, ...]
 
 
-def load(name: str) -> dict[str, Any]:
-    """Return the results of a benchmark."""
-    return json.loads((HERE / "results" / f"{name}.json").read_text(encoding="utf-8"))
+def cases(part: str) -> dict[str, Any]:
+    """Return the results of a part of the suite."""
+    found: dict[str, Any] = read(part).get("cases", {})
+    return found
 
 
-def rows() -> list[tuple[str, str, str, str]]:
-    """Return the rows of the table: what, crfkit, peer, ratio."""
-    train, tag = load("train_conll2000"), load("tag_conll2000")
-    one, l2, l1, speed = train["pass"], train["l2"], train["l1"], tag["tokens_per_second"]
-    marginals = tag["marginals_tokens_per_second"]
-    table = [
-        (
-            "one pass (value and gradient) / one L-BFGS iteration",
-            f"{1e3 * one['crfkit_seconds_per_pass_2_threads']:.0f} ms",
-            f"{1e3 * one['crfsuite_seconds_per_iteration']:.0f} ms",
-            one["ratio_2_threads"],
-        ),
-        *(
-            (
-                f"training, {name}: seconds (objective)",
-                f"{result['crfkit']['seconds']:.0f} s ({result['crfkit']['objective']:,.1f})",
-                f"{result['crfsuite']['seconds']:.0f} s ({result['crfsuite']['objective']:,.1f})",
-                result["ratio_seconds"],
-            )
-            for name, result in (("c2 = 1", l2), ("c1 = 1, c2 = 0", l1))
-        ),
-        (
-            "tagging, packed / `ItemSequence`: tokens a second",
-            f"{speed['crfkit packed, 2 threads']:,.0f}",
-            f"{speed['crfsuite ItemSequence']:,.0f}",
-            tag["ratio_packed_2_threads"],
-        ),
-        (
-            "tagging from lists of strings (one thread): tokens a second",
-            f"{speed['crfkit lists, 1 thread']:,.0f}",
-            f"{speed['crfsuite lists']:,.0f}",
-            tag["ratio_lists_1_thread"],
-        ),
-        (
-            "all marginals (one thread): tokens a second",
-            f"{marginals['crfkit, 1 thread']:,.0f}",
-            f"{marginals['crfsuite']:,.0f}",
-            tag["ratio_marginals_1_thread"],
-        ),
-        memory_row(train["memory_mib"]),
-    ]
-    return [(*row[:3], f"{row[3]:.1f} x") for row in table]
+def table(head: Row, rows: list[Row]) -> list[str]:
+    """Return the lines of a table; the first column is text."""
+    if not rows:
+        return ["Not measured."]
+    marks = ("---", *("---:" for _ in head[1:]))
+    return ["| " + " | ".join(row) + " |" for row in (head, marks, *rows)]
 
 
-def drop_in_rows() -> list[tuple[str, str, str, str]]:
+def times(value: float | None) -> str:
+    """Return a ratio."""
+    return "" if value is None else f"{value:.1f} x"
+
+
+def short(seconds: float) -> str:
+    """Return seconds, or milliseconds where they are few."""
+    return f"{1e3 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s"
+
+
+def training_lines() -> list[str]:
+    """Return a table for each problem: what it takes to come near the optimum."""
+    lines: list[str] = []
+    for name, case in cases("training").items():
+        runs, ratios = case["runs"], case["times the seconds"]
+        rows = [
+            (f"{solver} ({run['runs']})", *(reached(run["targets"][t]) for t in TARGETS),
+             times(ratios.get(solver, {}).get("0.1 %")))
+            for solver, run in sorted(runs.items(), key=by_seconds)
+        ]  # fmt: skip
+        lines += [f"{name}: optimum {case['optimum']:,.4f}", ""]
+        lines += [*table(("solver (runs)", *TARGETS, "ratio at 0.1 %"), rows), ""]
+    return lines[:-1] or table((), [])
+
+
+def by_seconds(item: tuple[str, Any]) -> float:
+    """Sort runs by the seconds to 0.1 %."""
+    point = item[1]["targets"]["0.1 %"]
+    return float("inf") if point is None else float(point["seconds"])
+
+
+def reached(point: dict[str, float] | None) -> str:
+    """Return seconds and passes of a target."""
+    return "-" if point is None else f"{short(point['seconds'])} ({point['passes']:.0f})"
+
+
+def certified_lines() -> list[str]:
+    """Return what a promise of nearness costs, and what came out."""
+    rows = [
+        (f"{name}: {solver}", target, f"{row['seconds']:.1f} s", str(row["passes"]),
+         str(row["evaluations of the objective"]), f"{100 * row['above the optimum']:.4f} %")
+        for name, case in cases("training").items()
+        for solver, promises in case["certified"].items()
+        for target, row in promises.items() if row["certified"]
+    ]  # fmt: skip
+    return table(("", "promised", "time", "passes", "evaluations", "true distance"), rows)
+
+
+def pass_rows() -> list[Row]:
+    """Return a row for each comparison of passes."""
+    return [
+        (name, short(case["crfkit seconds"]["1 threads"]),
+         short(case["crfkit seconds"]["2 threads"]), short(case["crfsuite seconds"]),
+         times(case["times the seconds"]["1 threads"]),
+         times(case["times the seconds"]["2 threads"]))
+        for name, case in cases("pass").items() if "crfkit seconds" in case
+    ]  # fmt: skip
+
+
+def pass_lines() -> list[str]:
+    """Return the table of passes, and the iterations of other programs."""
+    head = ("", "1 thread", "2 threads", PEER, "ratio, 1", "ratio, 2")
+    others = cases("pass").get("other programs", {})
+    said = [f"{name}: {row['seconds an iteration']:.2f} s an iteration with all state features, "
+            "two threads." for name, row in others.items()]  # fmt: skip
+    return [*table(head, pass_rows()), *([""] if said else []), *said]
+
+
+def tagging_lines() -> list[str]:
+    """Return the table of tagging and of marginals, in tokens a second."""
+    rows: list[Row] = []
+    for name, case in cases("tagging").items():
+        for kind in ("tagging", "marginals"):
+            if kind in case:
+                speed, ratio = case[kind]["tokens a second"], case[kind].get("times the tokens", {})
+                peer = next(iter(speed)) if ratio else ""
+                rows.append((
+                    f"{name}, {kind}", f"{speed['1 threads']:,.0f}", f"{speed['2 threads']:,.0f}",
+                    f"{speed[peer]:,.0f} ({peer})" if peer else "-",
+                    times(ratio.get("1 threads")), times(ratio.get("2 threads")),
+                ))  # fmt: skip
+    return table(("", "1 thread", "2 threads", "peer", "ratio, 1", "ratio, 2"), rows)
+
+
+def memory_lines() -> list[str]:
+    """Return the table of peak memory."""
+    rows = [
+        (f"{name}, {package}", *(f"{run[key]:,.0f}" for key in
+                                 ("encoded", "peak", "beyond the encoded data")))
+        for name, case in cases("memory").items()
+        for package, run in case["MiB"].items()
+    ]  # fmt: skip
+    return table(("MiB", "data encoded", "peak", "beyond the encoded data"), rows)
+
+
+def scaling_lines() -> list[str]:
+    """Return the table of sizes, with two threads."""
+    rows = [
+        (name, f"{case['weights']:,}", short(case["seconds a pass"]["2 threads"]),
+         peer_of(case["seconds a pass"], short),
+         f"{case['tokens a second']['2 threads']:,.0f}",
+         peer_of(case["tokens a second"], "{:,.0f}".format))
+        for name, case in cases("scaling").items()
+    ]  # fmt: skip
+    head = ("", "weights", "a pass", PEER, "tagging: tokens a second", PEER)
+    return table(head, rows)
+
+
+def peer_of(measured: dict[str, float], form: Callable[[float], str]) -> str:
+    """Return the figure of python-crfsuite, if it took part."""
+    return form(measured[PEER]) if PEER in measured else "-"
+
+
+def agreement_lines() -> list[str]:
+    """Return how well solvers agree, and whether a gap ever promised too much."""
+    rows = [
+        (f"{name}, c2 = {case['c2']:g}", f"{case['optimum']:,.4f}",
+         f"{case['largest relative difference']:.0e}",
+         f"{case['the optimum is certified to']:.0e}", str(case["passes with a gap"]),
+         f"{case['least of (gap - distance to the optimum) / optimum']:.0e}")
+        for name, case in cases("solvers_agree").items()
+    ]  # fmt: skip
+    return table(
+        ("", "optimum", "largest difference", "certified to", "passes",
+         "least of gap minus distance"), rows,
+    )  # fmt: skip
+
+
+def auto_lines() -> list[str]:
+    """Return what `solver="auto"` takes against the batch solver."""
+    rows = [
+        (name, short(case["seconds"]["auto"]), f"{short(case['seconds']['batch'])} "
+         f"({case['batch solver']})", times(case["times the seconds"]["auto"]),
+         f"{100 * case['above the better']['auto']:.3f} %",
+         f"{100 * case['above the better']['batch']:.3f} %")
+        for name, case in cases("auto").items()
+    ]  # fmt: skip
+    head = ("", "auto", "batch solver", "ratio", "auto above the better", "batch above the better")
+    return table(head, rows)
+
+
+def many_labels_lines() -> list[str]:
+    """Return the table of the Czech data."""
+    rows = [
+        (name, f"{run['sizes']['labels']:,}" if "sizes" in run else "",
+         short(run["seconds a pass"]["2 threads"] if "seconds a pass" in run
+               else run["seconds an iteration"]),
+         *(f"{speed(run)[kind]:,.0f}" for kind in ("tagging", "marginals")),
+         f"{run['peak MiB']:,.0f}")
+        for name, run in read("large_labels").items()
+        if isinstance(run, dict) and "tokens a second" in run
+    ]  # fmt: skip
+    head = ("", "labels", "a pass", "tagging: tokens a second", "marginals", "peak MiB")
+    return table(head, rows)
+
+
+def speed(run: dict[str, Any]) -> dict[str, float]:
+    """Return tokens a second, with two threads where there is a choice."""
+    found: dict[str, Any] = run["tokens a second"]
+    return found.get("2 threads", found)
+
+
+def long_sequence_lines() -> list[str]:
+    """Return the table of one very long sequence."""
+    rows = [
+        (name, short(run["seconds"]["pass"]), short(run["seconds"]["decode"]),
+         *(f"{run['MiB'][key]:,.0f}" for key in ("data made", "peak")))
+        for name, run in read("long_sequence").get("runs", {}).items()
+    ]  # fmt: skip
+    return table(("", "a pass", "decoding", "MiB of the data", "peak MiB"), rows)
+
+
+def drop_in_rows() -> list[Row]:
     """Return the rows of the second table: what, crfkit, peer, ratio."""
-    templates, tutorial = load("templates_conll2000"), load("conll2002_tutorial")
+    templates, tutorial = read("templates_conll2000"), read("conll2002_tutorial")
     extraction, whole = templates["extraction"]["seconds"], templates["end_to_end"]["seconds"]
     speed = templates["end_to_end"]["tokens_per_second"]
     new = templates["extraction"]
-    address = load("usaddress_tagging")["best microseconds an address"]
+    address = read("usaddress_tagging")["best microseconds an address"]
     fits = [tutorial[name]["fit seconds"] for name in ("crfkit", "sklearn-crfsuite")]
     return [
         compared("CoNLL-2000, raw columns to features of the training part: seconds",
@@ -91,35 +241,50 @@ def drop_in_rows() -> list[tuple[str, str, str, str]]:
     ]  # fmt: skip
 
 
-def compared(what: str, ours: float, theirs: float, form: str) -> tuple[str, str, str, str]:
+def compared(what: str, ours: float, theirs: float, form: str) -> Row:
     """Return a row; where the unit is a rate, more is better."""
     ratio = ours / theirs if "a second" in what else theirs / ours
     return what, form.format(ours), form.format(theirs), f"{ratio:.1f} x"
 
 
-def memory_row(memory: dict[str, Any]) -> tuple[str, str, str, float]:
-    """Return the row of the peak memory of training."""
-    ours, theirs = memory["crfkit"], memory["crfsuite"]
-    return (
-        "peak memory of a process that trains",
-        f"{ours['peak']:.0f} MiB ({ours['bytes_per_token']:.0f} bytes a token encoded)",
-        f"{theirs['peak']:.0f} MiB",
-        theirs["peak"] / ours["peak"],
-    )
+def readme_rows() -> list[Row]:
+    """Return the rows of the first table: what, crfkit, peer, ratio."""
+    rows: list[Row] = []
+    one = cases("pass").get("gradient, conll2000")
+    if one:
+        rows.append(compared("one pass (value and gradient) / one L-BFGS iteration: seconds",
+                             one["crfkit seconds"]["2 threads"], one["crfsuite seconds"],
+                             "{:.3f} s"))  # fmt: skip
+    problem = cases("training").get(CONLL)
+    for solver, what in CHOSEN.items() if problem else ():
+        ours, theirs = (problem["runs"][n]["targets"]["0.1 %"] for n in (solver, PEER))
+        if ours and theirs:
+            rows.append(compared(f"training to 0.1 % above the optimum, {what}: seconds",
+                                 ours["seconds"], theirs["seconds"], "{:.1f} s"))  # fmt: skip
+    tagging = cases("tagging").get("conll2000", {})
+    for kind in ("tagging", "marginals") if tagging else ():
+        speeds = tagging[kind]["tokens a second"]
+        rows += [compared(f"{kind}, {n} thread{'s' * (n > 1)}: tokens a second",
+                          speeds[f"{n} threads"], speeds["crfsuite"], "{:,.0f}")
+                 for n in (1, 2)]  # fmt: skip
+    memory = cases("memory").get("conll2000", {}).get("MiB")
+    if memory:
+        rows += [compared(f"peak memory of a process that trains by {name}",
+                          memory[name]["peak"], memory[PEER]["peak"], "{:.0f} MiB")
+                 for name in ("lbfgs", "oeg")]  # fmt: skip
+    return rows
 
 
 def readme_lines() -> list[str]:
     """Return what the README says."""
-    train = load("train_conll2000")
+    train = read("train_conll2000")
     return [
         "CoNLL-2000 chunking with the classic template (19 attributes a token, "
-        f"{train['l2']['crfkit']['parameters']:,} weights), crfkit with two threads unless noted, "
-        "against python-crfsuite (which has one) in the same process run on a machine with "
+        f"{train['l2']['crfkit']['parameters']:,} weights, c2 = 1), crfkit with two threads unless "
+        "noted, against python-crfsuite (which has one) in the same process run on a machine with "
         f"{train['machine']['cores']} cores:",
         "",
-        "| | crfkit | python-crfsuite | ratio |",
-        "| --- | ---: | ---: | ---: |",
-        *("| " + " | ".join(row) + " |" for row in rows()),
+        *table(("", "crfkit", PEER, "ratio"), readme_rows()),
         "",
         f"Test chunk F1 {train['l2']['crfkit']['chunk_f1']:.2f} "
         f"(python-crfsuite {train['l2']['crfsuite']['chunk_f1']:.2f}), largest difference of any "
@@ -129,47 +294,58 @@ def readme_lines() -> list[str]:
         "From raw columns, against a Python function that formats the attributes and "
         "python-crfsuite or sklearn-crfsuite, same process run:",
         "",
-        "| | crfkit | CRFsuite's packages | ratio |",
-        "| --- | ---: | ---: | ---: |",
-        *("| " + " | ".join(row) + " |" for row in drop_in_rows()),
+        *table(("", "crfkit", "CRFsuite's packages", "ratio"), drop_in_rows()),
     ]
 
 
-def performance_lines() -> list[str]:
-    """Return what docs/performance.md says."""
-    kernels = load("kernels")
+def kernel_lines() -> list[str]:
+    """Return where the time of a pass goes."""
+    kernels = read("kernels")
+    rows = [(name, f"{time:.0f}") for name, time in kernels["milliseconds"].items()]
     return [
         f"One pass over CoNLL-2000 ({kernels['tokens']:,} tokens, 22 labels, 19 attributes a "
-        "token) on one thread, medians:",
+        "token) on one thread:",
         "",
-        "| step | ms |",
-        "| --- | ---: |",
-        *(f"| {name} | {time:.0f} |" for name, time in kernels["milliseconds"].items()),
-        "",
-        "The same corpus with attributes of steps, two threads:",
-        "",
-        "| attributes of steps | weights of them | a pass |",
-        "| --- | ---: | ---: |",
-        *(
-            f"| {name} | {row['weights']:,} | {1e3 * row['seconds']:.0f} ms |"
-            for name, row in load("step_attributes")["passes"].items()
-        ),
+        *table(("step", "ms"), rows),
     ]
 
 
-def rewrite(path: Path, lines: list[str]) -> None:
-    """Replace what stands between the marks of a page."""
-    text = path.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    body = "\n".join([BEGIN, *lines, END])
-    path.write_text(before + body + after, encoding="utf-8")
+def step_lines() -> list[str]:
+    """Return what attributes of steps cost."""
+    rows = [
+        (name, f"{row['weights']:,}", f"{1e3 * row['seconds']:.0f} ms")
+        for name, row in read("step_attributes")["passes"].items()
+    ]
+    return table(("attributes of steps", "weights of them", "a pass"), rows)
+
+
+BLOCKS: dict[str, Callable[[], list[str]]] = {
+    "": readme_lines,
+    "training": training_lines,
+    "certified": certified_lines,
+    "pass": pass_lines,
+    "kernels": kernel_lines,
+    "steps": step_lines,
+    "tagging": tagging_lines,
+    "memory": memory_lines,
+    "scaling": scaling_lines,
+    "solvers_agree": agreement_lines,
+    "auto": auto_lines,
+    "large_labels": many_labels_lines,
+    "long_sequence": long_sequence_lines,
+}
+
+
+def rewrite(text: str) -> str:
+    """Return a page with what stands between its marks written anew."""
+    return BLOCK.sub(lambda match: match[1] + "\n".join([*BLOCKS[match[2]](), match[3]]), text)
 
 
 def main() -> None:
     """Rewrite the tables."""
-    rewrite(HERE.parent / "README.md", readme_lines())
-    rewrite(HERE.parent / "docs" / "performance.md", performance_lines())
+    for name in PAGES:
+        path = HERE.parent / name
+        path.write_text(rewrite(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

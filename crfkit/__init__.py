@@ -9,7 +9,7 @@ from crfkit._version import __version__
 
 if TYPE_CHECKING:
     from crfkit.data import LabelSequences, PackedSequences
-    from crfkit.estimators import CRFClassifier
+    from crfkit.estimators import CRFClassifier, CRFClassifierCV, EarlyStopping
     from crfkit.features import (
         SequenceVectorizer,
         StepFeatures,
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CRFClassifier",
+    "CRFClassifierCV",
+    "EarlyStopping",
     "LabelSequences",
     "PackedSequences",
     "SequenceVectorizer",
@@ -36,6 +38,8 @@ __all__ = [
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 _HOMES = {
     "CRFClassifier": "estimators",
+    "CRFClassifierCV": "estimators",
+    "EarlyStopping": "estimators",
     "LabelSequences": "data",
     "PackedSequences": "data",
     "SequenceVectorizer": "features",

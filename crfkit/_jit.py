@@ -65,9 +65,12 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     Numba compiles a kernel anew for read-only arrays (memory maps in worker processes, say) and
     for other layouts; so that there is one machine code, every input is of this kind.
     """
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    if array.flags.writeable:
+        array = array.view()
+        array.setflags(write=False)
+    return array
 
 
 def kernel(function: F) -> F:

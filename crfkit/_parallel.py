@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import joblib
 
@@ -13,10 +14,6 @@ from crfkit._params import check_whole
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-# Work is handed to a thread in runs of items, so that the price of a hand-over is paid a few times
-# an evaluation and not once an item.
-RUNS_PER_WORKER = 4
 
 
 class ThreadMap:
@@ -26,7 +23,7 @@ class ThreadMap:
     bit for any number of threads. Joblib says how many threads `n_jobs` means, which depends on
     ``joblib.parallel_config`` and on whether this is a worker process already; the threads
     themselves are the standard library's, because joblib looks for results only every 10 ms, a
-    tenth of what an evaluation may take.
+    tenth of what an evaluation may take. The calling thread is one of them.
 
     Parameters
     ----------
@@ -65,11 +62,55 @@ class ThreadMap:
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return ``[function(item) for item in items]``."""
-        if self.n_workers == 1 or len(items) <= 1:
+        helpers = min(self.n_workers, len(items)) - 1
+        if helpers < 1:
             return [function(item) for item in items]
         if self._pool is None:  # made when the first work for it comes
-            self._pool = ThreadPoolExecutor(self.n_workers)
-        size = -(-len(items) // (self.n_workers * RUNS_PER_WORKER))
-        runs = [items[i : i + size] for i in range(0, len(items), size)]
-        mapped = self._pool.map(lambda run: [function(item) for item in run], runs)
-        return [result for run in mapped for result in run]
+            self._pool = ThreadPoolExecutor(self.n_workers - 1)
+        work = _Work(function, items)
+        futures = [self._pool.submit(work.run) for _ in range(helpers)]
+        try:
+            work.run()
+        finally:
+            work.stop()
+            for future in futures:
+                if not future.cancel():
+                    future.exception()  # waits; nobody may still write when the caller goes on
+        for future in futures:
+            if not future.cancelled():
+                future.result()
+        return work.results
+
+
+class _Work:
+    """Items that several threads take one after the other."""
+
+    def __init__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
+        self.function, self.items = function, items
+        self.results: list[Any] = [None] * len(items)
+        self._next = 0
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Work until no item is left."""
+        try:
+            while (index := self._take()) is not None:
+                self.results[index] = self.function(self.items[index])
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Leave what nobody has begun."""
+        with self._lock:
+            self._next = len(self.items)
+
+    def _take(self) -> int | None:
+        with self._lock:
+            index = self._next
+            self._next += 1
+        return index if index < len(self.items) else None
+
+
+# Does all work in the thread of the caller.
+SERIAL = ThreadMap(1)

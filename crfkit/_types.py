@@ -6,6 +6,7 @@ attributes, ``T`` the length of one sequence.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,13 +96,15 @@ class IterationRecord(NamedTuple):
     value : float
         The objective: loss plus penalty.
     gradient_norm : float
-        Euclidean norm of the (pseudo-)gradient.
+        Euclidean norm of the (pseudo-)gradient; NaN where the solver has none.
     evaluations : int
         Evaluations of value and gradient so far.
     nonzero : int
         Number of weights that are not zero.
     seconds : float
         Wall time since the solver started.
+    gap : float, default=nan
+        The objective is at most this much above its optimum; NaN where that is not known.
     """
 
     iteration: int
@@ -110,6 +113,7 @@ class IterationRecord(NamedTuple):
     evaluations: int
     nonzero: int
     seconds: float
+    gap: float = math.nan
 
 
 class SolverResult(NamedTuple):
@@ -131,6 +135,8 @@ class SolverResult(NamedTuple):
         One record an iteration.
     interrupted : bool
         Whether the user stopped it.
+    gap : float
+        The value is at most this much above the optimum; NaN where that is not known.
     """
 
     parameters: FloatArray
@@ -140,6 +146,7 @@ class SolverResult(NamedTuple):
     message: str
     history: list[IterationRecord]
     interrupted: bool = False
+    gap: float = math.nan
 
 
 Frame = Any  # a pandas or polars data frame; neither is a dependency

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from crfkit._jit import frozen
 from crfkit._types import FloatArray
 from crfkit.kernels.vector import vector_add, vector_dot
 
@@ -24,9 +25,9 @@ class ElasticNet(NamedTuple):
 
     def smooth_value(self, w: FloatArray) -> float:
         """Return the differentiable part."""
-        return self.l2 * vector_dot(w, w) if self.l2 else 0.0
+        return self.l2 * vector_dot(frozen(w), frozen(w)) if self.l2 else 0.0
 
     def add_smooth_gradient(self, w: FloatArray, out: FloatArray) -> None:
         """Add the gradient of the differentiable part."""
         if self.l2:
-            vector_add(2.0 * self.l2, w, out)
+            vector_add(2.0 * self.l2, frozen(w), out)

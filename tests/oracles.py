@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from crfkit._types import Expectations, Scores
+from crfkit.structures import SparseChain
 
 
 def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
@@ -127,6 +128,32 @@ def random_scores(
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     table = rng.integers(3, size=n_tokens).astype(np.uint32) if shared_steps else None
     return Scores(unary, pair, offsets, table=table)
+
+
+def thinned(scores: Scores, structure: SparseChain) -> Scores:
+    """Return the scores of a chain as those of one that scores some steps of the first table."""
+    return scores._replace(pair=scores.pair[:1, structure.source, structure.target], table=None)
+
+
+def filled_up(scores: Scores, structure: SparseChain) -> Scores:
+    """Return the scores of a sparse chain as those of a dense one."""
+    pair = np.zeros((1, structure.n_labels, structure.n_labels))
+    pair[:, structure.source, structure.target] = scores.pair
+    return scores._replace(pair=pair)
+
+
+@st.composite
+def sparse_chain_scores(
+    draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)
+) -> tuple[SparseChain, Scores]:
+    """Draw scores of up to three short sequences, a few of whose steps have a score."""
+    scores = draw(chain_scores(scales))
+    n_labels = scores.unary.shape[1]
+    scored = np.array(draw(st.lists(st.booleans(), min_size=n_labels**2, max_size=n_labels**2)))
+    structure = SparseChain(*np.nonzero(scored.reshape(n_labels, n_labels)), n_labels)
+    thin = thinned(scores, structure)
+    step_scale = draw(st.sampled_from((0.1, 1.0, 50.0)))
+    return structure, thin._replace(pair=step_scale * thin.pair)
 
 
 @st.composite

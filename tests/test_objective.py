@@ -21,7 +21,7 @@ def make_data(rng, blocks="sparse dense", lengths=(3, 1, 5, 2), n_features=4):
         "sparse": sp.csr_array(x) if "sparse" in blocks else None,
         "dense": rng.normal(size=(n_tokens, 2)) if "dense" in blocks else None,
     }
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(int)
     return PackedSequences(**parts, offsets=offsets), rng.integers(3, size=n_tokens).astype(
         np.int32
     )
@@ -84,7 +84,7 @@ def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
         with ThreadMap(1) as threads:
             objective = make_objective(data, codes, threads, boundaries=True)
             w = np.random.default_rng(1).normal(size=objective.n_parameters)
-            results.append((*objective.value_and_grad(w), len(objective._blocks)))
+            results.append((*objective.value_and_grad(w), len(objective._prepared.blocks)))
     assert results[0][2] == 1
     assert results[1][2] > 10
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-13)
@@ -136,8 +136,84 @@ def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
     assert all(chunk.tokens.stop - chunk.tokens.start >= 1000 for chunk in made[:-1])
     model = choose_features(
         PackedSequences(sp.csr_array((100_000, 1)), offsets=offsets),
-        np.zeros(100_000, np.int32), 1000,
+        np.zeros(100_000, np.int32), 1000, all_steps=True,
     )  # fmt: skip
     for block in chunks.make_blocks(made, [model.cells(None, chunk) for chunk in made]):
         tokens = block[-1].tokens.stop - block[0].tokens.start
         assert (tokens + 1000 * len(block)) * 1000 <= chunks.BLOCK_CELLS
+
+
+@pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_products_with_the_hessian_equal_differences_of_gradients(rng, blocks, boundaries):
+    data, codes = make_data(rng, blocks, lengths=(3, 1, 0, 5, 2))
+    weight = np.repeat([1.0, 0.5, 2.0, 0.0], [3, 1, 5, 2])
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, boundaries=boundaries, weight=weight)
+        w, direction = rng.normal(size=(2, objective.n_parameters))
+        found = objective.hessian_product(w, direction)
+        numeric = finite_difference(
+            lambda e: objective.value_and_grad(w + e[0] * direction)[1] @ found, np.zeros(1), 1e-3
+        )
+        dense = np.array([objective.hessian_product(w, unit) for unit in np.eye(len(w))])
+    np.testing.assert_allclose(found @ found, numeric[0], rtol=1e-8)
+    np.testing.assert_allclose(dense, dense.T, atol=1e-12)
+    np.testing.assert_allclose(dense @ direction, found, atol=1e-11)
+    assert np.linalg.eigvalsh(dense).min() >= 0.6 - 1e-9  # the penalty is 0.3 w**2
+
+
+def test_products_with_the_hessian_know_attributes_of_steps(rng):
+    data, codes = make_data(rng, lengths=(4, 1, 5))
+    steps = sp.csr_array((rng.random((10, 3)) < 0.5).astype(float))
+    data = data.with_steps(PackedSequences(steps, offsets=data.offsets))
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads)
+        w, direction = rng.normal(size=(2, objective.n_parameters))
+        found = objective.hessian_product(w, direction)
+        numeric = finite_difference(
+            lambda e: objective.value_and_grad(w + e[0] * direction)[1] @ found, np.zeros(1), 1e-3
+        )
+    np.testing.assert_allclose(found @ found, numeric[0], rtol=1e-8)
+
+
+def test_products_with_the_hessian_refuse_weights_that_differ_in_a_sequence(rng):
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, weight=rng.random(len(codes)))
+        w = np.zeros(objective.n_parameters)
+        with pytest.raises(ValueError, match="same weight for all tokens"):
+            objective.hessian_product(w, w)
+
+
+def test_the_estimated_diagonal_is_exact_where_tokens_are_alone(rng):
+    data, codes = make_data(rng, lengths=(1,) * 12)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, weight=rng.random(12))
+        w = rng.normal(size=objective.n_parameters)
+        found = objective.curvature(w)
+        dense = np.array([objective.hessian_product(w, unit) for unit in np.eye(len(w))])
+    np.testing.assert_allclose(found, np.diag(dense), rtol=1e-10)
+
+
+def test_the_estimated_diagonal_is_positive_for_any_weights(rng):
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads:
+        objective = make_objective(
+            data, codes, threads, ElasticNet(1.0, 0.0), weight=rng.random(len(codes))
+        )
+        found = objective.curvature(rng.normal(size=objective.n_parameters))
+    assert (found >= 0.0).all()
+    assert found.sum() > 0.0
+
+
+def test_a_loss_without_second_derivatives_is_a_readable_error(rng):
+    class FirstOnly:
+        requires = ()
+        value_and_grad = LogLoss.value_and_grad
+
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads)
+        objective.loss = FirstOnly()
+        with pytest.raises(ValueError, match="FirstOnly has no second derivatives"):
+            objective.curvature(np.zeros(objective.n_parameters))

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from crfkit._jit import frozen
 from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord, SolverResult
 from crfkit._validation import check_lengths
@@ -18,14 +19,13 @@ from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._gradient import TrainingData
 from crfkit.estimators._input import pack_new
+from crfkit.estimators._training import TrainingData
 from crfkit.kernels.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.scores import LinearScores
 from crfkit.solvers import LBFGS, OWLQN
 from crfkit.solvers.base import Callback, SmoothObjective
-from crfkit.structures import Chain
 
 Value = float | int | bool | str
 
@@ -224,7 +224,8 @@ class Holdout:
     def _predict(self, parameters: FloatArray) -> CodeArray:
         weights = self.model.bind(parameters)
         chunks = make_chunks(self.data.offsets, self.model.chunk_tokens)
-        found = [Chain().max(self.model.scores(weights, self.data, c))[0] for c in chunks]
+        structure = self.model.structure
+        found = [structure.max(self.model.scores(weights, self.data, c))[0] for c in chunks]
         return np.concatenate([np.empty(0, np.int32), *found])
 
     def _label_scores(self, found: CodeArray, right: Any) -> dict[Any, LabelScore]:
@@ -274,7 +275,7 @@ class LoggedSolver:
             "num": record.iteration,
             "scores": {},
             "loss": record.value,
-            "feature_norm": math.sqrt(vector_dot(parameters, parameters)),
+            "feature_norm": math.sqrt(vector_dot(frozen(parameters), frozen(parameters))),
             "error_norm": record.gradient_norm,
             "active_features": record.nonzero,
             "linesearch_trials": record.evaluations - last.evaluations,

@@ -10,6 +10,8 @@ from crfkit._types import Chunk, IntArray
 CHUNK_CELLS = 90_000
 # Pair scores of a chunk at most, where each token may have a table of its own: 32 MiB.
 PAIR_CELLS = 1 << 22
+# A sequence of more tokens has all threads to itself.
+LONG_TOKENS = 1 << 17
 # Scores of a block of chunks at most, the largest array that is kept: 64 MiB.
 BLOCK_CELLS = 1 << 23
 
@@ -36,17 +38,30 @@ def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
     return chunks
 
 
+def is_long(chunk: Chunk) -> bool:
+    """Whether a chunk is one sequence that is long enough to be split over threads."""
+    tokens: int = chunk.tokens.stop - chunk.tokens.start
+    return tokens > LONG_TOKENS
+
+
+def cut(tokens: slice, size: int) -> list[slice]:
+    """Cut a run of tokens into pieces of `size` tokens; no tokens are one piece."""
+    starts = range(tokens.start, max(tokens.stop, tokens.start + 1), size)
+    return [slice(begin, min(begin + size, tokens.stop)) for begin in starts]
+
+
 def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
     """Group consecutive chunks into blocks of at most `BLOCK_CELLS` scores.
 
-    `cells` is the number of scores of each chunk. A chunk that is larger is a block of its own.
+    `cells` is the number of scores of each chunk. A chunk that is larger, or one long sequence, is
+    a block of its own.
     """
     blocks: list[list[Chunk]] = []
     total = 0
     for chunk, size in zip(chunks, cells, strict=True):
-        if not blocks or total + size > BLOCK_CELLS:
+        if not blocks or total + size > BLOCK_CELLS or is_long(chunk):
             blocks.append([])
             total = 0
         blocks[-1].append(chunk)
-        total += size
+        total = BLOCK_CELLS if is_long(chunk) else total + size
     return blocks

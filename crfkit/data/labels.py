@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from crfkit._types import CodeArray, IntArray
 Label = Hashable
 
 UNKNOWN = -1  # code of a label that the model has not seen
+
+# Arrays of more labels are read without an object for each, so many at a time.
+MANY = 1 << 20
 
 
 def object_array(items: Iterable[Any]) -> NDArray[np.object_]:
@@ -83,10 +87,14 @@ class LabelStream:
 
     def __init__(self, y: Iterable[Iterable[Label]]) -> None:
         self.index: dict[Label, int] = {}
-        codes: list[int] = []
+        codes = array("i")
         offsets = [0]
         for s, labels in enumerate(iterate_sequences(y, "y")):
-            codes.extend(self._encode(s, labels))
+            if _is_long_array(labels):
+                for begin in range(0, len(labels), MANY):
+                    codes.frombytes(self._encode_array(s, labels[begin : begin + MANY]).tobytes())
+            else:
+                codes.extend(self._encode(s, labels))
             offsets.append(len(codes))
         self.codes: CodeArray = np.array(codes, dtype=np.int32)
         self.offsets: IntArray = np.array(offsets, dtype=np.int64)
@@ -97,6 +105,14 @@ class LabelStream:
             return [self.index[label] for label in values]
         except (KeyError, TypeError):
             return [self._add(s, t, label) for t, label in enumerate(values)]
+
+    def _encode_array(self, s: int, labels: NDArray[Any]) -> CodeArray:
+        """Return the codes of an array of labels that sort, by its distinct values."""
+        values, first, which = np.unique(labels, return_index=True, return_inverse=True)
+        codes = np.empty(len(values), np.int32)
+        for place in np.argsort(first):
+            codes[place] = self._add(s, int(first[place]), values[place].item())
+        return codes[which]
 
     def _add(self, s: int, t: int, label: Label) -> int:
         """Return the code of a label, new or not."""
@@ -129,6 +145,12 @@ class LabelStream:
         known = {label: code for code, label in enumerate(list(classes))}
         table = np.array([known.get(label, UNKNOWN) for label in self.index], dtype=np.int32)
         return table[self.codes] if len(table) else self.codes
+
+
+def _is_long_array(labels: Any) -> bool:
+    """Whether labels are an array of plain values that is worth sorting."""
+    plain = isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biuUS"
+    return plain and len(labels) > MANY
 
 
 def _is_missing(label: Label) -> bool:

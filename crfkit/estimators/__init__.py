@@ -1,5 +1,7 @@
 """Estimators wire the parts and name them."""
 
+from crfkit.estimators._early_stopping import EarlyStopping
 from crfkit.estimators.crf import CRFClassifier
+from crfkit.estimators.cv import CRFClassifierCV
 
-__all__ = ["CRFClassifier"]
+__all__ = ["CRFClassifier", "CRFClassifierCV", "EarlyStopping"]

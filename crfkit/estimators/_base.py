@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from crfkit._params import check_method, check_option
 from crfkit._types import Chunk, CodeArray, FloatArray, Scores
 from crfkit._validation import check_lengths, check_sample_weight
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.chunks import make_chunks
+from crfkit.data.chunks import is_long, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.data.names import Names, name_array
 from crfkit.decoding import DECODERS
@@ -30,13 +32,19 @@ from crfkit.scores import LinearScores
 from crfkit.scores.attributes import AttributeWeights, BoundWeights
 from crfkit.scores.linear import LinearWeights
 from crfkit.scores.steps import ObservedSteps, SharedSteps
-from crfkit.structures import Chain, Structure
+from crfkit.structures import Structure, split_over
 
 _DERIVED = ("_predictor", "_matching_names")
 
 
 class SequenceClassifier(SaveMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that gives each token of a sequence a label."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state; parameters that an older version did not have get their defaults."""
+        known = inspect.signature(type(self).__init__).parameters.values()
+        defaults = {p.name: p.default for p in known if p.default is not p.empty}
+        super().__setstate__(defaults | state)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -103,7 +111,7 @@ class LinearChainClassifier(SequenceClassifier):
         return {
             "classes_": classes,
             "coef_": _weight_matrix(model.state, weights.state),
-            "transitions_": weights.pair[0],
+            "transitions_": model.step_table(parameters),
             "start_weights_": weights.start.copy() if model.boundaries else none,
             "end_weights_": weights.end.copy() if model.boundaries else none.copy(),
             "step_coef_": _step_matrix(model.steps, weights.steps),
@@ -179,10 +187,10 @@ class LinearChainClassifier(SequenceClassifier):
             If a token cannot be read or the number of features is another one.
         """
         data = self._pack(X)
-        decoder, structure = self._decoder(), self._structure()
+        decoder = self._decoder()
         codes: CodeArray = np.empty(data.n_tokens, np.int32)
 
-        def decode(chunk: Chunk, scores: Scores) -> None:
+        def decode(structure: Structure, chunk: Chunk, scores: Scores) -> None:
             codes[chunk.tokens] = decoder.decode(structure, scores)
 
         self._each_chunk(data, decode)
@@ -202,10 +210,6 @@ class LinearChainClassifier(SequenceClassifier):
             self._matching_names = (data.names, steps)
         return data
 
-    def _structure(self) -> Structure:
-        """Return the structure of the model."""
-        return Chain()
-
     def _decoder(self) -> Any:
         if isinstance(self.decoding, str):
             check_option("decoding", self.decoding, DECODERS)
@@ -213,14 +217,21 @@ class LinearChainClassifier(SequenceClassifier):
         check_method("decoding", self.decoding, "decode")
         return self.decoding
 
-    def _each_chunk(self, data: PackedSequences, function: Callable[[Chunk, Scores], None]) -> None:
-        """Call a function with each chunk and its scores, over threads."""
+    def _each_chunk(
+        self, data: PackedSequences, function: Callable[[Structure, Chunk, Scores], None]
+    ) -> None:
+        """Call a function with the structure, each chunk and its scores, over threads."""
         model, weights = self._scorer(data)
         with ThreadMap(self.n_jobs) as threads:
-            threads(
-                lambda chunk: function(chunk, model.scores(weights, data, chunk)),
-                make_chunks(data.offsets, model.chunk_tokens),
-            )
+
+            def run(structure: Structure, chunk: Chunk) -> None:
+                function(structure, chunk, model.scores(weights, data, chunk, threads))
+
+            chunks = make_chunks(data.offsets, model.chunk_tokens)
+            short = [chunk for chunk in chunks if not is_long(chunk)]
+            threads(partial(run, model.structure), short)
+            for chunk in filter(is_long, chunks):  # one after the other, each over all threads
+                run(split_over(model.structure, threads), chunk)
 
     def _scorer(self, data: PackedSequences) -> tuple[LinearScores, LinearWeights]:
         """Return the score model of the fitted weights, made once."""
@@ -231,14 +242,15 @@ class LinearChainClassifier(SequenceClassifier):
         cached: Predictor | None = self.__dict__.get("_predictor")
         if cached is not None and cached.serves(layout, fitted):
             return cached.model, cached.weights
-        none = np.zeros(0, np.int32)
+        source, target = np.nonzero(self.transitions_)
         triples = self.step_coef_
         model = LinearScores(
-            _weight_places(self.coef_, layout[0]), none, none, boundaries=True,
+            _weight_places(self.coef_, layout[0]), source, target, boundaries=True,
             steps=None if triples is None else ObservedSteps(_weight_places(triples, layout[1])),
         )  # fmt: skip
         values = np.zeros(0) if triples is None else triples.data
-        weights = model.place(self.coef_.data, *fitted[1:4], values)
+        moves = self.transitions_[source, target]
+        weights = model.place(self.coef_.data, moves, *fitted[2:4], values)
         self._predictor = Predictor(model, weights, layout, fitted)
         return model, weights
 
@@ -260,7 +272,7 @@ class Predictor(NamedTuple):
 def _weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_array:
     """Return weights as a matrix of shape (D, C) that stores those that are not 0."""
     shape = (places.n_features, places.n_columns)
-    matrix = sp.csr_array((bound.pairs.copy(), places.columns, places.ptr), shape)
+    matrix = sp.csr_array((bound.pairs, places.columns, places.ptr), shape, copy=True)
     matrix.eliminate_zeros()
     return matrix
 

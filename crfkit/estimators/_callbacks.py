@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -71,8 +72,10 @@ class FitProgress:
 
 def describe(record: IterationRecord) -> str:
     """Return a line of the log."""
+    name, distance = "gradient", record.gradient_norm
+    if math.isnan(distance):
+        name, distance = "gap", record.gap
     return (
         f"iteration {record.iteration:4d}  objective {record.value:14.4f}  "
-        f"gradient {record.gradient_norm:10.4g}  weights {record.nonzero:9,d}  "
-        f"{record.seconds:7.1f} s"
+        f"{name:<8s} {distance:10.4g}  weights {record.nonzero:9,d}  {record.seconds:7.1f} s"
     )

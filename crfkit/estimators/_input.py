@@ -71,6 +71,33 @@ def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> 
     return data
 
 
+def pack_more(
+    X: Any, vectorizer: SequenceVectorizer | None, n_features: int
+) -> tuple[PackedSequences, SequenceVectorizer | None]:
+    """Pack further training features, giving new attributes of tokens the next columns.
+
+    Parameters
+    ----------
+    X, vectorizer, n_features
+        As for :func:`pack_new`.
+
+    Returns
+    -------
+    data : PackedSequences
+        The packed features.
+    vectorizer : SequenceVectorizer or None
+        The vocabulary: the same, or a larger one.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`pack_new`; matrices cannot be added to a vocabulary.
+    """
+    if vectorizer is None or isinstance(X, PackedSequences):
+        return pack_new(X, vectorizer, n_features), vectorizer
+    return vectorizer.extend(X)
+
+
 def _look_ahead(X: Any) -> tuple[bool, Any]:
     """Return whether the first sequence with tokens is a matrix, and all sequences."""
     stream = iterate_sequences(X, "X")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, Self
 
-import numpy as np
-
-from crfkit._types import Chunk, CodeArray, FloatArray, Scores
-from crfkit._validation import check_lengths
-from crfkit.data import PackedSequences
-from crfkit.data.labels import UNKNOWN, LabelStream
-from crfkit.decoding import marginals
 from crfkit.estimators._callbacks import with_callbacks
-from crfkit.estimators._gradient import GradientChainClassifier
+from crfkit.estimators._early_stopping import EarlyStopping
+from crfkit.estimators._online import OnlineChainClassifier
+from crfkit.estimators._probabilities import ProbabilisticChain
 from crfkit.losses import LogLoss, Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
 
 
 @register(check=check_chain_model)
-class CRFClassifier(GradientChainClassifier):
+class CRFClassifier(ProbabilisticChain, OnlineChainClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
@@ -41,11 +35,12 @@ class CRFClassifier(GradientChainClassifier):
         Weight of the L1 penalty; makes weights exactly 0.
     c2 : float, default=1.0
         Weight of the L2 penalty.
-    solver : {"auto", "lbfgs", "owlqn"} or Solver, default="auto"
-        "auto" is L-BFGS, or OWL-QN where ``c1 > 0``. Pass an object for its options:
-        ``LBFGS(tol=1e-8)``.
+    solver : str or Solver, default="auto"
+        "auto", "lbfgs", "oeg", "sag", "sgd", "owlqn", "proximal", "newton", "cg", "rprop", "gis" or
+        "iis"; "auto" chooses the fastest by what was measured
+        (:class:`crfkit.solvers.AutoSolver`). Pass an object for its options: ``LBFGS(tol=1e-8)``.
     max_iter : int or None, default=None
-        Iterations at most; None leaves it to the solver (1000).
+        Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
     min_freq : int, default=0
         (Attribute, label) and (label, next label) pairs that occur fewer times in the training
         data get no weight. Occurrences are counted, whatever the value of the attribute.
@@ -60,8 +55,18 @@ class CRFClassifier(GradientChainClassifier):
         What `predict` returns: the most probable label sequence, or the sequence of the most
         probable labels, which has the most correct labels in expectation (Gross, Russakovsky, Do
         and Batzoglou 2006, section 2.2). May be changed after fitting.
+    early_stopping : bool or EarlyStopping, default=False
+        Score the model on a validation part after each iteration, end the fit when the score no
+        longer rises, and keep the weights of the best score. Pass an object for its options:
+        ``EarlyStopping(scoring="entity_f1", patience=10)``.
+    validation_fraction : float, default=0.1
+        The share of the sequences that early stopping holds out, chosen at random, where `fit`
+        is given no `X_val`. Labels that occur in that part only count as errors.
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels.
+    random_state : int, RandomState instance or None, default=None
+        Chooses the sequences that early stopping holds out, and, where `solver` is a name and this
+        is not None, the order in which a stochastic solver visits the data.
     n_jobs : int or None, default=None
         Threads for fitting and prediction: None is 1 (or what ``joblib.parallel_config`` says),
         -1 all cores. The results are the same to the last bit.
@@ -94,11 +99,17 @@ class CRFClassifier(GradientChainClassifier):
     n_iter_ : int
         Iterations of the solver.
     converged_ : bool
-        Whether the solver met its stopping rule.
+        Whether the solver met its stopping rule; False where it was stopped early.
     objective_ : float
-        Value of the objective at the end.
+        Value of the objective at the weights that were kept.
+    gap_ : float
+        The objective is at most this much above its optimum; NaN where no bound is known.
     training_log_ : list of IterationRecord
         Objective, gradient norm, evaluations, non-zero weights and seconds of each iteration.
+    validation_scores_ : dict of int to float
+        With early stopping: the validation score of each iteration that was scored; 0 is the start.
+    best_iteration_, best_score_ : int, float
+        With early stopping: the iteration whose weights were kept, and its validation score.
 
     See Also
     --------
@@ -135,7 +146,10 @@ class CRFClassifier(GradientChainClassifier):
         all_possible_transitions: bool = False,
         boundary_weights: bool = False,
         decoding: Any = "viterbi",
+        early_stopping: bool | EarlyStopping = False,
+        validation_fraction: float = 0.1,
         warm_start: bool = False,
+        random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -148,12 +162,17 @@ class CRFClassifier(GradientChainClassifier):
         self.all_possible_transitions = all_possible_transitions
         self.boundary_weights = boundary_weights
         self.decoding = decoding
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
         self.warm_start = warm_start
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
         """Fit the weights.
 
         Parameters
@@ -169,6 +188,9 @@ class CRFClassifier(GradientChainClassifier):
             with the lighter ones summed out, is integrated over the weight, so that equal weights
             act as the weight of the sequence and a token of weight 0 as one without a label.
             See :class:`crfkit.losses.LogLoss`.
+        X_val, y_val : iterables of sequences, optional
+            With early stopping: what to score the model on, instead of a part of X and y.
+            Attributes and labels that X and y do not have are treated as in `predict` and `score`.
 
         Returns
         -------
@@ -180,105 +202,38 @@ class CRFClassifier(GradientChainClassifier):
         ValueError, TypeError
             If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, X_val, y_val)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Make one pass over a batch of data from the weights so far, or from 0.
+
+        For data that come in batches, and stochastic solvers: `solver` must be one that learns from
+        batches. New attributes of tokens, and pairs that are seen for the first time, get new
+        weights. The penalty counts in full in each call. Neither `early_stopping` nor `warm_start`
+        has a part in it.
+
+        Parameters
+        ----------
+        X, y : iterables of S sequences
+            As for `fit`, in the same form in each call. PackedSequences and matrices must have the
+            same attributes each time.
+        classes : sequence of labels, optional
+            All labels that will ever occur; needed in the first call.
+        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
+            As for `fit`.
+
+        Returns
+        -------
+        CRFClassifier
+            The estimator itself; `n_iter_` is the number of passes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `fit`, or if the solver does not learn from batches, `classes` are missing or
+            others than before, or a label is not one of them.
+        """
+        return self._partial_fit(X, y, classes, sample_weight)
 
     def _loss(self) -> Loss:
         return LogLoss()
-
-    def predict_proba(self, X: Any) -> list[FloatArray]:
-        """Return the marginal probabilities of the labels.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `predict`.
-
-        Returns
-        -------
-        list of S ndarrays of shape (T, K)
-            ``P(y_t = k | x)`` in the order of `classes_`; rows sum to 1.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            As for `predict`.
-        """
-        data = self._pack(X)
-        proba, _ = self._infer(data)
-        return [proba[b:e] for b, e in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
-
-    def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
-        """Return the marginal probabilities as dicts, as sklearn-crfsuite does.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `predict`.
-
-        Returns
-        -------
-        list of lists of dicts
-            ``{label: probability}`` for each token of each sequence.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            As for `predict`.
-        """
-        rows = self.predict_proba(X)
-        labels = self.classes_.tolist()
-        return [[dict(zip(labels, p, strict=True)) for p in row.tolist()] for row in rows]
-
-    def sequence_log_proba(self, X: Any, y: Any) -> FloatArray:
-        """Return the log-probability of whole label sequences.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `predict`.
-        y : iterable of sequences of labels
-            The labels whose probability is asked for.
-
-        Returns
-        -------
-        ndarray of shape (S,)
-            ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, 0 for an empty
-            sequence.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            As for `predict`, or if X and y do not match in number and lengths.
-        """
-        data = self._pack(X)
-        stream = LabelStream(y)
-        check_lengths(data.offsets, stream.offsets, "y")
-        codes = stream.codes_for(self.classes_)
-        known = codes != UNKNOWN
-        _, log_proba = self._infer(data, np.where(known, codes, 0).astype(np.int32))
-        sequences = np.repeat(np.arange(len(data)), data.lengths)
-        log_proba[sequences[~known]] = -np.inf
-        return log_proba
-
-    def _infer(
-        self, data: PackedSequences, codes: CodeArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the marginals, shape (N, K), and, given labels, their log-probability, (S,)."""
-        structure = self._structure()
-        proba = np.empty((data.n_tokens, len(self.classes_)))
-        log_proba = np.zeros(len(data))
-
-        def infer(chunk: Chunk, scores: Scores) -> None:
-            proba[chunk.tokens], log_z = marginals(structure, scores)
-            if codes is not None:
-                path = structure.score(scores, codes[chunk.tokens])
-                log_proba[chunk.sequences] = path - log_z
-
-        self._each_chunk(data, infer)
-        return proba, log_proba

@@ -143,6 +143,41 @@ class SequenceVectorizer(SequenceTransformer):
         check_is_fitted(self)
         return self._pack(encode(X, self._index))
 
+    def extend(self, X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer]:
+        """Return packed sequences with all their attributes, and the vocabulary with the new ones.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            Each token a dict, or a list or set of strings.
+
+        Returns
+        -------
+        packed : PackedSequences
+            S sequences of N tokens with D attributes: those of `fit` in their columns, then the new
+            ones in the order of their names. `min_freq` does not apply to them.
+        vectorizer : SequenceVectorizer
+            This one, where there are no new attributes, or else another one with all.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As :meth:`fit_transform`.
+        """
+        check_is_fitted(self)
+        known = len(self.vocabulary_)
+        index = GrowingIndex(self.vocabulary_)
+        rows = encode(X, index)
+        names = list(index)
+        added = sorted(names[known:])
+        if not added:
+            return self._pack(rows), self
+        larger = self.from_vocabulary([*names[:known], *added]).set_params(min_freq=self.min_freq)
+        numbers = np.array([larger.vocabulary_[name] for name in names], np.int32)
+        return larger._pack(keep_columns(rows, numbers)), larger
+
     def inverse_transform(self, X: PackedSequences) -> list[list[dict[str, float]]]:
         """Return packed sequences as sequences of dicts ``{attribute: value}``.
 

@@ -205,6 +205,7 @@ def chain_sum(
     pair_shift: FloatArray,  # (M,) largest score of each table
     table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
+    which: IntArray,  # (n,) the sequences to sum
     weight: FloatArray,  # (S,) factor of the expected counts of each sequence
     norm: FloatArray,  # (N,) workspace
     beta: FloatArray,  # (2, K) workspace
@@ -217,7 +218,8 @@ def chain_sum(
 
     Scaled forward-backward in the linear domain, one sequence after the other.
     """
-    for s in range(offsets.shape[0] - 1):
+    for n in range(which.shape[0]):
+        s = which[n]
         begin = offsets[s]
         end = offsets[s + 1]
         log_z[s] = 0.0
@@ -309,6 +311,30 @@ def chain_sum_log(
 
 
 @kernel
+def _extend(best: FloatArray, pair: FloatArray, m: int, t: int) -> None:
+    """``best_t(j) = max_i (best_{t-1}(i) + pair(i, j))``, four ``i`` at a time."""
+    size = best.shape[1]
+    for j in range(size):
+        best[t, j] = -math.inf
+    fours = size - size % 4
+    for i in range(0, fours, 4):
+        a, b = best[t - 1, i], best[t - 1, i + 1]
+        c, d = best[t - 1, i + 2], best[t - 1, i + 3]
+        for j in range(size):
+            x, y = a + pair[m, i, j], b + pair[m, i + 1, j]
+            x = y if y > x else x
+            y, z = c + pair[m, i + 2, j], d + pair[m, i + 3, j]
+            y = z if z > y else y
+            x = y if y > x else x
+            best[t, j] = x if x > best[t, j] else best[t, j]
+    for i in range(fours, size):
+        a = best[t - 1, i]
+        for j in range(size):
+            x = a + pair[m, i, j]
+            best[t, j] = x if x > best[t, j] else best[t, j]
+
+
+@kernel
 def chain_max(
     unary: FloatArray,  # (N, K) scores
     pair: FloatArray,  # (M, K, K) scores
@@ -339,13 +365,7 @@ def chain_max(
                 for j in range(size):
                     best[t, j] = unary[t, j]
             else:
-                for j in range(size):
-                    best[t, j] = -math.inf
-                for i in range(size):
-                    before = best[t - 1, i]
-                    for j in range(size):
-                        score = before + pair[m, i, j]
-                        best[t, j] = score if score > best[t, j] else best[t, j]
+                _extend(best, pair, m, t)
                 for j in range(size):
                     best[t, j] += unary[t, j]
         status[s] = _trace_back(best, pair, table, begin, end, labels)

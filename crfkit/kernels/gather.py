@@ -9,30 +9,70 @@ negative values at every access, a third of the time of these loops.
 from __future__ import annotations
 
 from crfkit._jit import kernel
-from crfkit._types import FloatArray, IdArray, PtrArray
+from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 
 
 @kernel
-def gather_pairs(
+def gather_tokens(
     indptr: PtrArray,  # (N + 1,)
     indices: IdArray,  # (nnz,) attributes
     values: FloatArray,  # (nnz,) or (1,)
     step: int,
     begin: int,
     end: int,
+    slots: IdArray,  # (D,) row in the table, H + label of the only weight, or H + K: pairs
+    n_slots: int,
+    single: FloatArray,  # (D,) the only weight of an attribute
     ptr: PtrArray,  # (D + 1,)
     labels: IdArray,  # (P,)
     weights: FloatArray,  # (P,)
+    row_ptr: IntArray,  # (end - begin + 1,) out
+    found: IdArray,  # (n,) out: the rows of the table of each token
+    factor: FloatArray,  # (n,) or (1,) out: their values
     out: FloatArray,  # (end - begin, K) out, added to
 ) -> None:
-    """``out[t, k] += sum_a x[begin + t, a] w[a, k]`` over the attributes of each token."""
+    """``out[t, k] += sum_a x[begin + t, a] w[a, k]`` over attributes without a row in the table.
+
+    The others are listed for `gather_rows`.
+    """
+    count = 0
+    row_ptr[0] = 0
     for t in range(begin, end):
         row = t - begin
         for n in range(indptr[t], indptr[t + 1]):
             attribute = indices[n]
-            value = values[n * step]
-            for p in range(ptr[attribute], ptr[attribute + 1]):
-                out[row, labels[p]] += value * weights[p]
+            slot, value = slots[attribute], values[n * step]
+            if slot < n_slots:
+                found[count] = slot
+                factor[count * step] = value
+                count += 1
+            elif slot < n_slots + out.shape[1]:
+                out[row, slot - n_slots] += value * single[attribute]
+            else:
+                for p in range(ptr[attribute], ptr[attribute + 1]):
+                    out[row, labels[p]] += value * weights[p]
+        row_ptr[row + 1] = count
+
+
+@kernel
+def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+              table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``.
+
+    Four rows at a time: the row that is added to is loaded and stored a quarter as often.
+    """
+    size = table.shape[1]
+    fours = begin + (end - begin) // 4 * 4
+    for n in range(begin, fours, 4):
+        a, b, c, d = slots[n], slots[n + 1], slots[n + 2], slots[n + 3]
+        u, v = values[n * step], values[(n + 1) * step]
+        x, y = values[(n + 2) * step], values[(n + 3) * step]
+        for k in range(size):
+            out[row, k] += (u * table[a, k] + v * table[b, k]) + (x * table[c, k] + y * table[d, k])
+    for n in range(fours, end):
+        a, u = slots[n], values[n * step]
+        for k in range(size):
+            out[row, k] += u * table[a, k]
 
 
 @kernel
@@ -58,30 +98,97 @@ def gather_columns(
 
 
 @kernel
-def scatter_columns(
-    columns: IdArray,  # (C,) attributes that occur
-    col_ptr: PtrArray,  # (C + 1,)
-    rows: IdArray,  # (nnz,) tokens, in order within an attribute
+def gather_rows(
+    row_ptr: IntArray,  # (N + 1,)
+    slots: IdArray,  # (nnz,) rows of the table, token by token
+    values: FloatArray,  # (nnz,) or (1,)
+    step: int,
+    table: FloatArray,  # (H, K)
+    out: FloatArray,  # (N, K) out, added to
+) -> None:
+    """``out[t, k] += sum_a x[t, a] table[a, k]`` over the full rows of each token."""
+    for t in range(out.shape[0]):
+        _add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
+
+
+@kernel
+def scatter_rows(
+    columns: IntArray,  # (C,) rows of the table that occur
+    col_ptr: IntArray,  # (C + 1,)
+    rows: IdArray,  # (nnz,) tokens, in order within a row of the table
     values: FloatArray,  # (nnz,) or (1,)
     step: int,
     begin: int,
     end: int,
-    ptr: PtrArray,  # (D + 1,)
-    labels: IdArray,  # (P,)
     residual: FloatArray,  # (N, K)
-    out: FloatArray,  # (P,) out, added to
+    table: FloatArray,  # (H, K) out, added to
 ) -> None:
-    """``out[a, k] += sum_t x[t, a] r[t, k]`` for the columns ``begin:end``.
+    """``table[a, k] += sum_t x[t, a] r[t, k]`` for the columns ``begin:end``.
 
     Attribute by attribute, so that threads that share the columns never share a weight.
     """
     for c in range(begin, end):
-        attribute = columns[c]
-        for n in range(col_ptr[c], col_ptr[c + 1]):
-            row = rows[n]
-            value = values[n * step]
-            for p in range(ptr[attribute], ptr[attribute + 1]):
-                out[p] += value * residual[row, labels[p]]
+        _add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
+
+
+@kernel
+def gather_cells(
+    cells: IdArray,  # (n,) positions in the scores
+    places: IdArray,  # (n,) weights, rising
+    values: FloatArray,  # (n,) or (1,)
+    step: int,
+    weights: FloatArray,  # (P,)
+    out: FloatArray,  # (N K,) out, added to
+) -> None:
+    """``out[cell] += x w[place]``, entry by entry: no loop is too short."""
+    for n in range(cells.shape[0]):
+        out[cells[n]] += values[n * step] * weights[places[n]]
+
+
+@kernel
+def scatter_cells(
+    cells: IdArray,  # (n,) positions in the scores
+    places: IdArray,  # (n,) weights, rising
+    values: FloatArray,  # (n,) or (1,)
+    step: int,
+    begin: int,
+    end: int,
+    residual: FloatArray,  # (N K,)
+    out: FloatArray,  # (P,) out, added to
+) -> None:
+    """``out[place] += x r[cell]`` for the entries ``begin:end``: the adjoint of `gather_cells`."""
+    for n in range(begin, end):
+        out[places[n]] += values[n * step] * residual[cells[n]]
+
+
+@kernel
+def spread_rows(
+    attributes: IdArray,  # (H,) attribute of each row of the table
+    ptr: PtrArray,  # (D + 1,)
+    labels: IdArray,  # (P,)
+    weights: FloatArray,  # (P,)
+    table: FloatArray,  # (H, K) out, in the places of weights
+) -> None:
+    """``table[h, k] = w[attribute of h, k]``."""
+    for h in range(attributes.shape[0]):
+        for p in range(ptr[attributes[h]], ptr[attributes[h] + 1]):
+            table[h, labels[p]] = weights[p]
+
+
+@kernel
+def collect_rows(
+    attributes: IdArray,  # (H,) attribute of each row of the table
+    begin: int,
+    end: int,
+    ptr: PtrArray,  # (D + 1,)
+    labels: IdArray,  # (P,)
+    table: FloatArray,  # (H, K)
+    out: FloatArray,  # (P,) out, added to
+) -> None:
+    """``out[attribute of h, k] += table[h, k]`` for the rows ``begin:end``."""
+    for h in range(begin, end):
+        for p in range(ptr[attributes[h]], ptr[attributes[h] + 1]):
+            out[p] += table[h, labels[p]]
 
 
 @kernel

@@ -25,6 +25,7 @@ class LogLoss:
     """
 
     requires: ClassVar[tuple[str, ...]] = ("sum", "score", "add_path")
+    is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
 
     def value_and_grad(
         self,
@@ -35,18 +36,97 @@ class LogLoss:
         out: Expectations,
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
+        shared = shared_weight(weight, scores.offsets)
+        if shared is not None:
+            return self.of_sequences(structure, scores, labels, shared, out)
         levels = _levels(weight, scores.offsets)
         top = levels[:, -1].copy()
-        log_z = structure.sum(scores, top, out)
-        if np.array_equal(np.repeat(top, np.diff(scores.offsets)), weight):
-            structure.add_path(scores, labels, -top, out)
-            gold = structure.score(scores, labels)
-            _raise_if_forbidden(gold, log_z, scores)
-            return float(np.sum(top * (log_z - gold)))
-        value = float(np.sum(top * log_z))
+        value = float(np.sum(top * structure.sum(scores, top, out)))
         for before, level in zip(levels.T[:-1], levels.T[1:], strict=True):
             value += _fixed_part(structure, scores, labels, weight, before, level, out)
         return value
+
+    def of_sequences(
+        self,
+        structure: Structure,
+        scores: Scores,
+        labels: CodeArray,
+        weight: FloatArray,
+        out: Expectations,
+    ) -> float:
+        """Return the loss and its gradient where each sequence has one weight, shape (S,)."""
+        log_z = structure.sum(scores, weight, out)
+        structure.add_path(scores, labels, -weight, out)
+        gold = structure.score(scores, labels)
+        _raise_if_forbidden(gold, log_z, scores)
+        return float(np.sum(weight * (log_z - gold)))
+
+    def hessian_product(
+        self,
+        structure: Structure,
+        scores: Scores,
+        tangent: Scores,
+        weight: FloatArray,
+        out: Expectations,
+    ) -> None:
+        """Write the product of the Hessian with a direction of the scores, as a gradient to them.
+
+        Parameters
+        ----------
+        structure : Structure
+            With ``curvature``, the derivative of its expected counts.
+        scores, tangent : Scores
+            Where, and the direction.
+        weight : ndarray of shape (N,)
+            Token weights, the same within a sequence.
+        out : Expectations
+            As in ``value_and_grad``.
+
+        Raises
+        ------
+        ValueError
+            If the weights of the tokens of a sequence differ, or the structure has no
+            ``curvature``.
+        """
+        if not hasattr(structure, "curvature"):
+            raise ValueError(
+                f"the structure {type(structure).__name__} has no products with the Hessian; use "
+                "another solver."
+            )
+        structure.curvature(scores, tangent, sequence_weight(weight, scores.offsets), out)
+
+    def curvature(
+        self, structure: Structure, scores: Scores, weight: FloatArray, out: Expectations
+    ) -> None:
+        """Write an estimate of the diagonal of the Hessian with respect to the scores.
+
+        The variance of each label, ``P (1 - P)``, and the expected number of each step, which
+        bounds its variance if steps are taken one by one. All tokens of a sequence count by the
+        largest of their weights.
+        """
+        level = _levels(weight, scores.offsets)[:, -1].copy()
+        structure.sum(scores, level, out)
+        of_token = np.repeat(level, np.diff(scores.offsets))[:, None]
+        share = np.zeros_like(out.unary)
+        np.divide(out.unary, of_token, out=share, where=of_token > 0.0)
+        out.unary[...] *= 1.0 - share
+
+
+def shared_weight(weight: FloatArray, offsets: IntArray) -> FloatArray | None:
+    """Return the weight of each sequence, shape (S,), or None where tokens of one differ."""
+    level = np.append(weight, 0.0)[offsets[:-1]]
+    return level if np.array_equal(np.repeat(level, np.diff(offsets)), weight) else None
+
+
+def sequence_weight(weight: FloatArray, offsets: IntArray) -> FloatArray:
+    """Return the weight of each sequence, shape (S,), where its tokens share it."""
+    level = shared_weight(weight, offsets)
+    if level is None:
+        raise ValueError(
+            "this solver needs the same weight for all tokens of a sequence: give sample_weight "
+            "a number for each sequence, or use solver='lbfgs'."
+        )
+    return level
 
 
 def _fixed_part(

@@ -31,10 +31,25 @@ from crfkit.persistence.checks import (
 from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
 from crfkit.persistence.registry import register
-from crfkit.solvers import LBFGS, OWLQN
+from crfkit.solvers import (
+    GIS,
+    IIS,
+    LBFGS,
+    OEG,
+    OWLQN,
+    SAG,
+    SGD,
+    AutoSolver,
+    ConjugateGradient,
+    NewtonCG,
+    ProximalQuasiNewton,
+    Rprop,
+)
 
 for _cls in (
-    LBFGS, OWLQN, PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
+    AutoSolver, LBFGS, OEG, OWLQN, SAG, SGD, ConjugateGradient, NewtonCG, ProximalQuasiNewton, Rprop,
+    GIS, IIS,
+    PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
     TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
     SequenceUnion, StepFeatures, JoinedNames, FunctionTransformer,
 ):  # fmt: skip

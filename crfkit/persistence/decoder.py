@@ -267,6 +267,7 @@ def _record(cls: type, items: list[Any]) -> Any:
     """Return a NamedTuple, or an object of a subclass of list."""
     if not issubclass(cls, (tuple, list)):
         raise ValueError(f"{cls.__name__} is no record")
-    new = cls._make(items) if hasattr(cls, "_make") else cls(items)
+    # By the arguments: a file of an older version may lack fields that have a default by now.
+    new = cls(*items) if hasattr(cls, "_make") else cls(items)
     REGISTRY.check(new)
     return new

@@ -9,29 +9,20 @@ import numpy as np
 from crfkit._jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
-from crfkit.data import PackedSequences
-from crfkit.kernels.gather import (
-    gather_columns,
-    gather_dense,
-    gather_pairs,
-    scatter_columns,
-    scatter_dense,
+from crfkit.kernels.gather import gather_columns
+from crfkit.scores.rows import (
+    FULL,
+    FULL_BY_TOKEN,
+    BoundWeights,
+    FullRows,
+    Part,
+    PreparedRows,
+    RowLayout,
+    add_dense,
+    entries,
 )
 
-
-class Part(NamedTuple):
-    """A run of rows: the tokens ``begin:end`` of packed features."""
-
-    data: PackedSequences
-    begin: int
-    end: int
-
-
-class BoundWeights(NamedTuple):
-    """The weights of the pairs, and those of dense features as a table of shape (F, C)."""
-
-    pairs: FloatArray
-    dense: FloatArray
+__all__ = ["AttributeWeights", "BoundWeights", "Part", "PreparedParts", "PreparedRows", "add_dense"]
 
 
 class Columns(NamedTuple):
@@ -41,15 +32,24 @@ class Columns(NamedTuple):
     col_ptr: PtrArray  # (C + 1,)
     rows: IdArray  # (nnz,) rows of the part
     values: FloatArray  # (nnz,) or (1,)
-    bounds: IntArray  # where the share of each thread starts in `columns`, and the end
 
 
 class PreparedParts(NamedTuple):
-    """Parts in the form that training reads."""
+    """Parts in the form that solvers read which move after a few of them."""
 
     parts: list[Part]
     columns: list[Columns]
-    dense_bounds: IntArray
+    pattern: tuple[PtrArray, IdArray]
+
+    def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
+        """Add the scores of part `index`, attribute by attribute, to `out`, shape (n, C)."""
+        part, entries = self.parts[index], self.columns[index]
+        _, step = part.data.value_array()
+        gather_columns(
+            entries.columns, entries.col_ptr, entries.rows, entries.values, step, *self.pattern,
+            frozen(bound.pairs), out,
+        )  # fmt: skip
+        add_dense(bound, part, out)
 
 
 class AttributeWeights:
@@ -79,6 +79,8 @@ class AttributeWeights:
             frozen(self.ptr.view(np.uint64)),
             frozen(self.columns.view(np.uint32)),
         )
+        self._full = RowLayout(*self._pattern, n_columns, n_sparse, FULL)
+        self._tokens = RowLayout(*self._pattern, n_columns, n_sparse, FULL_BY_TOKEN)
 
     @property
     def n_features(self) -> int:
@@ -95,7 +97,19 @@ class AttributeWeights:
         table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
         rows, first = self._dense_places()
         table[rows, self.columns[first:]] = weights[first:]
-        return BoundWeights(weights, table)
+        full, tokens = FullRows(self._full, weights), FullRows(self._tokens, weights)
+        return BoundWeights(weights, table, full, tokens)
+
+    @property
+    def pattern(self) -> tuple[PtrArray, IdArray]:
+        """Where the weights of an attribute are, and their columns, as kernels want them."""
+        return self._pattern
+
+    def take_dense(self, table: FloatArray) -> FloatArray:
+        """Return the weights of dense features from a table of shape (F, C)."""
+        rows, first = self._dense_places()
+        taken: FloatArray = table[rows, self.columns[first:]]
+        return taken
 
     def _dense_places(self) -> tuple[IntArray, int]:
         """Return the dense feature of each weight of one, and the first such weight."""
@@ -104,60 +118,48 @@ class AttributeWeights:
 
     def gather(self, bound: BoundWeights, part: Part, out: FloatArray) -> None:
         """Add the scores of a part, row by row, to `out`, shape (n, C)."""
-        data, begin, end = part
-        values, step = data.value_array()
-        gather_pairs(
-            frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
-            frozen(values), step, begin, end, *self._pattern, frozen(bound.pairs), out,
-        )  # fmt: skip
-        _gather_dense(bound, part, out)
+        self._tokens.gather(part.data, part.begin, part.end, bound, out)
+        add_dense(bound, part, out)
 
     def gather_prepared(
-        self, bound: BoundWeights, prepared: PreparedParts, index: int, out: FloatArray
+        self,
+        bound: BoundWeights,
+        prepared: PreparedRows | PreparedParts,
+        index: int,
+        out: FloatArray,
     ) -> None:
         """Add the scores of part `index`, attribute by attribute, to `out`, shape (n, C)."""
-        part, entries = prepared.parts[index], prepared.columns[index]
-        _, step = part.data.value_array()
-        gather_columns(
-            entries.columns, entries.col_ptr, entries.rows, entries.values, step, *self._pattern,
-            frozen(bound.pairs), out,
-        )  # fmt: skip
-        _gather_dense(bound, part, out)
+        prepared.gather(bound, index, out)
 
-    def prepare(self, parts: list[Part], threads: ThreadMap) -> PreparedParts:
-        """Return parts attribute by attribute, with a share of the attributes a thread."""
-        edges = self._shares(parts, threads.n_workers)
-        n_dense = self.n_features - self.n_sparse
-        dense_bounds = np.linspace(0, n_dense, threads.n_workers + 1).astype(np.int64)
-        columns = threads(lambda part: _columns(part, edges), parts)
-        return PreparedParts(parts, columns, dense_bounds)
+    def prepare(
+        self, parts: list[Part], threads: ThreadMap, *, by_column: bool = False
+    ) -> PreparedRows | PreparedParts:
+        """Return parts in the form that training on all of them reads.
 
-    def _shares(self, parts: list[Part], count: int) -> IntArray:
-        """Cut the sparse attributes into `count` ranges of about equal work."""
-        used = np.concatenate([_entries(part) for part in parts])
-        uses = np.bincount(used, minlength=self.n_sparse)
-        work = np.cumsum(uses * np.diff(self.ptr[: self.n_sparse + 1]))
-        total = int(work[-1]) if len(work) else 0
-        inner = np.searchsorted(work, np.arange(1, count) * total / count)
-        return np.concatenate([[0], inner, [self.n_sparse]]).astype(np.int64)
+        Or `by_column`, in the form that solvers read which move after a few of them, and have no
+        time to make tables of weights.
+        """
+        if by_column:
+            return PreparedParts(parts, threads(_columns, parts), self._pattern)
+        return PreparedRows(self._full, parts, self.n_features - self.n_sparse, threads)
 
     def pullback(
         self,
         residuals: list[FloatArray],
-        prepared: PreparedParts,
+        prepared: PreparedRows,
         threads: ThreadMap,
         out: FloatArray,
     ) -> None:
         """Add the gradient with respect to the weights, given the one to the scores of each part.
 
-        Each thread owns a range of the attributes and adds up their gradients part by part, so
+        Each thread owns a range of the weights and adds up their gradients part by part, so
         that no weight is shared and every sum has one order.
 
         Parameters
         ----------
         residuals : list of ndarrays of shape (n, C)
             Gradient with respect to the scores of each part.
-        prepared : PreparedParts
+        prepared : PreparedRows
             From :meth:`prepare`.
         threads : ThreadMap
             The threads it was prepared for.
@@ -165,58 +167,21 @@ class AttributeWeights:
             Added to.
         """
         table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
-        shares = range(len(prepared.dense_bounds) - 1)
-        threads(lambda share: self._scatter(residuals, prepared, share, out, table), shares)
-        rows, first = self._dense_places()
-        out[first:] += table[rows, self.columns[first:]]
-
-    def _scatter(
-        self,
-        residuals: list[FloatArray],
-        prepared: PreparedParts,
-        share: int,
-        out: FloatArray,
-        table: FloatArray,
-    ) -> None:
-        """Add the gradient of one share of the attributes."""
-        low, high = prepared.dense_bounds[share : share + 2]
-        for part, entries, residual in zip(
-            prepared.parts, prepared.columns, residuals, strict=True
-        ):
-            _, step = part.data.value_array()
-            scatter_columns(
-                entries.columns, entries.col_ptr, entries.rows, entries.values, step,
-                int(entries.bounds[share]), int(entries.bounds[share + 1]), *self._pattern,
-                residual, out,
-            )  # fmt: skip
-            if part.data.dense is not None:
-                x = frozen(part.data.dense)
-                scatter_dense(x, part.begin, int(low), int(high), residual, table)
+        prepared.pullback(residuals, threads, out, table)
+        out[int(self.ptr[self.n_sparse]) :] += self.take_dense(table)
 
 
-def _gather_dense(bound: BoundWeights, part: Part, out: FloatArray) -> None:
-    if part.data.dense is not None:
-        gather_dense(frozen(part.data.dense), part.begin, part.end, frozen(bound.dense), out)
-
-
-def _entries(part: Part) -> CodeArray:
-    """Return the sparse attributes of a part, row after row."""
-    indptr = part.data.indptr
-    return part.data.indices[indptr[part.begin] : indptr[part.end]]
-
-
-def _columns(part: Part, edges: IntArray) -> Columns:
+def _columns(part: Part) -> Columns:
     """Turn the sparse entries of a part around."""
     data = part.data
-    indptr, indices = data.indptr[part.begin : part.end + 1], _entries(part)
+    indptr, indices = data.indptr[part.begin : part.end + 1], entries(part)
     order = np.argsort(indices, kind="stable")
     columns, starts = np.unique(indices[order], return_index=True)
     rows = np.repeat(np.arange(part.end - part.begin, dtype=np.uint32), np.diff(indptr))
     values, step = data.value_array()
     return Columns(
-        columns=columns.astype(np.uint32),
-        col_ptr=np.append(starts, len(indices)).astype(np.uint64),
-        rows=rows[order],
+        columns=frozen(columns.astype(np.uint32)),
+        col_ptr=frozen(np.append(starts, len(indices)).astype(np.uint64)),
+        rows=frozen(rows[order]),
         values=frozen(values[indptr[0] : indptr[-1]][order] if step else values),
-        bounds=np.searchsorted(columns, edges),
     )

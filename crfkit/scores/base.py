@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, FloatArray, Scores
 from crfkit.data import PackedSequences
 
@@ -30,13 +30,23 @@ class ScoreModel(Protocol):
     def bind(self, parameters: FloatArray) -> Any:
         """Return what `scores` needs of the parameters, computed once for all chunks."""
 
-    def scores(self, bound: Any, data: PackedSequences, chunk: Chunk) -> Scores:
-        """Return the scores of the sequences of a chunk of new data."""
+    def scores(
+        self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
+    ) -> Scores:
+        """Return the scores of the sequences of a chunk of new data.
+
+        `threads` share the work on a long sequence.
+        """
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> Any:
         """Return a block of chunks in the form that training reads, made once."""
 
-    def prepared_scores(self, bound: Any, prepared: Any, index: int) -> Scores:
+    def prepare_long(self, data: PackedSequences, chunk: Chunk, threads: ThreadMap) -> Any:
+        """Return a chunk of one long sequence as a block that threads can work on together."""
+
+    def prepared_scores(
+        self, bound: Any, prepared: Any, index: int, threads: ThreadMap = SERIAL
+    ) -> Scores:
         """Return the same as `scores` for chunk `index` of a prepared block."""
 
     def pullback(

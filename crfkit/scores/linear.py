@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, FloatArray, IntArray, Scores
 from crfkit.data import PackedSequences
-from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part, PreparedParts
-from crfkit.scores.steps import ObservedSteps, SharedSteps, Tables
+from crfkit.data.chunks import LONG_TOKENS, cut
+from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part
+from crfkit.scores.steps import ObservedSteps, SharedSteps, Tables, shared_steps
+from crfkit.structures import Structure
 
 
 class LinearWeights(NamedTuple):
@@ -21,8 +25,8 @@ class LinearWeights(NamedTuple):
     ----------
     state : BoundWeights
         Weights of the (attribute, label) pairs.
-    pair : ndarray of shape (1, K, K)
-        The step weights as a table.
+    pair : ndarray of shape (1, K, K) or (1, P2)
+        The step weights as a table, or as a list where few steps have one.
     start, end : ndarray of shape (K,) or (0,)
         Weights of the label of the first and of the last token.
     steps : BoundWeights or None
@@ -37,10 +41,10 @@ class LinearWeights(NamedTuple):
 
 
 class PreparedBlock(NamedTuple):
-    """A block of chunks, ready for the adjoint."""
+    """A block of chunks, ready for the adjoint: a part for each, or one chunk in several parts."""
 
     chunks: list[Chunk]
-    state: PreparedParts
+    state: Any
     steps: Any
 
 
@@ -58,8 +62,8 @@ class LinearScores:
         Steps that have a weight. All others are allowed too, with the score 0.
     boundaries : bool
         Whether the labels of the first and last token of a sequence have weights of their own.
-    steps : SharedSteps or ObservedSteps
-        Which attributes of steps have a weight for which step.
+    steps : SharedSteps or ObservedSteps, optional
+        Which attributes of steps have a weight for which step; none if not given.
 
     Notes
     -----
@@ -80,7 +84,7 @@ class LinearScores:
         self.step_from = np.asarray(step_from, np.int32)
         self.step_to = np.asarray(step_to, np.int32)
         self.boundaries = boundaries
-        self.steps: Any = steps or SharedSteps()
+        self.steps: Any = steps or shared_steps(self.n_labels, len(self.step_from))
 
     @property
     def n_labels(self) -> int:
@@ -103,6 +107,12 @@ class LinearScores:
         tokens: int = self.steps.chunk_tokens(self.n_labels)
         return tokens
 
+    @cached_property
+    def structure(self) -> Structure:
+        """The structure that reads the scores."""
+        structure: Structure = self.steps.structure(self.step_from, self.step_to, self.n_labels)
+        return structure
+
     @property
     def _sizes(self) -> tuple[int, int, int, int, int]:
         boundary = self.n_labels if self.boundaries else 0
@@ -111,45 +121,78 @@ class LinearScores:
 
     def split(self, parameters: FloatArray) -> list[FloatArray]:
         """Return views of the state, step, start and end weights, and those of step attributes."""
-        return np.split(parameters, np.cumsum(self._sizes[:-1]))
+        ends = list(itertools.accumulate(self._sizes))
+        return [parameters[end - size : end] for end, size in zip(ends, self._sizes, strict=True)]
 
     def bind(self, parameters: FloatArray) -> LinearWeights:
         """Return the parameters in their places."""
-        state, steps, start, end, triples = self.split(parameters)
-        pair = np.zeros((self.n_labels, self.n_labels))
-        pair[self.step_from, self.step_to] = steps
-        return self.place(state, pair, start, end, triples)
+        return self.place(*self.split(parameters))
+
+    def step_table(self, parameters: FloatArray) -> FloatArray:
+        """Return the weights of steps as a new table of all pairs of labels, shape (K, K)."""
+        table = np.zeros((self.n_labels, self.n_labels))
+        table[self.step_from, self.step_to] = self.split(parameters)[1]
+        return table
 
     def place(
         self,
         state: FloatArray,
-        pair: FloatArray,
+        steps: FloatArray,
         start: FloatArray,
         end: FloatArray,
         triples: FloatArray,
     ) -> LinearWeights:
         """Return weights in their places.
 
-        State weights (P1,), steps (K, K), boundaries (K,), attributes of steps (P5,).
+        State weights (P1,), steps (P2,), boundaries (K,), attributes of steps (P5,).
         """
-        steps = self.steps.bind(triples)
-        return LinearWeights(self.state.bind(state), pair[None], start, end, steps)
+        pair = self.steps.place(steps, self.step_from, self.step_to, self.n_labels)
+        return LinearWeights(self.state.bind(state), pair, start, end, self.steps.bind(triples))
 
-    def scores(self, bound: LinearWeights, data: PackedSequences, chunk: Chunk) -> Scores:
+    def scores(
+        self,
+        bound: LinearWeights,
+        data: PackedSequences,
+        chunk: Chunk,
+        threads: ThreadMap = SERIAL,
+    ) -> Scores:
         """Return the scores of the sequences of a chunk of new data, token by token."""
         begin, end = chunk.tokens.start, chunk.tokens.stop
         unary = np.zeros((end - begin, self.n_labels))
-        self.state.gather(bound.state, Part(data, begin, end), unary)
+
+        def gather(part: Part) -> None:
+            self.state.gather(bound.state, part, unary[part.begin - begin : part.end - begin])
+
+        threads(gather, _parts(data, chunk))
         tables = self.steps.tables(bound.steps, bound.pair, data, chunk)
         return self._complete(unary, tables, bound, chunk)
 
-    def prepared_scores(self, bound: LinearWeights, prepared: PreparedBlock, index: int) -> Scores:
+    def prepared_scores(
+        self,
+        bound: LinearWeights,
+        prepared: PreparedBlock,
+        index: int,
+        threads: ThreadMap = SERIAL,
+    ) -> Scores:
         """Return the scores of chunk `index` of a prepared block, attribute by attribute."""
-        chunk = prepared.chunks[index]
-        unary = np.zeros((chunk.tokens.stop - chunk.tokens.start, self.n_labels))
-        self.state.gather_prepared(bound.state, prepared.state, index, unary)
+        chunk, parts = prepared.chunks[index], prepared.state.parts
+        begin, end = chunk.tokens.start, chunk.tokens.stop
+        unary = np.zeros((end - begin, self.n_labels))
+
+        def gather(i: int) -> None:
+            out = unary[parts[i].begin - begin : parts[i].end - begin]
+            self.state.gather_prepared(bound.state, prepared.state, i, out)
+
+        whole = len(prepared.chunks) == len(parts)
+        threads(gather, [index] if whole else range(len(parts)))
+        return self.complete_prepared(unary, bound, prepared, index)
+
+    def complete_prepared(
+        self, unary: FloatArray, bound: LinearWeights, prepared: PreparedBlock, index: int
+    ) -> Scores:
+        """Return the scores of chunk `index`, given what its attributes contribute."""
         tables = self.steps.prepared_tables(bound.steps, bound.pair, prepared.steps, index)
-        return self._complete(unary, tables, bound, chunk)
+        return self._complete(unary, tables, bound, prepared.chunks[index])
 
     def _complete(
         self, unary: FloatArray, tables: Tables, bound: LinearWeights, chunk: Chunk
@@ -157,7 +200,7 @@ class LinearScores:
         """Add what boundaries contribute."""
         offsets = chunk.offsets - chunk.tokens.start
         if self.boundaries:
-            first, last = _boundary_rows(offsets)
+            first, last = boundary_rows(offsets)
             unary[first] += bound.start
             unary[last] += bound.end
         pair, table = tables
@@ -167,15 +210,29 @@ class LinearScores:
         """Return how many scores a chunk has, unary and in tables."""
         tables: int = self.steps.n_tables(data, chunk)
         tokens: int = chunk.tokens.stop - chunk.tokens.start
-        return (tokens + tables * self.n_labels) * self.n_labels
+        cells: int = self.steps.table_cells(len(self.step_from), self.n_labels)
+        return tokens * self.n_labels + tables * cells
 
     def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
+        self,
+        data: PackedSequences,
+        chunks: list[Chunk],
+        threads: ThreadMap,
+        *,
+        by_column: bool = False,
     ) -> PreparedBlock:
-        """Return the block attribute by attribute, with a share of the attributes a thread."""
+        """Return the block as training on all of it reads it, or `by_column` for small chunks."""
         parts = [Part(data, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
-        state = self.state.prepare(parts, threads)
-        return PreparedBlock(chunks, state, self.steps.prepare(data, chunks, threads))
+        state = self.state.prepare(parts, threads, by_column=by_column)
+        steps = self.steps.prepare(data, chunks, threads, by_column=by_column)
+        return PreparedBlock(chunks, state, steps)
+
+    def prepare_long(
+        self, data: PackedSequences, chunk: Chunk, threads: ThreadMap
+    ) -> PreparedBlock:
+        """Return a chunk of one long sequence in the same form, in parts that threads share."""
+        state = self.state.prepare(_parts(data, chunk), threads)
+        return PreparedBlock([chunk], state, self.steps.prepare(data, [chunk], threads))
 
     def pullback(
         self,
@@ -188,22 +245,23 @@ class LinearScores:
         """Add the gradient with respect to the parameters, given the one to a block's scores."""
         state, steps, start, end, triples = self.split(out)
         begin = prepared.chunks[0].tokens.start
-        residuals = [
-            unary[chunk.tokens.start - begin : chunk.tokens.stop - begin]
-            for chunk in prepared.chunks
-        ]
+        residuals = [unary[part.begin - begin : part.end - begin] for part in prepared.state.parts]
         self.state.pullback(residuals, prepared.state, threads, state)
-        for pair in pairs:
-            steps += pair.sum(axis=0)[self.step_from, self.step_to]
+        self.steps.add_taken(pairs, self.step_from, self.step_to, steps)
         if self.boundaries:
             for chunk in prepared.chunks:
-                first_rows, last_rows = _boundary_rows(chunk.offsets - begin)
+                first_rows, last_rows = boundary_rows(chunk.offsets - begin)
                 start += unary[first_rows].sum(axis=0)
                 end += unary[last_rows].sum(axis=0)
         self.steps.pullback(pairs, prepared.steps, threads, triples)
 
 
-def _boundary_rows(offsets: IntArray) -> tuple[IntArray, IntArray]:
+def _parts(data: PackedSequences, chunk: Chunk) -> list[Part]:
+    """Return the tokens of a chunk in parts of fixed size, one where it is no long sequence."""
+    return [Part(data, part.start, part.stop) for part in cut(chunk.tokens, LONG_TOKENS)]
+
+
+def boundary_rows(offsets: IntArray) -> tuple[IntArray, IntArray]:
     """Return the first and last tokens of the sequences that are not empty."""
     filled = offsets[1:] > offsets[:-1]
     return offsets[:-1][filled], offsets[1:][filled] - 1

@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk, FloatArray, IdArray
+from crfkit._types import Chunk, CodeArray, FloatArray, IdArray
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import chunk_tokens
-from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part, PreparedParts
+from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.scores.distinct import distinct_rows
+from crfkit.structures import Chain, SparseChain, Structure
 
 Tables = tuple[
     FloatArray, IdArray | None
-]  # pair scores (M, K, K), and which of them each token has
+]  # pair scores (M, K, K) or (1, P2), and which of them each token has
+
+# From so many labels on, and up to this share of the pairs of labels, weights of steps are kept as
+# they are: the recurrences are then faster than on a table of all pairs.
+SPARSE_LABELS = 50
+SPARSE_SHARE = 0.1
+# Scores of a chunk at most, where no table of all pairs is made for it.
+SPARSE_CELLS = 1 << 18
 
 
-class SharedSteps:
+class _DenseTables:
+    """Step weights as a table of all pairs of labels."""
+
+    def structure(self, source: CodeArray, target: CodeArray, n_labels: int) -> Structure:
+        """Return the structure that reads such scores."""
+        return Chain()
+
+    def place(
+        self, weights: FloatArray, source: CodeArray, target: CodeArray, n_labels: int
+    ) -> FloatArray:
+        """Return the weights of steps, shape (P2,), as a table of shape (1, K, K)."""
+        pair = np.zeros((1, n_labels, n_labels))
+        pair[0, source, target] = weights
+        return pair
+
+    def add_taken(
+        self, pairs: list[FloatArray], source: CodeArray, target: CodeArray, out: FloatArray
+    ) -> None:
+        """Add what stands in the tables of all chunks in the places of the steps."""
+        for pair in pairs:
+            out += pair.sum(axis=0)[source, target]
+
+    def table_cells(self, n_steps: int, n_labels: int) -> int:
+        """Return how many scores a table has."""
+        return n_labels**2
+
+
+class SharedSteps(_DenseTables):
     """All steps have the same scores: no attributes, no weights of their own."""
 
     n_parameters = 0
@@ -38,7 +73,14 @@ class SharedSteps:
         """Return the shared table, shape (1, K, K)."""
         return pair, None
 
-    def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> None:
+    def prepare(
+        self,
+        data: PackedSequences,
+        chunks: list[Chunk],
+        threads: ThreadMap,
+        *,
+        by_column: bool = False,
+    ) -> None:
         """Return nothing: there is nothing to prepare."""
 
     def prepared_tables(self, bound: None, pair: FloatArray, prepared: None, index: int) -> Tables:
@@ -51,14 +93,49 @@ class SharedSteps:
         """Do nothing: there are no weights."""
 
 
+class SparseSteps(SharedSteps):
+    """Shared scores of few steps, kept as a list of shape (1, P2): all other steps score 0."""
+
+    def structure(self, source: CodeArray, target: CodeArray, n_labels: int) -> Structure:
+        """Return the structure that reads such scores."""
+        return SparseChain(source, target, n_labels)
+
+    def chunk_tokens(self, n_labels: int) -> int:
+        """Return the number of tokens that a chunk should have."""
+        return max(1, SPARSE_CELLS // n_labels)
+
+    def place(
+        self, weights: FloatArray, source: CodeArray, target: CodeArray, n_labels: int
+    ) -> FloatArray:
+        """Return a copy of the weights of steps as they are, shape (1, P2)."""
+        return weights[None].copy()
+
+    def add_taken(
+        self, pairs: list[FloatArray], source: CodeArray, target: CodeArray, out: FloatArray
+    ) -> None:
+        """Add the gradients of all chunks."""
+        for pair in pairs:
+            out += pair[0]
+
+    def table_cells(self, n_steps: int, n_labels: int) -> int:
+        """Return how many scores the list has."""
+        return n_steps
+
+
+def shared_steps(n_labels: int, n_steps: int) -> SharedSteps:
+    """Return how the weights of steps without attributes are best kept."""
+    few = n_labels >= SPARSE_LABELS and n_steps <= SPARSE_SHARE * n_labels**2
+    return SparseSteps() if few else SharedSteps()
+
+
 class PreparedSteps(NamedTuple):
     """The distinct rows of attributes of each chunk, and which of them each token has."""
 
-    rows: PreparedParts
+    rows: Any
     tables: list[IdArray]
 
 
-class ObservedSteps:
+class ObservedSteps(_DenseTables):
     """``pair_t[i, j] = v[i, j] + sum_b z[t, b] u[b, i, j]`` for attributes ``z`` of the steps.
 
     Parameters
@@ -98,12 +175,18 @@ class ObservedSteps:
         return pairs, table
 
     def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
+        self,
+        data: PackedSequences,
+        chunks: list[Chunk],
+        threads: ThreadMap,
+        *,
+        by_column: bool = False,
     ) -> PreparedSteps:
-        """Return the distinct rows of each chunk, attribute by attribute."""
+        """Return the distinct rows of each chunk as training reads them."""
         found = threads(lambda chunk: _step_rows(data, chunk), chunks)
         parts = [Part(rows, 0, rows.n_tokens) for rows, _ in found]
-        return PreparedSteps(self.weights.prepare(parts, threads), [table for _, table in found])
+        prepared = self.weights.prepare(parts, threads, by_column=by_column)
+        return PreparedSteps(prepared, [table for _, table in found])
 
     def prepared_tables(
         self, bound: BoundWeights, pair: FloatArray, prepared: PreparedSteps, index: int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.names import Names, name_array
 from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.linear import LinearScores
@@ -82,8 +83,8 @@ def carry_over(
     steps[:] = _pick(pair, labels[model.step_from], labels[model.step_to])
     if model.boundaries:
         known = labels >= 0
-        start[known] = old.start[labels[known]]
-        end[known] = old.end[labels[known]]
+        start[known] = _finite(old.start[labels[known]])
+        end[known] = _finite(old.end[labels[known]])
     if isinstance(model.steps, ObservedSteps) and old.steps is not None:
         places = model.steps.weights
         rows = _attributes(step_names, old.step_names, places, old.steps)
@@ -91,6 +92,51 @@ def carry_over(
         moves = np.where((before >= 0) & (after >= 0), before * len(old.classes) + after, -1)
         triples[:] = _carry(old.steps, rows, moves.ravel(), places)
     return parameters
+
+
+def widen(model: LinearScores, others: list[NamedWeights]) -> LinearScores:
+    """Return a model that also has the weights that are not 0 in older ones.
+
+    Parameters
+    ----------
+    model : LinearScores
+        The newer model.
+    others : list of NamedWeights
+        With the same labels in the same order, and the same attributes in the same columns, but
+        for newer ones behind them.
+    """
+    steps = model.steps
+    if isinstance(steps, ObservedSteps):
+        old = [weights.steps for weights in others if weights.steps is not None]
+        steps = ObservedSteps(_join(steps.weights, old))
+    k = model.n_labels
+    moves = np.zeros((k, k), np.bool_)
+    moves[model.step_from, model.step_to] = True
+    for weights in others:
+        moves |= weights.pair != 0.0
+    source, target = np.nonzero(moves)
+    return LinearScores(
+        _join(model.state, [weights.state for weights in others]), source, target,
+        boundaries=model.boundaries, steps=steps if isinstance(steps, ObservedSteps) else None,
+    )  # fmt: skip
+
+
+def _join(model: AttributeWeights, others: list[sp.csr_array]) -> AttributeWeights:
+    """Return the pairs of a model and of the entries of matrices that may have fewer rows."""
+    shape = (model.n_features, model.n_columns)
+    joined = _ones(model.columns, model.ptr, shape)
+    for matrix in others:
+        missing = shape[0] - matrix.shape[0]
+        ptr = np.append(matrix.indptr, np.repeat(matrix.indptr[-1:], missing))
+        joined = joined + _ones(matrix.indices, ptr, shape)
+    joined.sort_indices()
+    return AttributeWeights(
+        joined.indptr, joined.indices, n_columns=shape[1], n_sparse=model.n_sparse
+    )
+
+
+def _ones(columns: CodeArray, ptr: IntArray, shape: tuple[int, int]) -> sp.csr_array:
+    return sp.csr_array((np.ones(len(columns)), columns, ptr), shape)
 
 
 def _attributes(
@@ -120,15 +166,26 @@ def _carry(
 
 def _match(new: NDArray[np.object_], old: NDArray[np.object_]) -> NDArray[np.int64]:
     """Return the place of each new name among the old ones, -1 if it is not there."""
-    places = {name: place for place, name in enumerate(old)}
-    return np.array([places.get(name, -1) for name in new], dtype=np.int64)
+    if new is old:
+        return np.arange(len(new))
+    places = dict(zip(old.tolist(), range(len(old)), strict=True))
+    found = map(places.get, new.tolist(), repeat(-1))
+    return np.fromiter(found, np.int64, len(new))
 
 
 def _pick(matrix: sp.csr_array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> FloatArray:
-    """Return entries of a sparse matrix, 0 where a row or column is -1."""
+    """Return entries of a sparse matrix, 0 where a row or column is -1 or the entry not finite.
+
+    A label or step that was forbidden by hand (``-inf``) is learned from 0 again.
+    """
     found = (rows >= 0) & (columns >= 0)
     values = np.zeros(len(rows))
     if found.any():
         picked = matrix[rows[found], columns[found]]
         values[found] = np.ravel(picked.toarray() if sp.issparse(picked) else picked)
-    return values
+    return _finite(values)
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    """Return the values, 0 for one that is not finite."""
+    return np.where(np.isfinite(values), values, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import ClassVar, Protocol
@@ -80,19 +81,40 @@ class SolverLog:
         self.parameters: FloatArray = np.empty(0)
         self._started = time.perf_counter()
 
-    def add(self, w: FloatArray, value: float, gradient_norm: float) -> bool:
+    def add(
+        self,
+        w: FloatArray,
+        value: float,
+        gradient_norm: float = math.nan,
+        gap: float = math.nan,
+        iteration: int | None = None,
+    ) -> bool:
         """Note an iteration; returns whether the callback asks to stop."""
         record = IterationRecord(
-            iteration=len(self.history),
+            iteration=len(self.history) if iteration is None else iteration,
             value=value,
             gradient_norm=gradient_norm,
             evaluations=self.objective.evaluations,
-            nonzero=int(np.count_nonzero(w)),
+            nonzero=int(np.count_nonzero(w != 0.0)),
             seconds=time.perf_counter() - self._started,
+            gap=gap,
         )
         self.parameters = w
         self.history.append(record)
         return bool(self.callback is not None and self.callback(record, w))
+
+    def guard(self, iterate: Callable[[], SolverResult]) -> SolverResult:
+        """Return the result of a search, or, after Ctrl-C, the last noted parameters."""
+        try:
+            return iterate()
+        except KeyboardInterrupt:
+            if not self.history:
+                raise
+            return self.result(
+                f"interrupted by the user after {self.history[-1].iteration} iterations",
+                converged=False,
+                interrupted=True,
+            )
 
     def result(self, message: str, *, converged: bool, interrupted: bool = False) -> SolverResult:
         """Return the last noted parameters as the result."""
@@ -105,6 +127,7 @@ class SolverLog:
             message=message,
             history=self.history,
             interrupted=interrupted,
+            gap=last.gap,
         )
 
     def has_stalled(self, period: int, tol: float, since: int = 0) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._types import FloatArray
-from crfkit.kernels.vector import vector_dot
+from crfkit.solvers.vectors import Vectors
 
 ARMIJO = 1e-4
 CURVATURE = 0.9
@@ -32,6 +32,8 @@ class Point(NamedTuple):
         Gradient of its differentiable part.
     slope : float
         Derivative along the line.
+    descent : ndarray of shape (P,)
+        The gradient, or with an L1 norm the pseudo-gradient; known at the ends of lines.
     """
 
     step: float
@@ -39,24 +41,29 @@ class Point(NamedTuple):
     value: float
     gradient: FloatArray
     slope: float
+    descent: FloatArray = np.empty(0)
 
 
 def wolfe_search(
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    vectors: Vectors,
     start: Point,
     direction: FloatArray,
     first_step: float,
     max_steps: int,
+    curvature: float = CURVATURE,
 ) -> Point | None:
     """Find a step that meets the strong Wolfe conditions.
 
     Bracketing and zoom of Nocedal and Wright (2006), algorithms 3.5 and 3.6, with cubic
-    interpolation; the decrease is ``1e-4``, the curvature 0.9.
+    interpolation; the decrease is ``1e-4``.
 
     Parameters
     ----------
     evaluate : callable
         Value and gradient at parameters.
+    vectors : Vectors
+        Operations on vectors.
     start : Point
         Where the line starts, with a negative slope.
     direction : ndarray of shape (P,)
@@ -65,6 +72,8 @@ def wolfe_search(
         The first step length to try.
     max_steps : int
         Evaluations at most.
+    curvature : float, default=0.9
+        Share of the first slope that may be left.
 
     Returns
     -------
@@ -74,9 +83,9 @@ def wolfe_search(
     """
 
     def at(step: float) -> Point:
-        w = start.w + step * direction
+        w = vectors.step(start.w, step, direction)
         value, gradient = evaluate(w)
-        return Point(step, w, value, gradient, vector_dot(gradient, direction))
+        return Point(step, w, value, gradient, vectors.dot(gradient, direction))
 
     def decreases(point: Point) -> bool:
         slack = ROUNDING * abs(start.value)
@@ -87,7 +96,7 @@ def wolfe_search(
         point = at(step)
         if not decreases(point) or (low is not start and point.value >= low.value):
             high = point
-        elif abs(point.slope) <= -CURVATURE * start.slope:
+        elif abs(point.slope) <= -curvature * start.slope:
             return point
         elif high is None and point.slope < 0:
             low = point
@@ -117,8 +126,8 @@ def _between(low: Point, high: Point) -> float:
 
 def orthant_search(
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    vectors: Vectors,
     start: Point,
-    pseudo_gradient: FloatArray,
     direction: FloatArray,
     first_step: float,
     max_steps: int,
@@ -133,10 +142,10 @@ def orthant_search(
     ----------
     evaluate : callable
         Value with the L1 norm, and gradient of the differentiable part, at parameters.
+    vectors : Vectors
+        Operations on vectors.
     start : Point
-        Where the line starts.
-    pseudo_gradient : ndarray of shape (P,)
-        Pseudo-gradient at the start; it chooses the orthant of parameters that are 0.
+        Where the line starts; its descent chooses the orthant of parameters that are 0.
     direction : ndarray of shape (P,)
         Direction of the line.
     first_step : float
@@ -152,15 +161,12 @@ def orthant_search(
     Point or None
         The new point, or None if none was found.
     """
-    orthant = np.where(start.w != 0.0, np.sign(start.w), -np.sign(pseudo_gradient))
     step = first_step
     for _ in range(max_steps):
-        w = start.w + step * direction
-        w[w * orthant <= 0.0] = 0.0
-        value, gradient = evaluate(w)
-        decrease = vector_dot(pseudo_gradient, w - start.w)
+        w, decrease = vectors.orthant_step(start.w, step, direction, start.descent)
         if decrease == 0.0:
             return None  # the step is lost in rounding, or all of it left the orthant
+        value, gradient = evaluate(w)
         if value <= start.value + ARMIJO * decrease + ROUNDING * abs(start.value):
             return Point(step, w, value, gradient, decrease)
         step *= shrink if math.isfinite(value) else 0.1

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
-
-import numpy as np
+from typing import Any, ClassVar
 
 from crfkit._types import FloatArray
-from crfkit.kernels.vector import vector_dot
 from crfkit.solvers.base import SmoothObjective
 from crfkit.solvers.lbfgs import LBFGS, CorrectionPairs
 from crfkit.solvers.line_search import Point, orthant_search
+from crfkit.solvers.vectors import Vectors
 
 
 class OWLQN(LBFGS):
@@ -44,45 +42,31 @@ class OWLQN(LBFGS):
             max_line_search=max_line_search,
         )  # fmt: skip
 
-    def _evaluate(self, objective: SmoothObjective, w: FloatArray) -> tuple[float, FloatArray]:
+    def _evaluate(
+        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
+    ) -> tuple[float, FloatArray]:
         value, gradient = objective.value_and_grad(w)
-        return value + objective.l1 * float(np.abs(w).sum()), gradient
+        return value + objective.l1 * vectors.size_of(w)[1], gradient
 
-    def _descent(self, objective: SmoothObjective, point: Point) -> FloatArray:
-        return pseudo_gradient(point.w, point.gradient, objective.l1)
+    def _descent(
+        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray, gradient: FloatArray
+    ) -> FloatArray:
+        return vectors.pseudo_gradient(w, gradient, objective.l1)
 
     def _step(
-        self, objective: SmoothObjective, point: Point, pairs: CorrectionPairs
+        self, objective: Any, vectors: Vectors, point: Point, memory: CorrectionPairs
     ) -> Point | None:
-        descent = self._descent(objective, point)
-        direction = pairs.direction(descent)
-        direction[direction * descent >= 0.0] = 0.0
-        slope = vector_dot(direction, descent)
+        direction = memory.direction(point.descent)
+        slope = vectors.align(direction, point.descent)
         if not slope < 0.0:
             return None
         return orthant_search(
-            lambda w: self._evaluate(objective, w),
+            lambda w: self._evaluate(objective, vectors, w),
+            vectors,
             point,
-            descent,
             direction,
-            1.0 if pairs else 1.0 / math.sqrt(-slope),
+            1.0 if memory else 1.0 / math.sqrt(-slope),
             self.max_line_search,
             # The first step has no curvature to tell its length: it may be far too long.
-            shrink=0.5 if pairs else 0.1,
+            shrink=0.5 if memory else 0.1,
         )
-
-
-def pseudo_gradient(w: FloatArray, gradient: FloatArray, l1: float) -> FloatArray:
-    """Return the one-sided derivative of steepest descent (Andrew and Gao 2007, equation 4).
-
-    Parameters
-    ----------
-    w : ndarray of shape (P,)
-        Parameters.
-    gradient : ndarray of shape (P,)
-        Gradient of the differentiable part.
-    l1 : float
-        Weight of the L1 norm.
-    """
-    at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0)
-    return np.where(w != 0.0, gradient + l1 * np.sign(w), at_zero)

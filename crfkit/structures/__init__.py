@@ -2,5 +2,7 @@
 
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain
+from crfkit.structures.long_chain import LongChain, split_over
+from crfkit.structures.sparse_chain import SparseChain
 
-__all__ = ["Chain", "NoPathError", "Structure"]
+__all__ = ["Chain", "LongChain", "NoPathError", "SparseChain", "Structure", "split_over"]

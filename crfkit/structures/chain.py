@@ -7,6 +7,7 @@ import numpy as np
 from crfkit._jit import frozen
 from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.kernels import chain as kernels
+from crfkit.kernels.chain_curvature import chain_curvature, chain_curvature_log
 from crfkit.structures.base import NoPathError
 
 
@@ -47,24 +48,39 @@ class Chain:
         NoPathError
             If a sequence has no path of finite score.
         """
-        scores = _frozen_scores(scores)
-        size = scores.unary.shape[1]
-        node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
-        kernels.chain_shift(scores.unary, node, shift)
-        np.exp(node, out=node)
-        factor, pair_shift = _exp_pair(scores)
-        flow = np.zeros_like(scores.pair)
-        log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
-        norm, beta = np.empty_like(shift), np.empty((2, size))
-        kernels.chain_sum(
-            scores.unary, node, shift, scores.pair, factor, pair_shift, scores.step_table,
-            scores.offsets, frozen(weight), norm, beta, out.unary, flow, log_z, status,
-        )  # fmt: skip
+        scores, weight = _frozen_scores(scores), frozen(weight)
+        factor, pair_shift = (frozen(array) for array in _exp_pair(scores))
+        flow, log_z = np.zeros_like(scores.pair), np.zeros(len(weight))
+        status = np.full(len(weight), kernels.OK)
+        left = self._sum_some(scores, factor, pair_shift, weight, out.unary, flow, log_z)
+        if len(left):
+            node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+            kernels.chain_shift(scores.unary, node, shift)
+            np.exp(node, out=node)
+            kernels.chain_sum(
+                scores.unary, frozen(node), frozen(shift), scores.pair, factor, pair_shift,
+                scores.step_table, scores.offsets, frozen(left), weight, np.empty_like(shift),
+                np.empty((2, node.shape[1])), out.unary, flow, log_z, status,
+            )  # fmt: skip
         out.pair[...] += np.multiply(flow, factor, out=flow)
-        _raise_if_dead(scores, status)
-        for s in np.flatnonzero(status == kernels.UNDERFLOW):
-            log_z[s] = self._sum_log(scores, int(s), weight[s], out)
+        if status.max(initial=kernels.OK) != kernels.OK or status.min(initial=0) != kernels.OK:
+            _raise_if_dead(scores, status)
+            for s in np.flatnonzero(status == kernels.UNDERFLOW):
+                log_z[s] = self._sum_log(scores, int(s), weight[s], out)
         return log_z
+
+    def _sum_some(
+        self,
+        scores: Scores,
+        factor: FloatArray,
+        pair_shift: FloatArray,
+        weight: FloatArray,
+        marginals: FloatArray,
+        flow: FloatArray,
+        log_z: FloatArray,
+    ) -> IntArray:
+        """Sum what can be summed in a faster way; returns the sequences that are left: all."""
+        return np.arange(len(weight))
 
     def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
         """Sum one sequence in the log domain."""
@@ -103,10 +119,9 @@ class Chain:
         count = len(scores.offsets) - 1
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
-        work = np.empty_like(scores.unary)
         kernels.chain_max(
-            scores.unary, scores.pair, scores.step_table, scores.offsets, work,
-            labels, value, status,
+            scores.unary, scores.pair, scores.step_table, scores.offsets,
+            np.empty_like(scores.unary), labels, value, status,
         )  # fmt: skip
         _raise_if_dead(scores, status)
         return labels, value
@@ -153,6 +168,62 @@ class Chain:
             frozen(scores.step_table), frozen(scores.offsets), frozen(labels), frozen(weight),
             out.unary, out.pair,
         )  # fmt: skip
+
+    def curvature(
+        self, scores: Scores, tangent: Scores, weight: FloatArray, out: Expectations
+    ) -> None:
+        """Differentiate the expected counts along a direction of the scores.
+
+        This is the product of the Hessian of log Z, summed, with that direction.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+        tangent : Scores
+            The direction: finite, and of the same parts.
+        weight : ndarray of shape (S,)
+            Factor of each sequence.
+        out : Expectations
+            The derivatives of the unary counts replace ``out.unary``, those of the steps are
+            added to ``out.pair``.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no path of finite score.
+        """
+        scores, size = _frozen_scores(scores), scores.unary.shape[1]
+        node, norm = np.empty_like(scores.unary), np.empty(len(scores.unary))
+        kernels.chain_shift(scores.unary, node, norm)
+        np.exp(node, out=node)
+        factor, _ = _exp_pair(scores)
+        slope = factor * tangent.pair
+        flow, flow_moved = np.zeros_like(factor), np.zeros_like(factor)
+        status = np.empty(len(weight), np.int64)
+        chain_curvature(
+            frozen(node), frozen(factor), frozen(slope), scores.step_table, scores.offsets,
+            frozen(weight), tangent.unary.copy(), np.empty_like(node), norm, np.empty((4, size)),
+            out.unary, flow, flow_moved, status,
+        )  # fmt: skip
+        out.pair[...] += factor * flow_moved + slope * flow
+        for s in np.flatnonzero(status == kernels.UNDERFLOW):
+            self._curvature_log(scores, tangent, int(s), float(weight[s]), out)
+
+    def _curvature_log(
+        self, scores: Scores, tangent: Scores, s: int, weight: float, out: Expectations
+    ) -> None:
+        """Differentiate the counts of one sequence in the log domain."""
+        begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
+        shape = scores.unary.shape
+        values, tangents = np.zeros((1, shape[1])), np.zeros((1, shape[1]))
+        position = chain_curvature_log(
+            scores.unary, scores.pair, frozen(tangent.pair), scores.step_table, begin, end, weight,
+            tangent.unary.copy(), np.empty(shape), np.empty(shape), np.empty(shape[0]), values,
+            tangents, np.empty((2, shape[1])), np.empty((2, shape[1])), out.unary, out.pair,
+        )  # fmt: skip
+        if position >= 0:
+            raise NoPathError(scores.first + s, position - begin)
 
 
 def _frozen_scores(scores: Scores) -> Scores:

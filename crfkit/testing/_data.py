@@ -101,9 +101,29 @@ def relabel(y: Labels, names: dict[str, Hashable]) -> Labels:
     return [[names[str(label)] for label in sequence] for sequence in y]
 
 
+class AllForBoth:
+    """A splitter with one split, which trains and tests on everything, be it one sequence."""
+
+    def __repr__(self) -> str:
+        return "AllForBoth()"
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return 1."""
+        return 1
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield all places twice."""
+        yield np.arange(len(X)), np.arange(len(X))
+
+
 def fresh(estimator: Any, **parameters: Any) -> Any:
-    """Return an unfitted copy that repeats itself, with other parameters where given."""
-    steady = {"random_state": 0, "warm_start": False}
+    """Return an unfitted copy that repeats itself, with other parameters where given.
+
+    An estimator that cross-validates is given a splitter for which one sequence is enough.
+    """
+    steady = {"random_state": 0, "warm_start": False, "cv": AllForBoth()}
     known = {name: value for name, value in steady.items() if has_parameter(estimator, name)}
     return clone(estimator).set_params(**known | parameters)
 

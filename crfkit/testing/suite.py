@@ -89,8 +89,13 @@ def _checks_of_weights(estimator: Any) -> Iterator[Check]:
         return
     yield from WEIGHT_CHECKS
     # An online learner sees a sequence of weight 3 once; only minimizers of a sum see it thrice.
-    if hasattr(estimator, "predict_proba") and not has_parameter(estimator, "random_state"):
+    if hasattr(estimator, "predict_proba") and not _learns_online(estimator):
         yield from EXACT_WEIGHT_CHECKS
+
+
+def _learns_online(estimator: Any) -> bool:
+    """Whether chance decides what is learned; with a `solver`, it does not by default."""
+    return has_parameter(estimator, "random_state") and not has_parameter(estimator, "solver")
 
 
 def check_estimator(estimator: Any) -> None:

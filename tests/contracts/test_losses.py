@@ -5,10 +5,10 @@ import pytest
 
 from crfkit._types import Scores
 from crfkit.losses import LOSSES
-from crfkit.structures import Chain
-from tests.oracles import finite_difference, random_scores
+from crfkit.structures import Chain, SparseChain
+from tests.oracles import finite_difference, random_scores, thinned
 
-STRUCTURES = {"chain": Chain}
+STRUCTURES = {"chain": Chain(), "sparse chain": SparseChain([0, 0, 1, 2], [0, 2, 1, 0], 3)}
 
 
 @pytest.fixture(params=sorted(LOSSES))
@@ -18,11 +18,13 @@ def loss(request):
 
 @pytest.fixture(params=sorted(STRUCTURES))
 def structure(request):
-    return STRUCTURES[request.param]()
+    return STRUCTURES[request.param]
 
 
-def problem(seed, own_steps=False):
+def problem(structure, seed, own_steps=False):
     scores = random_scores(seed, [3, 1, 4], 3, own_steps=own_steps)
+    if isinstance(structure, SparseChain):
+        scores = thinned(scores, structure)
     labels = np.random.default_rng(seed).integers(3, size=8).astype(np.int32)
     return scores, labels
 
@@ -43,7 +45,7 @@ WEIGHTS = {
 @pytest.mark.parametrize("own_steps", [False, True])
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
 def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
-    scores, labels = problem(0, own_steps)
+    scores, labels = problem(structure, 0, own_steps)
     _, out = evaluate(loss, structure, scores, labels, weight)
 
     def at_unary(unary):
@@ -60,7 +62,7 @@ def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
 
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
 def test_weights_multiply(loss, structure, weight):
-    scores, labels = problem(1)
+    scores, labels = problem(structure, 1)
     value, out = evaluate(loss, structure, scores, labels, weight)
     doubled, out2 = evaluate(loss, structure, scores, labels, 2 * weight)
     np.testing.assert_allclose(doubled, 2 * value, rtol=1e-12)
@@ -69,7 +71,7 @@ def test_weights_multiply(loss, structure, weight):
 
 
 def test_a_sequence_weight_is_a_repetition(loss, structure):
-    scores, labels = problem(2)
+    scores, labels = problem(structure, 2)
     twice = Scores(
         np.concatenate([scores.unary[:3], scores.unary]),
         scores.pair,
@@ -83,7 +85,7 @@ def test_a_sequence_weight_is_a_repetition(loss, structure):
 
 
 def test_the_value_is_not_negative_and_zero_for_certain_labels(loss, structure):
-    scores, labels = problem(3)
+    scores, labels = problem(structure, 3)
     for weight in WEIGHTS.values():
         assert evaluate(loss, structure, scores, labels, weight)[0] >= 0.0
     scores.unary[np.arange(8), labels] += 1e3

@@ -5,7 +5,7 @@ from enum import Enum
 import numpy as np
 import pytest
 
-from crfkit.data import LabelSequences
+from crfkit.data import LabelSequences, labels
 from crfkit.data.labels import UNKNOWN, LabelStream
 
 Color = Enum("Color", "RED BLUE")
@@ -105,3 +105,15 @@ def test_sums_and_copies_of_label_sequences_are_label_sequences():
 def test_sets_have_no_order_and_are_refused(y):
     with pytest.raises(TypeError, match="set, which has no order"):
         LabelStream(y)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, "U3", bool])
+def test_long_arrays_of_labels_are_read_as_lists_are(monkeypatch, kind, rng):
+    monkeypatch.setattr(labels, "MANY", 7)
+    y = [rng.integers(0, 9, size=size).astype(kind) for size in (30, 3, 0, 8, 7)]
+    arrays, lists = LabelStream(y), LabelStream([row.tolist() for row in y])
+    assert list(arrays.index.items()) == list(lists.index.items())
+    assert [type(label) for label in arrays.index] == [type(label) for label in lists.index]
+    np.testing.assert_array_equal(arrays.codes, lists.codes)
+    np.testing.assert_array_equal(arrays.offsets, lists.offsets)
+    assert arrays.codes.dtype == np.int32

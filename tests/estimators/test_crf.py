@@ -293,3 +293,20 @@ def test_weights_can_be_replaced_after_a_prediction():
     before = crf.predict_proba(X)
     crf.transitions_ = np.zeros_like(crf.transitions_)
     assert not np.allclose(before[0], crf.predict_proba(X)[0])
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "oeg", "owlqn"])
+@pytest.mark.parametrize("c1", [0.0, 0.2])
+def test_the_gap_bounds_the_distance_from_the_optimum(solver, c1):
+    if solver == "lbfgs" and c1:
+        return
+    rng = np.random.default_rng(0)
+    X = [[{"a": str(rng.integers(4)), "b": str(rng.integers(4))} for _ in range(5)] for _ in "x" * 20]
+    y = [rng.integers(3, size=5).tolist() for _ in X]
+    best = CRFClassifier(c1=c1, c2=0.5, solver=OWLQN(tol=0.0, gtol=1e-10)).fit(X, y).objective_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        early = CRFClassifier(c1=c1, c2=0.5, solver=solver, max_iter=3).fit(X, y)
+        unknown = CRFClassifier(c1=0.3, c2=0.0, max_iter=3).fit(X, y)
+    assert 0.0 <= early.objective_ - best <= early.gap_
+    assert np.isnan(unknown.gap_)

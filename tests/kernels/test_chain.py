@@ -20,7 +20,8 @@ def scaled_sum(scores, weight):
     norm, beta = np.empty_like(shift), np.empty((2, n_labels))
     kernels.chain_sum(
         scores.unary, np.exp(node), shift, scores.pair, factor, pair_shift, scores.step_table,
-        scores.offsets, weight, norm, beta, out.unary, out.pair, log_z, status,
+        scores.offsets, np.arange(n_sequences), weight, norm, beta, out.unary, out.pair, log_z,
+        status,
     )  # fmt: skip
     return log_z, Expectations(out.unary, out.pair * factor), status
 

@@ -16,15 +16,21 @@ def make_problem(rng, ones):
 
 
 @pytest.mark.parametrize("ones", [True, False])
-def test_gather_pairs_is_a_matrix_product(rng, ones):
+@pytest.mark.parametrize("full", [[], [0, 3], [0, 1, 2, 3, 4]])
+def test_gather_tokens_and_rows_are_together_a_matrix_product(rng, ones, full):
     x, rows, table, mask, ptr, labels = make_problem(rng, ones)
     values, step = (np.ones(1), 0) if ones else (rows.data, 1)
-    out = np.zeros((3, 3))
-    gather.gather_pairs(
-        rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), values, step, 2, 5,
-        ptr, labels, table[mask], out,
+    counts, size = mask.sum(axis=1), len(full)
+    slots = np.where(counts == 1, size + mask.argmax(axis=1), size + 3).astype(np.uint32)
+    slots[full] = np.arange(size)
+    row_ptr, found = np.empty(4, np.int64), np.empty(len(rows.data), np.uint32)
+    factor, out = np.empty(len(rows.data)), np.zeros((3, 3))
+    gather.gather_tokens(
+        rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), values, step, 2, 5, slots,
+        size, table.sum(axis=1), ptr, labels, table[mask], row_ptr, found, factor, out,
     )  # fmt: skip
-    np.testing.assert_allclose(out, (x @ table)[2:5], rtol=1e-14)
+    gather.gather_rows(row_ptr, found, factor, step, table[full], out)
+    np.testing.assert_allclose(out, (x @ table)[2:5], rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("ones", [True, False])
@@ -38,14 +44,46 @@ def test_gather_columns_is_the_same_matrix_product(rng, ones):
 
 @pytest.mark.parametrize("ones", [True, False])
 @pytest.mark.parametrize("cut", [0, 2, 5])
-def test_scatter_columns_is_the_transposed_product_for_any_cut(rng, ones, cut):
-    x, rows, _, mask, ptr, labels = make_problem(rng, ones)
-    residual = rng.normal(size=(6, 3))
-    arrays = column_arrays(rows.tocsc(), ones)
-    out = np.zeros(len(labels))
+def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
+    x = (rng.random((30, 5)) < 0.6) * (1.0 if ones else rng.normal(size=(30, 5)))
+    residual, out = rng.normal(size=(30, 3)), np.zeros((5, 3))
+    _, ptr, rows, values, step = column_arrays(sp.csc_array(x), ones)
+    columns = np.arange(5)
     for begin, end in ((0, cut), (cut, 5)):
-        gather.scatter_columns(*arrays, begin, end, ptr, labels, residual, out)
-    np.testing.assert_allclose(out, (x.T @ residual)[mask], rtol=1e-13, atol=1e-15)
+        gather.scatter_rows(
+            columns, ptr.view(np.int64), rows, values, step, begin, end, residual, out
+        )
+    np.testing.assert_allclose(out, x.T @ residual, rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("ones", [True, False])
+@pytest.mark.parametrize("cut", [0, 4, 9])
+def test_scatter_cells_is_the_adjoint_of_gather_cells(rng, ones, cut):
+    cells, places = (rng.integers(8, size=9).astype(np.uint32) for _ in range(2))
+    values, step = (np.ones(1), 0) if ones else (rng.normal(size=9), 1)
+    w, r = rng.normal(size=8), rng.normal(size=8)
+    scores, gradient = np.zeros(8), np.zeros(8)
+    gather.gather_cells(cells, places, values, step, w, scores)
+    for begin, end in ((0, cut), (cut, 9)):
+        gather.scatter_cells(cells, places, values, step, begin, end, r, gradient)
+    matrix = np.zeros((8, 8))
+    np.add.at(matrix, (cells, places), values)
+    np.testing.assert_allclose(scores, matrix @ w, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(gradient, matrix.T @ r, rtol=1e-13, atol=1e-15)
+
+
+def test_collecting_the_rows_of_a_table_is_the_adjoint_of_spreading_them(rng):
+    *_, mask, ptr, labels = make_problem(rng, True)
+    attributes = np.array([1, 3, 4], np.uint32)
+    w, table = rng.normal(size=len(labels)), np.zeros((3, 3))
+    gather.spread_rows(attributes, ptr, labels, w, table)
+    full = np.zeros_like(mask, float)
+    full[mask] = w
+    np.testing.assert_array_equal(table, full[attributes])
+    r, out = rng.normal(size=(3, 3)), np.zeros(len(labels))
+    for begin, end in ((0, 2), (2, 3)):
+        gather.collect_rows(attributes, begin, end, ptr, labels, r, out)
+    np.testing.assert_allclose(out @ w, (r * table).sum(), rtol=1e-13)
 
 
 def column_arrays(columns, ones):

@@ -156,7 +156,7 @@ def test_arrays_lie_where_the_layout_puts_them(specs, message):
         (["object", "os.system", {}], "the class 'os.system' is not known"),
         (["object", "crfkit.LabelSequences", {}], "is a record"),
         (["record", "crfkit.LBFGS", []], "is no record"),
-        (["record", "crfkit.IterationRecord", [1]], "Expected 6 arguments"),
+        (["record", "crfkit.IterationRecord", [1]], "missing 5 required"),
         (["object", "sklearn.Pipeline", {"memory": None}], "no attribute 'steps'"),
         (["list", [["scalar", "|O", "00"]]], "is no dtype"),
         (["list", [["scalar", "|b1", "02"]]], "neither 0 nor 1"),

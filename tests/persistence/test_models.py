@@ -232,6 +232,7 @@ def test_files_of_the_first_format_stay_readable():
     loaded = load(stored)
     X = [[{"w": "a"}, {"w": "b", "n": 2.5}]]
     assert loaded["pipeline"].predict(X) == [["A", "B"]]
+    assert loaded["pipeline"][-1].get_params()["early_stopping"] is False
     np.testing.assert_array_equal(loaded["array"], np.arange(6, dtype=np.int16).reshape(2, 3))
     assert loaded["values"] == (None, True, 2**70, "\ud800", b"x", {1: [2.5]})
 

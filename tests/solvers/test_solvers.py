@@ -6,9 +6,10 @@ from scipy.optimize import minimize
 
 from crfkit._parallel import ThreadMap
 from crfkit.penalties import ElasticNet
-from crfkit.solvers import LBFGS, OWLQN, SOLVERS
+from crfkit.solvers import LBFGS, OWLQN, SOLVERS, vectors
 from crfkit.solvers.lbfgs import CorrectionPairs
-from crfkit.solvers.owlqn import pseudo_gradient
+from crfkit.solvers.line_search import Point
+from crfkit.solvers.vectors import Vectors
 from tests.test_objective import make_data, make_objective
 
 
@@ -27,10 +28,27 @@ class Quadratic:
         gradient = self.matrix @ (w - self.center)
         return 0.5 * (w - self.center) @ gradient, gradient
 
+    def hessian_product(self, w, direction):
+        self.evaluations += 1
+        return self.matrix @ direction
 
-@pytest.fixture(params=sorted(SOLVERS))
+
+# Those that need no more than derivatives; iterative scaling has tests of its own.
+BATCH = [
+    name
+    for name, kind in SOLVERS.items()
+    if set(kind.requires) <= {"value_and_grad", "hessian_product"}
+]
+MONOTONE = [name for name in BATCH if name != "rprop"]
+
+
+def make_solver(name):
+    return SOLVERS[name](tol=0.0, gtol=1e-9, max_iter=5000)
+
+
+@pytest.fixture(params=BATCH)
 def solver(request):
-    return SOLVERS[request.param](tol=0.0, gtol=1e-9)
+    return make_solver(request.param)
 
 
 @pytest.fixture
@@ -100,16 +118,23 @@ def test_owlqn_of_a_quadratic_equals_its_closed_form(rng):
 
 def test_the_pseudo_gradient_is_the_steepest_one_sided_derivative():
     w, gradient = np.array([1.0, -1.0, 0.0, 0.0, 0.0]), np.array([0.1, 0.1, 2.0, -2.0, 0.5])
-    np.testing.assert_allclose(pseudo_gradient(w, gradient, 1.0), [1.1, -0.9, 1.0, -1.0, 0.0])
+    found = Vectors(None, 5).pseudo_gradient(w, gradient, 1.0)
+    np.testing.assert_allclose(found, [1.1, -0.9, 1.0, -1.0, 0.0])
+
+
+def add_pair(pairs, step, change):
+    start = np.zeros_like(step)
+    pairs.add(Point(0.0, start, 0.0, start, 0.0), Point(1.0, step, 0.0, change, 0.0))
 
 
 def test_the_direction_is_that_of_dense_bfgs(rng):
     objective = Quadratic(rng, size=5)
-    pairs, history = CorrectionPairs(4), []
+    pairs, history = CorrectionPairs(4, Vectors(None, 5)), []
     for _ in range(6):
         step = rng.normal(size=5)
         history.append((step, objective.matrix @ step))
-        pairs.add(*history[-1])
+        add_pair(pairs, *history[-1])
+        pairs.direction(step)
     step, change = history[-1]
     inverse = np.eye(5) * (step @ change) / (change @ change)
     for step, change in history[-4:]:
@@ -121,14 +146,15 @@ def test_the_direction_is_that_of_dense_bfgs(rng):
 
 
 def test_pairs_without_curvature_are_not_kept():
-    pairs = CorrectionPairs(3)
-    pairs.add(np.array([1.0, 0.0]), np.array([-1.0, 0.0]))
-    pairs.add(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    pairs = CorrectionPairs(3, Vectors(None, 2))
+    add_pair(pairs, np.array([1.0, 0.0]), np.array([-1.0, 0.0]))
+    add_pair(pairs, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     assert not pairs
 
 
-def test_the_value_never_rises(crf_objective, solver):
-    result = solver.solve(crf_objective, np.zeros(crf_objective.n_parameters))
+@pytest.mark.parametrize("name", MONOTONE)
+def test_the_value_never_rises(crf_objective, name):
+    result = make_solver(name).solve(crf_objective, np.zeros(crf_objective.n_parameters))
     values = [record.value for record in result.history]
     assert all(b <= a + 1e-12 * abs(a) for a, b in zip(values[:-1], values[1:], strict=True))
     assert [record.iteration for record in result.history] == list(range(result.n_iter + 1))
@@ -232,3 +258,114 @@ def test_owlqn_does_not_count_steps_that_go_nowhere(rng):
     objective.value_and_grad = lambda w: (1.0, np.full(8, 1e300))
     result = OWLQN().solve(objective, np.zeros(8))
     assert (result.n_iter, result.converged) == (0, False)
+
+
+@pytest.mark.parametrize("name", BATCH)
+def test_results_are_bit_equal_for_any_number_of_threads(rng, monkeypatch, name):
+    monkeypatch.setattr(vectors, "RANGE", 8)
+    data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=30)), n_features=9)
+    results = []
+    for n_jobs in (1, 3):
+        with ThreadMap(n_jobs) as threads:
+            objective = make_objective(data, codes, threads, ElasticNet(0.0, 0.3))
+            solver = SOLVERS[name](max_iter=6)
+            results.append(solver.solve(objective, np.zeros(objective.n_parameters)))
+    assert results[0].value == results[1].value
+    np.testing.assert_array_equal(results[0].parameters, results[1].parameters)
+
+
+def test_long_vectors_are_cut_into_ranges(rng, monkeypatch):
+    monkeypatch.setattr(vectors, "RANGE", 7)
+    a, b = rng.normal(size=(2, 40))
+    with ThreadMap(2) as threads:
+        objective = Quadratic(rng)
+        objective.threads = threads
+        long = vectors.Vectors(objective, 40)
+        np.testing.assert_allclose(long.dot(a, b), a @ b, rtol=1e-12)
+        np.testing.assert_allclose(long.size_of(a), [np.linalg.norm(a), np.abs(a).sum()])
+        np.testing.assert_allclose(long.step(a, 0.3, b), a + 0.3 * b, rtol=1e-14)
+        direction = b.copy()
+        slope = long.align(direction, a)
+        np.testing.assert_array_equal(direction, np.where(a * b < 0.0, b, 0.0))
+        np.testing.assert_allclose(slope, direction @ a, rtol=1e-12)
+        moved, decrease = long.orthant_step(a, 2.0, b, b)
+        expected = np.where((a + 2.0 * b) * a > 0.0, a + 2.0 * b, 0.0)
+        np.testing.assert_allclose(moved, expected, rtol=1e-14)
+        np.testing.assert_allclose(decrease, b @ (expected - a), rtol=1e-12)
+    assert vectors.Vectors(None, 0).dot(np.zeros(0), np.zeros(0)) == 0.0
+
+
+def test_cg_with_its_preconditioner_reaches_the_same_optimum(crf_objective):
+    start = np.zeros(crf_objective.n_parameters)
+    plain, scaled = (
+        SOLVERS["cg"](tol=0.0, gtol=1e-9, preconditioner=known).solve(crf_objective, start)
+        for known in (False, True)
+    )
+    assert scaled.converged
+    assert scaled.history[1].value != plain.history[1].value
+    np.testing.assert_allclose(scaled.parameters, plain.parameters, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rprop", "proximal"])
+@pytest.mark.parametrize("l1", [0.5, 3.0])
+def test_solvers_that_take_an_l1_penalty_agree_with_owlqn(rng, name, l1):
+    data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=30)), n_features=6)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, ElasticNet(l1, 0.1), all_states=True)
+        start = np.zeros(objective.n_parameters)
+        found = make_solver(name).solve(objective, start)
+        expected = OWLQN(tol=0.0, gtol=1e-9).solve(objective, start)
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-10)
+    np.testing.assert_allclose(found.parameters, expected.parameters, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cg", "newton", "gis", "iis"])
+def test_solvers_that_need_derivatives_refuse_an_l1_penalty(rng, name):
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, ElasticNet(1.0, 0.0))
+        with pytest.raises(ValueError, match="differentiable objective.*owlqn"):
+            SOLVERS[name]().solve(objective, np.zeros(objective.n_parameters))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value"),
+    [
+        ("newton", "max_products", 0), ("rprop", "step", 0.0), ("rprop", "max_step", -1.0),
+        ("iis", "max_levels", 0), ("cg", "max_line_search", 0), ("proximal", "memory", 0),
+    ],
+)  # fmt: skip
+def test_parameters_of_each_solver_are_checked(rng, name, parameter, value):
+    with pytest.raises(ValueError, match=parameter):
+        SOLVERS[name](**{parameter: value}).solve(Quadratic(rng), np.zeros(8))
+
+
+def test_newton_needs_few_steps_near_the_optimum(crf_objective):
+    result = make_solver("newton").solve(crf_objective, np.zeros(crf_objective.n_parameters))
+    norms = [record.gradient_norm for record in result.history]
+    assert result.n_iter <= 12
+    assert norms[-1] < 1e-3 * norms[-2]
+
+
+def test_a_rejected_newton_step_shrinks_the_region(rng):
+    class Cliff(Quadratic):
+        def value_and_grad(self, w):
+            value, gradient = super().value_and_grad(w)
+            return (np.inf, gradient) if np.linalg.norm(w) > 0.5 else (value, gradient)
+
+    objective = Cliff(rng)
+    objective.center *= 0.4 / np.linalg.norm(objective.center)
+    result = make_solver("newton").solve(objective, np.zeros(8))
+    np.testing.assert_allclose(result.parameters, objective.center, atol=1e-6)
+
+
+def test_rprop_halves_steps_that_leave_the_domain(rng):
+    class Cliff(Quadratic):
+        def value_and_grad(self, w):
+            value, gradient = super().value_and_grad(w)
+            return (np.nan, gradient) if np.abs(w).max() > 3.0 else (value, gradient)
+
+    objective = Cliff(rng)
+    objective.center = np.full(8, 0.5)
+    result = SOLVERS["rprop"](tol=0.0, gtol=1e-8, step=40.0).solve(objective, np.zeros(8))
+    np.testing.assert_allclose(result.parameters, objective.center, atol=1e-6)

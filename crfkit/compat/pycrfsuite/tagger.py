@@ -21,7 +21,6 @@ from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
 from crfkit.features.attributes import SKIP, FrozenIndex, Rows, collect, encode
 from crfkit.io.crfsuite_model import read_crfsuite_model
-from crfkit.structures import Chain
 
 
 class ModelInfo(NamedTuple):
@@ -67,10 +66,9 @@ class _Opened:
         self.codes = {label: code for code, label in enumerate(self.labels)}
         self.index = FrozenIndex(vectorizer.vocabulary_)
         self.names = vectorizer.get_feature_names_out()
-        self.structure = Chain()
         none = encode([[]], self.index)
         model, self.weights = classifier._scorer(packed(none, len(self.names), None))
-        self.model = copy.copy(model)
+        self.model, self.structure = copy.copy(model), model.structure
         # CRFsuite's models have no weights of first and last labels: do not look for them.
         self.model.boundaries = bool(self.weights.start.any() or self.weights.end.any())
 

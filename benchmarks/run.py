@@ -1,0 +1,78 @@
+"""The measurements of crfkit against python-crfsuite, and against others that are installed.
+
+    python benchmarks/run.py                                 # all, some hours
+    python benchmarks/run.py --quick                         # small data, a few minutes
+    python benchmarks/run.py --only training pass            # some parts
+    python benchmarks/run.py --only training --cases gmb     # those whose name has "gmb" in it
+    python benchmarks/run.py --only training --plot          # draws the last results again
+
+Each part writes its results after each case to ``results/<part>.json`` (other cases keep their last
+ones) and draws ``results/*.png``; with ``--quick`` to a temporary folder, or to ``--into``. Needs
+``pip install ".[benchmark]"`` and the data (CRFKIT_DATA). ``report.py`` then writes the tables of
+the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+
+import _measure
+import auto
+import memory
+import passes
+import scaling
+import solvers_agree
+import tagging
+import training
+
+PARTS: dict[str, ModuleType] = {
+    "training": training,
+    "pass": passes,
+    "tagging": tagging,
+    "memory": memory,
+    "scaling": scaling,
+    "solvers_agree": solvers_agree,
+    "auto": auto,
+}
+
+
+def run(name: str, quick: bool, wanted: str, folder: Path) -> None:
+    """Run the cases of a part, and write after each."""
+    for case, measure in PARTS[name].cases(quick).items():
+        if wanted in case:
+            print(f"{name}: {case}", flush=True)
+            started = time.perf_counter()
+            result = measure()
+            print(f"  {time.perf_counter() - started:.0f} s", flush=True)
+            results = _measure.read(name, folder)
+            results["cases"] = results.get("cases", {}) | {case: result}
+            _measure.write(name, results, folder, show=False)
+
+
+def main() -> None:
+    """Run the parts that are asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--cases", default="", help="only cases with this in their name")
+    parser.add_argument("--quick", action="store_true", help="small data, to see that all runs")
+    parser.add_argument("--plot", action="store_true", help="only draw the last results")
+    parser.add_argument("--into", type=Path, help="folder of the results")
+    arguments = parser.parse_args()
+    folder = arguments.into or (Path(tempfile.mkdtemp()) if arguments.quick else _measure.RESULTS)
+    for name in arguments.only:
+        if not arguments.plot:
+            run(name, arguments.quick, arguments.cases, folder)
+        results = _measure.read(name, folder)
+        if results:
+            PARTS[name].plot(results["cases"], folder)
+    print(f"results in {folder}")
+
+
+if __name__ == "__main__":
+    main()

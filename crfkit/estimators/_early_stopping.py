@@ -1,0 +1,177 @@
+"""Stopping a fit when a validation part is predicted no better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from crfkit._params import check_number, check_whole
+from crfkit._types import FloatArray, IterationRecord, SolverResult
+from crfkit.metrics import get_scorer
+from crfkit.persistence import register
+
+Scorer = Callable[[Any, Any, Any], float]
+
+
+@register
+class EarlyStopping(BaseEstimator):  # type: ignore[misc]
+    """When to end a fit that is watched on a validation part.
+
+    Parameters
+    ----------
+    scoring : str or callable, default="accuracy"
+        "accuracy" (of tokens), a name of :func:`crfkit.metrics.get_scorer_names`, or a callable
+        ``scoring(estimator, X, y)`` whose result is the better the larger it is. X are packed
+        sequences.
+    patience : int, default=5
+        The fit ends when that many scores in a row were no better than the best one.
+    every : int, default=1
+        Score the model after every so many iterations.
+    tol : float, default=0.0
+        A score is better if it exceeds the best one by more than this.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier, EarlyStopping
+    >>> CRFClassifier(early_stopping=EarlyStopping(scoring="entity_f1", patience=3))
+    CRFClassifier(early_stopping=EarlyStopping(patience=3, scoring='entity_f1'))
+    """
+
+    def __init__(
+        self,
+        *,
+        scoring: str | Scorer = "accuracy",
+        patience: int = 5,
+        every: int = 1,
+        tol: float = 0.0,
+    ) -> None:
+        self.scoring = scoring
+        self.patience = patience
+        self.every = every
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        """Raise TypeError or ValueError if a parameter cannot be used."""
+        find_scorer(self.scoring)
+        check_whole("patience", self.patience, 1)
+        check_whole("every", self.every, 1)
+        check_number("tol", self.tol)
+
+
+def find_scorer(scoring: Any) -> Scorer:
+    """Return a scorer by its name, or the callable itself.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        None and "accuracy" are the method `score` of the estimator.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If there is no scorer of that name.
+    """
+    if scoring is None or isinstance(scoring, str) and scoring == "accuracy":
+        return _token_accuracy
+    if isinstance(scoring, str):
+        return get_scorer(scoring)
+    if callable(scoring):
+        return scoring  # type: ignore[no-any-return]
+    raise TypeError(
+        f"scoring={scoring!r} must be the name of a scorer or a callable "
+        "scoring(estimator, X, y) that returns a number."
+    )
+
+
+def _token_accuracy(estimator: Any, X: Any, y: Any) -> float:
+    return float(estimator.score(X, y))
+
+
+def check_score(score: Any) -> float:
+    """Return a score as float; TypeError if it is not a number."""
+    if isinstance(score, (int, float, np.number)):
+        return float(score)
+    raise TypeError(f"scoring returned {score!r:.80}; it must return a number.")
+
+
+class Watch:
+    """A callback of solvers that scores the model, keeps the best weights and says when to stop.
+
+    Parameters
+    ----------
+    rules : EarlyStopping
+        When to score and to stop.
+    score : callable
+        The score of parameters on the validation part.
+
+    Attributes
+    ----------
+    scores : dict of int to float
+        The scores by iteration.
+    stopped : bool
+        Whether it asked the solver to stop.
+    """
+
+    def __init__(self, rules: EarlyStopping, score: Callable[[FloatArray], float]) -> None:
+        self.rules = rules
+        self.score = score
+        self.scores: dict[int, float] = {}
+        self.stopped = False
+        self._best: tuple[IterationRecord, float] | None = None
+        self._parameters = np.empty(0)
+        self._worse = 0
+
+    def __call__(self, record: IterationRecord, parameters: FloatArray) -> bool:
+        """Score an iteration, if it is its turn; returns whether the fit should end."""
+        if record.iteration % self.rules.every:
+            return False
+        self._note(record, parameters)
+        self.stopped = self._worse >= self.rules.patience
+        return self.stopped
+
+    def _note(self, record: IterationRecord, parameters: FloatArray) -> None:
+        """Score parameters, and keep a copy where they are the best so far."""
+        score = check_score(self.score(parameters))
+        self.scores[record.iteration] = score
+        self._worse += 1
+        if self._best is None or self._is_better(score, self._best[1]):
+            self._best, self._worse = (record, score), 0
+            self._parameters = np.array(parameters)  # solvers may use theirs again
+
+    def _is_better(self, score: float, best: float) -> bool:
+        """Whether a score exceeds the best one; any number exceeds NaN."""
+        return score > best + self.rules.tol or (math.isnan(best) and not math.isnan(score))
+
+    def finish(self, result: SolverResult) -> SolverResult:
+        """Return the result with the best parameters in place of the last ones."""
+        last = result.history[-1]
+        if last.iteration not in self.scores and not result.interrupted:
+            # Some solvers return the best parameters that they met, not the last ones.
+            self._note(last._replace(value=result.value), result.parameters)
+        if self._best is None:  # interrupted before the first score
+            return result
+        record, score = self._best
+        if self.stopped:
+            message = (
+                f"stopped early after {result.n_iter} iterations: the best validation score "
+                f"{score:.6g} was that of iteration {record.iteration}"
+            )
+            result = result._replace(message=message)
+        return result._replace(parameters=self._parameters, value=record.value)
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes that tell of the validation."""
+        if self._best is None:
+            return {"validation_scores_": {}, "best_iteration_": None, "best_score_": None}
+        record, score = self._best
+        return {
+            "validation_scores_": self.scores,
+            "best_iteration_": record.iteration,
+            "best_score_": score,
+        }

@@ -1,0 +1,162 @@
+"""Learning from one batch of data after another."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import FloatArray
+from crfkit._validation import check_sample_weight, check_training, warn_if_badly_scaled
+from crfkit.data import PackedSequences
+from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.estimators._base import check_names, check_steps
+from crfkit.estimators._gradient import GradientChainClassifier
+from crfkit.estimators._input import pack_more, pack_training
+from crfkit.estimators._training import TrainingData
+from crfkit.features import SequenceVectorizer
+from crfkit.scores import LinearScores
+from crfkit.scores.transfer import NamedWeights, carry_over, widen
+from crfkit.solvers import SOLVERS
+
+_OF_WHOLE_FIT = (
+    "objective_", "gap_", "converged_", "training_log_", "validation_scores_", "best_iteration_",
+    "best_score_",
+)  # fmt: skip
+
+
+class OnlineChainClassifier(GradientChainClassifier):
+    """What `partial_fit` needs.
+
+    A solver that can be used has ``handles_partial = True`` and a method
+    ``partial(objective, start, state)``, which makes one pass over the data of the objective and
+    returns the parameters and its state: a dict. `state` is what it returned the last time, or
+    None. Arrays of shape (P,) in it belong to the weights and follow them when the model grows: a
+    new weight has 0 in them. All else must be numbers, strings and the like, so that it can be
+    saved.
+    """
+
+    classes_: NDArray[np.object_]
+    _partial_state: dict[str, Any]
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        """Learn from a batch; to be called by `partial_fit`, which carries the documentation."""
+        self._check_parameters()
+        solver = self._make_solver()
+        if not getattr(solver, "handles_partial", False):
+            raise ValueError(
+                f"partial_fit needs a solver that learns from batches, which "
+                f"{type(solver).__name__} does not: set solver to one of {_partial_solvers()}."
+            )
+        training = self._read_batch(X, y, sample_weight, self._all_classes(classes))
+        model = self._choose_model(training)
+        start, state = np.zeros(model.n_parameters), None
+        if hasattr(self, "coef_"):
+            model, start, state = self._continue(model, training)
+        with ThreadMap(self.n_jobs) as threads:
+            objective = self._objective(model, training, threads)
+            parameters, state = solver.partial(objective, start, state)
+        attributes = self._model_attributes(model, training, parameters)
+        self._forget(_OF_WHOLE_FIT)
+        self._set_fitted(
+            attributes
+            | {
+                "n_parameters_": model.n_parameters,
+                "n_iter_": getattr(self, "n_iter_", 0) + 1,
+                "_partial_state": self._store(state or {}, model, training),
+            }
+        )
+        return self
+
+    def _all_classes(self, classes: Any) -> NDArray[np.object_]:
+        """Return the labels of the model: those of the first call, or of the last fit."""
+        if classes is None:
+            if not hasattr(self, "coef_"):
+                raise ValueError(
+                    "the first call of partial_fit needs classes: all labels that will occur."
+                )
+            return self.classes_
+        given = LabelStream([classes]).classes()
+        if not hasattr(self, "coef_"):
+            return given
+        if set(given) != set(self.classes_):
+            raise ValueError(
+                f"classes={list(given)!r:.80} are not those of the model, "
+                f"{list(self.classes_)!r:.80}: leave classes out, or fit a new model."
+            )
+        return self.classes_
+
+    def _read_batch(
+        self, X: Any, y: Any, sample_weight: Any, classes: NDArray[np.object_]
+    ) -> TrainingData:
+        """Read and check a batch, with all attributes that the model has."""
+        data, vectorizer = self._pack_batch(X)
+        stream = LabelStream(y)
+        check_training(data, stream)
+        weight = check_sample_weight(sample_weight, data.offsets)
+        warn_if_badly_scaled(data)
+        codes = stream.codes_for(classes)
+        if np.any(codes == UNKNOWN):
+            token = int(np.argmax(codes == UNKNOWN))
+            s = int(np.searchsorted(data.offsets, token, side="right")) - 1
+            label = list(stream.index)[stream.codes[token]]
+            raise ValueError(
+                f"sequence {s}, position {token - data.offsets[s]}: the label {label!r} is not one "
+                "of the classes of the model. Give all labels in the first call of partial_fit."
+            )
+        return TrainingData(data, vectorizer, classes, codes, weight)
+
+    def _pack_batch(self, X: Any) -> tuple[PackedSequences, SequenceVectorizer | None]:
+        if not hasattr(self, "coef_"):
+            return pack_training(X)
+        data, vectorizer = pack_more(X, self.vectorizer_, self.n_features_in_)
+        check_steps(data.steps, self.step_coef_)
+        if vectorizer is self.vectorizer_:
+            check_names(data.names, self._feature_names)
+        if data.steps is not None:
+            check_names(data.steps.names, self._step_names)
+        return data, vectorizer
+
+    def _continue(
+        self, model: LinearScores, training: TrainingData
+    ) -> tuple[LinearScores, FloatArray, dict[str, Any] | None]:
+        """Return the model with all weights it had before, their values, and the solver's state."""
+        weights, stored = self._named_weights(), getattr(self, "_partial_state", {})
+        arrays = {
+            name: weights._replace(**parts) for name, parts in stored.get("arrays", {}).items()
+        }
+        model = widen(model, [weights, *arrays.values()])
+
+        def values(named: NamedWeights) -> FloatArray:
+            names = training.data.names
+            return carry_over(named, model, training.classes, names, training.step_names)
+
+        state = stored.get("others", {}) | {name: values(named) for name, named in arrays.items()}
+        return model, values(weights), state or None
+
+    def _store(
+        self, state: dict[str, Any], model: LinearScores, training: TrainingData
+    ) -> dict[str, Any]:
+        """Return the state of a solver with its arrays as named weights, which can be saved."""
+        shape = (model.n_parameters,)
+        arrays, others = {}, {}
+        for name, value in state.items():
+            if isinstance(value, np.ndarray) and value.shape == shape:
+                parts = self._weight_attributes(model, value, training.classes)
+                arrays[name] = {
+                    "state": parts["coef_"],
+                    "pair": parts["transitions_"],
+                    "start": parts["start_weights_"],
+                    "end": parts["end_weights_"],
+                    "steps": parts["step_coef_"],
+                }
+            else:
+                others[name] = value
+        return {"arrays": arrays, "others": others}
+
+
+def _partial_solvers() -> list[str]:
+    """Return the names of the solvers that learn from batches."""
+    return sorted(n for n, solver in SOLVERS.items() if getattr(solver, "handles_partial", False))

@@ -1,0 +1,116 @@
+"""Labeled sequences, read and checked: what a model is fitted to, or scored on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._validation import (
+    check_lengths,
+    check_sample_weight,
+    check_training,
+    warn_if_badly_scaled,
+)
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.labels import LabelStream
+from crfkit.data.names import Names
+from crfkit.data.packed import ranges
+from crfkit.estimators._input import pack_new, pack_training
+from crfkit.features import SequenceVectorizer
+
+
+class TrainingData(NamedTuple):
+    """What a model is fitted to.
+
+    Attributes
+    ----------
+    data : PackedSequences
+        S sequences of N tokens with D attributes.
+    vectorizer : SequenceVectorizer or None
+        The vocabulary, if one was learned.
+    classes : ndarray of shape (K,)
+        Labels.
+    codes : ndarray of shape (N,)
+        Label codes.
+    weight : ndarray of shape (N,)
+        Token weights.
+    """
+
+    data: PackedSequences
+    vectorizer: SequenceVectorizer | None
+    classes: NDArray[np.object_]
+    codes: CodeArray
+    weight: FloatArray
+
+    @property
+    def labels(self) -> LabelSequences:
+        """The labels as sequences."""
+        return LabelSequences.from_codes(self.codes, self.classes, self.data.offsets)
+
+    @property
+    def step_names(self) -> Names | None:
+        """Names of the attributes of steps, where they have any."""
+        return None if self.data.steps is None else self.data.steps.names
+
+    def take(self, sequences: IntArray) -> TrainingData:
+        """Return some of the sequences, with the labels that occur in them.
+
+        Attributes keep their columns. Those that none of the sequences has get no weights where
+        only observed pairs do, and weights of 0 otherwise, so that the model is the one of the
+        sequences alone.
+
+        Raises
+        ------
+        ValueError
+            If all their weights are 0.
+        """
+        data = self.data
+        tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
+        present, codes = np.unique(self.codes[tokens], return_inverse=True)
+        weight = self.weight[tokens]
+        if not weight.any():
+            raise ValueError(
+                "the sequences that are left to learn from all have the sample weight 0: give "
+                "more sequences, or leave out those of weight 0."
+            )
+        return TrainingData(
+            data[sequences], self.vectorizer, self.classes[present], codes.astype(np.int32), weight
+        )
+
+
+class Labeled(NamedTuple):
+    """Sequences with their labels, to score a model on."""
+
+    data: PackedSequences
+    labels: LabelSequences
+
+
+def read_training(X: Any, y: Any, sample_weight: Any) -> TrainingData:
+    """Read and check what a model is to be fitted to."""
+    data, vectorizer = pack_training(X)
+    stream = LabelStream(y)
+    check_training(data, stream)
+    weight = check_sample_weight(sample_weight, data.offsets)
+    for block in (data, data.steps):
+        if block is not None:
+            warn_if_badly_scaled(block)
+    classes = stream.classes()
+    return TrainingData(data, vectorizer, classes, stream.codes_for(classes), weight)
+
+
+def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
+    """Read and check what a model is to be scored on; errors say that it is X_val or y_val."""
+    try:
+        data = pack_new(X, training.vectorizer, training.data.n_features)
+        stream = LabelStream(y)
+        check_lengths(data.offsets, stream.offsets, "y")
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"in X_val or y_val: {error}") from error
+    if not data.n_tokens:
+        raise ValueError("X_val has no tokens: there is nothing to score the model on.")
+    classes = stream.classes()
+    codes = stream.codes_for(classes)
+    return Labeled(data, LabelSequences.from_codes(codes, classes, data.offsets))

@@ -1,0 +1,358 @@
+"""A conditional random field that chooses its penalty by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    check_cv,
+)
+
+from crfkit._parallel import ThreadMap
+from crfkit._params import check_flag, check_number, check_whole
+from crfkit._types import FloatArray, IntArray, SolverResult
+from crfkit.estimators._early_stopping import Scorer, check_score, find_scorer
+from crfkit.estimators._probabilities import ProbabilisticChain
+from crfkit.estimators._training import Labeled, TrainingData, read_training
+from crfkit.estimators.crf import CRFClassifier
+from crfkit.objective import Objective
+from crfkit.persistence import check_chain_model, register
+from crfkit.solvers import Solver
+
+Grid = tuple[FloatArray, FloatArray]  # penalties c1 and c2 to be tried, from strong to weak
+
+# A grid that is given as a number of values lies between these.
+STRONGEST, WEAKEST = 10.0, 1e-3
+
+_PASSED_ON = (
+    "solver", "max_iter", "min_freq", "all_possible_states", "all_possible_transitions",
+    "boundary_weights", "decoding", "random_state", "n_jobs", "verbose",
+)  # fmt: skip
+
+for _splitter in (
+    GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, LeaveOneOut, PredefinedSplit,
+    ShuffleSplit, TimeSeriesSplit,
+):  # fmt: skip
+    register(_splitter)
+
+
+class Path(NamedTuple):
+    """What the fits of one fold gave, each array of shape (C1, C2).
+
+    Attributes
+    ----------
+    scores : ndarray
+        Scores of the test part.
+    n_iter : ndarray
+        Iterations.
+    messages : list of str
+        What the solver said of fits that did not converge.
+    """
+
+    scores: FloatArray
+    n_iter: IntArray
+    messages: list[str]
+
+
+@register(check=check_chain_model)
+class CRFClassifierCV(ProbabilisticChain):
+    """Linear-chain CRF whose penalties `c1` and `c2` are chosen by cross-validation.
+
+    As good as a ``GridSearchCV`` over the penalties of :class:`CRFClassifier`, but faster: each
+    fold is prepared once, and each fit starts where the fits with stronger penalties point to: at
+    the weights of the last one, as in the paths of Friedman, Hastie and Tibshirani (2010, section
+    2.5), or further on the line through the last two, a predictor as in the paths of Park and
+    Hastie (2007), where the objective is smaller there.
+
+    Parameters
+    ----------
+    c1s : int or array of shape (C1,), default=(0.0,)
+        Weights of the L1 penalty to be tried, or how many, spaced evenly on a logarithmic scale
+        from 10 down to 0.001.
+    c2s : int or array of shape (C2,), default=10
+        Weights of the L2 penalty, likewise.
+    cv : int, splitter or iterable, default=5
+        Number of folds, a splitter of scikit-learn, or an iterable of pairs of arrays with the
+        training and test sequences. Sequences are neither shuffled nor stratified by default.
+    scoring : str, callable or None, default=None
+        What is to be large: token accuracy if None, else the name of a scorer
+        (:func:`crfkit.metrics.get_scorer_names`) or a callable ``scoring(estimator, X, y)``, where
+        X are packed sequences.
+    refit : bool, default=True
+        Fit the best penalties to all data. Without, the model only has its scores.
+    solver : str or Solver, default="auto"
+        As for :class:`CRFClassifier`.
+    max_iter : int or None, default=None
+        Iterations at most of each fit; None leaves it to the solver.
+    min_freq : int, default=0
+        As for :class:`CRFClassifier`.
+    all_possible_states : bool, default=False
+        As for :class:`CRFClassifier`.
+    all_possible_transitions : bool, default=False
+        As for :class:`CRFClassifier`.
+    boundary_weights : bool, default=False
+        As for :class:`CRFClassifier`.
+    decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
+        As for :class:`CRFClassifier`; the scores depend on it as well.
+    random_state : int, RandomState instance or None, default=None
+        As for :class:`CRFClassifier`: seed of a stochastic solver that is given by name.
+    n_jobs : int or None, default=None
+        Threads for each fit and for prediction. The results are the same to the last bit.
+    verbose : int, default=0
+        1 prints a line for each fit; more also prints the iterations of the last fit.
+
+    Attributes
+    ----------
+    c1_, c2_ : float
+        The best penalties: those of the highest mean score, the stronger ones where scores are
+        equal.
+    best_score_ : float
+        The mean score of the best penalties.
+    c1s_, c2s_ : ndarray of shape (C1,), (C2,)
+        The penalties that were tried, from strong to weak.
+    scores_ : ndarray of shape (F, C1, C2)
+        The score of each of the F folds for each pair of penalties.
+    n_iter_ : ndarray of shape (F, C1, C2)
+        The iterations of each fit.
+    classes_, coef_, transitions_, ...
+        With `refit`, those of :class:`CRFClassifier`; `training_log_`, `converged_`, `objective_`
+        and `n_parameters_` are those of the fit to all data.
+
+    Notes
+    -----
+    Sample weights are used for fitting, not for the scores. Attributes and labels that only occur
+    in the test part of a fold are not known to its model, as with ``GridSearchCV``.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifierCV
+    >>> X = [[["the"], ["dog"]], [["a"], ["cat"], ["sleeps"]], [["the"], ["cat"]]] * 4
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"], ["DET", "NOUN"]] * 4
+    >>> crf = CRFClassifierCV(c2s=[0.01, 0.1, 1.0], cv=3).fit(X, y)
+    >>> crf.c2_, crf.scores_.shape
+    (1.0, (3, 1, 3))
+    >>> crf.predict([[["a"], ["dog"], ["sleeps"]]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    def __init__(
+        self,
+        *,
+        c1s: Any = (0.0,),
+        c2s: Any = 10,
+        cv: Any = 5,
+        scoring: str | Scorer | None = None,
+        refit: bool = True,
+        solver: str | Solver = "auto",
+        max_iter: int | None = None,
+        min_freq: int = 0,
+        all_possible_states: bool = False,
+        all_possible_transitions: bool = False,
+        boundary_weights: bool = False,
+        decoding: Any = "viterbi",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.c1s = c1s
+        self.c2s = c2s
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.solver = solver
+        self.max_iter = max_iter
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.boundary_weights = boundary_weights
+        self.decoding = decoding
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the penalties and, with `refit`, fit the weights.
+
+        Parameters
+        ----------
+        X, y : iterables of S sequences
+            As for :meth:`CRFClassifier.fit`.
+        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
+            As for :meth:`CRFClassifier.fit`.
+        groups : array of shape (S,), optional
+            Which group a sequence belongs to, for splitters such as ``GroupKFold``.
+
+        Returns
+        -------
+        CRFClassifierCV
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter cannot be used, or all mean scores are NaN.
+        KeyboardInterrupt
+            If the user ends the search; before the last fit there is no model to keep.
+        """
+        grid = (_penalties("c1s", self.c1s), _penalties("c2s", self.c2s))
+        check_flag("refit", self.refit)
+        find_scorer(self.scoring)
+        crf = CRFClassifier(**{name: getattr(self, name) for name in _PASSED_ON})
+        crf._check_parameters()
+        training = read_training(X, y, sample_weight)
+        attributes = self._search(crf.set_params(verbose=0), training, grid, groups)
+        crf.set_params(c1=attributes["c1_"], c2=attributes["c2_"])
+        if self.refit:
+            crf.set_params(verbose=max(0, int(self.verbose) - 1))._learn(training)
+        self._forget()
+        self._set_fitted(_fitted_attributes(crf) | attributes)
+        return self
+
+    def _forget(self) -> None:
+        """Remove all that the last fit has left."""
+        for name in _fitted_attributes(self):
+            delattr(self, name)
+
+    def _search(
+        self, crf: CRFClassifier, training: TrainingData, grid: Grid, groups: Any
+    ) -> dict[str, Any]:
+        """Return the fitted attributes that tell of the search."""
+        labels, places = training.labels, np.arange(len(training.data))
+        folds = list(check_cv(self.cv).split(places, groups=groups))
+        paths = []
+        for number, (train, test) in enumerate(folds, 1):
+            held = Labeled(training.data[places[test]], labels[places[test]])
+            path = self._follow(crf, training.take(places[train]), held, grid)
+            paths.append(path)
+            if self.verbose:
+                print(f"fold {number} of {len(folds)}: {_describe(path, grid)}", flush=True)
+        _warn_of_failures(paths)
+        scores = np.array([path.scores for path in paths])
+        mean = scores.mean(axis=0)
+        if np.isnan(mean).all():
+            raise ValueError("the mean scores of all penalties are NaN: look at scoring and cv.")
+        c1, c2 = np.unravel_index(np.nanargmax(mean), mean.shape)
+        return {
+            "c1_": float(grid[0][c1]),
+            "c2_": float(grid[1][c2]),
+            "best_score_": float(mean[c1, c2]),
+            "c1s_": grid[0],
+            "c2s_": grid[1],
+            "scores_": scores,
+            "n_iter_": np.array([path.n_iter for path in paths]),
+        }
+
+    def _follow(
+        self, crf: CRFClassifier, training: TrainingData, held: Labeled, grid: Grid
+    ) -> Path:
+        """Fit the models of one fold, each from the weights of a stronger penalty."""
+        scorer, model = find_scorer(self.scoring), crf._choose_model(training)
+        shape = (len(grid[0]), len(grid[1]))
+        path = Path(np.zeros(shape), np.zeros(shape, np.int64), [])
+        row = np.zeros(model.n_parameters)  # weights at the strongest c2, for the next c1
+        with ThreadMap(self.n_jobs) as threads:
+            objective = crf._objective(model, training, threads)
+            for i, c1 in enumerate(grid[0]):
+                weights, before = row, row
+                for j, c2 in enumerate(grid[1]):
+                    crf.set_params(c1=float(c1), c2=float(c2))
+                    here = objective.with_penalty(crf._penalty())
+                    start = _predict(here, weights, before, _stride(grid[1], j))
+                    result = _solve(crf, here, start)
+                    before, weights = weights, result.parameters
+                    row = weights if j == 0 else row
+                    fitted = crf._as_fitted(model, training, weights)
+                    path.scores[i, j] = check_score(scorer(fitted, *held))
+                    path.n_iter[i, j] = result.n_iter
+                    if not result.converged:
+                        path.messages.append(f"c1={c1:g}, c2={c2:g}: {result.message}")
+        return path
+
+
+def _stride(values: FloatArray, place: int) -> float:
+    """Return how far it is to a penalty from the one before it, in steps of the last such way."""
+    if place < 2 or not values[place]:
+        return 0.0
+    far, last, here = np.log(values[place - 2 : place + 1])
+    return float((here - last) / (last - far))
+
+
+def _predict(
+    objective: Objective, weights: FloatArray, before: FloatArray, stride: float
+) -> FloatArray:
+    """Return the weights of the last fit, or what the last two point to, if that is better."""
+    if not stride:
+        return weights
+    ahead = weights + stride * (weights - before)
+    values = [
+        objective.value_and_grad(w)[0] + objective.l1 * np.abs(w).sum() for w in (weights, ahead)
+    ]
+    return ahead if values[1] < values[0] else weights
+
+
+def _solve(crf: CRFClassifier, objective: Objective, start: FloatArray) -> SolverResult:
+    """Minimize the objective with the solver of an estimator; Ctrl-C ends the search."""
+    result: SolverResult = crf._make_solver().solve(objective, start)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
+
+
+def _penalties(name: str, values: Any) -> FloatArray:
+    """Return the values of a penalty to be tried, from strong to weak."""
+    if isinstance(values, (str, bytes)) or (
+        not hasattr(values, "__len__") and not isinstance(values, (int, np.integer))
+    ):
+        raise TypeError(
+            f"{name}={values!r} must be a list of numbers, or how many to try between "
+            f"{STRONGEST:g} and {WEAKEST:g}. For one value give [{values!r}]."
+        )
+    if not hasattr(values, "__len__"):
+        check_whole(name, values, 1)
+        return np.geomspace(STRONGEST, WEAKEST, int(values))
+    if not len(values):
+        raise ValueError(f"{name} is empty: give at least one value.")
+    for place, value in enumerate(values):
+        check_number(f"{name}[{place}]", value)
+    return np.unique(np.asarray(values, np.float64))[::-1].copy()
+
+
+def _describe(path: Path, grid: Grid) -> str:
+    """Return what a line of the log says of a fold."""
+    c1, c2 = np.unravel_index(path.scores.argmax(), path.scores.shape)
+    return (
+        f"score {path.scores[c1, c2]:.6g} at c1={grid[0][c1]:g}, c2={grid[1][c2]:g}; "
+        f"{path.n_iter.sum()} iterations"
+    )
+
+
+def _warn_of_failures(paths: list[Path]) -> None:
+    """Warn once of all fits that did not converge."""
+    messages = [f"fold {f}, {text}" for f, path in enumerate(paths) for text in path.messages]
+    if messages:
+        total = sum(path.scores.size for path in paths)
+        warnings.warn(
+            f"{len(messages)} of {total} fits did not converge; the first is {messages[0]}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """Return what a fit has set."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_") or name in ("_feature_names", "_step_names")
+    }

@@ -1,0 +1,159 @@
+"""The objective as a sum over small batches of sequences, for solvers that move after each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import Chunk, CodeArray, Expectations, FloatArray, IdArray, IntArray, Scores
+from crfkit.data import PackedSequences
+from crfkit.data.chunks import make_chunks
+from crfkit.data.packed import ranges
+from crfkit.losses import Loss
+from crfkit.losses.likelihood import LogLoss, sequence_weight, shared_weight
+from crfkit.penalties import ElasticNet
+from crfkit.scores import LinearScores, ScoreModel
+from crfkit.scores.touched import TouchedWeights
+from crfkit.structures import Structure
+
+
+class MiniBatches:
+    """Labeled data in batches of whole sequences, dealt at random once.
+
+    A batch is one unit of work of one thread. The batches and what is computed from them do not
+    depend on the number of threads.
+
+    Parameters
+    ----------
+    model, structure, loss, penalty, data, labels, weight, threads
+        As for :class:`crfkit.objective.Objective`.
+    tokens : int
+        About as many tokens has a batch.
+    random_state : int or RandomState
+        Deals the sequences to the batches.
+
+    Raises
+    ------
+    TypeError
+        If the score model is not linear.
+
+    Attributes
+    ----------
+    n_parameters : int
+        Number of parameters P.
+    n_tokens : int
+        Number of tokens N.
+    """
+
+    def __init__(
+        self,
+        model: ScoreModel,
+        structure: Structure,
+        loss: Loss,
+        penalty: ElasticNet,
+        data: PackedSequences,
+        labels: CodeArray,
+        weight: FloatArray,
+        threads: ThreadMap,
+        tokens: int,
+        random_state: int | np.random.RandomState,
+    ) -> None:
+        if not isinstance(model, LinearScores):
+            raise TypeError("mini-batches need a linear score model; use solver='lbfgs'.")
+        order = check_random_state(random_state).permutation(len(data))
+        rows = _token_order(data.offsets, order)
+        self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
+        self.threads = threads
+        dealt: PackedSequences = data[order]
+        self._labels, self._weight = labels[rows], weight[rows]
+        self._chunks = make_chunks(dealt.offsets, tokens)
+        with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
+            self._prepared = model.prepare(dealt, self._chunks, one, by_column=True)
+        self._touched = TouchedWeights(model, self._prepared)
+        self._shared = [
+            shared_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
+            for chunk in self._chunks
+        ]
+        self.n_parameters, self.n_tokens = model.n_parameters, data.n_tokens
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    @property
+    def mean_square(self) -> float:
+        """The mean over tokens of the sum of the squared values of their attributes."""
+        total = sum(
+            _square_sum(part.data, part.begin, part.end) for part in self._prepared.state.parts
+        )
+        return total / max(self.n_tokens, 1)
+
+    def bind(self, w: FloatArray) -> Any:
+        """Return parameters, shape (P,), in their places; views where that can be."""
+        return self.model.bind(w)
+
+    def scores(self, bound: Any, index: int) -> Scores:
+        """Return the scores of a batch."""
+        return self._touched.scores(bound, index)
+
+    def value_and_residual(self, scores: Scores, index: int) -> tuple[float, Expectations]:
+        """Return the loss of a batch and its gradient with respect to the scores."""
+        out, labels, shared = self.structure.empty(scores), self.labels(index), self._shared[index]
+        if shared is not None and isinstance(self.loss, LogLoss):
+            return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
+        weight = self._weight[self._chunks[index].tokens]
+        return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out
+
+    def value(self, w: FloatArray) -> float:
+        """Return the loss of all batches plus the whole penalty."""
+        bound = self.bind(w)
+
+        def loss(index: int) -> float:
+            return self.value_and_residual(self.scores(bound, index), index)[0]
+
+        losses = self.threads(loss, range(len(self)))
+        return sum(losses) + self.penalty.smooth_value(w) + self.penalty.l1 * float(np.abs(w).sum())
+
+    def places(self, index: int) -> IdArray:
+        """Return the parameters that a batch touches, each once, shape (n,)."""
+        return self._touched.places(index)
+
+    def gradient(self, index: int, residual: Expectations) -> FloatArray:
+        """Return the gradient to the parameters that a batch touches, shape (n,).
+
+        `residual` is the gradient with respect to its scores; the penalty has no part in it.
+        """
+        return self._touched.gradient(index, residual)
+
+    def chunk(self, index: int) -> Chunk:
+        """Return the sequences of a batch, in the order in which they were dealt."""
+        return self._chunks[index]
+
+    def labels(self, index: int) -> CodeArray:
+        """Return the label codes of the tokens of a batch."""
+        return self._labels[self._chunks[index].tokens]
+
+    def sequence_weight(self, index: int) -> FloatArray:
+        """Return the weight of each sequence of a batch, shape (S,).
+
+        Raises
+        ------
+        ValueError
+            If the tokens of a sequence have different weights.
+        """
+        chunk = self._chunks[index]
+        return sequence_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
+
+
+def _token_order(offsets: IntArray, order: IntArray) -> IntArray:
+    """Return the tokens of sequences in another order of the sequences."""
+    return ranges(offsets[:-1][order], np.diff(offsets)[order])
+
+
+def _square_sum(data: PackedSequences, begin: int, end: int) -> float:
+    """Return the sum of the squared values of the attributes of some tokens."""
+    first, last = int(data.indptr[begin]), int(data.indptr[end])
+    total = float(last - first if data.values is None else np.square(data.values[first:last]).sum())
+    return total if data.dense is None else total + float(np.square(data.dense[begin:end]).sum())

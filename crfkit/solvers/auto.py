@@ -1,0 +1,160 @@
+"""The choice of a solver, from what was measured."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from crfkit._params import check_whole
+from crfkit._types import FloatArray, IterationRecord, SolverResult
+from crfkit.losses import LogLoss
+from crfkit.solvers.base import Callback, Solver, check_match
+from crfkit.solvers.exponentiated_gradient import OEG
+from crfkit.solvers.lbfgs import LBFGS
+from crfkit.solvers.owlqn import OWLQN
+
+# Below so many tokens L-BFGS is done before the choice matters.
+MANY_TOKENS = 20_000
+# The numbers that OEG holds for each token and label may take so many bytes.
+DUAL_BYTES = 1 << 30
+# With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
+MANY_WEIGHTS = 50_000
+# OEG hands over where, after so many passes, so many more are to be expected.
+TRIAL_PASSES = 12
+PATIENCE = 60
+
+
+class AutoSolver(BaseEstimator):  # type: ignore[misc]
+    """Online exponentiated gradient where it is the fastest, else a quasi-Newton method.
+
+    OWL-QN where ``c1 > 0``; :class:`OEG` for much data with many sparse attributes and ``c2 > 0``;
+    else L-BFGS. Where the gap of OEG shrinks too slowly, L-BFGS goes on from its parameters. The
+    performance page of the documentation has the measurements behind these rules.
+
+    Parameters
+    ----------
+    max_iter : int or None, default=None
+        Iterations, or passes, at most; None leaves it to the solver.
+    random_state : int, RandomState or None, default=0
+        For a stochastic solver.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
+    handles_l1: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def solve(
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Minimize an objective with the solver that fits it; arguments as for that one."""
+        if self.max_iter is not None:
+            check_whole("max_iter", self.max_iter)
+        check_match(self, objective)
+        first: Solver = self._with_limit(choose_solver(objective, start, self.random_state))
+        if not isinstance(first, OEG):
+            return first.solve(objective, start, callback)
+        watch = _Watch(first, callback)
+        result = first.solve(objective, start, watch)
+        if not watch.too_slow:
+            return result
+        return self._go_on(objective, result, callback)
+
+    def _go_on(
+        self, objective: Any, before: SolverResult, callback: Callback | None
+    ) -> SolverResult:
+        """Continue a search with L-BFGS, as one search."""
+        done = before.history[-1]
+        second = self._with_limit(LBFGS())
+        second.max_iter = max(second.max_iter - done.iteration, 0)
+
+        def shifted(record: IterationRecord) -> IterationRecord:
+            return record._replace(
+                iteration=record.iteration + done.iteration, seconds=record.seconds + done.seconds
+            )
+
+        def told(record: IterationRecord, w: FloatArray) -> bool | None:
+            if callback is None or record.iteration == 0:  # that one was told of before
+                return False
+            return callback(shifted(record), w)
+
+        after: SolverResult = second.solve(objective, before.parameters, told)
+        history = [*before.history, *(shifted(record) for record in after.history[1:])]
+        return after._replace(n_iter=after.n_iter + done.iteration, history=history)
+
+    def _with_limit(self, solver: Any) -> Any:
+        if self.max_iter is not None:
+            solver.max_iter = int(self.max_iter)
+        return solver
+
+
+class _Watch:
+    """Tells OEG to stop where it is going to take too long; passes all else on."""
+
+    def __init__(self, solver: OEG, callback: Callback | None) -> None:
+        self.solver, self.callback = solver, callback
+        self.too_slow = False
+        self._before: IterationRecord | None = None
+
+    def __call__(self, record: IterationRecord, w: FloatArray) -> bool:
+        """Return whether to stop."""
+        if self.callback is not None and self.callback(record, w):
+            return True
+        before, self._before = self._before, record
+        if before is None or record.iteration < TRIAL_PASSES:
+            return False
+        self.too_slow = self._expected(before, record) > PATIENCE
+        return self.too_slow
+
+    def _expected(self, before: IterationRecord, now: IterationRecord) -> float:
+        """Return how many more passes the gap takes to reach its goal at the present rate."""
+        goal = self.solver.tol * abs(now.value)
+        if not 0.0 < now.gap < before.gap:
+            return 0.0 if now.gap <= goal else math.inf
+        rate = math.log(before.gap / now.gap) / (now.iteration - before.iteration)
+        return math.log(max(now.gap / goal, 1.0)) / rate if goal else math.inf
+
+
+def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> Solver:
+    """Return the solver that is the fastest for an objective, as measured.
+
+    Parameters
+    ----------
+    objective : Objective
+        What is to be minimized.
+    start : ndarray of shape (P,)
+        First parameters: a dual method gains little from good ones.
+    random_state : int, RandomState or None
+        For a stochastic solver.
+    """
+    if objective.l1:
+        return OWLQN()
+    if not start.any() and has_fast_dual(objective):
+        return OEG(random_state=random_state)
+    return LBFGS()
+
+
+def has_fast_dual(objective: Any) -> bool:
+    """Whether online exponentiated gradient is the faster way to the optimum."""
+    penalty = getattr(objective, "penalty", None)
+    if penalty is None or not penalty.l2 > 0.0 or not isinstance(objective.loss, LogLoss):
+        return False
+    tokens, labels = objective.data.n_tokens, objective.model.n_labels
+    return bool(
+        tokens >= MANY_TOKENS
+        and objective.n_parameters >= MANY_WEIGHTS
+        and 16 * tokens * labels <= DUAL_BYTES
+        and objective.data.steps is None
+        and objective.data.dense is None
+        and objective.has_sequence_weights
+    )

@@ -1,0 +1,431 @@
+"""Stochastic average gradient: steps after each small batch that converge like those of a batch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from crfkit._jit import frozen
+from crfkit._params import check_number
+from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores, SolverResult
+from crfkit.kernels.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_turn
+from crfkit.kernels.vector import vector_dot
+from crfkit.losses import LogLoss
+from crfkit.minibatches import MiniBatches
+from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.rounds import batch_size, check_sizes, rounds
+
+# So many batches, if their size is not given.
+BATCHES = 500
+# Passes in which the objective has to fall.
+PERIOD = 5
+# What happens to the estimate of a smoothness before it is tested, and each time it is too small.
+LESS, MORE = 0.9, 1.5
+# What happens to all estimates when the objective rose in a pass.
+RISE = 1.25
+# Visits between tests at most.
+LONGEST_PAUSE = 8
+MOST_TESTS = 200
+# A decrease of the loss by less than this share of it is not told from rounding.
+LEAST_CHANGE = 1e-9
+# Batches that are computed before their gradients are remembered.
+REFRESHED = 16
+# The scale of the weights below which they are written anew, before anything overflows.
+LEAST_SCALE = 1e-9
+
+
+class SAG(BaseEstimator):  # type: ignore[misc]
+    """Stochastic average gradient with non-uniform sampling (Schmidt et al. 2015).
+
+    Remembers the last gradient of each batch of sequences, as expected minus observed counts of
+    its labels and steps, and moves along the mean of them after each visit. Batches are visited
+    half at random, half in proportion to the estimated smoothness ``L_b`` of their loss, which
+    also gives the length of a step, ``1/2 (1 / max L + 1 / mean L)``. Weights that a batch does not
+    touch are moved when they are next needed.
+
+    The remembered gradients and losses bound the optimum from below (each loss lies above its
+    tangent), so that the gap to the optimum is known: with c2 > 0, the log loss, and equal weights
+    within a sequence.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-4
+        Stop when the gap is below this share of the objective; where the gap is not known, when
+        the objective fell by less than this, relatively, over 5 passes.
+    gtol : float, default=1e-5
+        Stop when the norm of the gradient is below this times the norm of the parameters (or 1).
+    batch_tokens : int or None, default=None
+        About as many tokens has a batch; if None, a five-hundredth of all. A larger one takes less
+        time a pass and more passes.
+    round_size : int, default=1
+        Batches that are computed from the same parameters, by as many threads at once, and applied
+        one after the other. The result depends on it, and not on the number of threads.
+    random_state : int or RandomState, default=0
+        Deals the sequences to the batches and chooses the batches to visit.
+
+    Notes
+    -----
+    Holds a number for each token and label, and a table of steps for each batch. An evaluation of
+    the whole objective follows each pass.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.solvers import SAG
+    >>> CRFClassifier(solver=SAG(tol=1e-3))
+    CRFClassifier(solver=SAG(tol=0.001))
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
+    handles_l1: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        gtol: float = 1e-5,
+        batch_tokens: int | None = None,
+        round_size: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.gtol = gtol
+        self.batch_tokens = batch_tokens
+        self.round_size = round_size
+        self.random_state = random_state
+
+    def solve(
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Minimize an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            With c1 = 0 and a linear score model.
+        start : ndarray of shape (P,)
+            First parameters; not changed.
+        callback : callable, optional
+            Called with each record and its parameters; stops the search by returning True.
+
+        Returns
+        -------
+        SolverResult
+            With the parameters of the last finished pass, also when interrupted by Ctrl-C.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, c1 is not 0, or the objective is not finite at the
+            start.
+        """
+        check_sizes(self)
+        check_number("gtol", self.gtol)
+        check_match(self, objective)
+        log = SolverLog(objective, callback)
+        random = check_random_state(self.random_state)
+        batches = objective.minibatches(batch_size(self, objective, BATCHES), random)
+        average = AverageGradient(batches, start)
+        return log.guard(lambda: self._iterate(objective, average, random, log))
+
+    def _iterate(
+        self, objective: Any, average: AverageGradient, random: np.random.RandomState,
+        log: SolverLog,
+    ) -> SolverResult:  # fmt: skip
+        batches, convex = average.batches, _is_convex(average.batches)
+        while True:
+            w = average.weights()
+            value, norm = batches.value(w), average.gradient_norm()
+            gap = max(value - average.lower_bound(), 0.0) if convex else math.nan
+            if not math.isfinite(value) and not log.history:
+                raise ValueError(f"the objective is {value} at the start; it must be finite.")
+            if log.add(w, value, norm, gap=gap):
+                return log.result("stopped by a callback", converged=False)
+            stop = self._why_stop(log, average, w)
+            if stop is not None:
+                return log.result(stop[0], converged=stop[1])
+            if _has_risen(log):
+                average.smoothness.raise_all()
+            average.run_pass(random, int(self.round_size))
+            objective.evaluations += 2
+
+    def _why_stop(
+        self, log: SolverLog, average: AverageGradient, w: FloatArray
+    ) -> tuple[str, bool] | None:
+        """Return the reason to stop and whether it is convergence, or None."""
+        record = log.history[-1]
+        if not math.isfinite(record.value):
+            return f"the objective became {record.value}. Scale numeric features to about 1", False
+        if record.gap <= self.tol * abs(record.value):
+            return f"the gap {record.gap:.3g} is below tol", True
+        least = self.gtol * max(1.0, math.sqrt(vector_dot(frozen(w), frozen(w))))
+        if not math.isfinite(record.gap) and self.tol and log.has_stalled(PERIOD, self.tol):
+            return f"the objective fell by less than tol in {PERIOD} passes", True
+        # The remembered gradients are of earlier parameters: look at all batches once more.
+        if record.gradient_norm <= least:
+            average.refresh()
+            if average.gradient_norm() <= least:
+                return f"the gradient norm {average.gradient_norm():.3g} is below gtol", True
+        if record.iteration >= self.max_iter:
+            return (
+                f"max_iter={self.max_iter} passes were not enough: the objective is "
+                f"{record.value:.6g}, the gradient norm {record.gradient_norm:.3g}. Increase "
+                "max_iter, or ask for less (larger tol, larger c2)"
+            ), False
+        return None
+
+
+class _Tangent(NamedTuple):
+    """The loss of a batch at its last visit: ``loss(w) >= offset + residual . scores(w)``."""
+
+    residual: Expectations
+    offset: float
+
+
+class _Visit(NamedTuple):
+    """What a visit of a batch changes.
+
+    Attributes
+    ----------
+    tangent : _Tangent
+        The loss at the current parameters.
+    places : ndarray of shape (n,)
+        Parameters that the batch touches.
+    change : ndarray of shape (n,)
+        The change of its gradient to them.
+    """
+
+    tangent: _Tangent
+    places: IdArray
+    change: FloatArray
+
+
+class AverageGradient:
+    """The parameters, the last gradient of each batch, and their sum.
+
+    The parameters are ``w = scale v``. Between two changes of the sum ``d`` of the gradients at a
+    place, all steps go along the same ``d`` there: ``v -= (sum of step lengths) d``.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    start : ndarray of shape (P,)
+        First parameters; not changed.
+    """
+
+    def __init__(self, batches: MiniBatches, start: FloatArray) -> None:
+        self.batches = batches
+        self.smoothness = Smoothness(batches)
+        self.tangents: list[_Tangent | None] = [None] * len(batches)
+        self._decay = 2.0 * batches.penalty.l2 / max(len(batches), 1)
+        self._lazy, self._w = np.zeros((len(start), 3)), start.copy()
+        self._lazy[:, VALUE] = start
+        self._scale, self._total, self._known = 1.0, 0.0, 0
+        self._all = np.arange(len(start), dtype=np.uint32)
+        if start.any():  # else the first steps would lead away from what is good already
+            self.refresh()
+
+    @property
+    def direction(self) -> FloatArray:
+        """The sum of the remembered gradients of the loss, shape (P,)."""
+        return self._lazy[:, DIRECTION].copy()
+
+    def weights(self) -> FloatArray:
+        """Return the parameters after all steps, a new array."""
+        self._read(self._all)
+        self._lazy[:, VALUE] = self._w
+        self._lazy[:, SEEN] = 0.0
+        self._scale, self._total = 1.0, 0.0
+        return self._w.copy()
+
+    def gradient_norm(self) -> float:
+        """Return the norm of the remembered gradient; to be called right after `weights`."""
+        if self._known < len(self.batches):
+            return math.nan
+        gradient = self.direction + 2.0 * self.batches.penalty.l2 * self._w
+        return math.sqrt(vector_dot(frozen(gradient), frozen(gradient)))
+
+    def lower_bound(self) -> float:
+        """Return a value that no parameters have less than.
+
+        The least value of the tangents plus the penalty: ``sum_b offset_b - |d|^2 / (4 c2)``.
+        """
+        if self._known < len(self.batches):
+            return -math.inf
+        offset = sum(tangent.offset for tangent in self.tangents if tangent is not None)
+        direction = self.direction
+        square = vector_dot(frozen(direction), frozen(direction))
+        if square == 0.0:
+            return offset
+        c2 = self.batches.penalty.l2
+        return offset - square / (4.0 * c2) if c2 else -math.inf
+
+    def run_pass(self, random: np.random.RandomState, round_size: int) -> None:
+        """Make as many steps as there are batches."""
+        for chosen in rounds(self.smoothness.draw(random), round_size):
+            for index, visit in zip(chosen, self._visit_all(chosen), strict=True):
+                self._remember(index, visit)
+                self._step()
+
+    def refresh(self) -> None:
+        """Compute the gradients of all batches at the current parameters."""
+        bound = self.batches.bind(self.weights())
+        for chosen in rounds(np.arange(len(self.batches)), REFRESHED):
+            work = [(index, self.batches.places(index), False) for index in chosen]
+            visits = self.batches.threads(lambda item: self._visit(bound, *item), work)
+            for index, visit in zip(chosen, visits, strict=True):
+                self._remember(index, visit)
+
+    def _visit_all(self, chosen: list[int]) -> list[_Visit]:
+        """Look at batches from the current parameters, which none of them changes."""
+        work = [(i, self.batches.places(i), self.smoothness.is_due(i)) for i in chosen]
+        for _, places, _ in work:
+            self._read(places)
+        bound = self.batches.bind(self._w)
+        visits: list[_Visit] = self.batches.threads(lambda item: self._visit(bound, *item), work)
+        self.smoothness.guess_from(chosen[-1])
+        return visits
+
+    def _visit(self, bound: Any, index: int, places: IdArray, test: bool) -> _Visit:
+        """Look at a batch, and perhaps test its smoothness."""
+        scores = self.batches.scores(bound, index)
+        value, residual = self.batches.value_and_residual(scores, index)
+        offset = value - _inner(residual.unary, scores.unary) - _inner(residual.pair, scores.pair)
+        before, change = self.tangents[index], residual
+        if before is not None:
+            old = before.residual
+            change = Expectations(residual.unary - old.unary, residual.pair - old.pair)
+        gradient = self.batches.gradient(index, change)
+        if test:
+            whole = gradient if before is None else self.batches.gradient(index, residual)
+            self.smoothness.test(index, scores, value, whole, places)
+        return _Visit(_Tangent(residual, offset), places, gradient)
+
+    def _read(self, places: IdArray) -> None:
+        """Bring parameters up to date."""
+        lazy_read(frozen(places), self._scale, self._total, self._lazy, self._w)
+
+    def _remember(self, index: int, visit: _Visit) -> None:
+        """Replace the gradient of a batch."""
+        self._known += self.tangents[index] is None
+        self.tangents[index] = visit.tangent
+        lazy_turn(frozen(visit.places), frozen(visit.change), self._total, self._lazy)
+
+    def _step(self) -> None:
+        """Move along the mean of the gradients and the gradient of the penalty."""
+        length = self.smoothness.step(self._decay)
+        self._scale *= 1.0 - length * self._decay
+        self._total += length / (self._known * self._scale)
+        if self._scale < LEAST_SCALE:
+            self.weights()
+
+
+class Smoothness:
+    """Estimates of the Lipschitz constant ``L_b`` of the gradient of the loss of each batch.
+
+    An estimate is good where ``loss(w - g / L) <= loss(w) - |g|^2 / (2 L)``. It is tested now and
+    then, more rarely the longer it has been good.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    """
+
+    def __init__(self, batches: MiniBatches) -> None:
+        self.batches = batches
+        count = len(batches)
+        self.estimates = np.zeros(count)
+        self._guess = batches.mean_square or 1.0
+        self._wait, self._pause = np.zeros(count, np.int64), np.ones(count, np.int64)
+
+    def is_due(self, index: int) -> bool:
+        """Whether the batch that is now visited shall be tested."""
+        if self.estimates[index] == 0.0:
+            self.estimates[index] = self._guess / LESS
+            return True
+        self._wait[index] -= 1
+        return bool(self._wait[index] < 0)
+
+    def test(self, index: int, scores: Scores, value: float, whole: FloatArray,
+             places: IdArray) -> None:  # fmt: skip
+        """Find a good estimate, given the gradient of the batch at its places."""
+        square, estimate = vector_dot(frozen(whole), frozen(whole)), LESS * self.estimates[index]
+        if not square > LEAST_CHANGE * abs(value) * estimate:
+            return
+        vector = np.zeros(self.batches.n_parameters)
+        vector[places] = whole
+        along = self.batches.scores(self.batches.bind(vector), index)
+        tests = 0
+        while tests < MOST_TESTS:
+            moved = scores._replace(
+                unary=scores.unary - along.unary / estimate,
+                pair=scores.pair - along.pair / estimate,
+            )
+            tests += 1
+            if self.batches.value_and_residual(moved, index)[0] <= value - 0.5 * square / estimate:
+                break
+            estimate *= MORE
+        self.estimates[index] = estimate
+        good = tests == 1
+        self._pause[index] = min(2 * self._pause[index], LONGEST_PAUSE) if good else 1
+        self._wait[index] = self._pause[index]
+
+    def raise_all(self) -> None:
+        """Make steps shorter: a test sees the curvature along one direction, not the largest."""
+        self.estimates *= RISE
+
+    def guess_from(self, index: int) -> None:
+        """Let the estimate of a batch be the first guess for others."""
+        self._guess = 0.5 * float(self.estimates[index])
+
+    def step(self, decay: float) -> float:
+        """Return the length of a step: ``1/2 (1 / (max L + decay) + 1 / (mean L + decay))``."""
+        mean = float(self.estimates.sum()) / np.count_nonzero(self.estimates)
+        length = 0.5 / (float(self.estimates.max()) + decay) + 0.5 / (mean + decay)
+        return min(length, 0.5 / decay) if decay else length
+
+    def draw(self, random: np.random.RandomState) -> IntArray:
+        """Return as many batches as there are, half at random, half in proportion to L.
+
+        Each of them once, before all have an estimate.
+        """
+        count = len(self.estimates)
+        if not self.estimates.all():
+            return random.permutation(count)
+        order = np.empty(count, np.int64)
+        ends = np.cumsum(self.estimates)
+        drawn = random.random_sample(count - count // 2) * ends[-1]
+        order[::2] = np.minimum(np.searchsorted(ends, drawn, side="right"), count - 1)
+        order[1::2] = random.permutation(count)[: count // 2]
+        return order
+
+
+def _has_risen(log: SolverLog) -> bool:
+    """Whether the objective rose in the last pass, by more than rounding."""
+    values = [record.value for record in log.history[-2:]]
+    return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])
+
+
+def _inner(a: FloatArray, b: FloatArray) -> float:
+    """Return the sum of products, added up by this thread alone."""
+    return vector_dot(frozen(a.reshape(-1)), frozen(b.reshape(-1)))
+
+
+def _is_convex(batches: MiniBatches) -> bool:
+    """Whether the loss lies above its tangents."""
+    try:
+        for index in range(len(batches)):
+            batches.sequence_weight(index)
+    except ValueError:
+        return False
+    return isinstance(batches.loss, LogLoss)

@@ -1,0 +1,376 @@
+"""Online exponentiated gradient on the dual, with a certificate of how far the optimum is."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from crfkit._jit import frozen
+from crfkit._params import check_number, check_whole
+from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores, SolverResult
+from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
+from crfkit.kernels.vector import vector_add, vector_dot
+from crfkit.losses import LogLoss
+from crfkit.minibatches import MiniBatches
+from crfkit.penalties import ElasticNet
+from crfkit.solvers.base import Callback, SolverLog, check_match
+
+# Score of the true label before a batch is first looked at, all others being 0.
+GOLD = 12.0
+# The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
+COUPLING = 10.0
+# ... and after as many passes it is lowered by this factor a pass until it is the one asked for.
+PASSES_AT_FIRST = 3
+LOWERING = 0.7
+FIRST_RATE = 0.5
+# A rate is changed by these factors at most; where a step did not raise the dual, by the last.
+SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
+TINY = 1e-300
+# The parameters returned are the mean of those at so many points of the last pass.
+POINTS = 24
+# The objective is evaluated at least every so many passes.
+CHECK_EVERY = 5
+
+
+class OEG(BaseEstimator):  # type: ignore[misc]
+    """Online exponentiated gradient on the dual (Collins et al. 2008), in small batches.
+
+    The dual of ``sum_i NLL_i(w) + c1 sum |w| + c2 sum w**2`` is ``sum_i H(a_i) - c2 |w(a)|**2``,
+    where ``a_i`` is a distribution of the labels of sequence ``i``, ``H`` its entropy, and
+    ``w(a)`` shrinks ``sum_i (f(x_i, y_i) - E_{a_i} f(x_i, y))`` by c1 and divides by ``2 c2``.
+    A step replaces the scores ``t`` that stand for the distributions of a batch by
+    ``(1 - r) t + r s`` with ``s`` the scores of w. The rate ``r`` of a batch is the one that would
+    have been best at its last visit, for a dual that is quadratic along the step.
+
+    The parameters returned are the mean of those of the last pass. Objective minus dual bounds
+    how far they are from the optimum: the gap.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-4
+        Stop when the gap is below this share of the objective.
+    batch_tokens : int, default=200
+        About as many tokens has a batch. A larger one takes less time a pass and more passes.
+    round_size : int, default=2
+        Batches that are computed from the same parameters, by as many threads at once, and applied
+        one after the other. The result depends on it, and not on the number of threads.
+    check_every : int or None, default=None
+        The objective is evaluated, and the log gets a record, after so many passes. None: where the
+        rise of the dual lets the gap be expected near `tol`, and at the latest every 5 passes.
+    random_state : int, RandomState or None, default=0
+        Deals the sequences to the batches and orders the batches.
+
+    Notes
+    -----
+    Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first passes are made with
+    a larger c2. Holds two numbers for each token and label.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.solvers import OEG
+    >>> CRFClassifier(solver=OEG(tol=1e-3))
+    CRFClassifier(solver=OEG(tol=0.001))
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
+    handles_l1: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        batch_tokens: int = 200,
+        round_size: int = 2,
+        check_every: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_tokens = batch_tokens
+        self.round_size = round_size
+        self.check_every = check_every
+        self.random_state = random_state
+
+    def solve(
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Minimize an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            Of the log loss, with c2 > 0.
+        start : ndarray of shape (P,)
+            First parameters; not changed. They are used where the dual is above that of the
+            usual start.
+        callback : callable, optional
+            Called with each record and its parameters; stops the search by returning True.
+
+        Returns
+        -------
+        SolverResult
+            With the parameters of the last finished pass, also when interrupted by Ctrl-C.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, the objective has no dual of this kind, or the tokens
+            of a sequence have different weights.
+        """
+        for name, least in (("max_iter", 0), ("batch_tokens", 1), ("round_size", 1)):
+            check_whole(name, getattr(self, name), least)
+        if self.check_every is not None:
+            check_whole("check_every", self.check_every, 1)
+        check_number("tol", self.tol)
+        check_match(self, objective)
+        _check_dual(objective)
+        log = SolverLog(objective, callback)
+        random = check_random_state(self.random_state)
+        batches = objective.minibatches(self.batch_tokens, random)
+        dual = _Dual(batches, objective.penalty, start)
+        return log.guard(lambda: self._iterate(objective, dual, random, log))
+
+    def _iterate(
+        self, objective: Any, dual: _Dual, random: np.random.RandomState, log: SolverLog
+    ) -> SolverResult:
+        number, w = 0, dual.w.copy()
+        while True:
+            if number >= self.max_iter or self._is_due(number, dual, log):
+                stop = self._check(number, w, dual, log)
+                if stop is not None:
+                    return log.result(stop[0], converged=stop[1])
+            dual.lower_c2(number)
+            w = dual.run_pass(random.permutation(len(dual.batches)), int(self.round_size))
+            number += 1
+            objective.evaluations += 1
+
+    def _is_due(self, number: int, dual: _Dual, log: SolverLog) -> bool:
+        """Whether the objective is to be evaluated after a pass."""
+        if not log.history or self.check_every is not None:
+            return number % (self.check_every or 1) == 0
+        late = number - log.history[-1].iteration >= CHECK_EVERY
+        return late or dual.expected_gap <= self.tol * abs(dual.lower_bound)
+
+    def _check(
+        self, number: int, w: FloatArray, dual: _Dual, log: SolverLog
+    ) -> tuple[str, bool] | None:
+        """Evaluate and note the objective; returns why to stop and whether it is convergence."""
+        value = dual.batches.value(w)
+        gap = max(value - dual.lower_bound, 0.0)
+        if log.add(w, value, gap=gap, iteration=number):
+            return "stopped by a callback", False
+        if gap <= self.tol * abs(value):
+            return f"the gap {gap:.3g} is below tol", True
+        if number >= self.max_iter:
+            return (
+                f"max_iter={self.max_iter} passes were not enough: the objective is {value:.6g}, "
+                f"at most {gap:.3g} above its optimum. Increase max_iter, or ask for less (larger "
+                "tol, larger c2)"
+            ), False
+        return None
+
+
+class _Block(NamedTuple):
+    """The distributions of a batch.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,)
+        The scores that stand for them, those of labels before those of steps.
+    expected : ndarray of shape (n,)
+        Their expected counts, weighted, in the same order.
+    entropy : float
+        Sum of their entropies, weighted.
+    """
+
+    scores: FloatArray
+    expected: FloatArray
+    entropy: float
+
+
+class _Move(NamedTuple):
+    """A step of a batch: where it leads, and what it changes.
+
+    Attributes
+    ----------
+    block : _Block
+        The distributions after it.
+    rise : float
+        The rise of their entropy.
+    slope : float
+        The rise of the dual if that were linear along the step.
+    places : ndarray of shape (n,)
+        Parameters that it moves.
+    gradient : ndarray of shape (n,)
+        The change of the expected counts of their features.
+    """
+
+    block: _Block
+    rise: float
+    slope: float
+    places: IdArray
+    gradient: FloatArray
+
+
+class _Dual:
+    """The dual problem: a distribution for each sequence, and the parameters they amount to.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    penalty : ElasticNet
+        With ``c2 > 0``.
+    start : ndarray of shape (P,)
+        Parameters to start from, if they are worth something.
+    """
+
+    def __init__(self, batches: MiniBatches, penalty: ElasticNet, start: FloatArray) -> None:
+        self.batches, self.penalty = batches, penalty
+        self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
+        self._weights = [batches.sequence_weight(i) for i in range(len(batches))]
+        self._rates = np.full(len(batches), FIRST_RATE)
+        # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
+        self._blocks: list[_Block | None] = [None] * len(batches)
+        self._vector = np.zeros(batches.n_parameters)
+        self.w = self._vector if penalty.l1 == 0.0 else np.zeros(batches.n_parameters)
+        self._bounds = [0.0]
+        if start.any():
+            self._start_at(start)
+
+    def _start_at(self, start: FloatArray) -> None:
+        """Begin with the distributions that parameters amount to, if they are worth something."""
+        bound, c2 = self.batches.bind(start), self.c2
+        self.c2 = self.penalty.l2
+        self._rates[:] = 1.0
+        for index in range(len(self.batches)):
+            move = self._move(bound, index)
+            self._apply(move, 1.0)
+            self._blocks[index] = move.block
+        self._rates[:] = FIRST_RATE
+        if self.lower_bound <= 0.0:
+            self.c2, self._blocks = c2, [None] * len(self.batches)
+            self._vector[:] = 0.0
+            self.w[:] = 0.0
+
+    @property
+    def lower_bound(self) -> float:
+        """The dual at the c2 that is asked for: no parameters have a smaller objective."""
+        entropy = sum(block.entropy for block in self._blocks if block is not None)
+        square = vector_dot(frozen(self.w), frozen(self.w))
+        return float(entropy - self.c2**2 / self.penalty.l2 * square)
+
+    @property
+    def expected_gap(self) -> float:
+        """What the gap is going to be if the dual keeps rising as in the last two passes."""
+        if len(self._bounds) < 3 or self.c2 != self.penalty.l2:
+            return math.inf
+        before, last = np.diff(self._bounds[-3:]).tolist()
+        return last * last / (before - last) if before > last else math.inf
+
+    def lower_c2(self, passes: int) -> None:
+        """Bring c2 nearer to the one that is asked for."""
+        if passes < PASSES_AT_FIRST or self.c2 == self.penalty.l2:
+            return
+        before, self.c2 = self.c2, max(self.penalty.l2, LOWERING * self.c2)
+        self._vector *= before / self.c2
+        shrunk = np.maximum(np.abs(self._vector) - self._threshold, 0.0)
+        self.w[:] = np.copysign(shrunk, self._vector)
+
+    @property
+    def _threshold(self) -> float:
+        return self.penalty.l1 / (2.0 * self.c2)
+
+    def run_pass(self, order: IntArray, round_size: int) -> FloatArray:
+        """Visit all batches; returns the mean of the parameters at some points of the way."""
+        rounds = [order[i : i + round_size].tolist() for i in range(0, len(order), round_size)]
+        points = {len(rounds) * (i + 1) // POINTS for i in range(POINTS)} - {0}
+        mean = np.zeros_like(self.w)
+        for number, chosen in enumerate(rounds, start=1):
+            bound = self.batches.bind(self.w)
+            moves = self.batches.threads(partial(self._move, bound), chosen)
+            for index, move in zip(chosen, moves, strict=True):
+                self._try(index, move)
+            if number in points:
+                vector_add(1.0 / len(points), frozen(self.w), mean)
+        self._bounds.append(self.lower_bound)
+        return mean
+
+    def _move(self, bound: Any, index: int) -> _Move:
+        """Return the step of a batch towards the scores of some parameters."""
+        target = self.batches.scores(bound, index)
+        flat = frozen(np.concatenate([target.unary.reshape(-1), target.pair.reshape(-1)]))
+        before = self._blocks[index] or self._vertex(target, index)
+        moved, expected, residual = (np.empty_like(flat), np.zeros_like(flat), np.empty_like(flat))
+        dual_mix(before.scores, flat, float(self._rates[index]), moved)
+        weight, after = self._weights[index], _parts(moved, target)
+        log_z = self.batches.structure.sum(
+            target._replace(unary=after.unary, pair=after.pair), weight, _parts(expected, target)
+        )
+        inner, slope = dual_change(
+            before.scores, flat, frozen(moved), before.expected, frozen(expected), residual
+        )
+        block = _Block(frozen(moved), frozen(expected), float(np.sum(weight * log_z)) - inner)
+        gradient = self.batches.gradient(index, _parts(residual, target))
+        places = self.batches.places(index)
+        return _Move(block, block.entropy - before.entropy, slope, places, frozen(gradient))
+
+    def _vertex(self, scores: Scores, index: int) -> _Block:
+        """Return the distributions of a batch before its first visit."""
+        size = scores.unary.size + scores.pair.size
+        start, expected = np.zeros(size), np.zeros(size)
+        labels = self.batches.labels(index)
+        _parts(start, scores).unary[np.arange(len(labels)), labels] = GOLD
+        self.batches.structure.add_path(
+            scores, labels, self._weights[index], _parts(expected, scores)
+        )
+        return _Block(frozen(start), frozen(expected), 0.0)
+
+    def _try(self, index: int, move: _Move) -> None:
+        """Make a step if it raises the dual; choose the next rate of the batch."""
+        rise = move.rise - self.c2 * self._apply(move, 1.0)
+        # A parabola with this slope and this rise is highest at half its slope.
+        factor = 0.5 * move.slope / max(move.slope - rise, 1e-3 * move.slope, TINY)
+        if rise >= 0.0:
+            self._blocks[index] = move.block
+            factor = min(max(factor, SLOWER), FASTER)
+        else:
+            self._apply(move, -1.0)
+            factor = min(max(factor, FAR_SLOWER), SLOWER)
+        self._rates[index] = min(self._rates[index] * factor, 1.0)
+
+    def _apply(self, move: _Move, sign: float) -> float:
+        """Move the parameters there (or, with sign -1, back); returns the rise of |w|^2."""
+        rise: float = touched_dual_step(
+            frozen(move.places), move.gradient, -sign / (2.0 * self.c2), self._threshold,
+            self._vector, self.w,
+        )  # fmt: skip
+        return rise
+
+
+def _parts(flat: FloatArray, scores: Scores) -> Expectations:
+    """Return views of a vector in the shapes of unary and pair scores."""
+    cut = scores.unary.size
+    return Expectations(
+        flat[:cut].reshape(scores.unary.shape), flat[cut:].reshape(scores.pair.shape)
+    )
+
+
+def _check_dual(objective: Any) -> None:
+    """Raise ValueError if the objective does not have the dual that the solver climbs."""
+    if not isinstance(objective.loss, LogLoss):
+        raise ValueError(
+            f"solver OEG needs the log loss, not {type(objective.loss).__name__}. "
+            "Use solver='lbfgs'."
+        )
+    if not objective.penalty.l2 > 0.0:
+        raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")

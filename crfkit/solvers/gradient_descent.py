@@ -1,0 +1,392 @@
+"""Stochastic gradient descent with a calibrated rate, averaging and an L1 penalty."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from crfkit._jit import frozen
+from crfkit._params import check_flag, check_number, check_whole
+from crfkit._types import FloatArray, IdArray, IntArray, SolverResult
+from crfkit.kernels.stochastic import averaged_step, cumulative_l1, scaled_read
+from crfkit.minibatches import MiniBatches
+from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.rounds import batch_size, check_sizes, rounds
+
+# So many batches, if their size is not given.
+BATCHES = 2000
+# The calibration tries rates on this share of the batches, and on at least so many.
+SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 10
+FIRST_RATE = 0.1
+MOST_TRIALS = 40
+# The rate is multiplied by this each pass where there is an L1 or no penalty.
+SLOWER = 0.85
+# How the rate of averaged descent falls: slower than 1 / t, so that the average is over much.
+AVERAGED_POWER = 0.75
+LEAST_SCALE = 1e-9
+
+
+class SGD(BaseEstimator):  # type: ignore[misc]
+    """Stochastic gradient descent (Bottou 2010), a step after each small batch of sequences.
+
+    The rate of step ``t`` is ``eta0 / (1 + lambda eta0 t)`` with ``lambda = 2 c2 / B`` for ``B``
+    batches. With c1 > 0, or with no penalty, it falls by 15 percent a pass, and the L1 penalty is
+    the cumulative one of Tsuruoka, Tsujii and Ananiadou (2009): a weight that is not touched pays
+    later what it owes. `eta0` is calibrated as in CRFsuite: a pass over a sample of the data is
+    made with a first rate, then with doubled ones as long as that lowers the objective of the
+    sample, or else with halved ones. Unlike there, a trial starts from the parameters given.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Passes over the data at most.
+    tol : float, default=1e-3
+        Stop when the objective fell by less than this, relatively, over `period` passes.
+    period : int, default=5
+        See `tol`.
+    eta0 : float or None, default=None
+        The first rate; calibrated, if None.
+    average : bool, default=False
+        Whether the parameters are the mean of those after all steps from the second pass on
+        (Polyak and Juditsky 1992), with the rate ``eta0 / (1 + lambda eta0 t)**0.75`` (Xu 2011).
+        Not with c1 > 0: a mean has few zeros.
+    batch_tokens : int or None, default=None
+        About as many tokens has a batch; if None, a two-thousandth of all. A larger one takes less
+        time a pass and more passes.
+    round_size : int, default=1
+        Batches that are computed from the same parameters, by as many threads at once, and applied
+        one after the other. The result depends on it, and not on the number of threads.
+    random_state : int or RandomState, default=0
+        Deals the sequences to the batches and orders the batches of each pass.
+
+    Notes
+    -----
+    An evaluation of the whole objective follows each pass. As in CRFsuite, the result is the best
+    of all passes.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.solvers import SGD
+    >>> CRFClassifier(solver=SGD(average=True))
+    CRFClassifier(solver=SGD(average=True))
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
+    handles_l1: ClassVar[bool] = True
+    handles_partial: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        period: int = 5,
+        eta0: float | None = None,
+        average: bool = False,
+        batch_tokens: int | None = None,
+        round_size: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.period = period
+        self.eta0 = eta0
+        self.average = average
+        self.batch_tokens = batch_tokens
+        self.round_size = round_size
+        self.random_state = random_state
+
+    def solve(
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Minimize an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            With a linear score model.
+        start : ndarray of shape (P,)
+            First parameters; not changed.
+        callback : callable, optional
+            Called with each record and its parameters; stops the search by returning True.
+
+        Returns
+        -------
+        SolverResult
+            With the best parameters of all finished passes, also when interrupted by Ctrl-C.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the objective is not finite at the start.
+        """
+        random, batches = self._begin(objective)
+        log = _BestLog(objective, callback)
+        result: SolverResult = log.guard(
+            lambda: self._iterate(objective, batches, start, random, log)
+        )
+        return result._replace(parameters=log.best, value=log.lowest)
+
+    def partial(
+        self, objective: Any, start: FloatArray, state: dict[str, Any] | None
+    ) -> tuple[FloatArray, dict[str, Any]]:
+        """Make one pass over the data of an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            Of some data; their loss and the whole penalty.
+        start : ndarray of shape (P,)
+            First parameters; not changed.
+        state : dict or None
+            What the last call returned, with its arrays of shape (P,) in the order of the
+            parameters.
+
+        Returns
+        -------
+        parameters : ndarray of shape (P,)
+            The parameters after the pass; with `average`, the mean of those of all passes.
+        state : dict
+            The first rate and the number of steps; with `average`, also the last parameters.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range.
+        """
+        random, batches = self._begin(objective)
+        if state is None:
+            eta0 = self._first_rate(batches, start, random)
+            state = {"eta0": eta0, "steps": 0, "averaged": 0}
+        descent = Descent(batches, state.get("last", start), state["eta0"], bool(self.average))
+        descent.steps = state["steps"]
+        descent.run_pass(random.permutation(len(batches)), int(self.round_size))
+        state = {"eta0": state["eta0"], "steps": descent.steps, "averaged": state["averaged"]}
+        last = descent.weights()
+        if not self.average or descent.averaged == 0:
+            return last, state
+        count = state["averaged"] + descent.averaged
+        mean = start + descent.averaged / count * (descent.mean() - start)
+        return mean, state | {"averaged": count, "last": last}
+
+    def _begin(self, objective: Any) -> tuple[np.random.RandomState, MiniBatches]:
+        """Check the parameters and cut the data."""
+        check_sizes(self)
+        check_whole("period", self.period, 1)
+        check_flag("average", self.average)
+        if self.eta0 is not None:
+            check_number("eta0", self.eta0)
+        check_match(self, objective)
+        if self.average and objective.l1:
+            raise ValueError(
+                f"solver SGD with average=True needs c1=0, but c1={objective.l1:g}: a mean of "
+                "weights has few zeros. Use average=False."
+            )
+        random = check_random_state(self.random_state)
+        return random, objective.minibatches(batch_size(self, objective, BATCHES), random)
+
+    def _first_rate(
+        self, batches: MiniBatches, start: FloatArray, random: np.random.RandomState
+    ) -> float:
+        if self.eta0 is not None:
+            return float(self.eta0)
+        return calibrate(batches, start, random, int(self.round_size))
+
+    def _iterate(
+        self, objective: Any, batches: MiniBatches, start: FloatArray,
+        random: np.random.RandomState, log: SolverLog,
+    ) -> SolverResult:  # fmt: skip
+        w, value = start.copy(), batches.value(start)
+        if not math.isfinite(value):
+            raise ValueError(f"the objective is {value} at the start; it must be finite.")
+        descent = Descent(
+            batches, start, self._first_rate(batches, start, random), bool(self.average)
+        )
+        while True:
+            if log.add(w, value):
+                return log.result("stopped by a callback", converged=False)
+            stop = self._why_stop(log)
+            if stop is not None:
+                return log.result(stop[0], converged=stop[1])
+            if len(log.history) == 2:
+                descent.start_mean()
+            descent.run_pass(random.permutation(len(batches)), int(self.round_size))
+            objective.evaluations += 2
+            w = descent.mean() if self.average else descent.weights()
+            value = batches.value(w)
+
+    def _why_stop(self, log: SolverLog) -> tuple[str, bool] | None:
+        """Return the reason to stop and whether it is convergence, or None."""
+        record = log.history[-1]
+        if not math.isfinite(record.value):
+            return f"the objective became {record.value}: use a smaller eta0", False
+        if record.value == 0.0:
+            return "the objective is 0", True
+        if log.has_stalled(self.period, self.tol):
+            return f"the objective fell by less than tol in {self.period} passes", True
+        if record.iteration >= self.max_iter:
+            return (
+                f"max_iter={self.max_iter} passes were not enough: the objective is "
+                f"{record.value:.6g}. Increase max_iter, or ask for less (larger tol, larger c2)"
+            ), False
+        return None
+
+
+class _BestLog(SolverLog):
+    """A log that also keeps the best parameters."""
+
+    lowest: float = math.inf
+    best: FloatArray
+
+    def add(self, w: FloatArray, value: float, *args: Any, **kwargs: Any) -> bool:
+        """Note an iteration; returns whether the callback asks to stop."""
+        if value < self.lowest:
+            self.lowest, self.best = value, w
+        return super().add(w, value, *args, **kwargs)
+
+
+class Descent:
+    """The parameters and their mean, moved by the gradient of one batch after the other.
+
+    The parameters are ``w = scale v``, so that the L2 penalty changes one number a step.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    start : ndarray of shape (P,)
+        First parameters; not changed.
+    eta0 : float
+        The first rate.
+    average : bool
+        Whether the mean is what is asked for: the rate then falls more slowly.
+
+    Attributes
+    ----------
+    steps : int
+        Steps that were made.
+    averaged : int
+        Parameters that are in the mean.
+    """
+
+    def __init__(self, batches: MiniBatches, start: FloatArray, eta0: float, average: bool) -> None:
+        self.batches = batches
+        self.steps, self.averaged = 0, 0
+        self._eta0, self._power = eta0, AVERAGED_POWER if average else 1.0
+        self._decay = 2.0 * batches.penalty.l2 / max(len(batches), 1)
+        self._v, self._w, self._scale = start.copy(), start.copy(), 1.0
+        self._lag, self._past = np.zeros(len(start)), 0.0
+        self._paid, self._due = np.zeros(len(start)), 0.0
+        self._all = np.arange(len(start), dtype=np.uint32)
+
+    @property
+    def rate(self) -> float:
+        """The rate of the next step."""
+        if self.batches.penalty.l1 or not self._decay:
+            return float(self._eta0 * SLOWER ** (self.steps / len(self.batches)))
+        rate = self._eta0 / (1.0 + self._decay * self._eta0 * self.steps) ** self._power
+        return float(min(rate, 0.5 / self._decay))
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self._scale * self._v
+
+    def mean(self) -> FloatArray:
+        """Return the mean of the parameters after all steps since `start_mean`."""
+        if self.averaged == 0:
+            return self.weights()
+        mean: FloatArray = (self._past * self._v - self._lag) / self.averaged
+        return mean
+
+    def start_mean(self) -> None:
+        """Let the mean begin anew."""
+        self.averaged, self._past = 0, 0.0
+        self._lag[:] = 0.0
+
+    def run_pass(self, order: IntArray, round_size: int) -> None:
+        """Make a step for each of some batches; all weights are then up to date."""
+        for chosen in rounds(order, round_size):
+            places = [self.batches.places(index) for index in chosen]
+            for touched in places:
+                scaled_read(frozen(touched), self._scale, frozen(self._v), self._w)
+            work = partial(self._gradient, self.batches.bind(self._w))
+            gradients = self.batches.threads(work, chosen)
+            for touched, gradient in zip(places, gradients, strict=True):
+                self._step(touched, gradient)
+        if self.batches.penalty.l1:
+            self._pay(self._all)
+
+    def _gradient(self, bound: Any, index: int) -> FloatArray:
+        residual = self.batches.value_and_residual(self.batches.scores(bound, index), index)[1]
+        return self.batches.gradient(index, residual)
+
+    def _step(self, places: IdArray, gradient: FloatArray) -> None:
+        """Move along the gradient of a batch and that of its share of the penalty."""
+        rate = self.rate
+        self._scale *= 1.0 - rate * self._decay
+        averaged_step(
+            frozen(places), frozen(gradient), rate / self._scale, self._past, self._v, self._lag
+        )
+        if self.batches.penalty.l1:
+            self._due += rate * self.batches.penalty.l1 / len(self.batches)
+            self._pay(places)
+        self._past += self._scale
+        self.steps += 1
+        self.averaged += 1
+        if self._scale < LEAST_SCALE:
+            self._rescale()
+
+    def _pay(self, places: IdArray) -> None:
+        cumulative_l1(frozen(places), self._scale, self._due, self._paid, self._v)
+
+    def _rescale(self) -> None:
+        """Write the parameters with the scale 1."""
+        self._v *= self._scale
+        self._lag *= self._scale
+        self._past /= self._scale
+        self._scale = 1.0
+
+
+def calibrate(
+    batches: MiniBatches, start: FloatArray, random: np.random.RandomState, round_size: int
+) -> float:
+    """Return the rate with which a pass over a sample lowers the objective of the sample most.
+
+    Doubled from a first one as long as that helps, or else halved.
+    """
+    size = max(SAMPLE_LEAST, int(SAMPLE_SHARE * len(batches)))
+    sample = random.permutation(len(batches))[:size]
+
+    def objective(w: FloatArray) -> float:
+        bound = batches.bind(w)
+        losses = batches.threads(
+            lambda index: batches.value_and_residual(batches.scores(bound, index), index)[0],
+            sample.tolist(),
+        )
+        share, penalty = len(sample) / max(len(batches), 1), batches.penalty
+        return sum(losses) + share * (penalty.smooth_value(w) + penalty.l1 * float(np.abs(w).sum()))
+
+    def trial(rate: float) -> float:
+        descent = Descent(batches, start, rate, False)
+        descent.run_pass(sample, round_size)
+        return objective(descent.weights())
+
+    best, lowest = FIRST_RATE, objective(start)
+    for factor in (2.0, 0.5):
+        rate = FIRST_RATE if factor > 1.0 else factor * FIRST_RATE
+        for _ in range(MOST_TRIALS):
+            value = trial(rate)
+            if value < lowest:
+                best, lowest = rate, value
+            elif factor > 1.0 or best != FIRST_RATE:
+                break
+            rate *= factor
+        if best > FIRST_RATE:
+            break
+    return best

@@ -1,0 +1,200 @@
+"""Compile all kernels ahead of time: ``python -m crfkit.warmup``.
+
+A kernel is compiled when it is called for the first time, and its machine code is kept on disk.
+Where the first fit must not wait for that (a server, an image of a container), run this once after
+installing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pkgutil
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+import crfkit.kernels
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.chunks import LONG_TOKENS
+from crfkit.estimators import CRFClassifier
+from crfkit.features import TemplateFeatures
+from crfkit.solvers import SOLVERS
+
+
+class KernelReport(NamedTuple):
+    """What became of a kernel.
+
+    Attributes
+    ----------
+    name : str
+        Module and function.
+    loaded, compiled : int
+        How many machine codes were loaded from the disk, and how many were compiled.
+    folder : str or None
+        Where the machine code is kept; None if it is not.
+    """
+
+    name: str
+    loaded: int
+    compiled: int
+    folder: str | None
+
+
+def warm_up() -> list[KernelReport]:
+    """Call all kernels, by small fits and predictions of every kind.
+
+    Returns
+    -------
+    list of KernelReport
+        What became of each kernel; empty where compilation is switched off.
+    """
+    if not report():
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that two iterations are not enough
+        for exercise in (
+            _forms_of_data, _templates, _solvers, _many_labels, _spread_scores, _long_sequence,
+        ):  # fmt: skip
+            exercise()
+    return report()
+
+
+def report() -> list[KernelReport]:
+    """Return what became of each kernel so far in this process.
+
+    Helpers, whose names begin with an underscore, are part of the kernels that call them.
+    """
+    return [
+        _report(f"{module.__name__.rpartition('.')[2]}.{name}", function)
+        for module in map(import_module, _kernel_modules())
+        for name, function in vars(module).items()
+        if hasattr(function, "stats") and function.__module__ == module.__name__
+        if not name.startswith("_")
+    ]
+
+
+def _report(name: str, function: Any) -> KernelReport:
+    stats = function.stats
+    loaded = sum(stats.cache_hits.values())
+    return KernelReport(name, loaded, len(function.signatures) - loaded, stats.cache_path)
+
+
+def _kernel_modules() -> list[str]:
+    return [f"crfkit.kernels.{info.name}" for info in pkgutil.iter_modules(crfkit.kernels.__path__)]
+
+
+def _data(n_labels: int = 2) -> tuple[list[list[dict[str, Any]]], list[list[int]]]:
+    """Return sequences of dicts and their labels."""
+    labels = [[(3 * s + t) % n_labels for t in range(4)] for s in range(max(40, n_labels))]
+    return [[{"w": str(k), "v": 0.5 + k} for k in sequence] for sequence in labels], labels
+
+
+def _words(X: list[list[dict[str, Any]]]) -> list[list[list[str]]]:
+    return [[[token["w"]] for token in sequence] for sequence in X]
+
+
+def _use(crf: CRFClassifier, X: Any, y: Any) -> None:
+    """Call all that looks at the labels of new data."""
+    crf.predict(X)
+    crf.predict_proba(X)
+    crf.sequence_log_proba(X, y)
+
+
+def _forms_of_data() -> None:
+    """Fit and predict sparse and dense features, indicators and numbers, with weights."""
+    X, y = _data()
+    matrices = [np.array([[1.0, token["v"]] for token in sequence]) for sequence in X]
+    weight = [np.linspace(0.5, 1.0, len(labels)) for labels in y]
+    for form in (X, _words(X), matrices):
+        crf = CRFClassifier(boundary_weights=True, max_iter=2)
+        _use(crf.fit(form, y, sample_weight=weight), form, y)
+
+
+def _templates() -> None:
+    """Turn columns into features, with attributes of steps, and fit them."""
+    words = [[(token["w"], str(t)) for t, token in enumerate(s)] for s in _data()[0]]
+    templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "step(w)", "w|v"]
+    features = TemplateFeatures(templates, columns=["w", "v"], min_freq=2)
+    data = features.fit_transform(words)
+    for solver in ("lbfgs", "sgd"):
+        crf = CRFClassifier(solver=solver, max_iter=2).fit(data, _data()[1])
+        _use(crf, features.transform(words), _data()[1])
+    TemplateFeatures("u:%x[@1,0]", syntax="wapiti").fit_transform(words)
+
+
+def _solvers() -> None:
+    """Fit by every solver."""
+    X, y = _data()
+    for name, solver in SOLVERS.items():
+        for c1 in {0.0, 0.1 * solver.handles_l1}:
+            CRFClassifier(c1=c1, solver=name, max_iter=2).fit(_words(X), y)
+
+
+def _many_labels() -> None:
+    """Fit and predict few steps between many labels."""
+    X, y = _data(60)
+    _use(CRFClassifier(max_iter=2).fit(X, y), X, y)
+
+
+def _spread_scores() -> None:
+    """Fit and predict scores that are spread so far that only logarithms hold their sums."""
+    for n_labels, solver in ((2, "newton"), (60, "lbfgs")):
+        X, y = _data(n_labels)
+        crf = CRFClassifier(solver=solver, max_iter=1, warm_start=True).fit(_words(X), y)
+        crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
+        crf.fit(_words(X), y)
+        crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
+        _use(crf, _words(X), y)
+
+
+def _long_sequence() -> None:
+    """Fit and predict a sequence so long that threads share it."""
+    rows = sp.csr_array(np.tile(np.eye(2), (LONG_TOKENS // 2 + 1, 1)))
+    X = PackedSequences(rows, offsets=[0, rows.shape[0]])
+    y = LabelSequences([[0, 1] * (rows.shape[0] // 2)])
+    for spread in (1.0, 1e5):
+        crf = CRFClassifier(max_iter=1).fit(X, y)
+        crf.coef_ = sp.csr_array(crf.coef_ * spread)
+        _use(crf, X, y)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status is 0."""
+    parser = argparse.ArgumentParser(prog="python -m crfkit.warmup", description=__doc__)
+    parser.add_argument("--quiet", action="store_true", help="print nothing")
+    quiet = parser.parse_args(arguments).quiet
+    started = time.perf_counter()
+    found = warm_up()
+    if not quiet:
+        for line in _lines(found, time.perf_counter() - started):
+            print(line)
+    return 0
+
+
+def _lines(found: list[KernelReport], seconds: float) -> Iterator[str]:
+    """Yield what the command prints."""
+    if not found:
+        yield "compilation is switched off (NUMBA_DISABLE_JIT): nothing to do"
+        return
+    for kernel in found:
+        done = "compiled" if kernel.compiled else "loaded" if kernel.loaded else "not called"
+        yield f"{kernel.name:36} {done}"
+    compiled = sum(bool(kernel.compiled) for kernel in found)
+    yield f"{compiled} of {len(found)} kernels compiled in {seconds:.1f} s"
+    folders = sorted({kernel.folder for kernel in found if kernel.folder is not None})
+    for folder in folders:
+        yield f"machine code is kept in {folder}"
+    if any(kernel.folder is None for kernel in found):
+        yield (
+            "machine code is not kept: no folder for it can be written. Set NUMBA_CACHE_DIR to "
+            "one that can, or each process compiles anew"
+        )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

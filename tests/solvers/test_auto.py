@@ -1,0 +1,101 @@
+"""The choice of a solver, and handing over from one to the other."""
+
+import numpy as np
+import pytest
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import IterationRecord
+from crfkit.penalties import ElasticNet
+from crfkit.solvers import LBFGS, OEG, AutoSolver, auto
+from crfkit.solvers.auto import choose_solver
+from tests.test_objective import make_data, make_objective
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let little data count as much."""
+    monkeypatch.setattr(auto, "MANY_TOKENS", 0)
+    monkeypatch.setattr(auto, "MANY_WEIGHTS", 0)
+
+
+@pytest.fixture
+def sparse(rng):
+    return make_data(rng, "sparse", lengths=tuple(rng.integers(1, 9, size=40)), n_features=6)
+
+
+def chosen_for(objective, random_state=0):
+    return choose_solver(objective, np.zeros(objective.n_parameters), random_state)
+
+
+def test_little_data_is_left_to_a_batch_method(sparse):
+    with ThreadMap(1) as threads:
+        assert isinstance(chosen_for(make_objective(*sparse, threads)), LBFGS)
+
+
+def test_the_dual_is_climbed_where_it_is_fast(sparse, many, rng):
+    data, codes = sparse
+    with ThreadMap(1) as threads:
+        chosen = chosen_for(make_objective(data, codes, threads), 7)
+        assert isinstance(chosen, OEG)
+        assert chosen.random_state == 7
+        others = [
+            make_objective(data, codes, threads, ElasticNet(0.0, 0.0)),
+            make_objective(data, codes, threads, weight=rng.random(len(codes))),
+            make_objective(*make_data(rng, "sparse dense"), threads),
+        ]
+        l1 = chosen_for(make_objective(data, codes, threads, ElasticNet(0.1, 0.1)))
+        warm = choose_solver(make_objective(data, codes, threads), np.ones(3))
+    assert all(isinstance(chosen_for(other), LBFGS) for other in others)
+    assert isinstance(warm, LBFGS)
+    assert l1.handles_l1
+    assert not isinstance(l1, OEG)
+
+
+@pytest.mark.parametrize("penalty", [(0.0, 0.3), (0.2, 0.1), (0.0, 0.0)])
+def test_it_reaches_the_optimum(sparse, many, penalty):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(*penalty))
+        start = np.zeros(objective.n_parameters)
+        result = AutoSolver().solve(objective, start)
+        best = chosen_for(objective).set_params(tol=0.0).solve(objective, start)
+    assert result.value <= best.value * (1.0 + 1e-4) + 1e-4
+
+
+def test_a_slow_dual_is_handed_over(sparse, many, monkeypatch):
+    monkeypatch.setattr(auto, "TRIAL_PASSES", 2)
+    monkeypatch.setattr(auto, "PATIENCE", 0)
+    seen = []
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 1e-3))
+        start = np.zeros(objective.n_parameters)
+        result = AutoSolver().solve(objective, start, lambda r, w: seen.append(r))
+        best = LBFGS(tol=0.0, gtol=1e-9).solve(objective, start)
+    assert result.converged
+    np.testing.assert_allclose(result.value, best.value, rtol=1e-3)
+    numbers = [record.iteration for record in result.history]
+    assert numbers == sorted(set(numbers))
+    assert result.n_iter == numbers[-1]
+    assert seen == result.history
+    assert any(np.isfinite(record.gap) for record in result.history)
+    assert any(np.isfinite(record.gradient_norm) for record in result.history)
+
+
+def test_max_iter_counts_both(sparse, many, monkeypatch):
+    monkeypatch.setattr(auto, "TRIAL_PASSES", 2)
+    monkeypatch.setattr(auto, "PATIENCE", 0)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 1e-5))
+        result = AutoSolver(max_iter=8).solve(objective, np.zeros(objective.n_parameters))
+    assert result.n_iter <= 8
+    assert not result.converged
+
+
+def test_the_expected_number_of_passes_follows_the_gap():
+    watch = auto._Watch(OEG(tol=1e-4), None)
+
+    def record(iteration, gap):
+        return IterationRecord(iteration, 1.0, np.nan, 0, 0, 0.0, gap)
+
+    assert watch._expected(record(10, 1e-1), record(15, 1e-2)) == pytest.approx(10.0)
+    assert watch._expected(record(10, 1e-1), record(15, 1e-1)) == np.inf
+    assert watch._expected(record(10, 1e-1), record(15, 1e-5)) == 0.0

@@ -1,0 +1,210 @@
+"""Online exponentiated gradient: the certificate, the common optimum, bookkeeping."""
+
+import numpy as np
+import pytest
+
+from crfkit._parallel import ThreadMap
+from crfkit.data import PackedSequences
+from crfkit.objective import Objective
+from crfkit.penalties import ElasticNet
+from crfkit.scores.selection import choose_features
+from crfkit.solvers import LBFGS, OEG, OWLQN
+from crfkit.solvers.exponentiated_gradient import _Dual, _parts
+from crfkit.structures import Chain
+from tests.test_objective import make_data, make_objective
+
+TIGHT = {"tol": 0.0, "gtol": 1e-11, "max_iter": 3000}
+
+
+@pytest.fixture
+def data(rng):
+    return make_data(rng, lengths=tuple(rng.integers(0, 9, size=40)), n_features=6)
+
+
+@pytest.fixture(params=[(0.0, 0.5), (0.0, 0.08), (0.4, 0.3)], ids=["c2", "small c2", "c1 and c2"])
+def penalty(request):
+    return ElasticNet(*request.param)
+
+
+def optimum(objective):
+    kind = OWLQN if objective.l1 else LBFGS
+    return kind(**TIGHT).solve(objective, np.zeros(objective.n_parameters))
+
+
+def test_the_gap_bounds_the_distance_from_the_optimum_at_every_pass(data, penalty):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads, penalty, boundaries=True)
+        best = optimum(objective).value
+        solver = OEG(tol=1e-7, batch_tokens=12, check_every=1, max_iter=2000)
+        result = solver.solve(objective, np.zeros(objective.n_parameters))
+    assert result.converged
+    for record in result.history:
+        assert record.value - best <= record.gap + 1e-10 * best
+        assert record.value >= best - 1e-10 * best
+    assert result.history[-1].gap <= 1e-7 * best
+
+
+def test_it_reaches_the_optimum_of_the_batch_solvers(data, penalty):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads, penalty)
+        expected = optimum(objective)
+        result = OEG(tol=1e-10, batch_tokens=12, max_iter=3000).solve(
+            objective, np.zeros(objective.n_parameters)
+        )
+    assert result.converged
+    np.testing.assert_allclose(result.value, expected.value, rtol=1e-9)
+    np.testing.assert_allclose(result.parameters, expected.parameters, atol=2e-4)
+
+
+def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads, penalty, boundaries=True)
+        batches = objective.minibatches(10, 0)
+        dual = _Dual(batches, penalty, np.zeros(objective.n_parameters))
+        for number in range(5):
+            dual.lower_c2(number)
+            dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 2)
+        total = np.zeros(objective.n_parameters)
+        for index, block in enumerate(dual._blocks):
+            scores = batches.scores(batches.bind(dual.w), index)
+            counts = batches.structure.empty(scores)
+            batches.structure.add_path(
+                scores, batches.labels(index), batches.sequence_weight(index), counts
+            )
+            expected = _parts(block.expected, scores)
+            counts.unary[...] -= expected.unary
+            counts.pair[...] -= expected.pair
+            np.add.at(total, batches.places(index), batches.gradient(index, counts))
+    shrunk = np.sign(total) * np.maximum(np.abs(total) - penalty.l1, 0.0)
+    np.testing.assert_allclose(dual.w, shrunk / (2.0 * dual.c2), atol=1e-10)
+
+
+def test_the_dual_never_falls(data):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads, ElasticNet(0.0, 2.0))
+        batches = objective.minibatches(10, 0)
+        dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
+        for number in range(8):
+            dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 3)
+    assert (np.diff(dual._bounds) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_results_do_not_depend_on_the_number_of_threads(data, n_jobs):
+    results = []
+    for jobs in (1, n_jobs):
+        with ThreadMap(jobs) as threads:
+            objective = make_objective(*data, threads)
+            solver = OEG(batch_tokens=9, round_size=4, tol=1e-6, random_state=3)
+            results.append(solver.solve(objective, np.zeros(objective.n_parameters)))
+    np.testing.assert_array_equal(results[0].parameters, results[1].parameters)
+    assert results[0].n_iter == results[1].n_iter
+    values = [[(r.value, r.gap) for r in result.history] for result in results]
+    assert values[0] == values[1]
+
+
+def test_weights_of_sequences_count_as_repetitions(rng):
+    lengths = (3, 1, 4, 2, 5)
+    data, codes = make_data(rng, lengths=lengths)
+    repeats = [1, 0, 2, 3, 1]
+    chosen = np.repeat(np.arange(5), repeats)
+    rows = np.concatenate([np.arange(data.offsets[i], data.offsets[i + 1]) for i in chosen])
+    model = choose_features(data, codes, 3)
+    solver = OEG(tol=1e-11, batch_tokens=4, max_iter=3000)
+    weight = np.repeat(np.array(repeats, float), lengths)
+    with ThreadMap(1) as threads:
+        weighted = make_objective(data, codes, threads, weight=weight)
+        repeated = Objective(
+            model, Chain(), weighted.loss, weighted.penalty, data[chosen], codes[rows],
+            np.ones(len(rows)), threads,
+        )  # fmt: skip
+        found = [solver.solve(o, np.zeros(model.n_parameters)) for o in (weighted, repeated)]
+    np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-10)
+    np.testing.assert_allclose(found[0].parameters, found[1].parameters, atol=1e-4)
+
+
+def test_a_start_at_the_optimum_is_recognized(data):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        best = optimum(objective)
+        result = OEG(tol=1e-8).solve(objective, best.parameters)
+    assert result.converged
+    assert result.n_iter == 0
+
+
+def test_a_start_far_away_does_no_harm(data, rng):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        best = optimum(objective)
+        start = 50.0 * rng.normal(size=objective.n_parameters)
+        result = OEG(tol=1e-8, batch_tokens=20, max_iter=2000).solve(objective, start)
+    np.testing.assert_allclose(result.value, best.value, rtol=1e-7)
+
+
+@pytest.mark.parametrize("lengths", [(), (0, 0), (1,), (1, 1, 0, 1)])
+def test_little_data_is_no_problem(rng, lengths):
+    data, codes = make_data(rng, lengths=lengths)
+    with ThreadMap(2) as threads:
+        objective = make_objective(data, codes, threads)
+        best = optimum(objective)
+        result = OEG(tol=1e-9, max_iter=1000).solve(objective, np.zeros(objective.n_parameters))
+    np.testing.assert_allclose(result.value, best.value, rtol=1e-8, atol=1e-12)
+
+
+def test_one_label_has_nothing_to_learn():
+    data = PackedSequences(dense=np.ones((4, 1)), offsets=[0, 1, 4])
+    codes = np.zeros(4, np.int32)
+    with ThreadMap(1) as threads:
+        model = choose_features(data, codes, 1)
+        base = make_objective(*make_data(np.random.default_rng(0)), threads)
+        objective = Objective(
+            model, Chain(), base.loss, base.penalty, data, codes, np.ones(4), threads
+        )
+        result = OEG().solve(objective, np.zeros(model.n_parameters))
+    assert result.value == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(result.parameters, 0.0, atol=1e-12)
+
+
+def test_it_says_what_it_cannot_do(data):
+    packed, codes = data
+    with ThreadMap(1) as threads:
+        start = np.zeros(make_objective(packed, codes, threads).n_parameters)
+        with pytest.raises(ValueError, match="c2 > 0"):
+            OEG().solve(make_objective(packed, codes, threads, ElasticNet(0.1, 0.0)), start)
+        weight = np.linspace(0.0, 1.0, len(codes))
+        with pytest.raises(ValueError, match="same weight for all tokens"):
+            OEG().solve(make_objective(packed, codes, threads, weight=weight), start)
+        other = make_objective(packed, codes, threads)
+        other.loss = object()
+        with pytest.raises(ValueError, match="log loss"):
+            OEG().solve(other, start)
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_iter": -1}, {"tol": -1.0}, {"batch_tokens": 0}, {"round_size": 0},
+                {"check_every": 0}],
+)  # fmt: skip
+def test_parameters_are_checked(data, options):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        with pytest.raises(ValueError, match=next(iter(options))):
+            OEG(**options).solve(objective, np.zeros(objective.n_parameters))
+
+
+def test_it_stops_when_told(data):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        start = np.zeros(objective.n_parameters)
+        few = OEG(max_iter=2, tol=0.0).solve(objective, start)
+        told = OEG(tol=0.0, check_every=1).solve(objective, start, lambda r, w: r.iteration == 3)
+
+        def interrupt(record, w):
+            if record.iteration == 2:
+                raise KeyboardInterrupt
+
+        cut = OEG(tol=0.0, check_every=1).solve(objective, start, interrupt)
+    assert (few.n_iter, few.converged) == (2, False)
+    assert "max_iter=2" in few.message
+    assert (told.n_iter, told.converged) == (3, False)
+    assert cut.interrupted
+    assert cut.n_iter == 2

@@ -1,0 +1,228 @@
+"""Stochastic gradient descent: lazy steps, rates, averages, the L1 penalty, parts of a pass."""
+
+import numpy as np
+import pytest
+
+from crfkit.solvers import OWLQN, SGD
+from crfkit.solvers.gradient_descent import Descent, calibrate
+from tests.solvers.stochastic import optimum, problem
+
+
+def solve(objective, start=None, callback=None, **options):
+    start = np.zeros(objective.n_parameters) if start is None else start
+    return SGD(**{"batch_tokens": 12, "max_iter": 30} | options).solve(objective, start, callback)
+
+
+def gradient_of(batches, w, index):
+    scores = batches.scores(batches.bind(w), index)
+    out = np.zeros_like(w)
+    residual = batches.value_and_residual(scores, index)[1]
+    out[batches.places(index)] = batches.gradient(index, residual)
+    return out
+
+
+def pay(w, paid, due):
+    """Equations 6 to 8 of Tsuruoka, Tsujii and Ananiadou (2009)."""
+    after = np.where(
+        w > 0, np.maximum(0, w - (due + paid)), np.where(w < 0, np.minimum(0, w + due - paid), 0.0)
+    )
+    return after, paid + after - w
+
+
+def eager(batches, start, eta0, order, average):
+    """One pass with whole vectors; returns the last parameters and the mean."""
+    count, penalty = len(batches), batches.penalty
+    decay, power = 2.0 * penalty.l2 / count, 0.75 if average else 1.0
+    w, total, paid, due = start.copy(), np.zeros_like(start), np.zeros_like(start), 0.0
+    for step, index in enumerate(order):
+        rate = min(eta0 / (1.0 + decay * eta0 * step) ** power, 0.5 / decay if decay else np.inf)
+        if penalty.l1 or not decay:
+            rate = eta0 * 0.85 ** (step / count)
+        w = (1.0 - rate * decay) * w - rate * gradient_of(batches, w, index)
+        if penalty.l1:
+            due += rate * penalty.l1 / count
+            touched = batches.places(index)
+            w[touched], paid[touched] = pay(w[touched], paid[touched], due)
+        total += w
+    if penalty.l1:
+        w, paid = pay(w, paid, due)
+    return w, total / len(order)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("penalty", [(0, 0), (0, 0.3), (0, 1e3), (0.4, 0), (0.4, 0.2), (50.0, 0.1)])
+def test_lazy_steps_equal_eager_ones(rng, penalty, average):
+    with problem(features=40, blocks="sparse", penalty=penalty) as objective:
+        batches = objective.minibatches(6, 0)
+        start = rng.normal(size=objective.n_parameters)
+        order = np.random.RandomState(1).permutation(len(batches))
+        descent = Descent(batches, start, 0.3, average)
+        descent.run_pass(order, 1)
+        w, mean = eager(batches, start, 0.3, order, average)
+    np.testing.assert_allclose(descent.weights(), w, rtol=1e-9, atol=1e-12)
+    assert (descent.weights() == 0.0).any() == (penalty[0] > 0.0)
+    if not penalty[0]:
+        np.testing.assert_allclose(descent.mean(), mean, rtol=1e-9, atol=1e-12)
+
+
+def test_a_round_is_computed_from_the_same_parameters(rng):
+    with problem(penalty=(0.0, 0.0)) as objective:
+        batches = objective.minibatches(6, 0)
+        start = rng.normal(size=objective.n_parameters)
+        descent = Descent(batches, start, 0.1, False)
+        descent.run_pass(np.arange(3), 3)
+        count = len(batches)
+        expected = start - sum(
+            0.1 * 0.85 ** (i / count) * gradient_of(batches, start, i) for i in range(3)
+        )
+    np.testing.assert_allclose(descent.weights(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_it_comes_near_the_optimum(average):
+    with problem(count=60) as objective:
+        value, _ = optimum(objective)
+        result = solve(objective, average=average, tol=1e-6, max_iter=100)
+        exact = objective.value_and_grad(result.parameters)[0]
+    assert result.converged
+    assert value <= result.value <= value * (1.0 + 1e-2)
+    np.testing.assert_allclose(result.value, exact, rtol=1e-12)
+
+
+def test_the_l1_penalty_comes_near_the_optimum_with_zeros():
+    with problem(count=60, penalty=(1.0, 0.0)) as objective:
+        start = np.zeros(objective.n_parameters)
+        best = OWLQN(tol=0.0, gtol=1e-8).solve(objective, start)
+        result = solve(objective, tol=1e-5, max_iter=100)
+    assert best.value <= result.value <= best.value * (1.0 + 1e-2)
+    assert np.count_nonzero(result.parameters) < objective.n_parameters
+
+
+def test_the_result_is_the_best_pass():
+    with problem() as objective:
+        result = solve(objective, eta0=3.0, tol=0.0, max_iter=12)
+        exact = objective.minibatches(12, 0).value(result.parameters)
+    values = [record.value for record in result.history]
+    assert len(values) == len({round(value, 9) for value in values})
+    assert result.value == min(values)
+    np.testing.assert_allclose(result.value, exact, rtol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_the_calibrated_rate_lowers_the_objective_at_any_scale(scale):
+    with problem(count=60, blocks="sparse") as objective:
+        batches = objective.minibatches(12, 0)
+        for part in batches._prepared.state.columns:
+            part.values.flags.writeable = True
+            part.values[:] *= scale
+        zeros = np.zeros(objective.n_parameters)
+        rate = calibrate(batches, zeros, np.random.RandomState(0), 1)
+        descent = Descent(batches, zeros, rate, False)
+        descent.run_pass(np.arange(len(batches)), 1)
+        assert batches.value(descent.weights()) < batches.value(zeros)
+
+
+def test_results_do_not_depend_on_threads_and_repeat():
+    found = []
+    for n_jobs in (1, 2, 1):
+        with problem(n_jobs=n_jobs, count=60) as objective:
+            found.append(solve(objective, max_iter=4, tol=0.0, round_size=3).parameters)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    with problem(count=60) as objective:
+        other = solve(objective, max_iter=4, tol=0.0, round_size=3, random_state=1).parameters
+    assert not np.array_equal(found[0], other)
+
+
+@pytest.mark.parametrize("lengths", [(0,), (0, 0, 1), (5,), (1,)])
+@pytest.mark.parametrize("penalty", [(0.0, 1.0), (1.0, 0.5)])
+def test_few_tokens(lengths, penalty):
+    with problem(lengths=lengths, penalty=penalty) as objective:
+        result = solve(objective)
+    assert result.converged
+    assert result.value <= result.history[0].value
+    assert np.isfinite(result.parameters).all()
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_passes_of_partial_are_those_of_a_run(average):
+    with problem(count=40) as objective:
+        w, state = np.zeros(objective.n_parameters), None
+        values = []
+        for _ in range(8):
+            solver = SGD(average=average, batch_tokens=12, eta0=0.05)
+            w, state = solver.partial(objective, w, state)
+            values.append(objective.value_and_grad(w)[0])
+        value, _ = optimum(objective)
+        count = len(objective.minibatches(12, 0))
+    assert state["steps"] == 8 * count
+    assert values[-1] < values[0]
+    assert values[-1] <= value * 1.05
+
+
+def test_the_mean_of_partial_is_that_of_all_its_steps():
+    with problem(penalty=(0.0, 0.0), count=20) as objective:
+        zeros = np.zeros(objective.n_parameters)
+        solver = SGD(average=True, batch_tokens=12, eta0=0.05)
+        first, state = solver.partial(objective, zeros, None)
+        last = state["last"]
+        second, state = solver.partial(objective, first, state)
+        batches = objective.minibatches(12, np.random.RandomState(0))
+        descent = Descent(batches, last, 0.05, True)
+        descent.steps = len(batches)
+        random = np.random.RandomState(0)
+        objective.minibatches(12, random)
+        descent.run_pass(random.permutation(len(batches)), 1)
+    np.testing.assert_allclose(second, 0.5 * (first + descent.mean()), atol=1e-12)
+    np.testing.assert_allclose(state["last"], descent.weights(), atol=1e-12)
+
+
+def test_partial_calibrates_once_and_leaves_its_start_alone():
+    with problem(count=40) as objective:
+        start = np.zeros(objective.n_parameters)
+        w, state = SGD(batch_tokens=12).partial(objective, start, None)
+        _, again = SGD(batch_tokens=12).partial(objective, w, state)
+    assert not start.any()
+    assert again["eta0"] == state["eta0"] > 0.0
+    assert again["steps"] == 2 * state["steps"]
+
+
+def test_an_average_of_sparse_weights_is_refused():
+    with problem(penalty=(1.0, 1.0)) as objective:
+        with pytest.raises(ValueError, match="average=True needs c1=0"):
+            solve(objective, average=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_iter", -1), ("tol", -1.0), ("period", 0), ("eta0", -1.0), ("batch_tokens", 0),
+     ("round_size", 0)],
+)  # fmt: skip
+def test_parameters_out_of_range_are_errors(name, value):
+    with problem() as objective, pytest.raises(ValueError, match=name):
+        solve(objective, **{name: value})
+
+
+def test_a_start_without_a_finite_value_is_an_error():
+    with problem() as objective, pytest.raises(ValueError, match="finite"):
+        solve(objective, np.full(objective.n_parameters, np.nan))
+
+
+def test_stops_are_told_and_control_c_keeps_the_best_pass():
+    seen = {}
+
+    def interrupt(record, w):
+        seen[record.iteration] = w.copy()
+        if record.iteration == 3:
+            raise KeyboardInterrupt
+
+    with problem() as objective:
+        short = solve(objective, tol=0.0, max_iter=2)
+        asked = solve(objective, callback=lambda record, w: record.iteration == 1)
+        result = solve(objective, callback=interrupt, tol=0.0)
+    assert (short.n_iter, short.converged) == (2, False)
+    assert "max_iter=2" in short.message
+    assert (asked.n_iter, asked.converged) == (1, False)
+    assert (result.n_iter, result.interrupted) == (3, True)
+    best = min(result.history, key=lambda record: record.value)
+    np.testing.assert_array_equal(result.parameters, seen[best.iteration])

@@ -1,0 +1,109 @@
+"""Compiling ahead of time, and compiling no more than is needed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crfkit
+from crfkit import warmup
+from crfkit.warmup import KernelReport
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="needs the compiler"
+)
+
+REPORT = (
+    "\nfrom crfkit.warmup import report\nfor k in report(): print(k.name, k.loaded, k.compiled)"
+)
+SMALL = """
+from crfkit import CRFClassifier
+X, y = [[{"w": "a"}, {"w": "b"}]], [["A", "B"]]
+crf = CRFClassifier().fit(X, y)
+crf.predict(X), crf.predict_proba(X)
+"""
+LARGER = """
+import numpy as np
+from crfkit import CRFClassifier, TemplateFeatures
+words = [[("the", "D"), ("dog", "N"), ("runs", "V")], [("a", "D"), ("cat", "N")]]
+y = [[tag for _, tag in sentence] for sentence in words]
+features = TemplateFeatures(["w", "w[-1]|w", "step(w)"], columns=["w", "t"])
+X = features.fit_transform(words)
+for crf in (CRFClassifier(n_jobs=2), CRFClassifier(c1=0.1), CRFClassifier(boundary_weights=True)):
+    crf.fit(X, y, sample_weight=[1.0, 2.0])
+    crf.predict(X), crf.predict_proba(X), crf.sequence_log_proba(X, y)
+many = [[f"L{k}", f"L{k + 1}"] for k in range(70)]
+CRFClassifier().fit([[[label] for label in labels] for labels in many], many)
+CRFClassifier().fit([np.eye(3)], [[0, 1, 2]]).predict([np.eye(3)])
+"""
+
+
+def run(*arguments, cwd=None, **environment):
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, text=True, capture_output=True, check=True,
+        env=os.environ | environment,
+    )  # fmt: skip
+    return result.stdout.splitlines()
+
+
+def counts(script):
+    lines = [line.split() for line in run("-c", script + REPORT)]
+    return {name: (int(loaded), int(compiled)) for name, loaded, compiled in lines}
+
+
+def test_after_a_warm_up_nothing_is_compiled():
+    lines = run("-m", "crfkit.warmup")
+    assert "machine code is kept in" in lines[-1]
+    assert not [line for line in lines if line.endswith("not called")]
+    for script in (SMALL, LARGER):
+        found = counts(script)
+        assert sum(loaded for loaded, _ in found.values()) >= 5
+        assert {name for name, (_, compiled) in found.items() if compiled} == set()
+
+
+def test_a_small_fit_loads_only_what_it_uses():
+    found = counts(SMALL)
+    used = {name.partition(".")[0] for name, both in found.items() if any(both)}
+    assert used <= {"chain", "gather", "vector"}
+    assert {name.partition(".")[0] for name in found} > used
+
+
+def test_each_kernel_is_reported_once():
+    names = [kernel.name for kernel in warmup.report()]
+    assert len(set(names)) == len(names)
+    assert {"chain.chain_sum", "hashing.pairs_find"} <= set(names)
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path):
+    package = tmp_path / "crfkit"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(crfkit.__file__).parent, package, ignore=ignored)
+    no_folder = package / "kernels" / "__pycache__"
+    no_folder.write_text("a file, not a folder")
+    script = "from crfkit import warmup; warmup.warm_up = warmup.report; exit(warmup.main([]))"
+    lines = run("-B", "-c", script, cwd=tmp_path, NUMBA_CACHE_DIR=str(no_folder / "here"),
+                XDG_CACHE_HOME=str(no_folder), HOME=str(no_folder))  # fmt: skip
+    assert lines[-1].startswith("machine code is not kept: no folder for it can be written.")
+    assert "NUMBA_CACHE_DIR" in lines[-1]
+
+
+def test_lines_tell_what_became_of_each_kernel(monkeypatch, capsys):
+    kernels = [KernelReport("a.one", 0, 1, "/here"), KernelReport("a.two", 1, 0, "/here"),
+               KernelReport("b.three", 0, 0, "/there")]  # fmt: skip
+    monkeypatch.setattr(warmup, "warm_up", lambda: kernels)
+    assert warmup.main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1:] for line in lines[:3]] == [["compiled"], ["loaded"], ["not", "called"]]
+    assert lines[3].startswith("1 of 3 kernels compiled in ")
+    assert lines[4:] == ["machine code is kept in /here", "machine code is kept in /there"]
+    assert warmup.main(["--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_without_a_compiler_there_is_nothing_to_do():
+    assert run("-m", "crfkit.warmup", NUMBA_DISABLE_JIT="1") == [
+        "compilation is switched off (NUMBA_DISABLE_JIT): nothing to do"
+    ]
