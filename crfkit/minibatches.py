@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ from crfkit.losses import Loss
 from crfkit.losses.likelihood import LogLoss, sequence_weight, shared_weight
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores, ScoreModel
-from crfkit.scores.touched import TouchedWeights
-from crfkit.structures import Structure
+from crfkit.scores.touched import TouchedEntries, TouchedWeights
+from crfkit.structures import NoPathError, Structure
 
 
 class MiniBatches:
@@ -68,7 +70,7 @@ class MiniBatches:
         self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
         self.threads = threads
         dealt: PackedSequences = data[order]
-        self._labels, self._weight = labels[rows], weight[rows]
+        self._labels, self._weight, self._order = labels[rows], weight[rows], order
         self._chunks = make_chunks(dealt.offsets, tokens)
         with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
             self._prepared = model.prepare(dealt, self._chunks, one, by_column=True)
@@ -90,6 +92,16 @@ class MiniBatches:
         )
         return total / max(self.n_tokens, 1)
 
+    @property
+    def has_sequence_weights(self) -> bool:
+        """Whether all tokens of a sequence have the same weight, for each sequence."""
+        return all(shared is not None for shared in self._shared)
+
+    @property
+    def has_dense(self) -> bool:
+        """Whether some features are dense."""
+        return any(part.data.dense is not None for part in self._prepared.state.parts)
+
     def bind(self, w: FloatArray) -> Any:
         """Return parameters, shape (P,), in their places; views where that can be."""
         return self.model.bind(w)
@@ -101,10 +113,11 @@ class MiniBatches:
     def value_and_residual(self, scores: Scores, index: int) -> tuple[float, Expectations]:
         """Return the loss of a batch and its gradient with respect to the scores."""
         out, labels, shared = self.structure.empty(scores), self.labels(index), self._shared[index]
-        if shared is not None and isinstance(self.loss, LogLoss):
-            return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
-        weight = self._weight[self._chunks[index].tokens]
-        return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out
+        with self.numbering():
+            if shared is not None and isinstance(self.loss, LogLoss):
+                return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
+            weight = self._weight[self._chunks[index].tokens]
+            return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out
 
     def value(self, w: FloatArray) -> float:
         """Return the loss of all batches plus the whole penalty."""
@@ -126,6 +139,18 @@ class MiniBatches:
         `residual` is the gradient with respect to its scores; the penalty has no part in it.
         """
         return self._touched.gradient(index, residual)
+
+    def entries(self, index: int) -> TouchedEntries:
+        """Return the sparse entries of a batch, with their weights."""
+        return self._touched.entries(index)
+
+    @contextmanager
+    def numbering(self) -> Iterator[None]:
+        """Have errors name a sequence by its number in the data, not by that in the batches."""
+        try:
+            yield
+        except NoPathError as error:
+            raise NoPathError(int(self._order[error.sequence]), error.position) from error
 
     def chunk(self, index: int) -> Chunk:
         """Return the sequences of a batch, in the order in which they were dealt."""

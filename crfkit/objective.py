@@ -23,8 +23,7 @@ from crfkit._types import (
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import is_long, make_blocks, make_chunks
 from crfkit.losses import Loss
-from crfkit.losses.likelihood import shared_weight
-from crfkit.losses.likelihood import sequence_weight
+from crfkit.losses.likelihood import sequence_weight, shared_weight
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
 from crfkit.scores import ScoreModel
@@ -205,7 +204,7 @@ class Objective:
         return product
 
     def curvature(self, w: FloatArray) -> FloatArray:
-        """Return an estimate of the diagonal of the Hessian, shape (P,): cheap and positive.
+        """Return an estimate of the diagonal of the Hessian, shape (P,): cheap, never negative.
 
         The variance of each feature as if tokens were independent (Sha and Pereira 2003,
         section 3.2.1), and for steps their expected number, plus what the penalty adds.

@@ -121,7 +121,7 @@ def _templates() -> None:
     templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "step(w)", "w|v"]
     features = TemplateFeatures(templates, columns=["w", "v"], min_freq=2)
     data = features.fit_transform(words)
-    for solver in ("lbfgs", "sgd"):
+    for solver in ("lbfgs", "sgd", "oeg"):
         crf = CRFClassifier(solver=solver, max_iter=2).fit(data, _data()[1])
         _use(crf, features.transform(words), _data()[1])
     TemplateFeatures("u:%x[@1,0]", syntax="wapiti").fit_transform(words)

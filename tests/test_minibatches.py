@@ -5,6 +5,7 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.penalties import ElasticNet
+from crfkit.structures import NoPathError
 from tests.test_objective import make_data, make_objective
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 6)
@@ -53,3 +54,18 @@ def test_the_mean_square_is_that_of_the_rows(rng, threads):
     batches = make_objective(data, codes, threads).minibatches(4, 0)
     expected = data.to_csr().power(2).sum() / data.n_tokens
     np.testing.assert_allclose(batches.mean_square, expected, rtol=1e-12)
+
+
+def test_an_error_names_the_sequence_by_its_number_in_the_data(rng):
+    data, codes = make_data(rng, lengths=LENGTHS)
+    with ThreadMap(1) as threads:
+        batches = make_objective(data, codes, threads).minibatches(4, 5)
+        bound = batches.bind(np.zeros(batches.n_parameters))
+        for index in range(len(batches)):
+            scores = batches.scores(bound, index)
+            lengths = np.diff(scores.offsets)
+            s = int(lengths.argmax())
+            scores.unary[scores.offsets[s]] = -np.inf
+            with pytest.raises(NoPathError) as caught:
+                batches.value_and_residual(scores, index)
+            assert LENGTHS[caught.value.sequence] == lengths[s]

@@ -387,7 +387,7 @@ def _vocabulary(training: TrainingData) -> dict[str, int]:
 _KEPT = (
     "start_weights_", "end_weights_", "step_coef_", "n_features_in_", "vectorizer_",
     "_feature_names", "_step_names", "n_parameters_", "n_iter_", "converged_", "objective_",
-    "training_log_",
+    "gap_", "training_log_",
 )  # fmt: skip
 
 

@@ -12,7 +12,9 @@ CHUNK_CELLS = 90_000
 PAIR_CELLS = 1 << 22
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
-# Scores of a block of chunks at most, the largest array that is kept: 64 MiB.
+# Scores of a block of chunks, the largest array that is kept: 16 MiB, where that holds so many
+# chunks, which threads share; at most 64 MiB.
+FEW_CELLS, FEW_CHUNKS = 1 << 21, 8
 BLOCK_CELLS = 1 << 23
 
 
@@ -57,9 +59,10 @@ def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
     a block of its own.
     """
     blocks: list[list[Chunk]] = []
+    limit = min(BLOCK_CELLS, max(FEW_CELLS, FEW_CHUNKS * max(cells, default=0)))
     total = 0
     for chunk, size in zip(chunks, cells, strict=True):
-        if not blocks or total + size > BLOCK_CELLS or is_long(chunk):
+        if not blocks or total + size > limit or is_long(chunk):
             blocks.append([])
             total = 0
         blocks[-1].append(chunk)

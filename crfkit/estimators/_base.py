@@ -243,14 +243,15 @@ class LinearChainClassifier(SequenceClassifier):
         if cached is not None and cached.serves(layout, fitted):
             return cached.model, cached.weights
         source, target = np.nonzero(self.transitions_)
-        triples = self.step_coef_
+        state = _in_order(self.coef_)
+        triples = None if self.step_coef_ is None else _in_order(self.step_coef_)
         model = LinearScores(
-            _weight_places(self.coef_, layout[0]), source, target, boundaries=True,
+            _weight_places(state, layout[0]), source, target, boundaries=True,
             steps=None if triples is None else ObservedSteps(_weight_places(triples, layout[1])),
         )  # fmt: skip
         values = np.zeros(0) if triples is None else triples.data
         moves = self.transitions_[source, target]
-        weights = model.place(self.coef_.data, moves, *fitted[2:4], values)
+        weights = model.place(state.data, moves, *fitted[2:4], values)
         self._predictor = Predictor(model, weights, layout, fitted)
         return model, weights
 
@@ -280,6 +281,16 @@ def _weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_arra
 def _step_matrix(steps: SharedSteps | ObservedSteps, bound: Any) -> sp.csr_array | None:
     """Return the weights of attributes of steps, shape (D2, K * K), where there are any."""
     return _weight_matrix(steps.weights, bound) if isinstance(steps, ObservedSteps) else None
+
+
+def _in_order(matrix: sp.csr_array) -> sp.csr_array:
+    """Return weights with rising columns in each row and none twice: by hand, they may be."""
+    view = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), matrix.shape)
+    if view.has_canonical_format:  # asked of a view, because a matrix remembers the answer
+        return view
+    ordered = view.copy()
+    ordered.sum_duplicates()
+    return ordered
 
 
 def _weight_places(matrix: sp.csr_array, n_sparse: int) -> AttributeWeights:

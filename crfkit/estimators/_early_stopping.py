@@ -123,8 +123,7 @@ class Watch:
         self.score = score
         self.scores: dict[int, float] = {}
         self.stopped = False
-        self._best: tuple[IterationRecord, float] | None = None
-        self._parameters = np.empty(0)
+        self._best: tuple[IterationRecord, float, FloatArray] | None = None
         self._worse = 0
 
     def __call__(self, record: IterationRecord, parameters: FloatArray) -> bool:
@@ -141,8 +140,8 @@ class Watch:
         self.scores[record.iteration] = score
         self._worse += 1
         if self._best is None or self._is_better(score, self._best[1]):
-            self._best, self._worse = (record, score), 0
-            self._parameters = np.array(parameters)  # solvers may use theirs again
+            # A copy, as solvers may use theirs again; all at once, as Ctrl-C may come at any time.
+            self._best, self._worse = (record, score, np.array(parameters)), 0
 
     def _is_better(self, score: float, best: float) -> bool:
         """Whether a score exceeds the best one; any number exceeds NaN."""
@@ -156,20 +155,20 @@ class Watch:
             self._note(last._replace(value=result.value), result.parameters)
         if self._best is None:  # interrupted before the first score
             return result
-        record, score = self._best
+        record, score, parameters = self._best
         if self.stopped:
             message = (
                 f"stopped early after {result.n_iter} iterations: the best validation score "
                 f"{score:.6g} was that of iteration {record.iteration}"
             )
             result = result._replace(message=message)
-        return result._replace(parameters=self._parameters, value=record.value)
+        return result._replace(parameters=parameters, value=record.value)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that tell of the validation."""
         if self._best is None:
             return {"validation_scores_": {}, "best_iteration_": None, "best_score_": None}
-        record, score = self._best
+        record, score, _ = self._best
         return {
             "validation_scores_": self.scores,
             "best_iteration_": record.iteration,

@@ -65,10 +65,12 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
         training, validation = self._hold_out(training, X_val, y_val)
         return self._learn(training, validation)
 
-    def _learn(self, training: TrainingData, validation: Labeled | None = None) -> Self:
-        """Fit the weights to data that were read."""
+    def _learn(
+        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
+    ) -> Self:
+        """Fit the weights to data that were read; warnings name the caller `depth` calls up."""
         model = self._choose_model(training)
-        warn_if_large(model)
+        warn_if_large(model, depth + 1)
         if self.verbose:
             print(f"{parameter_counts(model)}", flush=True)
         watch = None if validation is None else self._watch(model, training, validation)
@@ -86,7 +88,7 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
             }
             | ({} if watch is None else watch.attributes())
         )
-        self._report(result, early=watch is not None and watch.stopped)
+        self._report(result, depth + 1, early=watch is not None and watch.stopped)
         return self
 
     def _forget(self, names: tuple[str, ...]) -> None:
@@ -248,8 +250,8 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
         if watch is not None:
             result = watch.finish(result)
         progress.close(result.parameters)
-        reached = (r for r in reversed(result.history) if r.value == result.value)
-        return result._replace(gap=objective.gap(next(reached)))
+        reached = [record for record in result.history if record.value == result.value]
+        return result._replace(gap=objective.gap(reached[-1]) if reached else math.nan)
 
     def _objective(
         self, model: LinearScores, training: TrainingData, threads: ThreadMap
@@ -274,16 +276,16 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
             "_step_names": training.step_names,
         }
 
-    def _report(self, result: SolverResult, *, early: bool) -> None:
+    def _report(self, result: SolverResult, depth: int, *, early: bool) -> None:
         """Say how the fit ended; that it was stopped early is what the user wants."""
         if self.verbose:
             print(f"stopped after {result.n_iter} iterations: {result.message}", flush=True)
         if result.interrupted:
             message = f"fit was {result.message}; the model keeps the weights reached so far."
-            warnings.warn(message, ConvergenceWarning, stacklevel=6)
+            warnings.warn(message, ConvergenceWarning, stacklevel=depth)
         elif not (result.converged or early):
             warnings.warn(f"fit did not converge: {result.message}.", ConvergenceWarning,
-                          stacklevel=6)  # fmt: skip
+                          stacklevel=depth)  # fmt: skip
 
 
 def _both(

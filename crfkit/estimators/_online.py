@@ -78,7 +78,7 @@ class OnlineChainClassifier(GradientChainClassifier):
                     "the first call of partial_fit needs classes: all labels that will occur."
                 )
             return self.classes_
-        given = LabelStream([classes]).classes()
+        given = _distinct(classes)
         if not hasattr(self, "coef_"):
             return given
         if set(given) != set(self.classes_):
@@ -155,6 +155,16 @@ class OnlineChainClassifier(GradientChainClassifier):
             else:
                 others[name] = value
         return {"arrays": arrays, "others": others}
+
+
+def _distinct(classes: Any) -> NDArray[np.object_]:
+    """Return the labels that are listed, sorted where they can be compared."""
+    if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
+        raise TypeError(f"classes={classes!r:.60} must be a list of labels.")
+    try:
+        return LabelStream([list(classes)]).classes()
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"in classes: {error}") from error
 
 
 def _partial_solvers() -> list[str]:

@@ -64,8 +64,8 @@ def parameter_counts(model: LinearScores) -> ParameterCounts:
     )
 
 
-def warn_if_large(model: LinearScores) -> None:
-    """Warn of a model whose fit may not fit into memory."""
+def warn_if_large(model: LinearScores, depth: int) -> None:
+    """Warn of a model whose fit may not fit into memory; the caller `depth` calls up is named."""
     counts = parameter_counts(model)
     if counts.total > LARGE:
         warnings.warn(
@@ -73,5 +73,5 @@ def warn_if_large(model: LinearScores) -> None:
             "beside the data. A larger min_freq, fewer templates, or observed pairs only "
             "(all_possible_states=False, all_possible_transitions=False) make it smaller.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=depth,
         )

@@ -126,8 +126,8 @@ class CRFClassifierCV(ProbabilisticChain):
     n_iter_ : ndarray of shape (F, C1, C2)
         The iterations of each fit.
     classes_, coef_, transitions_, ...
-        With `refit`, those of :class:`CRFClassifier`; `training_log_`, `converged_`, `objective_`
-        and `n_parameters_` are those of the fit to all data.
+        With `refit`, those of :class:`CRFClassifier`; `training_log_`, `converged_`, `objective_`,
+        `gap_` and `n_parameters_` are those of the fit to all data.
 
     Notes
     -----
@@ -214,7 +214,7 @@ class CRFClassifierCV(ProbabilisticChain):
         attributes = self._search(crf.set_params(verbose=0), training, grid, groups)
         crf.set_params(c1=attributes["c1_"], c2=attributes["c2_"])
         if self.refit:
-            crf.set_params(verbose=max(0, int(self.verbose) - 1))._learn(training)
+            crf.set_params(verbose=max(0, int(self.verbose) - 1))._learn(training, depth=3)
         self._forget()
         self._set_fitted(_fitted_attributes(crf) | attributes)
         return self
@@ -230,6 +230,8 @@ class CRFClassifierCV(ProbabilisticChain):
         """Return the fitted attributes that tell of the search."""
         labels, places = training.labels, np.arange(len(training.data))
         folds = list(check_cv(self.cv).split(places, groups=groups))
+        if not folds:
+            raise ValueError("cv gives no folds: is it an iterator that was used up?")
         paths = []
         for number, (train, test) in enumerate(folds, 1):
             held = Labeled(training.data[places[test]], labels[places[test]])
@@ -330,7 +332,8 @@ def _penalties(name: str, values: Any) -> FloatArray:
 
 def _describe(path: Path, grid: Grid) -> str:
     """Return what a line of the log says of a fold."""
-    c1, c2 = np.unravel_index(path.scores.argmax(), path.scores.shape)
+    scores = np.where(np.isnan(path.scores), -np.inf, path.scores)
+    c1, c2 = np.unravel_index(scores.argmax(), scores.shape)
     return (
         f"score {path.scores[c1, c2]:.6g} at c1={grid[0][c1]:g}, c2={grid[1][c2]:g}; "
         f"{path.n_iter.sum()} iterations"
@@ -339,7 +342,7 @@ def _describe(path: Path, grid: Grid) -> str:
 
 def _warn_of_failures(paths: list[Path]) -> None:
     """Warn once of all fits that did not converge."""
-    messages = [f"fold {f}, {text}" for f, path in enumerate(paths) for text in path.messages]
+    messages = [f"fold {f}, {text}" for f, path in enumerate(paths, 1) for text in path.messages]
     if messages:
         total = sum(path.scores.size for path in paths)
         warnings.warn(

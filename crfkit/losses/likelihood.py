@@ -163,9 +163,9 @@ def _fixed_part(
 
 def _levels(weight: FloatArray, offsets: IntArray) -> FloatArray:
     """Return 0 and the distinct weights of each sequence, rising, the last one repeated."""
-    ends = np.append(weight, 0.0)[offsets[:-1]]
-    if np.array_equal(np.repeat(ends, np.diff(offsets)), weight):
-        return np.column_stack([np.zeros_like(ends), ends])
+    shared = shared_weight(weight, offsets)
+    if shared is not None:
+        return np.column_stack([np.zeros_like(shared), shared])
     bounds = zip(offsets[:-1], offsets[1:], strict=True)
     distinct = [np.unique(np.append(weight[b:e], 0.0)) for b, e in bounds]
     width = max(len(row) for row in distinct)

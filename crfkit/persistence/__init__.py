@@ -47,8 +47,8 @@ from crfkit.solvers import (
 )
 
 for _cls in (
-    AutoSolver, LBFGS, OEG, OWLQN, SAG, SGD, ConjugateGradient, NewtonCG, ProximalQuasiNewton, Rprop,
-    GIS, IIS,
+    AutoSolver, LBFGS, OEG, OWLQN, SAG, SGD, ConjugateGradient, NewtonCG, ProximalQuasiNewton,
+    Rprop, GIS, IIS,
     PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
     TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
     SequenceUnion, StepFeatures, JoinedNames, FunctionTransformer,

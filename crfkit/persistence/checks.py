@@ -144,6 +144,33 @@ def check_chain_model(model: Any) -> None:
         or getattr(vectorizer, "n_features_in_", None) != n_features
     ):
         raise ValueError("vectorizer_ is no vectorizer of as many features as the model has")
+    if getattr(model, "_partial_state", None) is not None:
+        _check_partial_state(model._partial_state, model.coef_, steps)
+
+
+def _check_partial_state(state: Any, coef: sp.csr_array, steps: sp.csr_array | None) -> None:
+    """Check what `partial_fit` remembers: vectors of the solver in the form of the weights."""
+    if type(state) is not dict or {type(state.get(n)) for n in ("arrays", "others")} != {dict}:
+        raise ValueError("_partial_state has no arrays and others")
+    k = coef.shape[1]
+    shapes = {"state": coef.shape, "pair": (k, k), "start": (k,), "end": (k,),
+              "steps": None if steps is None else steps.shape}  # fmt: skip
+    for parts in state["arrays"].values():
+        if type(parts) is not dict or set(parts) != set(shapes):
+            raise ValueError(f"an array of _partial_state has no parts {list(shapes)}")
+        for name, shape in shapes.items():
+            _check_part(name, parts[name], shape)
+
+
+def _check_part(name: str, part: Any, shape: tuple[int, ...] | None) -> None:
+    """Check a part of a vector in the form of the weights; its values may be any."""
+    values = part.data if type(part) is sp.csr_array else part
+    found = None if part is None else getattr(part, "shape", ())
+    sparse = name in ("state", "steps") and part is not None
+    if found != shape or (type(part) is sp.csr_array) != sparse:
+        raise ValueError(f"{name} of _partial_state does not have the shape {shape}")
+    if values is not None and (type(values) is not np.ndarray or values.dtype != np.float64):
+        raise ValueError(f"{name} of _partial_state is no array of float64")
 
 
 def _is_vector(array: Any, dtype: Any = None) -> bool:

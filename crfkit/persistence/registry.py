@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar, overload
 
-# Rooms above this one whose classes are registered once they are imported.
+# Rooms above this one that register classes, their own and scikit-learn's, once they are imported.
 _REGISTERING = ("crfkit.estimators", "crfkit.compat.sklearn_crfsuite")
 
 Class = TypeVar("Class", bound=type)
@@ -42,7 +42,7 @@ class Registry:
         """Return the class of a name; ValueError if there is none."""
         if not isinstance(name, str):
             raise ValueError(f"the name of a class is {name!r:.80}")
-        if name not in self._classes and name.startswith("crfkit."):
+        if name not in self._classes and name.startswith(("crfkit.", "sklearn.")):
             for room in _REGISTERING:
                 import_module(room)
         if name not in self._classes:

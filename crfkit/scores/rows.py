@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -157,20 +159,32 @@ class RowLayout:
 class FullRows:
     """The table of the attributes with full rows, made when it is first asked for.
 
-    A solver that moves after a few sequences reads weights pair by pair and never asks.
+    A solver that moves after a few sequences reads weights pair by pair and never asks. Threads
+    that ask at the same time wait for one of them: a table may be large.
     """
 
     def __init__(self, layout: RowLayout, weights: FloatArray) -> None:
         self._layout, self._weights = layout, weights
+        self._lock = threading.Lock()
+        self._made: dict[str, FloatArray] = {}
 
-    @cached_property
+    @property
     def single(self) -> FloatArray:
         """The weight of each attribute that has only one, shape (D,)."""
-        return self._layout.single(self._weights)
+        return self._once("single", lambda: self._layout.single(self._weights))
 
-    @cached_property
+    @property
     def table(self) -> FloatArray:
         """Weights, shape (H, C); 0 where there is none."""
+        return self._once("table", self._spread)
+
+    def _once(self, name: str, make: Callable[[], FloatArray]) -> FloatArray:
+        with self._lock:
+            if name not in self._made:
+                self._made[name] = make()
+            return self._made[name]
+
+    def _spread(self) -> FloatArray:
         layout, weights = self._layout, frozen(self._weights)
         if layout.complete:
             return layout.view(weights)

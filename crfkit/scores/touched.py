@@ -14,7 +14,6 @@ from crfkit.scores.attributes import (
     AttributeWeights,
     BoundWeights,
     Columns,
-    Part,
     PreparedParts,
     add_dense,
 )
@@ -54,6 +53,10 @@ class TouchedWeights:
         if self._steps is not None:
             parts.append(self._steps.places(index))
         return np.concatenate(parts)
+
+    def entries(self, index: int) -> TouchedEntries:
+        """Return the sparse entries of chunk `index`, with their weights."""
+        return self._state.entries(index)
 
     def scores(self, bound: LinearWeights, index: int) -> Scores:
         """Return the scores of chunk `index`, as `prepared_scores` of the model does."""
@@ -99,6 +102,23 @@ class _Pattern(NamedTuple):
     local: PtrArray  # (C + 1,)
 
 
+class TouchedEntries(NamedTuple):
+    """The sparse entries of a part and their weights, as the kernels of `touched` read them."""
+
+    places: IdArray  # (n,)
+    columns: IdArray  # (n,)
+    local: PtrArray  # (C + 1,)
+    col_ptr: PtrArray  # (C + 1,)
+    rows: IdArray  # (nnz,)
+    values: FloatArray  # (nnz,) or (1,)
+    step: int
+
+    @property
+    def adjoint(self) -> tuple[IdArray, PtrArray, PtrArray, IdArray, FloatArray, int]:
+        """All but the places, which the adjoint does not need."""
+        return self.columns, self.local, self.col_ptr, self.rows, self.values, self.step
+
+
 class _TouchedAttributes:
     """The weights of attributes that each part touches; those of dense features are all.
 
@@ -128,33 +148,29 @@ class _TouchedAttributes:
             places = np.concatenate([places, self._dense])
         return places + np.uint32(self.first) if self.first else places
 
+    def entries(self, index: int) -> TouchedEntries:
+        """Return the sparse entries of part `index`."""
+        columns = self.prepared.columns[index]
+        _, step = self.prepared.parts[index].data.value_array()
+        pattern = self._patterns[index]
+        return TouchedEntries(*pattern, columns.col_ptr, columns.rows, columns.values, step)
+
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
         """Add the scores of part `index` to `out`, shape (n, C)."""
-        part, entries, pattern = self._part(index)
-        _, step = part.data.value_array()
-        touched_gather(
-            pattern.places, pattern.columns, pattern.local, entries.col_ptr, entries.rows,
-            entries.values, step, frozen(bound.pairs), np.empty(len(pattern.places)), out,
-        )  # fmt: skip
-        add_dense(bound, part, out)
+        entries = self.entries(index)
+        touched_gather(*entries, frozen(bound.pairs), np.empty(len(entries.places)), out)
+        add_dense(bound, self.prepared.parts[index], out)
 
     def gradient(self, index: int, residual: FloatArray) -> FloatArray:
         """Return the gradient to them, given the one to the scores of the part."""
-        part, entries, pattern = self._part(index)
-        _, step = part.data.value_array()
-        out = np.zeros(len(pattern.places))
-        touched_scatter(
-            pattern.columns, pattern.local, entries.col_ptr, entries.rows, entries.values, step,
-            frozen(residual), out,
-        )  # fmt: skip
+        part, entries = self.prepared.parts[index], self.entries(index)
+        out = np.zeros(len(entries.places))
+        touched_scatter(*entries.adjoint, frozen(residual), out)
         if part.data.dense is None:
             return out
         table = np.zeros((part.data.dense.shape[1], self.weights.n_columns))
         scatter_dense(frozen(part.data.dense), part.begin, 0, len(table), residual, table)
         return np.concatenate([out, self.weights.take_dense(table)])
-
-    def _part(self, index: int) -> tuple[Part, Columns, _Pattern]:
-        return self.prepared.parts[index], self.prepared.columns[index], self._patterns[index]
 
 
 def _pattern(weights: AttributeWeights, entries: Columns) -> _Pattern:

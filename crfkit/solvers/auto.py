@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.losses import LogLoss
+from crfkit.scores import LinearScores
 from crfkit.solvers.base import Callback, Solver, check_match
 from crfkit.solvers.exponentiated_gradient import OEG
 from crfkit.solvers.lbfgs import LBFGS
@@ -18,7 +19,7 @@ from crfkit.solvers.owlqn import OWLQN
 
 # Below so many tokens L-BFGS is done before the choice matters.
 MANY_TOKENS = 20_000
-# The numbers that OEG holds for each token and label may take so many bytes.
+# The numbers that OEG holds may take so many bytes.
 DUAL_BYTES = 1 << 30
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
@@ -66,7 +67,7 @@ class AutoSolver(BaseEstimator):  # type: ignore[misc]
             return first.solve(objective, start, callback)
         watch = _Watch(first, callback)
         result = first.solve(objective, start, watch)
-        if not watch.too_slow:
+        if result.interrupted or not watch.too_slow:
             return result
         return self._go_on(objective, result, callback)
 
@@ -88,9 +89,16 @@ class AutoSolver(BaseEstimator):  # type: ignore[misc]
                 return False
             return callback(shifted(record), w)
 
-        after: SolverResult = second.solve(objective, before.parameters, told)
+        try:
+            after: SolverResult = second.solve(objective, before.parameters, told)
+        except KeyboardInterrupt:  # before its first evaluation was done
+            message = f"interrupted by the user after {done.iteration} iterations"
+            return before._replace(message=message, converged=False, interrupted=True)
         history = [*before.history, *(shifted(record) for record in after.history[1:])]
-        return after._replace(n_iter=after.n_iter + done.iteration, history=history)
+        last, message = history[-1], f"{after.message} (after {done.iteration} passes of OEG)"
+        return after._replace(
+            n_iter=last.iteration, value=last.value, gap=last.gap, history=history, message=message
+        )
 
     def _with_limit(self, solver: Any) -> Any:
         if self.max_iter is not None:
@@ -111,7 +119,7 @@ class _Watch:
         if self.callback is not None and self.callback(record, w):
             return True
         before, self._before = self._before, record
-        if before is None or record.iteration < TRIAL_PASSES:
+        if before is None or not TRIAL_PASSES <= record.iteration < self.solver.max_iter:
             return False
         self.too_slow = self._expected(before, record) > PATIENCE
         return self.too_slow
@@ -149,12 +157,20 @@ def has_fast_dual(objective: Any) -> bool:
     penalty = getattr(objective, "penalty", None)
     if penalty is None or not penalty.l2 > 0.0 or not isinstance(objective.loss, LogLoss):
         return False
-    tokens, labels = objective.data.n_tokens, objective.model.n_labels
+    if not isinstance(objective.model, LinearScores):
+        return False
+    tokens = objective.data.n_tokens
     return bool(
         tokens >= MANY_TOKENS
         and objective.n_parameters >= MANY_WEIGHTS
-        and 16 * tokens * labels <= DUAL_BYTES
+        and _dual_bytes(objective.model, tokens) <= DUAL_BYTES
         and objective.data.steps is None
         and objective.data.dense is None
         and objective.has_sequence_weights
     )
+
+
+def _dual_bytes(model: LinearScores, tokens: int) -> float:
+    """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
+    table = model.steps.table_cells(len(model.step_from), model.n_labels)
+    return float(16 * tokens * (model.n_labels + table / OEG().batch_tokens))

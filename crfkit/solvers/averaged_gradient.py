@@ -14,7 +14,6 @@ from crfkit._params import check_number
 from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores, SolverResult
 from crfkit.kernels.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_turn
 from crfkit.kernels.vector import vector_dot
-from crfkit.losses import LogLoss
 from crfkit.minibatches import MiniBatches
 from crfkit.solvers.base import Callback, SolverLog, check_match
 from crfkit.solvers.rounds import batch_size, check_sizes, rounds
@@ -66,7 +65,7 @@ class SAG(BaseEstimator):  # type: ignore[misc]
     round_size : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads.
-    random_state : int or RandomState, default=0
+    random_state : int, RandomState or None, default=0
         Deals the sequences to the batches and chooses the batches to visit.
 
     Notes
@@ -144,7 +143,8 @@ class SAG(BaseEstimator):  # type: ignore[misc]
         while True:
             w = average.weights()
             value, norm = batches.value(w), average.gradient_norm()
-            gap = max(value - average.lower_bound(), 0.0) if convex else math.nan
+            bound = average.lower_bound() if convex else -math.inf
+            gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
             if not math.isfinite(value) and not log.history:
                 raise ValueError(f"the objective is {value} at the start; it must be finite.")
             if log.add(w, value, norm, gap=gap):
@@ -400,7 +400,7 @@ class Smoothness:
         Each of them once, before all have an estimate.
         """
         count = len(self.estimates)
-        if not self.estimates.all():
+        if not count or not self.estimates.all():
             return random.permutation(count)
         order = np.empty(count, np.int64)
         ends = np.cumsum(self.estimates)
@@ -423,9 +423,4 @@ def _inner(a: FloatArray, b: FloatArray) -> float:
 
 def _is_convex(batches: MiniBatches) -> bool:
     """Whether the loss lies above its tangents."""
-    try:
-        for index in range(len(batches)):
-            batches.sequence_weight(index)
-    except ValueError:
-        return False
-    return isinstance(batches.loss, LogLoss)
+    return batches.has_sequence_weights and getattr(batches.loss, "is_convex", False)

@@ -93,13 +93,14 @@ class BatchSolver(BaseEstimator):  # type: ignore[misc]
         self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
     ) -> tuple[float, FloatArray]:
         """Return the value to be decreased and the gradient of its differentiable part."""
-        return objective.value_and_grad(w)
+        value, gradient = objective.value_and_grad(w)
+        return value + vectors.l1_value(w, objective.l1), gradient
 
     def _descent(
         self, objective: SmoothObjective, vectors: Vectors, w: FloatArray, gradient: FloatArray
     ) -> FloatArray:
         """Return the (pseudo-)gradient."""
-        return gradient
+        return vectors.descent(w, gradient, objective.l1)
 
     def _iterate(
         self, objective: SmoothObjective, start: FloatArray, log: SolverLog

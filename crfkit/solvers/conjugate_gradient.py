@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from crfkit._params import check_flag, check_whole
 from crfkit._types import FloatArray
 from crfkit.solvers.batch import BatchSolver
@@ -118,7 +120,8 @@ class Conjugate:
     def direction(self, point: Point) -> Line:
         """Return the next direction, its slope and a first step length."""
         if self._objective is not None and self._asked % REFRESH == 0:
-            self._diagonal = self._objective.curvature(point.w)
+            diagonal = self._objective.curvature(point.w)
+            self._diagonal = np.where(diagonal > 0.0, diagonal, 1.0)
         self._asked += 1
         gradient = point.gradient
         scaled = gradient if self._diagonal is None else gradient / self._diagonal

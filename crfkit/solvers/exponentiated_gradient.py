@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,16 +12,16 @@ from sklearn.utils import check_random_state
 
 from crfkit._jit import frozen
 from crfkit._params import check_number, check_whole
-from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores, SolverResult
-from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
+from crfkit._types import FloatArray, IntArray, SolverResult
+from crfkit.dual_moves import Block, Move, make_moves
+from crfkit.kernels.touched import touched_dual_step
 from crfkit.kernels.vector import vector_add, vector_dot
 from crfkit.losses import LogLoss
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
 from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.rounds import rounds
 
-# Score of the true label before a batch is first looked at, all others being 0.
-GOLD = 12.0
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0
 # ... and after as many passes it is lowered by this factor a pass until it is the one asked for.
@@ -56,11 +56,12 @@ class OEG(BaseEstimator):  # type: ignore[misc]
         Passes over the data at most.
     tol : float, default=1e-4
         Stop when the gap is below this share of the objective.
-    batch_tokens : int, default=200
+    batch_tokens : int, default=400
         About as many tokens has a batch. A larger one takes less time a pass and more passes.
-    round_size : int, default=2
+    round_size : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
-        one after the other. The result depends on it, and not on the number of threads.
+        one after the other. The result depends on it, and not on the number of threads. More than
+        one pays where a batch takes milliseconds: with many labels or many tokens a batch.
     check_every : int or None, default=None
         The objective is evaluated, and the log gets a record, after so many passes. None: where the
         rise of the dual lets the gap be expected near `tol`, and at the latest every 5 passes.
@@ -70,7 +71,7 @@ class OEG(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first passes are made with
-    a larger c2. Holds two numbers for each token and label.
+    a larger c2. Holds two numbers for each token and label, and two tables of steps a batch.
 
     Examples
     --------
@@ -88,8 +89,8 @@ class OEG(BaseEstimator):  # type: ignore[misc]
         *,
         max_iter: int = 200,
         tol: float = 1e-4,
-        batch_tokens: int = 200,
-        round_size: int = 2,
+        batch_tokens: int = 400,
+        round_size: int = 1,
         check_every: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -118,13 +119,14 @@ class OEG(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         SolverResult
-            With the parameters of the last finished pass, also when interrupted by Ctrl-C.
+            With the parameters of the last finished pass, also when interrupted by Ctrl-C; where
+            they were not evaluated yet, that is done then.
 
         Raises
         ------
         ValueError
-            If a parameter is out of range, the objective has no dual of this kind, or the tokens
-            of a sequence have different weights.
+            If a parameter is out of range, the objective has no dual of this kind or is not finite
+            at the start, or the tokens of a sequence have different weights.
         """
         for name, least in (("max_iter", 0), ("batch_tokens", 1), ("round_size", 1)):
             check_whole(name, getattr(self, name), least)
@@ -142,16 +144,21 @@ class OEG(BaseEstimator):  # type: ignore[misc]
     def _iterate(
         self, objective: Any, dual: _Dual, random: np.random.RandomState, log: SolverLog
     ) -> SolverResult:
-        number, w = 0, dual.w.copy()
-        while True:
-            if number >= self.max_iter or self._is_due(number, dual, log):
-                stop = self._check(number, w, dual, log)
-                if stop is not None:
-                    return log.result(stop[0], converged=stop[1])
-            dual.lower_c2(number)
-            w = dual.run_pass(random.permutation(len(dual.batches)), int(self.round_size))
-            number += 1
-            objective.evaluations += 1
+        number, w, bound = 0, dual.w.copy(), dual.lower_bound
+        try:
+            while True:
+                if number >= self.max_iter or self._is_due(number, dual, log):
+                    stop = self._check(number, w, bound, dual.batches, log)
+                    if stop is not None:
+                        return log.result(stop[0], converged=stop[1])
+                dual.lower_c2(number)
+                w = dual.run_pass(random.permutation(len(dual.batches)), int(self.round_size))
+                number, bound = number + 1, dual.bounds[-1]
+                objective.evaluations += 1
+        except KeyboardInterrupt:
+            if log.history and log.history[-1].iteration < number:  # passes not yet evaluated
+                self._check(number, w, bound, dual.batches, log)
+            raise
 
     def _is_due(self, number: int, dual: _Dual, log: SolverLog) -> bool:
         """Whether the objective is to be evaluated after a pass."""
@@ -161,11 +168,15 @@ class OEG(BaseEstimator):  # type: ignore[misc]
         return late or dual.expected_gap <= self.tol * abs(dual.lower_bound)
 
     def _check(
-        self, number: int, w: FloatArray, dual: _Dual, log: SolverLog
+        self, number: int, w: FloatArray, bound: float, batches: MiniBatches, log: SolverLog
     ) -> tuple[str, bool] | None:
         """Evaluate and note the objective; returns why to stop and whether it is convergence."""
-        value = dual.batches.value(w)
-        gap = max(value - dual.lower_bound, 0.0)
+        value = batches.value(w)
+        if not math.isfinite(value):
+            if not log.history:
+                raise ValueError(f"the objective is {value} at the start; it must be finite.")
+            return f"the objective became {value}. Scale numeric features to about 1", False
+        gap = max(value - bound, 0.0)
         if log.add(w, value, gap=gap, iteration=number):
             return "stopped by a callback", False
         if gap <= self.tol * abs(value):
@@ -177,48 +188,6 @@ class OEG(BaseEstimator):  # type: ignore[misc]
                 "tol, larger c2)"
             ), False
         return None
-
-
-class _Block(NamedTuple):
-    """The distributions of a batch.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-        The scores that stand for them, those of labels before those of steps.
-    expected : ndarray of shape (n,)
-        Their expected counts, weighted, in the same order.
-    entropy : float
-        Sum of their entropies, weighted.
-    """
-
-    scores: FloatArray
-    expected: FloatArray
-    entropy: float
-
-
-class _Move(NamedTuple):
-    """A step of a batch: where it leads, and what it changes.
-
-    Attributes
-    ----------
-    block : _Block
-        The distributions after it.
-    rise : float
-        The rise of their entropy.
-    slope : float
-        The rise of the dual if that were linear along the step.
-    places : ndarray of shape (n,)
-        Parameters that it moves.
-    gradient : ndarray of shape (n,)
-        The change of the expected counts of their features.
-    """
-
-    block: _Block
-    rise: float
-    slope: float
-    places: IdArray
-    gradient: FloatArray
 
 
 class _Dual:
@@ -237,13 +206,13 @@ class _Dual:
     def __init__(self, batches: MiniBatches, penalty: ElasticNet, start: FloatArray) -> None:
         self.batches, self.penalty = batches, penalty
         self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
-        self._weights = [batches.sequence_weight(i) for i in range(len(batches))]
+        self._moves = make_moves(batches)
         self._rates = np.full(len(batches), FIRST_RATE)
         # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
-        self._blocks: list[_Block | None] = [None] * len(batches)
+        self._blocks: list[Block | None] = [None] * len(batches)
         self._vector = np.zeros(batches.n_parameters)
         self.w = self._vector if penalty.l1 == 0.0 else np.zeros(batches.n_parameters)
-        self._bounds = [0.0]
+        self.bounds = [0.0]
         if start.any():
             self._start_at(start)
 
@@ -267,14 +236,14 @@ class _Dual:
         """The dual at the c2 that is asked for: no parameters have a smaller objective."""
         entropy = sum(block.entropy for block in self._blocks if block is not None)
         square = vector_dot(frozen(self.w), frozen(self.w))
-        return float(entropy - self.c2**2 / self.penalty.l2 * square)
+        return float(entropy - self.c2 * (self.c2 / self.penalty.l2 * square))
 
     @property
     def expected_gap(self) -> float:
         """What the gap is going to be if the dual keeps rising as in the last two passes."""
-        if len(self._bounds) < 3 or self.c2 != self.penalty.l2:
+        if len(self.bounds) < 3 or self.c2 != self.penalty.l2:
             return math.inf
-        before, last = np.diff(self._bounds[-3:]).tolist()
+        before, last = np.diff(self.bounds[-3:]).tolist()
         return last * last / (before - last) if before > last else math.inf
 
     def lower_c2(self, passes: int) -> None:
@@ -292,50 +261,24 @@ class _Dual:
 
     def run_pass(self, order: IntArray, round_size: int) -> FloatArray:
         """Visit all batches; returns the mean of the parameters at some points of the way."""
-        rounds = [order[i : i + round_size].tolist() for i in range(0, len(order), round_size)]
-        points = {len(rounds) * (i + 1) // POINTS for i in range(POINTS)} - {0}
+        parts = list(rounds(order, round_size))
+        points = {len(parts) * (i + 1) // POINTS for i in range(POINTS)} - {0}
         mean = np.zeros_like(self.w)
-        for number, chosen in enumerate(rounds, start=1):
+        for number, chosen in enumerate(parts, start=1):
             bound = self.batches.bind(self.w)
             moves = self.batches.threads(partial(self._move, bound), chosen)
             for index, move in zip(chosen, moves, strict=True):
                 self._try(index, move)
             if number in points:
                 vector_add(1.0 / len(points), frozen(self.w), mean)
-        self._bounds.append(self.lower_bound)
+        self.bounds.append(self.lower_bound)
         return mean
 
-    def _move(self, bound: Any, index: int) -> _Move:
+    def _move(self, bound: Any, index: int) -> Move:
         """Return the step of a batch towards the scores of some parameters."""
-        target = self.batches.scores(bound, index)
-        flat = frozen(np.concatenate([target.unary.reshape(-1), target.pair.reshape(-1)]))
-        before = self._blocks[index] or self._vertex(target, index)
-        moved, expected, residual = (np.empty_like(flat), np.zeros_like(flat), np.empty_like(flat))
-        dual_mix(before.scores, flat, float(self._rates[index]), moved)
-        weight, after = self._weights[index], _parts(moved, target)
-        log_z = self.batches.structure.sum(
-            target._replace(unary=after.unary, pair=after.pair), weight, _parts(expected, target)
-        )
-        inner, slope = dual_change(
-            before.scores, flat, frozen(moved), before.expected, frozen(expected), residual
-        )
-        block = _Block(frozen(moved), frozen(expected), float(np.sum(weight * log_z)) - inner)
-        gradient = self.batches.gradient(index, _parts(residual, target))
-        places = self.batches.places(index)
-        return _Move(block, block.entropy - before.entropy, slope, places, frozen(gradient))
+        return self._moves(bound, index, self._blocks[index], float(self._rates[index]))
 
-    def _vertex(self, scores: Scores, index: int) -> _Block:
-        """Return the distributions of a batch before its first visit."""
-        size = scores.unary.size + scores.pair.size
-        start, expected = np.zeros(size), np.zeros(size)
-        labels = self.batches.labels(index)
-        _parts(start, scores).unary[np.arange(len(labels)), labels] = GOLD
-        self.batches.structure.add_path(
-            scores, labels, self._weights[index], _parts(expected, scores)
-        )
-        return _Block(frozen(start), frozen(expected), 0.0)
-
-    def _try(self, index: int, move: _Move) -> None:
+    def _try(self, index: int, move: Move) -> None:
         """Make a step if it raises the dual; choose the next rate of the batch."""
         rise = move.rise - self.c2 * self._apply(move, 1.0)
         # A parabola with this slope and this rise is highest at half its slope.
@@ -348,21 +291,13 @@ class _Dual:
             factor = min(max(factor, FAR_SLOWER), SLOWER)
         self._rates[index] = min(self._rates[index] * factor, 1.0)
 
-    def _apply(self, move: _Move, sign: float) -> float:
+    def _apply(self, move: Move, sign: float) -> float:
         """Move the parameters there (or, with sign -1, back); returns the rise of |w|^2."""
         rise: float = touched_dual_step(
             frozen(move.places), move.gradient, -sign / (2.0 * self.c2), self._threshold,
             self._vector, self.w,
         )  # fmt: skip
         return rise
-
-
-def _parts(flat: FloatArray, scores: Scores) -> Expectations:
-    """Return views of a vector in the shapes of unary and pair scores."""
-    cut = scores.unary.size
-    return Expectations(
-        flat[:cut].reshape(scores.unary.shape), flat[cut:].reshape(scores.pair.shape)
-    )
 
 
 def _check_dual(objective: Any) -> None:

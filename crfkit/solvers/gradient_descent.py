@@ -61,7 +61,7 @@ class SGD(BaseEstimator):  # type: ignore[misc]
     round_size : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads.
-    random_state : int or RandomState, default=0
+    random_state : int, RandomState or None, default=0
         Deals the sequences to the batches and orders the batches of each pass.
 
     Notes
@@ -153,7 +153,8 @@ class SGD(BaseEstimator):  # type: ignore[misc]
         parameters : ndarray of shape (P,)
             The parameters after the pass; with `average`, the mean of those of all passes.
         state : dict
-            The first rate and the number of steps; with `average`, also the last parameters.
+            The first rate and the numbers of steps and passes; with `average`, also the last
+            parameters.
 
         Raises
         ------
@@ -163,11 +164,11 @@ class SGD(BaseEstimator):  # type: ignore[misc]
         random, batches = self._begin(objective)
         if state is None:
             eta0 = self._first_rate(batches, start, random)
-            state = {"eta0": eta0, "steps": 0, "averaged": 0}
+            state = {"eta0": eta0, "steps": 0, "passes": 0, "averaged": 0}
         descent = Descent(batches, state.get("last", start), state["eta0"], bool(self.average))
-        descent.steps = state["steps"]
+        descent.steps, descent.passes = state["steps"], state["passes"]
         descent.run_pass(random.permutation(len(batches)), int(self.round_size))
-        state = {"eta0": state["eta0"], "steps": descent.steps, "averaged": state["averaged"]}
+        state = state | {"steps": descent.steps, "passes": descent.passes}
         last = descent.weights()
         if not self.average or descent.averaged == 0:
             return last, state
@@ -271,13 +272,16 @@ class Descent:
     ----------
     steps : int
         Steps that were made.
+    passes : int
+        Passes that were finished: other batches than these may have been in them.
     averaged : int
         Parameters that are in the mean.
     """
 
     def __init__(self, batches: MiniBatches, start: FloatArray, eta0: float, average: bool) -> None:
         self.batches = batches
-        self.steps, self.averaged = 0, 0
+        self.steps, self.passes, self.averaged = 0, 0, 0
+        self._made = 0
         self._eta0, self._power = eta0, AVERAGED_POWER if average else 1.0
         self._decay = 2.0 * batches.penalty.l2 / max(len(batches), 1)
         self._v, self._w, self._scale = start.copy(), start.copy(), 1.0
@@ -289,7 +293,7 @@ class Descent:
     def rate(self) -> float:
         """The rate of the next step."""
         if self.batches.penalty.l1 or not self._decay:
-            return float(self._eta0 * SLOWER ** (self.steps / len(self.batches)))
+            return float(self._eta0 * SLOWER ** (self.passes + self._made / len(self.batches)))
         rate = self._eta0 / (1.0 + self._decay * self._eta0 * self.steps) ** self._power
         return float(min(rate, 0.5 / self._decay))
 
@@ -319,6 +323,7 @@ class Descent:
             gradients = self.batches.threads(work, chosen)
             for touched, gradient in zip(places, gradients, strict=True):
                 self._step(touched, gradient)
+        self.passes, self._made = self.passes + 1, 0
         if self.batches.penalty.l1:
             self._pay(self._all)
 
@@ -338,6 +343,7 @@ class Descent:
             self._pay(places)
         self._past += self._scale
         self.steps += 1
+        self._made += 1
         self.averaged += 1
         if self._scale < LEAST_SCALE:
             self._rescale()
@@ -348,7 +354,6 @@ class Descent:
     def _rescale(self) -> None:
         """Write the parameters with the scale 1."""
         self._v *= self._scale
-        self._lag *= self._scale
         self._past /= self._scale
         self._scale = 1.0
 
@@ -377,14 +382,15 @@ def calibrate(
         descent.run_pass(sample, round_size)
         return objective(descent.weights())
 
-    best, lowest = FIRST_RATE, objective(start)
+    before = objective(start)
+    best, lowest = FIRST_RATE, before
     for factor in (2.0, 0.5):
         rate = FIRST_RATE if factor > 1.0 else factor * FIRST_RATE
         for _ in range(MOST_TRIALS):
             value = trial(rate)
             if value < lowest:
                 best, lowest = rate, value
-            elif factor > 1.0 or best != FIRST_RATE:
+            elif factor > 1.0 or lowest < before:
                 break
             rate *= factor
         if best > FIRST_RATE:

@@ -174,7 +174,8 @@ def scaling_update(
     wanted = observed - 2.0 * l2 * w
     delta = _upper_bound(wanted, expected, totals, l2)
     for _ in range(NEWTON_STEPS):
-        parts = expected * np.exp(totals[:, None] * delta)
+        # Where nothing is expected the bound does not hold, and the exponential may overflow.
+        parts = expected * np.exp(np.where(expected > 0.0, totals[:, None] * delta, 0.0))
         excess = parts.sum(axis=0) + 2.0 * l2 * delta - wanted
         slope = totals @ parts + 2.0 * l2
         change = np.divide(excess, slope, out=np.zeros_like(w), where=slope > 0.0)

@@ -104,6 +104,8 @@ def wolfe_search(
             if high is None or point.slope * (high.step - low.step) >= 0:
                 high = low
             low = point
+        if high is not None and high.step == low.step:
+            break  # the interval has shrunk to nothing
         step = 4.0 * low.step if high is None else _between(low, high)
     return low if low is not start else None
 

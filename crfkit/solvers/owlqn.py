@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from crfkit._types import FloatArray
-from crfkit.solvers.base import SmoothObjective
 from crfkit.solvers.lbfgs import LBFGS, CorrectionPairs
 from crfkit.solvers.line_search import Point, orthant_search
 from crfkit.solvers.vectors import Vectors
@@ -41,17 +39,6 @@ class OWLQN(LBFGS):
             max_iter=max_iter, tol=tol, period=period, gtol=gtol, memory=memory,
             max_line_search=max_line_search,
         )  # fmt: skip
-
-    def _evaluate(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
-    ) -> tuple[float, FloatArray]:
-        value, gradient = objective.value_and_grad(w)
-        return value + objective.l1 * vectors.size_of(w)[1], gradient
-
-    def _descent(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray, gradient: FloatArray
-    ) -> FloatArray:
-        return vectors.pseudo_gradient(w, gradient, objective.l1)
 
     def _step(
         self, objective: Any, vectors: Vectors, point: Point, memory: CorrectionPairs

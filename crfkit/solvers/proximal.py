@@ -12,7 +12,6 @@ from crfkit._jit import frozen
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray
 from crfkit.kernels.vector import proximal_descent
-from crfkit.solvers.base import SmoothObjective
 from crfkit.solvers.batch import BatchSolver
 from crfkit.solvers.line_search import ARMIJO, ROUNDING, Point
 from crfkit.solvers.vectors import Vectors
@@ -72,17 +71,6 @@ class ProximalQuasiNewton(BatchSolver):
         super()._check_parameters()
         for name in ("memory", "max_line_search"):
             check_whole(name, getattr(self, name), 1)
-
-    def _evaluate(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
-    ) -> tuple[float, FloatArray]:
-        value, gradient = objective.value_and_grad(w)
-        return value + vectors.l1_value(w, objective.l1), gradient
-
-    def _descent(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray, gradient: FloatArray
-    ) -> FloatArray:
-        return vectors.descent(w, gradient, objective.l1)
 
     def _memory(self, objective: Any, vectors: Vectors) -> QuadraticModel:
         return QuadraticModel(objective, self.memory)

@@ -11,7 +11,7 @@ from crfkit._jit import frozen
 from crfkit._params import check_number
 from crfkit._types import FloatArray
 from crfkit.kernels.vector import sign_step
-from crfkit.solvers.base import SmoothObjective, SolverLog
+from crfkit.solvers.base import SolverLog
 from crfkit.solvers.batch import BatchSolver
 from crfkit.solvers.line_search import Point
 from crfkit.solvers.vectors import Vectors
@@ -65,17 +65,6 @@ class Rprop(BatchSolver):
             check_number(name, getattr(self, name))
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}.")
-
-    def _evaluate(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
-    ) -> tuple[float, FloatArray]:
-        value, gradient = objective.value_and_grad(w)
-        return value + vectors.l1_value(w, objective.l1), gradient
-
-    def _descent(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray, gradient: FloatArray
-    ) -> FloatArray:
-        return vectors.descent(w, gradient, objective.l1)
 
     def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
         return StepSizes(self.step, self.max_step, vectors)

@@ -113,6 +113,7 @@ def test_sgd_reaches_the_optimum_of_lbfgs(data):
     lbfgs = ours.CRF(algorithm="lbfgs", c2=0.3).fit(*data)
     losses = [crf.training_log_.last_iteration["loss"] for crf in (sgd, lbfgs)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert 0.0 <= lbfgs.model_.gap_ < 0.01 * losses[1]
 
 
 def test_the_lines_of_the_tutorial_run(data):

@@ -301,7 +301,9 @@ def test_the_gap_bounds_the_distance_from_the_optimum(solver, c1):
     if solver == "lbfgs" and c1:
         return
     rng = np.random.default_rng(0)
-    X = [[{"a": str(rng.integers(4)), "b": str(rng.integers(4))} for _ in range(5)] for _ in "x" * 20]
+    X = [
+        [{"a": str(rng.integers(4)), "b": str(rng.integers(4))} for _ in range(5)] for _ in "x" * 20
+    ]
     y = [rng.integers(3, size=5).tolist() for _ in X]
     best = CRFClassifier(c1=c1, c2=0.5, solver=OWLQN(tol=0.0, gtol=1e-10)).fit(X, y).objective_
     with warnings.catch_warnings():
@@ -310,3 +312,36 @@ def test_the_gap_bounds_the_distance_from_the_optimum(solver, c1):
         unknown = CRFClassifier(c1=0.3, c2=0.0, max_iter=3).fit(X, y)
     assert 0.0 <= early.objective_ - best <= early.gap_
     assert np.isnan(unknown.gap_)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_weights_set_by_hand_may_come_in_any_order(step):
+    """Weights of all pairs are read as a table, which an entry in another place would mix up."""
+    crf = CRFClassifier(all_possible_states=True, c2=0.1).fit(X, Y)
+    expected, size = crf.predict_proba(X), len(crf.classes_)
+    matrix = crf.coef_.toarray()
+    assert np.all(matrix != 0.0)
+    columns = np.tile(np.arange(size)[::step], len(matrix))
+    rows = np.arange(len(matrix) + 1) * 2 * size
+    # Each entry in two halves, one after the other.
+    entries = np.repeat(matrix[:, ::step].ravel() / 2.0, 2), np.repeat(columns, 2), rows
+    crf.coef_ = sp.csr_array(entries, matrix.shape)
+    for ours, theirs in zip(crf.predict_proba(X), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    assert crf.coef_.nnz == 2 * matrix.size
+
+
+def test_the_gap_of_a_value_that_the_log_does_not_have_is_unknown():
+    class Short(LBFGS):
+        def solve(self, objective, start, callback=None):
+            return super().solve(objective, start, callback)._replace(history=[])
+
+    assert np.isnan(CRFClassifier(solver=Short()).fit(X, Y).gap_)
+    assert CRFClassifier(solver=LBFGS()).fit(X, Y).gap_ < 1.0
+
+
+def test_a_warning_of_a_large_model_names_the_line_of_the_user(monkeypatch):
+    monkeypatch.setattr("crfkit.estimators._size.LARGE", 1)
+    with pytest.warns(UserWarning, match="weights") as told:
+        CRFClassifier().fit(X, Y)
+    assert told[0].filename == __file__

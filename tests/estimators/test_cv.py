@@ -1,5 +1,8 @@
 """CRFClassifierCV: the scores of a grid search, by warm starts along the path."""
 
+import inspect
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -159,9 +162,19 @@ def test_fits_that_did_not_converge_are_told_once():
     assert len(caught) == 1
     message = str(caught[0].message)
     assert message.startswith(
-        "4 of 4 fits did not converge; the first is fold 0, c1=0, c2=0.1: max"
+        "4 of 4 fits did not converge; the first is fold 1, c1=0, c2=0.1: max"
     )
     assert caught[0].filename == __file__
+
+
+def test_a_warning_of_the_last_fit_names_the_line_of_the_user(monkeypatch):
+    monkeypatch.setattr("crfkit.estimators._size.LARGE", 1)
+    search = CRFClassifierCV(c2s=[0.1], cv=2, max_iter=2)
+    with pytest.warns((ConvergenceWarning, UserWarning)) as caught:
+        line = inspect.currentframe().f_lineno + 1
+        search.fit(X, Y)
+    assert len(caught) == 3
+    assert {(warning.filename, warning.lineno) for warning in caught} == {(__file__, line)}
 
 
 def test_control_c_ends_the_search(monkeypatch):
@@ -186,6 +199,9 @@ def test_progress_is_printed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line[:11] for line in lines] == ["fold 1 of 2", "fold 2 of 2"]
     assert "c1=0, c2=1;" in lines[0]
+    scores = iter([float("nan"), 0.25, 0.5, 0.5])
+    CRFClassifierCV(c2s=[1.0, 0.1], cv=2, verbose=1, scoring=lambda *_: next(scores)).fit(X, Y)
+    assert "fold 1 of 2: score 0.25 at c1=0, c2=0.1;" in capsys.readouterr().out
 
 
 def test_it_is_saved_cloned_and_searched_in(tmp_path):
@@ -194,6 +210,9 @@ def test_it_is_saved_cloned_and_searched_in(tmp_path):
     loaded = crfkit.load(tmp_path / "model")
     assert loaded.predict(X) == crf.predict(X)
     np.testing.assert_array_equal(loaded.scores_, crf.scores_)
+    script = f"import crfkit; print(crfkit.load({str(tmp_path / 'model')!r}).cv)"
+    new = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True, check=True)
+    assert new.stdout.startswith("KFold(n_splits=2")
     assert clone(crf).get_params()["cv"].n_splits == 2
     scores = cross_val_score(CRFClassifierCV(c2s=[1.0, 0.1], cv=2), X, Y, cv=2, error_score="raise")
     assert scores.shape == (2,)
@@ -215,6 +234,7 @@ def test_it_is_saved_cloned_and_searched_in(tmp_path):
         ({"solver": "newtons"}, "solver='newtons' is not known"),
         ({"cv": 31}, "n_splits=31"),
         ({"cv": "five"}, "cv"),
+        ({"cv": iter([])}, "cv gives no folds"),
         ({"c1s": [1.0], "solver": LBFGS()}, "c1=1"),
     ],
     ids=str,

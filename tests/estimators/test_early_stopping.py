@@ -10,6 +10,8 @@ from sklearn.model_selection import GridSearchCV
 
 import crfkit
 from crfkit import CRFClassifier, EarlyStopping, PackedSequences, SequenceVectorizer
+from crfkit._types import IterationRecord, SolverResult
+from crfkit.estimators._early_stopping import Watch
 from crfkit.metrics import get_scorer
 from crfkit.solvers import LBFGS, SOLVERS
 
@@ -211,6 +213,23 @@ def test_control_c_keeps_the_best_weights_so_far():
         crf = fit(EarlyStopping(scoring=scoring))
     assert (crf.best_iteration_, crf.best_score_, crf.n_iter_) == (2, 0.9, 5)
     np.testing.assert_array_equal(weights(crf), weights(stopped_at(2)))
+
+
+def test_control_c_while_the_best_weights_are_copied_keeps_those_before():
+    class Interrupting:
+        def __array__(self, *args, **kwargs):
+            raise KeyboardInterrupt
+
+    scores = iter([0.25, 0.5])
+    watch = Watch(EarlyStopping(), lambda w: next(scores))
+    records = [IterationRecord(i, 9.0 - i, 1.0, i, 1, 0.0) for i in range(2)]
+    watch(records[0], np.array([3.0]))
+    with pytest.raises(KeyboardInterrupt):
+        watch(records[1], Interrupting())
+    result = SolverResult(np.array([7.0]), 8.0, 1, False, "interrupted", records, True)
+    kept = watch.finish(result)
+    assert kept.parameters.tolist() == [3.0] and kept.value == 9.0
+    assert watch.attributes()["best_score_"] == 0.25
 
 
 def test_control_c_before_the_first_score_keeps_the_start():

@@ -194,6 +194,9 @@ def test_only_solvers_that_learn_from_batches_are_taken(monkeypatch):
         ([([np.eye(2)], [[0, 1]], CLASSES), ([np.eye(3)], [[0, 1, 2]], None)], "3"),
         ([([np.eye(2)], [[0, 1]], CLASSES), ([["a"]], [[0]], None)], "fitted on matrices"),
         ([([], [], CLASSES)], "no sequences"),
+        ([(X, Y, "012")], "classes='012' must be a list of labels"),
+        ([(X, Y, 3)], "classes=3 must be a list of labels"),
+        ([(X, Y, [0, 1, None])], "in classes: .*the label is None"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_learned_is_refused_and_leaves_the_model(calls, message):
@@ -205,6 +208,12 @@ def test_what_cannot_be_learned_is_refused_and_leaves_the_model(calls, message):
     with pytest.raises((TypeError, ValueError), match=message):
         crf.partial_fit(X_batch, y_batch, classes=classes)
     assert (weights(crf) if hasattr(crf, "coef_") else None) == before
+
+
+@pytest.mark.parametrize("form", [set, tuple, iter, dict.fromkeys, np.array])
+def test_classes_may_be_listed_in_any_form(form):
+    crf = make_crf().partial_fit(X, Y, classes=form([2, 0, 1]))
+    assert crf.classes_.tolist() == CLASSES
 
 
 def test_the_names_of_packed_features_must_stay_the_same():

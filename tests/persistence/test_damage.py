@@ -286,6 +286,29 @@ def test_a_model_whose_parts_do_not_fit_is_refused(name, value):
         loads(dumps(model_with(name, value)))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("state", sp.csr_array((22, 6))), ("state", np.zeros((22, 5))), ("state", None),
+        ("state", sp.csr_array((22, 5), dtype=np.float32)), ("pair", np.zeros((6, 6))),
+        ("pair", sp.csr_array((5, 5))), ("start", np.zeros(4)), ("end", np.zeros(5, np.float32)),
+        ("end", [0.0] * 5), ("steps", sp.csr_array((3, 25))), ("others", 3), (None, None),
+    ],
+)  # fmt: skip
+def test_what_partial_fit_remembers_must_fit_the_model(name, value):
+    parts = {"state": sp.csr_array((22, 5)), "pair": np.full((5, 5), np.inf), "start": np.zeros(5),
+             "end": np.zeros(5), "steps": None}  # fmt: skip
+    loads(dumps(model_with("_partial_state", {"arrays": {"last": parts}, "others": {"n": 1}})))
+    states = (
+        {"arrays": {"last": parts | {name: value}}, "others": {}},
+        {"arrays": {}, name: value},
+        3,
+    )
+    for state in states:
+        with pytest.raises(ModelFileError, match="CRFClassifier"):
+            loads(dumps(model_with("_partial_state", state)))
+
+
 def test_forbidden_steps_are_no_damage():
     model = model_with("transitions_", np.where(np.eye(5) > 0, -np.inf, 0.0))
     data = models.packed_data()[0]

@@ -1,5 +1,7 @@
 """Weights in full rows and single cells, against a plain matrix product."""
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
+from crfkit.kernels.gather import spread_rows
 from crfkit.scores import rows as module
 from crfkit.scores.attributes import AttributeWeights, Part
 
@@ -93,7 +96,30 @@ def test_a_table_of_weights_is_not_made_for_small_parts():
     with ThreadMap(1) as threads:
         prepared = weights.prepare(parts, threads, by_column=True)
     weights.gather_prepared(bound, prepared, 2, np.zeros((parts[2].end - parts[2].begin, 3)))
-    assert "table" not in vars(bound.full)
+    assert not bound.full._made
+
+
+def test_threads_that_need_a_table_at_the_same_time_make_one(monkeypatch):
+    """Also where `cached_property` takes no lock, as from Python 3.12 on."""
+    weights, _, _, mask, table = problem(0, 3, ones=True)
+    bound, asked, made = weights.bind(table[mask]), [], []
+    every = threading.Event()
+
+    def spread(*arrays):
+        made.append(0)
+        every.wait(10.0)
+        spread_rows(*arrays)
+
+    def ask(index):
+        asked.append(0)
+        if len(asked) == 3:
+            every.set()
+        return bound.full.table
+
+    monkeypatch.setattr(module, "spread_rows", spread)
+    with ThreadMap(3) as threads:
+        tables = threads(ask, range(3))
+    assert len(made) == 1 and all(found is tables[0] for found in tables)
 
 
 def test_more_scores_than_can_be_numbered_are_refused(monkeypatch):

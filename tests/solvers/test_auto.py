@@ -8,6 +8,7 @@ from crfkit._types import IterationRecord
 from crfkit.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OEG, AutoSolver, auto
 from crfkit.solvers.auto import choose_solver
+from crfkit.solvers.exponentiated_gradient import _Dual
 from tests.test_objective import make_data, make_objective
 
 
@@ -88,6 +89,64 @@ def test_max_iter_counts_both(sparse, many, monkeypatch):
         result = AutoSolver(max_iter=8).solve(objective, np.zeros(objective.n_parameters))
     assert result.n_iter <= 8
     assert not result.converged
+
+
+def test_no_search_is_handed_over_that_has_no_iterations_left(sparse, many, monkeypatch):
+    monkeypatch.setattr(auto, "TRIAL_PASSES", 2)
+    monkeypatch.setattr(auto, "PATIENCE", 0)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 1e-5))
+        result = AutoSolver(max_iter=5).solve(objective, np.zeros(objective.n_parameters))
+    assert result.n_iter == 5
+    assert "max_iter=5" in result.message
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_control_c_while_handing_over_keeps_what_was_reached(sparse, many, monkeypatch, after):
+    monkeypatch.setattr(auto, "TRIAL_PASSES", 2)
+    monkeypatch.setattr(auto, "PATIENCE", 0)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 1e-5))
+        evaluate, calls = objective.value_and_grad, []
+
+        def interrupt(w):
+            calls.append(w)
+            if len(calls) > after:
+                raise KeyboardInterrupt
+            return evaluate(w)
+
+        objective.value_and_grad = interrupt
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+    assert result.interrupted
+    assert not result.converged
+    assert result.parameters.any()
+    assert result.n_iter == result.history[-1].iteration > 0
+    assert (result.value, result.gap) == (result.history[-1].value, result.history[-1].gap)
+
+
+def test_control_c_during_the_trial_is_no_handing_over(sparse, many, monkeypatch):
+    monkeypatch.setattr(auto, "TRIAL_PASSES", 2)
+    monkeypatch.setattr(auto, "PATIENCE", 0)
+    run_pass, passes = _Dual.run_pass, []
+
+    def interrupt(self, *args):
+        passes.append(self)
+        if len(passes) == 4:
+            raise KeyboardInterrupt
+        return run_pass(self, *args)
+
+    monkeypatch.setattr(_Dual, "run_pass", interrupt)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 1e-5))
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+    assert (result.n_iter, result.interrupted) == (3, True)
+
+
+def test_tables_of_steps_count_as_memory_of_the_dual(sparse):
+    with ThreadMap(1) as threads:
+        model = make_objective(*sparse, threads).model
+    per_token = auto._dual_bytes(model, 400) / 400
+    assert per_token == pytest.approx(16 * (3 + 9 / 400))
 
 
 def test_the_expected_number_of_passes_follows_the_gap():

@@ -5,11 +5,12 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
+from crfkit.dual_moves import parts_of
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
 from crfkit.scores.selection import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
-from crfkit.solvers.exponentiated_gradient import _Dual, _parts
+from crfkit.solvers.exponentiated_gradient import _Dual
 from crfkit.structures import Chain
 from tests.test_objective import make_data, make_objective
 
@@ -71,7 +72,7 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
             batches.structure.add_path(
                 scores, batches.labels(index), batches.sequence_weight(index), counts
             )
-            expected = _parts(block.expected, scores)
+            expected = parts_of(block.expected, scores)
             counts.unary[...] -= expected.unary
             counts.pair[...] -= expected.pair
             np.add.at(total, batches.places(index), batches.gradient(index, counts))
@@ -86,7 +87,7 @@ def test_the_dual_never_falls(data):
         dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
         for number in range(8):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 3)
-    assert (np.diff(dual._bounds) >= -1e-9).all()
+    assert (np.diff(dual.bounds) >= -1e-9).all()
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
@@ -208,3 +209,45 @@ def test_it_stops_when_told(data):
     assert (told.n_iter, told.converged) == (3, False)
     assert cut.interrupted
     assert cut.n_iter == 2
+
+
+def test_control_c_keeps_passes_that_were_not_evaluated(data, monkeypatch):
+    run_pass, reached = _Dual.run_pass, []
+
+    def interrupt(self, *args):
+        if len(reached) == 3:
+            raise KeyboardInterrupt
+        reached.append(run_pass(self, *args))
+        return reached[-1]
+
+    monkeypatch.setattr(_Dual, "run_pass", interrupt)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        best = optimum(objective).value
+        cut = OEG(tol=0.0, check_every=9).solve(objective, np.zeros(objective.n_parameters))
+        value = objective.minibatches(400, 0).value(cut.parameters)
+    assert (cut.n_iter, cut.interrupted) == (3, True)
+    np.testing.assert_array_equal(cut.parameters, reached[-1])
+    np.testing.assert_allclose(cut.value, value, rtol=1e-12)
+    assert cut.value - best <= cut.gap
+
+
+def test_a_start_without_a_finite_value_is_an_error(data):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        with pytest.raises(ValueError, match="finite"):
+            OEG().solve(objective, np.full(objective.n_parameters, np.nan))
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e150])
+def test_features_of_any_size_leave_finite_parameters(data, scale):
+    packed, codes = data
+    dense = packed.dense * scale
+    packed = packed._from_arrays(**packed.__dict__ | {"dense": dense})
+    with ThreadMap(1) as threads:
+        objective = make_objective(packed, codes, threads)
+        result = OEG(max_iter=10, batch_tokens=20).solve(
+            objective, np.zeros(objective.n_parameters)
+        )
+    assert np.isfinite(result.parameters).all()
+    assert result.gap >= 0.0

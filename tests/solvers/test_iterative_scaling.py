@@ -90,6 +90,15 @@ def test_the_update_solves_its_equation(rng):
     np.testing.assert_allclose(left, observed, rtol=1e-9, atol=1e-9)
 
 
+def test_the_update_does_not_overflow_where_nothing_is_expected():
+    expected, totals = np.array([[0.5, 0.5], [0.0, 0.2]]), np.array([1.0, 1e4])
+    wanted = np.array([2.0, 2.0])
+    delta = scaling_update(np.zeros(2), wanted, expected[::-1], totals[::-1], 0.0)
+    assert delta[0] == pytest.approx(np.log(4.0))
+    left = (expected * np.exp(totals[:, None] * np.where(expected > 0.0, delta, 0.0))).sum(axis=0)
+    np.testing.assert_allclose(left, wanted, rtol=1e-9)
+
+
 @BOTH
 def test_negative_features_are_an_error(rng, kind):
     data, codes = counted_data(rng)

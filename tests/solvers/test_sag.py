@@ -37,7 +37,8 @@ def test_the_gap_is_never_below_the_distance_to_the_optimum():
         result = solve(objective, tol=1e-8, gtol=0.0)
     assert result.converged
     assert "gap" in result.message
-    for record in result.history:
+    assert np.isnan(result.history[0].gap)  # no batch was looked at
+    for record in result.history[1:]:
         assert record.value - value <= record.gap + 1e-10
     assert 0.0 <= result.history[-1].gap <= 1e-8 * result.value
 
@@ -190,6 +191,12 @@ def test_large_values_and_scores_stay_finite():
 def test_a_start_without_a_finite_value_is_an_error():
     with problem() as objective, pytest.raises(ValueError, match="finite"):
         solve(objective, np.full(objective.n_parameters, np.nan))
+
+
+def test_a_start_without_data_is_no_problem():
+    with problem(lengths=(), all_states=True, all_steps=True) as objective:
+        result = solve(objective, np.ones(objective.n_parameters), max_iter=2)
+    assert result.n_iter == 2
 
 
 def test_an_l1_penalty_is_refused():

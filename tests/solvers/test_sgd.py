@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.solvers import OWLQN, SGD
+from crfkit.solvers import OWLQN, SGD, gradient_descent
 from crfkit.solvers.gradient_descent import Descent, calibrate
 from tests.solvers.stochastic import optimum, problem
 
@@ -169,12 +169,58 @@ def test_the_mean_of_partial_is_that_of_all_its_steps():
         second, state = solver.partial(objective, first, state)
         batches = objective.minibatches(12, np.random.RandomState(0))
         descent = Descent(batches, last, 0.05, True)
-        descent.steps = len(batches)
+        descent.steps, descent.passes = len(batches), 1
         random = np.random.RandomState(0)
         objective.minibatches(12, random)
         descent.run_pass(random.permutation(len(batches)), 1)
     np.testing.assert_allclose(second, 0.5 * (first + descent.mean()), atol=1e-12)
     np.testing.assert_allclose(state["last"], descent.weights(), atol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [(0.0, 0.0), (0.1, 0.0)])
+def test_the_rate_of_partial_falls_by_the_pass_whatever_the_size_of_the_batches(penalty):
+    with problem(count=40, penalty=penalty) as many, problem(count=1, penalty=penalty) as one:
+        solver = SGD(batch_tokens=6, eta0=0.1)
+        _, state = solver.partial(many, np.zeros(many.n_parameters), None)
+        assert state["passes"] == 1
+        descent = Descent(one.minibatches(6, 0), np.zeros(one.n_parameters), 0.1, False)
+        descent.steps, descent.passes = state["steps"], state["passes"]
+        assert descent.rate == pytest.approx(0.85 * 0.1)
+
+
+def test_the_mean_survives_that_weights_are_written_anew(monkeypatch):
+    found = []
+    for least in (0.0, 0.5):
+        monkeypatch.setattr(gradient_descent, "LEAST_SCALE", least)
+        with problem(penalty=(0.0, 3.0)) as objective:
+            batches = objective.minibatches(6, 0)
+            descent = Descent(batches, np.zeros(objective.n_parameters), 0.3, True)
+            for _ in range(3):
+                descent.run_pass(np.arange(len(batches)), 1)
+            found.append((descent._scale, descent.weights(), descent.mean()))
+    assert found[0][0] < 0.5 <= found[1][0]
+    np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found[1][2], found[0][2], rtol=1e-11, atol=1e-13)
+
+
+def test_the_calibration_ends_where_no_other_rate_is_better(monkeypatch):
+    tried = []
+    run_pass = Descent.run_pass
+
+    def counted(self, order, round_size):
+        tried.append(self._eta0)
+        run_pass(self, order, round_size)
+
+    monkeypatch.setattr(Descent, "run_pass", counted)
+    with problem(count=60, blocks="sparse", penalty=(0.0, 1e-3)) as objective:
+        # A first rate between two that are worse: found by its neighbors, and not by 40 more.
+        zeros = np.zeros(objective.n_parameters)
+        best = calibrate(objective.minibatches(12, 0), zeros, np.random.RandomState(0), 1)
+        monkeypatch.setattr(gradient_descent, "FIRST_RATE", best)
+        tried.clear()
+        again = calibrate(objective.minibatches(12, 0), zeros, np.random.RandomState(0), 1)
+    assert again == best
+    assert sorted(tried) == pytest.approx([best / 2, best, 2 * best])
 
 
 def test_partial_calibrates_once_and_leaves_its_start_alone():

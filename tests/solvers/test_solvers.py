@@ -306,6 +306,21 @@ def test_cg_with_its_preconditioner_reaches_the_same_optimum(crf_objective):
     np.testing.assert_allclose(scaled.parameters, plain.parameters, atol=1e-6)
 
 
+def test_a_feature_without_curvature_is_no_problem_for_the_preconditioner(rng):
+    data, codes = make_data(rng, lengths=(3, 1, 5, 2))
+    dense = data.dense.copy()
+    dense[3:, 0] = 0.0
+    data = data._from_arrays(**data.__dict__ | {"dense": dense})
+    weight = np.repeat([0.0, 1.0], [3, 8])
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, ElasticNet(0.0, 0.0), weight)
+        start = np.zeros(objective.n_parameters)
+        assert objective.curvature(start).min() == 0.0
+        result = SOLVERS["cg"](max_iter=5, preconditioner=True).solve(objective, start)
+    assert result.n_iter == 5
+    assert result.value < result.history[0].value
+
+
 @pytest.mark.parametrize("name", ["rprop", "proximal"])
 @pytest.mark.parametrize("l1", [0.5, 3.0])
 def test_solvers_that_take_an_l1_penalty_agree_with_owlqn(rng, name, l1):
