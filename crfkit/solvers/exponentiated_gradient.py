@@ -72,6 +72,8 @@ class OEG(BaseEstimator):  # type: ignore[misc]
     -----
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first passes are made with
     a larger c2. Holds two numbers for each token and label, and two tables of steps a batch.
+    Stopped after a few passes, the parameters need not be better than the start: only the dual
+    rises in each.
 
     Examples
     --------

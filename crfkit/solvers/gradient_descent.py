@@ -363,7 +363,8 @@ def calibrate(
 ) -> float:
     """Return the rate with which a pass over a sample lowers the objective of the sample most.
 
-    Doubled from a first one as long as that helps, or else halved.
+    Doubled from a first one as long as that helps, or else halved; the smallest one that was tried
+    where none helps.
     """
     size = max(SAMPLE_LEAST, int(SAMPLE_SHARE * len(batches)))
     sample = random.permutation(len(batches))[:size]
@@ -395,4 +396,4 @@ def calibrate(
             rate *= factor
         if best > FIRST_RATE:
             break
-    return best
+    return best if lowest < before else rate
