@@ -29,7 +29,7 @@ from crfkit import CRFClassifier, PackedSequences
 
 ITERATIONS = 30  # the speed does not need the optimum
 REPEATS = 5
-MARGINALS = 200  # sequences
+MARGINALS = 2_000  # sequences
 THREADS = (1, 2)
 QUICK_SEQUENCES = 300
 

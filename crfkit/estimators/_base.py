@@ -34,6 +34,9 @@ from crfkit.scores.linear import LinearWeights
 from crfkit.scores.steps import ObservedSteps, SharedSteps
 from crfkit.structures import Structure, split_over
 
+# Chunks of new data that each thread gets, where they are not too small.
+CHUNKS_A_THREAD, LEAST_CHUNK = 4, 500
+
 _DERIVED = ("_predictor", "_matching_names")
 
 
@@ -227,7 +230,9 @@ class LinearChainClassifier(SequenceClassifier):
             def run(structure: Structure, chunk: Chunk) -> None:
                 function(structure, chunk, model.scores(weights, data, chunk, threads))
 
-            chunks = make_chunks(data.offsets, model.chunk_tokens)
+            # Sequences are computed one by one: how they are dealt to threads changes no bit.
+            share = max(LEAST_CHUNK, data.n_tokens // (CHUNKS_A_THREAD * threads.n_workers))
+            chunks = make_chunks(data.offsets, min(model.chunk_tokens, share))
             short = [chunk for chunk in chunks if not is_long(chunk)]
             threads(partial(run, model.structure), short)
             for chunk in filter(is_long, chunks):  # one after the other, each over all threads
