@@ -15,10 +15,11 @@ from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.packed import ranges
 from crfkit.losses import Loss
-from crfkit.losses.likelihood import LogLoss, sequence_weight, shared_weight
+from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores, ScoreModel
-from crfkit.scores.touched import TouchedEntries, TouchedWeights
+from crfkit.scores.attributes import Entries
+from crfkit.scores.touched import TouchedWeights
 from crfkit.structures import NoPathError, Structure
 
 
@@ -73,7 +74,7 @@ class MiniBatches:
         self._labels, self._weight, self._order = labels[rows], weight[rows], order
         self._chunks = make_chunks(dealt.offsets, tokens)
         with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
-            self._prepared = model.prepare(dealt, self._chunks, one, by_column=True)
+            self._prepared = model.prepare_columns(dealt, self._chunks, one)
         self._touched = TouchedWeights(model, self._prepared)
         self._shared = [
             shared_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
@@ -140,7 +141,7 @@ class MiniBatches:
         """
         return self._touched.gradient(index, residual)
 
-    def entries(self, index: int) -> TouchedEntries:
+    def entries(self, index: int) -> Entries:
         """Return the sparse entries of a batch, with their weights."""
         return self._touched.entries(index)
 
@@ -168,8 +169,10 @@ class MiniBatches:
         ValueError
             If the tokens of a sequence have different weights.
         """
-        chunk = self._chunks[index]
-        return sequence_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
+        shared = self._shared[index]
+        if shared is None:
+            raise ValueError(DIFFERENT_WEIGHTS)
+        return shared
 
 
 def _token_order(offsets: IntArray, order: IntArray) -> IntArray:

@@ -76,28 +76,6 @@ def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: in
 
 
 @kernel
-def gather_columns(
-    columns: IdArray,  # (C,) attributes that occur
-    col_ptr: PtrArray,  # (C + 1,)
-    rows: IdArray,  # (nnz,) tokens, in order within an attribute
-    values: FloatArray,  # (nnz,) or (1,)
-    step: int,
-    ptr: PtrArray,  # (D + 1,)
-    labels: IdArray,  # (P,)
-    weights: FloatArray,  # (P,)
-    out: FloatArray,  # (N, K) out, added to
-) -> None:
-    """``out[t, k] += sum_a x[t, a] w[a, k]``, attribute by attribute: weights are read once."""
-    for c in range(columns.shape[0]):
-        attribute = columns[c]
-        for n in range(col_ptr[c], col_ptr[c + 1]):
-            row = rows[n]
-            value = values[n * step]
-            for p in range(ptr[attribute], ptr[attribute + 1]):
-                out[row, labels[p]] += value * weights[p]
-
-
-@kernel
 def gather_rows(
     row_ptr: IntArray,  # (N + 1,)
     slots: IdArray,  # (nnz,) rows of the table, token by token

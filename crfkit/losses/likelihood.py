@@ -9,6 +9,11 @@ import numpy as np
 from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.structures import NoPathError, Structure
 
+DIFFERENT_WEIGHTS = (
+    "this solver needs the same weight for all tokens of a sequence: give sample_weight "
+    "a number for each sequence, or use solver='lbfgs'."
+)
+
 
 class LogLoss:
     """``-log P(y | x) = log Z(x) - score(x, y)`` (Lafferty, McCallum and Pereira 2001).
@@ -122,10 +127,7 @@ def sequence_weight(weight: FloatArray, offsets: IntArray) -> FloatArray:
     """Return the weight of each sequence, shape (S,), where its tokens share it."""
     level = shared_weight(weight, offsets)
     if level is None:
-        raise ValueError(
-            "this solver needs the same weight for all tokens of a sequence: give sample_weight "
-            "a number for each sequence, or use solver='lbfgs'."
-        )
+        raise ValueError(DIFFERENT_WEIGHTS)
     return level
 
 

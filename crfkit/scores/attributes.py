@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from crfkit._jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
-from crfkit.kernels.gather import gather_columns
+from crfkit.kernels.gather import scatter_dense
+from crfkit.kernels.touched import touched_gather, touched_pattern, touched_scatter
 from crfkit.scores.rows import (
     FULL,
     FULL_BY_TOKEN,
@@ -19,37 +21,83 @@ from crfkit.scores.rows import (
     PreparedRows,
     RowLayout,
     add_dense,
-    entries,
+    entries_of,
 )
 
-__all__ = ["AttributeWeights", "BoundWeights", "Part", "PreparedParts", "PreparedRows", "add_dense"]
+__all__ = [
+    "AttributeWeights",
+    "BoundWeights",
+    "Part",
+    "PreparedColumns",
+    "PreparedRows",
+    "add_dense",
+]
 
 
-class Columns(NamedTuple):
-    """The sparse entries of a part, attribute by attribute."""
+class Entries(NamedTuple):
+    """The sparse entries of a part, attribute by attribute, and the weights of the attributes.
 
-    columns: IdArray  # (C,) attributes that occur, rising
-    col_ptr: PtrArray  # (C + 1,)
+    The weights stand once more for each part, in order: looked up by attribute, each of them would
+    be a cache miss.
+    """
+
+    places: IdArray  # (n,) places of the weights of all attributes that occur, one after the other
+    columns: IdArray  # (n,) and their columns
+    local: PtrArray  # (A + 1,) where those of each attribute start among the n
+    col_ptr: PtrArray  # (A + 1,) where its entries start
     rows: IdArray  # (nnz,) rows of the part
     values: FloatArray  # (nnz,) or (1,)
+    step: int
+
+    @property
+    def adjoint(self) -> tuple[IdArray, PtrArray, PtrArray, IdArray, FloatArray, int]:
+        """All but the places, which the adjoint does not need."""
+        return self.columns, self.local, self.col_ptr, self.rows, self.values, self.step
 
 
-class PreparedParts(NamedTuple):
-    """Parts in the form that solvers read which move after a few of them."""
+class PreparedColumns:
+    """Parts in the form that solvers read which move after a few of them.
 
-    parts: list[Part]
-    columns: list[Columns]
-    pattern: tuple[PtrArray, IdArray]
+    They have no time to make tables of weights, and ask for the gradient to the weights that a part
+    touches alone: those of the sparse attributes that occur in it, and those of all dense features.
+
+    Parameters
+    ----------
+    weights : AttributeWeights
+        All weights.
+    parts : list of Part
+        The parts.
+    threads : ThreadMap
+        Prepares them.
+    """
+
+    def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
+        self.weights, self.parts = weights, parts
+        self.entries: list[Entries] = threads(partial(_turned, weights), parts)
+        dense = int(weights.ptr[weights.n_sparse])
+        self._dense = np.arange(dense, weights.n_parameters, dtype=np.uint32)
+
+    def places(self, index: int) -> IdArray:
+        """Return the places of the weights that part `index` touches, shape (n,)."""
+        places = self.entries[index].places
+        return np.concatenate([places, self._dense]) if len(self._dense) else places
 
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
-        """Add the scores of part `index`, attribute by attribute, to `out`, shape (n, C)."""
-        part, entries = self.parts[index], self.columns[index]
-        _, step = part.data.value_array()
-        gather_columns(
-            entries.columns, entries.col_ptr, entries.rows, entries.values, step, *self.pattern,
-            frozen(bound.pairs), out,
-        )  # fmt: skip
-        add_dense(bound, part, out)
+        """Add the scores of part `index` to `out`, shape (n, C)."""
+        entries = self.entries[index]
+        touched_gather(*entries, frozen(bound.pairs), np.empty(len(entries.places)), out)
+        add_dense(bound, self.parts[index], out)
+
+    def gradient(self, index: int, residual: FloatArray) -> FloatArray:
+        """Return the gradient to the weights at `places`, given the one to the scores."""
+        part, entries = self.parts[index], self.entries[index]
+        out = np.zeros(len(entries.places))
+        touched_scatter(*entries.adjoint, frozen(residual), out)
+        if part.data.dense is None:
+            return out
+        table = np.zeros((part.data.dense.shape[1], self.weights.n_columns))
+        scatter_dense(frozen(part.data.dense), part.begin, 0, len(table), residual, table)
+        return np.concatenate([out, self.weights.take_dense(table)])
 
 
 class AttributeWeights:
@@ -121,27 +169,13 @@ class AttributeWeights:
         self._tokens.gather(part.data, part.begin, part.end, bound, out)
         add_dense(bound, part, out)
 
-    def gather_prepared(
-        self,
-        bound: BoundWeights,
-        prepared: PreparedRows | PreparedParts,
-        index: int,
-        out: FloatArray,
-    ) -> None:
-        """Add the scores of part `index`, attribute by attribute, to `out`, shape (n, C)."""
-        prepared.gather(bound, index, out)
-
-    def prepare(
-        self, parts: list[Part], threads: ThreadMap, *, by_column: bool = False
-    ) -> PreparedRows | PreparedParts:
-        """Return parts in the form that training on all of them reads.
-
-        Or `by_column`, in the form that solvers read which move after a few of them, and have no
-        time to make tables of weights.
-        """
-        if by_column:
-            return PreparedParts(parts, threads(_columns, parts), self._pattern)
+    def prepare(self, parts: list[Part], threads: ThreadMap) -> PreparedRows:
+        """Return parts in the form that training on all of them reads."""
         return PreparedRows(self._full, parts, self.n_features - self.n_sparse, threads)
+
+    def prepare_columns(self, parts: list[Part], threads: ThreadMap) -> PreparedColumns:
+        """Return parts in the form that solvers read which move after a few of them."""
+        return PreparedColumns(self, parts, threads)
 
     def pullback(
         self,
@@ -171,17 +205,24 @@ class AttributeWeights:
         out[int(self.ptr[self.n_sparse]) :] += self.take_dense(table)
 
 
-def _columns(part: Part) -> Columns:
+def _turned(weights: AttributeWeights, part: Part) -> Entries:
     """Turn the sparse entries of a part around."""
     data = part.data
-    indptr, indices = data.indptr[part.begin : part.end + 1], entries(part)
+    indptr, indices = data.indptr[part.begin : part.end + 1], entries_of(part)
     order = np.argsort(indices, kind="stable")
-    columns, starts = np.unique(indices[order], return_index=True)
+    attributes, starts = np.unique(indices[order], return_index=True)
     rows = np.repeat(np.arange(part.end - part.begin, dtype=np.uint32), np.diff(indptr))
     values, step = data.value_array()
-    return Columns(
-        columns=frozen(columns.astype(np.uint32)),
+    counts = weights.ptr[attributes + 1] - weights.ptr[attributes]
+    local = np.concatenate([[0], np.cumsum(counts)])
+    places, columns = np.empty(local[-1], np.uint32), np.empty(local[-1], np.uint32)
+    touched_pattern(frozen(attributes.astype(np.uint32)), *weights.pattern, places, columns)
+    return Entries(
+        places=frozen(places),
+        columns=frozen(columns),
+        local=frozen(local.astype(np.uint64)),
         col_ptr=frozen(np.append(starts, len(indices)).astype(np.uint64)),
         rows=frozen(rows[order]),
         values=frozen(values[indptr[0] : indptr[-1]][order] if step else values),
+        step=step,
     )

@@ -181,7 +181,7 @@ class LinearScores:
 
         def gather(i: int) -> None:
             out = unary[parts[i].begin - begin : parts[i].end - begin]
-            self.state.gather_prepared(bound.state, prepared.state, i, out)
+            prepared.state.gather(bound.state, i, out)
 
         whole = len(prepared.chunks) == len(parts)
         threads(gather, [index] if whole else range(len(parts)))
@@ -214,18 +214,20 @@ class LinearScores:
         return tokens * self.n_labels + tables * cells
 
     def prepare(
-        self,
-        data: PackedSequences,
-        chunks: list[Chunk],
-        threads: ThreadMap,
-        *,
-        by_column: bool = False,
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
     ) -> PreparedBlock:
-        """Return the block as training on all of it reads it, or `by_column` for small chunks."""
+        """Return the block as training on all of it reads it."""
         parts = [Part(data, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
-        state = self.state.prepare(parts, threads, by_column=by_column)
-        steps = self.steps.prepare(data, chunks, threads, by_column=by_column)
-        return PreparedBlock(chunks, state, steps)
+        state = self.state.prepare(parts, threads)
+        return PreparedBlock(chunks, state, self.steps.prepare(data, chunks, threads))
+
+    def prepare_columns(
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
+    ) -> PreparedBlock:
+        """Return the block as solvers read it which move after a few chunks."""
+        parts = [Part(data, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
+        state = self.state.prepare_columns(parts, threads)
+        return PreparedBlock(chunks, state, self.steps.prepare_columns(data, chunks, threads))
 
     def prepare_long(
         self, data: PackedSequences, chunk: Chunk, threads: ThreadMap

@@ -302,7 +302,7 @@ def add_dense(bound: BoundWeights, part: Part, out: FloatArray) -> None:
         gather_dense(frozen(part.data.dense), part.begin, part.end, frozen(bound.dense), out)
 
 
-def entries(part: Part) -> CodeArray:
+def entries_of(part: Part) -> CodeArray:
     """Return the sparse attributes of a part, row after row."""
     indptr = part.data.indptr
     return part.data.indices[indptr[part.begin] : indptr[part.end]]
@@ -312,7 +312,7 @@ def _shares(layout: RowLayout, parts: list[Part], count: int) -> tuple[IntArray,
     """Cut the table and the weights into `count` ranges of about equal work."""
     uses = np.zeros(len(layout.slots), np.int64)
     for part in parts:
-        uses += np.bincount(entries(part), minlength=len(uses))
+        uses += np.bincount(entries_of(part), minlength=len(uses))
     single = layout.slots == len(layout.attributes)
     sizes = np.diff(layout.ptr[: len(uses) + 1].view(np.int64))
     cells = _cut(np.where(single, uses * sizes, 0), count)
@@ -336,7 +336,7 @@ def _prepared(
             f"a sequence of {n_rows} tokens has more than {MAX_CELLS} scores; cut it into shorter "
             "ones."
         )
-    indptr, attributes = data.indptr[part.begin : part.end + 1], entries(part)
+    indptr, attributes = data.indptr[part.begin : part.end + 1], entries_of(part)
     rows = np.repeat(np.arange(n_rows, dtype=np.uint32), np.diff(indptr))
     all_values, step = data.value_array()
     values = all_values[indptr[0] : indptr[-1]] if step else all_values

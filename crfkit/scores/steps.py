@@ -73,15 +73,10 @@ class SharedSteps(_DenseTables):
         """Return the shared table, shape (1, K, K)."""
         return pair, None
 
-    def prepare(
-        self,
-        data: PackedSequences,
-        chunks: list[Chunk],
-        threads: ThreadMap,
-        *,
-        by_column: bool = False,
-    ) -> None:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> None:
         """Return nothing: there is nothing to prepare."""
+
+    prepare_columns = prepare
 
     def prepared_tables(self, bound: None, pair: FloatArray, prepared: None, index: int) -> Tables:
         """Return the shared table, shape (1, K, K)."""
@@ -175,25 +170,25 @@ class ObservedSteps(_DenseTables):
         return pairs, table
 
     def prepare(
-        self,
-        data: PackedSequences,
-        chunks: list[Chunk],
-        threads: ThreadMap,
-        *,
-        by_column: bool = False,
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
     ) -> PreparedSteps:
         """Return the distinct rows of each chunk as training reads them."""
-        found = threads(lambda chunk: _step_rows(data, chunk), chunks)
-        parts = [Part(rows, 0, rows.n_tokens) for rows, _ in found]
-        prepared = self.weights.prepare(parts, threads, by_column=by_column)
-        return PreparedSteps(prepared, [table for _, table in found])
+        parts, tables = _distinct_parts(data, chunks, threads)
+        return PreparedSteps(self.weights.prepare(parts, threads), tables)
+
+    def prepare_columns(
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
+    ) -> PreparedSteps:
+        """Return them as solvers read them which move after a few chunks."""
+        parts, tables = _distinct_parts(data, chunks, threads)
+        return PreparedSteps(self.weights.prepare_columns(parts, threads), tables)
 
     def prepared_tables(
         self, bound: BoundWeights, pair: FloatArray, prepared: PreparedSteps, index: int
     ) -> Tables:
         """Return the same as `tables` for chunk `index` of a prepared block."""
         pairs = np.repeat(pair, prepared.rows.parts[index].end, axis=0)
-        self.weights.gather_prepared(bound, prepared.rows, index, _flat(pairs))
+        prepared.rows.gather(bound, index, _flat(pairs))
         return pairs, prepared.tables[index]
 
     def pullback(
@@ -210,6 +205,14 @@ class ObservedSteps(_DenseTables):
 def _flat(pair: FloatArray) -> FloatArray:
     """Return tables of pair scores as rows, shape (M, K * K): a view."""
     return pair.reshape(len(pair), pair.shape[1] * pair.shape[2])
+
+
+def _distinct_parts(
+    data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
+) -> tuple[list[Part], list[IdArray]]:
+    """Return the distinct rows of each chunk as parts, and which of them its tokens have."""
+    found = threads(lambda chunk: _step_rows(data, chunk), chunks)
+    return [Part(rows, 0, rows.n_tokens) for rows, _ in found], [table for _, table in found]
 
 
 def _step_rows(data: PackedSequences, chunk: Chunk) -> tuple[PackedSequences, IdArray]:

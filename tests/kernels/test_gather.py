@@ -34,15 +34,6 @@ def test_gather_tokens_and_rows_are_together_a_matrix_product(rng, ones, full):
 
 
 @pytest.mark.parametrize("ones", [True, False])
-def test_gather_columns_is_the_same_matrix_product(rng, ones):
-    x, rows, table, mask, ptr, labels = make_problem(rng, ones)
-    columns = rows.tocsc()
-    out = np.zeros((6, 3))
-    gather.gather_columns(*column_arrays(columns, ones), ptr, labels, table[mask], out)
-    np.testing.assert_allclose(out, x @ table, rtol=1e-13, atol=1e-15)
-
-
-@pytest.mark.parametrize("ones", [True, False])
 @pytest.mark.parametrize("cut", [0, 2, 5])
 def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
     x = (rng.random((30, 5)) < 0.6) * (1.0 if ones else rng.normal(size=(30, 5)))

@@ -56,13 +56,13 @@ def test_all_ways_to_score_are_one_matrix_product(case):
     weights, parts, x, mask, table = case
     bound = weights.bind(table[mask])
     with ThreadMap(1) as threads:
-        prepared = [weights.prepare(parts, threads, by_column=by) for by in (False, True)]
+        prepared = [f(parts, threads) for f in (weights.prepare, weights.prepare_columns)]
     for index, part in enumerate(parts):
         expected = (x @ table)[part.begin : part.end]
         outs = [np.zeros_like(expected) for _ in range(3)]
         weights.gather(bound, part, outs[0])
         for form, out in zip(prepared, outs[1:], strict=True):
-            weights.gather_prepared(bound, form, index, out)
+            form.gather(bound, index, out)
         for out in outs:
             np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
 
@@ -94,8 +94,8 @@ def test_a_table_of_weights_is_not_made_for_small_parts():
     weights, parts, _, mask, table = problem(0, 3, ones=True)
     bound = weights.bind(table[mask])
     with ThreadMap(1) as threads:
-        prepared = weights.prepare(parts, threads, by_column=True)
-    weights.gather_prepared(bound, prepared, 2, np.zeros((parts[2].end - parts[2].begin, 3)))
+        prepared = weights.prepare_columns(parts, threads)
+    prepared.gather(bound, 2, np.zeros((parts[2].end - parts[2].begin, 3)))
     assert not bound.full._made
 
 

@@ -42,7 +42,7 @@ def test_scores_and_gradient_agree_with_the_whole(rng, blocks, steps, boundaries
     assert len(chunks) > 2
     bound = model.bind(rng.normal(size=model.n_parameters))
     with ThreadMap(1) as threads:
-        prepared = model.prepare(data, chunks, threads, by_column=True)
+        prepared = model.prepare_columns(data, chunks, threads)
         touched = TouchedWeights(model, prepared)
         for index, chunk in enumerate(chunks):
             scores, expected = touched.scores(bound, index), model.scores(bound, data, chunk)
