@@ -57,7 +57,7 @@ class Curve:
         return record.value <= self._enough or seconds > self._budget
 
     def leave_out_evaluations(self, objective: Any) -> None:
-        """Have the evaluations of mini-batches not count."""
+        """Have the evaluations of mini-batches count neither as time nor as passes."""
         make = objective.minibatches
 
         def minibatches(*arguments: Any) -> Any:
@@ -65,8 +65,9 @@ class Curve:
             value = batches.value
 
             def timed(w: FloatArray) -> float:
-                started = time.perf_counter()
+                started, visits = time.perf_counter(), batches.visits
                 found: float = value(w)
+                batches.visits = visits
                 self.uncounted += time.perf_counter() - started
                 return found
 

@@ -61,7 +61,10 @@ class ThreadMap:
             self._pool = None
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Return ``[function(item) for item in items]``."""
+        """Return ``[function(item) for item in items]``.
+
+        Of several errors the one of the first item is raised, for any number of threads.
+        """
         helpers = min(self.n_workers, len(items)) - 1
         if helpers < 1:
             return [function(item) for item in items]
@@ -79,6 +82,8 @@ class ThreadMap:
         for future in futures:
             if not future.cancelled():
                 future.result()
+        if work.errors:
+            raise work.errors.pop(min(work.errors))
         return work.results
 
 
@@ -88,6 +93,7 @@ class _Work:
     def __init__(self, function: Callable[[Any], Any], items: Sequence[Any]) -> None:
         self.function, self.items = function, items
         self.results: list[Any] = [None] * len(items)
+        self.errors: dict[int, Exception] = {}
         self._next = 0
         self._lock = threading.Lock()
 
@@ -95,10 +101,18 @@ class _Work:
         """Work until no item is left."""
         try:
             while (index := self._take()) is not None:
-                self.results[index] = self.function(self.items[index])
+                self._do(index)
         except BaseException:
             self.stop()
             raise
+
+    def _do(self, index: int) -> None:
+        try:
+            self.results[index] = self.function(self.items[index])
+        except Exception as error:
+            # All items before this one have been begun: the first error of all is among those kept.
+            self.errors[index] = error
+            self.stop()
 
     def stop(self) -> None:
         """Leave what nobody has begun."""

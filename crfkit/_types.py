@@ -98,7 +98,8 @@ class IterationRecord(NamedTuple):
     gradient_norm : float
         Euclidean norm of the (pseudo-)gradient; NaN where the solver has none.
     evaluations : int
-        Evaluations of value and gradient so far.
+        Evaluations of value and gradient so far; of a solver that works with mini-batches, passes
+        over the data.
     nonzero : int
         Number of weights that are not zero.
     seconds : float

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import Item, Result, ThreadMap
 from crfkit._types import Chunk, CodeArray, Expectations, FloatArray, IdArray, IntArray, Scores
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
@@ -49,6 +49,8 @@ class MiniBatches:
         Number of parameters P.
     n_tokens : int
         Number of tokens N.
+    visits : int
+        How many batches were worked on so far, each as often as that was done.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class MiniBatches:
             shared_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
             for chunk in self._chunks
         ]
-        self.n_parameters, self.n_tokens = model.n_parameters, data.n_tokens
+        self.n_parameters, self.n_tokens, self.visits = model.n_parameters, data.n_tokens, 0
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -120,15 +122,22 @@ class MiniBatches:
             weight = self._weight[self._chunks[index].tokens]
             return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out
 
-    def value(self, w: FloatArray) -> float:
-        """Return the loss of all batches plus the whole penalty."""
+    def visit(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return ``[work(item) for item in items]``, over threads; an item stands for a batch."""
+        self.visits += len(items)
+        return self.threads(work, items)
+
+    def value(self, w: FloatArray, chosen: IntArray | None = None) -> float:
+        """Return the loss of all batches plus the penalty, or of some plus their share of it."""
         bound = self.bind(w)
 
         def loss(index: int) -> float:
             return self.value_and_residual(self.scores(bound, index), index)[0]
 
-        losses = self.threads(loss, range(len(self)))
-        return sum(losses) + self.penalty.smooth_value(w) + self.penalty.l1 * float(np.abs(w).sum())
+        losses = self.visit(loss, range(len(self)) if chosen is None else chosen.tolist())
+        share = len(losses) / len(self) if losses else 1.0
+        l1 = self.penalty.l1 * float(np.abs(w).sum())
+        return sum(losses) + share * self.penalty.smooth_value(w) + share * l1
 
     def places(self, index: int) -> IdArray:
         """Return the parameters that a batch touches, each once, shape (n,)."""

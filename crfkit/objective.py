@@ -49,6 +49,13 @@ class _PreparedData:
         blocks = make_blocks(chunks, [self.model.cells(self.data, chunk) for chunk in chunks])
         return [(block, self._prepare(block)) for block in blocks]
 
+    @cached_property
+    def squared(self) -> _PreparedData | None:
+        """The data with the squares of all values; None where these are the values."""
+        squares = _squared(self.data)
+        same = squares is self.data
+        return None if same else _PreparedData(self.model, squares, self.threads)
+
     def _prepare(self, block: list[Chunk]) -> Any:
         if is_long(block[0]):
             return self.model.prepare_long(self.data, block[0], self.threads)
@@ -97,7 +104,8 @@ class Objective:
     l1 : float
         Weight of the L1 norm, which is not part of :meth:`value_and_grad`.
     evaluations : int
-        How often :meth:`value_and_grad` and :meth:`hessian_product` were called.
+        How often :meth:`value_and_grad` and :meth:`hessian_product` were called, plus the passes of
+        solvers that work with mini-batches.
     """
 
     def __init__(
@@ -221,7 +229,7 @@ class Objective:
             self._curved("curvature")(self.structure, scores, self.weight[tokens], out)
             return 0.0
 
-        diagonal = np.abs(self._pull_back(w, work, self._squares)[1])
+        diagonal = np.abs(self._pull_back(w, work, self._prepared.squared)[1])
         diagonal += 2.0 * self.penalty.l2
         return diagonal
 
@@ -295,13 +303,6 @@ class Objective:
                 f"loss {type(self.loss).__name__} has no second derivatives; use another solver."
             )
         return found
-
-    @cached_property
-    def _squares(self) -> _PreparedData:
-        """The data with the squares of all values."""
-        squares = _squared(self.data)
-        same = squares is self.data
-        return self._prepared if same else _PreparedData(self.model, squares, self.threads)
 
     @property
     def has_sequence_weights(self) -> bool:

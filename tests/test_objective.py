@@ -217,3 +217,20 @@ def test_a_loss_without_second_derivatives_is_a_readable_error(rng):
         objective.loss = FirstOnly()
         with pytest.raises(ValueError, match="FirstOnly has no second derivatives"):
             objective.curvature(np.zeros(objective.n_parameters))
+
+
+def test_objectives_with_other_penalties_share_what_was_prepared(rng, monkeypatch):
+    data, codes = make_data(rng)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads)
+        prepared, prepare = [], objective.model.prepare
+
+        def counted(part, *args):
+            prepared.append(part)
+            return prepare(part, *args)
+
+        monkeypatch.setattr(objective.model, "prepare", counted)
+        for c2 in (0.1, 1.0, 10.0):
+            other = objective.with_penalty(ElasticNet(0.0, c2))
+            other.curvature(rng.normal(size=objective.n_parameters))
+    assert len(prepared) == 2  # the values and their squares

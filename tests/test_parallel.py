@@ -25,6 +25,51 @@ def test_zero_jobs_is_an_error():
         ThreadMap(0)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2, 4])
+def test_of_several_errors_the_one_of_the_first_item_is_raised(n_jobs):
+    later = threading.Event()
+
+    def fail(i):
+        if i == 3 and n_jobs > 1:
+            assert later.wait(5)  # a later item fails before this one
+        if i >= 3:
+            later.set()
+            raise ValueError(f"item {i}")
+
+    with ThreadMap(n_jobs) as threads, pytest.raises(ValueError, match="item 3"):
+        threads(fail, range(20))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_leaves_what_was_not_begun(n_jobs):
+    done = []
+
+    def fail(i):
+        done.append(i)
+        raise ValueError
+
+    with ThreadMap(n_jobs) as threads, pytest.raises(ValueError):
+        threads(fail, range(100))
+    assert len(done) <= n_jobs
+
+
+def test_control_c_goes_before_errors():
+    begun, failed = threading.Event(), threading.Event()
+    caller = threading.get_ident()
+
+    def work(i):
+        if threading.get_ident() == caller:
+            begun.set()
+            assert failed.wait(5)
+            raise KeyboardInterrupt
+        assert begun.wait(5)
+        failed.set()
+        raise ValueError
+
+    with ThreadMap(2) as threads, pytest.raises(KeyboardInterrupt):
+        threads(work, range(20))
+
+
 def test_an_error_in_a_thread_reaches_the_caller():
     with ThreadMap(2) as threads, pytest.raises(ZeroDivisionError):
         threads(lambda i: 1 // (i - 7), range(20))

@@ -24,7 +24,7 @@ from crfkit.estimators._training import TrainingData
 from crfkit.kernels.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.scores import LinearScores
-from crfkit.solvers import LBFGS, OWLQN
+from crfkit.solvers import LBFGS, OWLQN, SGD
 from crfkit.solvers.base import Callback, SmoothObjective
 
 Value = float | int | bool | str
@@ -66,7 +66,7 @@ class Options:
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd"}
-        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0``, so it is minimized by L-BFGS.
+        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0``, and comes near its optimum.
 
     Raises
     ------
@@ -106,19 +106,20 @@ class Options:
             raise ValueError(f"{shown}={value!r} must be at least {least}.")
         self.values[name] = chosen
 
-    def solver(self) -> LBFGS:
+    def solver(self) -> LBFGS | SGD:
         """Return the solver with its stopping rules, which mean the same as CRFsuite's."""
         values = self.values
-        iterations = {"max_iter": int(values["max_iterations"])}
-        if self.algorithm == "l2sgd":  # its other parameters are about stochastic gradients
-            return LBFGS(**iterations)
-        period = int(values["period"])
+        rules: dict[str, Any] = {
+            "max_iter": int(values["max_iterations"]),
+            "tol": float(values["delta"]),
+            "period": int(values["period"]) or UNLIMITED,  # 0 turns this test off
+        }
+        if self.algorithm == "l2sgd":
+            return SGD(**rules)
         return (OWLQN if values["c1"] else LBFGS)(
-            **iterations,
+            **rules,
             memory=int(values["num_memories"]),
             gtol=float(values["epsilon"]),
-            period=max(period, 1),
-            tol=float(values["delta"]) if period else 0.0,  # 0 turns this test off
             max_line_search=int(values["max_linesearch"]),
         )
 
@@ -158,10 +159,10 @@ class TrainingLog:
     Attributes
     ----------
     iterations : list of dict
-        For each iteration ``num``, ``loss``, ``feature_norm``, ``error_norm``, ``active_features``,
-        ``linesearch_trials``, ``time`` and ``scores``; with held-out data also ``avg_precision``,
-        ``avg_recall``, ``avg_f1``, ``item_accuracy``, ``instance_accuracy`` (fractions) and these
-        with ``_float`` at the end.
+        For each iteration ``num``, ``loss``, ``feature_norm``, ``active_features``, ``time`` and
+        ``scores``; of "lbfgs" also ``error_norm`` and ``linesearch_trials``; with held-out data
+        also ``avg_precision``, ``avg_recall``, ``avg_f1``, ``item_accuracy``,
+        ``instance_accuracy`` (fractions) and these with ``_float`` at the end.
     last_iteration : dict or None
         The last of them.
     featgen_num_features : int or None
@@ -249,7 +250,7 @@ def _label_score(match: int, model: int, ref: int) -> LabelScore:
 class LoggedSolver:
     """A solver that writes each iteration into a log."""
 
-    def __init__(self, solver: LBFGS, log: TrainingLog, holdout: Holdout | None) -> None:
+    def __init__(self, solver: LBFGS | SGD, log: TrainingLog, holdout: Holdout | None) -> None:
         self.solver, self.log, self.holdout = solver, log, holdout
         self.max_iter = solver.max_iter if solver.max_iter < UNLIMITED else None
 
@@ -276,11 +277,12 @@ class LoggedSolver:
             "scores": {},
             "loss": record.value,
             "feature_norm": math.sqrt(vector_dot(frozen(parameters), frozen(parameters))),
-            "error_norm": record.gradient_norm,
             "active_features": record.nonzero,
-            "linesearch_trials": record.evaluations - last.evaluations,
             "time": record.seconds - last.seconds,
         }
+        if not isinstance(self.solver, SGD):
+            entry["error_norm"] = record.gradient_norm
+            entry["linesearch_trials"] = record.evaluations - last.evaluations
         if self.holdout is not None:
             entry |= self.holdout.scores(parameters)
         self.log.iterations.append(entry)

@@ -140,6 +140,11 @@ class LinearChainClassifier(SequenceClassifier):
         """Names of the attributes of steps, shape (D2,), where there are any."""
         return self._names_of("_step_names")
 
+    @property
+    def _n_steps(self) -> int | None:
+        """Number of attributes of steps; None where the model has no weights of such."""
+        return None if self.step_coef_ is None else int(self.step_coef_.shape[0])
+
     def _names_of(self, attribute: str) -> NDArray[np.object_]:
         names = self.__dict__.get(attribute)
         if names is None:
@@ -203,13 +208,12 @@ class LinearChainClassifier(SequenceClassifier):
         check_is_fitted(self)
         vectorizer: SequenceVectorizer | None = getattr(self, "vectorizer_", None)
         data = pack_new(X, vectorizer, self.n_features_in_)
-        check_steps(data.steps, self.step_coef_)
+        check_steps(data, self._n_steps)
         # The last names that passed are remembered: comparing 300,000 of them takes its time.
         passed = self.__dict__.get("_matching_names", (None, None))
         steps = None if data.steps is None else data.steps.names
         if data.names is not passed[0] or steps is not passed[1]:
-            check_names(data.names, self._feature_names)
-            check_names(steps, self._step_names)
+            check_names(data, self._feature_names, self._step_names)
             self._matching_names = (data.names, steps)
         return data
 
@@ -305,10 +309,9 @@ def _weight_places(matrix: sp.csr_array, n_sparse: int) -> AttributeWeights:
     )
 
 
-def check_steps(steps: PackedSequences | None, coef: sp.csr_array | None) -> None:
+def check_steps(data: PackedSequences, expected: int | None) -> None:
     """Raise ValueError if features have attributes of steps where the model has none, or so."""
-    given = None if steps is None else steps.n_features
-    expected = None if coef is None else coef.shape[0]
+    given = None if data.steps is None else data.steps.n_features
     if given != expected:
         counts = ["no" if count is None else count for count in (given, expected)]
         raise ValueError(
@@ -317,8 +320,14 @@ def check_steps(steps: PackedSequences | None, coef: sp.csr_array | None) -> Non
         )
 
 
-def check_names(names: Names | None, expected: Names | None) -> None:
+def check_names(data: PackedSequences, names: Names | None, step_names: Names | None) -> None:
     """Raise ValueError if packed features have other names, or another order, than expected."""
+    _check_names(data.names, names)
+    if data.steps is not None:
+        _check_names(data.steps.names, step_names)
+
+
+def _check_names(names: Names | None, expected: Names | None) -> None:
     if names is None or expected is None or names is expected:
         return
     ours, theirs = name_array(names), name_array(expected)

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray
-from crfkit._validation import check_sample_weight, check_training, warn_if_badly_scaled
 from crfkit.data import PackedSequences
-from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import check_names, check_steps
 from crfkit.estimators._gradient import GradientChainClassifier
 from crfkit.estimators._input import pack_more, pack_training
-from crfkit.estimators._training import TrainingData
+from crfkit.estimators._training import TrainingData, read_training
 from crfkit.features import SequenceVectorizer
 from crfkit.scores import LinearScores
 from crfkit.scores.transfer import NamedWeights, carry_over, widen
@@ -50,7 +49,9 @@ class OnlineChainClassifier(GradientChainClassifier):
                 f"partial_fit needs a solver that learns from batches, which "
                 f"{type(solver).__name__} does not: set solver to one of {_partial_solvers()}."
             )
-        training = self._read_batch(X, y, sample_weight, self._all_classes(classes))
+        training = read_training(
+            X, y, sample_weight, pack=self._pack_batch, classes=self._all_classes(classes)
+        )
         model = self._choose_model(training)
         start, state = np.zeros(model.n_parameters), None
         if hasattr(self, "coef_"):
@@ -88,35 +89,14 @@ class OnlineChainClassifier(GradientChainClassifier):
             )
         return self.classes_
 
-    def _read_batch(
-        self, X: Any, y: Any, sample_weight: Any, classes: NDArray[np.object_]
-    ) -> TrainingData:
-        """Read and check a batch, with all attributes that the model has."""
-        data, vectorizer = self._pack_batch(X)
-        stream = LabelStream(y)
-        check_training(data, stream)
-        weight = check_sample_weight(sample_weight, data.offsets)
-        warn_if_badly_scaled(data)
-        codes = stream.codes_for(classes)
-        if np.any(codes == UNKNOWN):
-            token = int(np.argmax(codes == UNKNOWN))
-            s = int(np.searchsorted(data.offsets, token, side="right")) - 1
-            label = list(stream.index)[stream.codes[token]]
-            raise ValueError(
-                f"sequence {s}, position {token - data.offsets[s]}: the label {label!r} is not one "
-                "of the classes of the model. Give all labels in the first call of partial_fit."
-            )
-        return TrainingData(data, vectorizer, classes, codes, weight)
-
     def _pack_batch(self, X: Any) -> tuple[PackedSequences, SequenceVectorizer | None]:
         if not hasattr(self, "coef_"):
             return pack_training(X)
         data, vectorizer = pack_more(X, self.vectorizer_, self.n_features_in_)
-        check_steps(data.steps, self.step_coef_)
-        if vectorizer is self.vectorizer_:
-            check_names(data.names, self._feature_names)
-        if data.steps is not None:
-            check_names(data.steps.names, self._step_names)
+        check_steps(data, self._n_steps)
+        # A larger vocabulary begins with the names of the model.
+        known = vectorizer is self.vectorizer_
+        check_names(data, self._feature_names if known else None, self._step_names)
         return data, vectorizer
 
     def _continue(

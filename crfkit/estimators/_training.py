@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,14 @@ from crfkit._validation import (
     warn_if_badly_scaled,
 )
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream
+from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.names import Names
 from crfkit.data.packed import ranges
+from crfkit.estimators._base import check_names, check_steps
 from crfkit.estimators._input import pack_new, pack_training
 from crfkit.features import SequenceVectorizer
+
+Pack = Callable[[Any], tuple[PackedSequences, SequenceVectorizer | None]]
 
 
 class TrainingData(NamedTuple):
@@ -88,23 +92,53 @@ class Labeled(NamedTuple):
     labels: LabelSequences
 
 
-def read_training(X: Any, y: Any, sample_weight: Any) -> TrainingData:
-    """Read and check what a model is to be fitted to."""
-    data, vectorizer = pack_training(X)
+def read_training(
+    X: Any, y: Any, sample_weight: Any, *, pack: Pack = pack_training,
+    classes: NDArray[np.object_] | None = None,
+) -> TrainingData:  # fmt: skip
+    """Read and check what a model is to be fitted to.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        What `fit` was given.
+    pack : callable
+        From X to packed features and their vocabulary, if they have one.
+    classes : ndarray of shape (K,), optional
+        All labels; if None, those of `y`.
+    """
+    data, vectorizer = pack(X)
     stream = LabelStream(y)
     check_training(data, stream)
     weight = check_sample_weight(sample_weight, data.offsets)
     for block in (data, data.steps):
         if block is not None:
             warn_if_badly_scaled(block)
-    classes = stream.classes()
-    return TrainingData(data, vectorizer, classes, stream.codes_for(classes), weight)
+    classes = stream.classes() if classes is None else classes
+    codes = stream.codes_for(classes)
+    _check_known(stream, codes)
+    return TrainingData(data, vectorizer, classes, codes, weight)
+
+
+def _check_known(labels: LabelStream, codes: CodeArray) -> None:
+    """Raise ValueError if a label is not one of the classes."""
+    if not np.any(codes == UNKNOWN):
+        return
+    token = int(np.argmax(codes == UNKNOWN))
+    s = int(np.searchsorted(labels.offsets, token, side="right")) - 1
+    label = list(labels.index)[labels.codes[token]]
+    raise ValueError(
+        f"sequence {s}, position {token - labels.offsets[s]}: the label {label!r} is not one "
+        "of the classes of the model. Give all labels in the first call of partial_fit."
+    )
 
 
 def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     """Read and check what a model is to be scored on; errors say that it is X_val or y_val."""
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
+        check_steps(data, None if training.data.steps is None else training.data.steps.n_features)
+        check_names(data, training.data.names, training.step_names)
         stream = LabelStream(y)
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:

@@ -37,7 +37,7 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier):
         Weight of the L2 penalty.
     solver : str or Solver, default="auto"
         "auto", "lbfgs", "oeg", "sag", "sgd", "owlqn", "proximal", "newton", "cg", "rprop", "gis" or
-        "iis"; "auto" chooses the fastest by what was measured
+        "iis"; "auto" chooses by the penalty and the size of the data
         (:class:`crfkit.solvers.AutoSolver`). Pass an object for its options: ``LBFGS(tol=1e-8)``.
     max_iter : int or None, default=None
         Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
@@ -22,6 +22,7 @@ from sklearn.model_selection import (
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
+from crfkit.data import PackedSequences
 from crfkit.estimators._early_stopping import Scorer, check_score, find_scorer
 from crfkit.estimators._probabilities import ProbabilisticChain
 from crfkit.estimators._training import Labeled, TrainingData, read_training
@@ -218,6 +219,14 @@ class CRFClassifierCV(ProbabilisticChain):
         self._forget()
         self._set_fitted(_fitted_attributes(crf) | attributes)
         return self
+
+    def _pack(self, X: Any) -> PackedSequences:
+        if hasattr(self, "scores_") and not hasattr(self, "coef_"):
+            raise NotFittedError(
+                "this CRFClassifierCV was fitted with refit=False: it has scores, but no weights. "
+                "Set refit=True, or fit a CRFClassifier with c1_ and c2_."
+            )
+        return super()._pack(X)
 
     def _forget(self) -> None:
         """Remove all that the last fit has left."""

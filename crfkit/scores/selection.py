@@ -86,7 +86,7 @@ def _seen_pairs(
     counts = (entries.T.tocsr() @ labels).tocsr()
     if data.dense is not None:
         used = (data.dense[told] != 0.0).astype(np.float64)
-        dense = sp.csr_array(_dense_counts(used, columns[told], n_columns))
+        dense = _dense_counts(used, columns[told], n_columns)
         counts = sp.vstack([counts, dense], format="csr")
     counts.data[counts.data < min_freq] = 0
     counts.eliminate_zeros()
@@ -96,11 +96,14 @@ def _seen_pairs(
     )
 
 
-def _dense_counts(uses: FloatArray, columns: Codes, n_columns: int) -> FloatArray:
-    """Add up the rows of each column's tokens, shape (F, C)."""
-    counts = np.zeros((n_columns, uses.shape[1]))
+def _dense_counts(uses: FloatArray, columns: Codes, n_columns: int) -> sp.csr_array:
+    """Add up the rows of each column's tokens, shape (F, C).
+
+    Steps have K x K columns, of which few occur.
+    """
     order = np.argsort(columns, kind="stable")
     present, starts = np.unique(columns[order], return_index=True)
-    if len(present):
-        counts[present] = np.add.reduceat(uses[order], starts, axis=0)
-    return counts.T
+    sums = np.add.reduceat(uses[order], starts, axis=0) if len(present) else uses[:0]
+    counts = sp.csr_array(sums.T)
+    places = present[counts.indices]
+    return sp.csr_array((counts.data, places, counts.indptr), (uses.shape[1], n_columns))

@@ -1,4 +1,4 @@
-"""The choice of a solver, from what was measured."""
+"""The choice of a solver, by the penalty and the size of the data."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ PATIENCE = 60
 
 
 class AutoSolver(BaseEstimator):  # type: ignore[misc]
-    """Online exponentiated gradient where it is the fastest, else a quasi-Newton method.
+    """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
     OWL-QN where ``c1 > 0``; :class:`OEG` for much data with many sparse attributes and ``c2 > 0``;
     else L-BFGS. Where the gap of OEG shrinks too slowly, L-BFGS goes on from its parameters. The
-    performance page of the documentation has the measurements behind these rules.
+    rules were found by trial; the performance page of the documentation compares their choices
+    with the batch solvers.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ class _Watch:
 
 
 def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> Solver:
-    """Return the solver that is the fastest for an objective, as measured.
+    """Return the solver that is expected to be the fastest for an objective.
 
     Parameters
     ----------

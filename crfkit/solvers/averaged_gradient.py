@@ -6,20 +6,15 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from crfkit._jit import frozen
 from crfkit._params import check_number
-from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores, SolverResult
+from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
 from crfkit.kernels.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_turn
 from crfkit.kernels.vector import vector_dot
 from crfkit.minibatches import MiniBatches
-from crfkit.solvers.base import Callback, SolverLog, check_match
-from crfkit.solvers.rounds import batch_size, check_sizes, rounds
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random, rounds
 
-# So many batches, if their size is not given.
-BATCHES = 500
 # Passes in which the objective has to fall.
 PERIOD = 5
 # What happens to the estimate of a smoothness before it is tested, and each time it is too small.
@@ -37,7 +32,7 @@ REFRESHED = 16
 LEAST_SCALE = 1e-9
 
 
-class SAG(BaseEstimator):  # type: ignore[misc]
+class SAG(MiniBatchSolver):
     """Stochastic average gradient with non-uniform sampling (Schmidt et al. 2015).
 
     Remembers the last gradient of each batch of sequences, as expected minus observed counts of
@@ -70,8 +65,8 @@ class SAG(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Holds a number for each token and label, and a table of steps for each batch. An evaluation of
-    the whole objective follows each pass.
+    Needs c1 = 0 and a linear score model. Holds a number for each token and label, and a table of
+    steps for each batch. An evaluation of the whole objective follows each pass.
 
     Examples
     --------
@@ -81,8 +76,8 @@ class SAG(BaseEstimator):  # type: ignore[misc]
     CRFClassifier(solver=SAG(tol=0.001))
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
     handles_l1: ClassVar[bool] = False
+    n_batches: ClassVar[int | None] = 500
 
     def __init__(
         self,
@@ -101,86 +96,42 @@ class SAG(BaseEstimator):  # type: ignore[misc]
         self.round_size = round_size
         self.random_state = random_state
 
-    def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
-    ) -> SolverResult:
-        """Minimize an objective.
-
-        Parameters
-        ----------
-        objective : Objective
-            With c1 = 0 and a linear score model.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        callback : callable, optional
-            Called with each record and its parameters; stops the search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the parameters of the last finished pass, also when interrupted by Ctrl-C.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, c1 is not 0, or the objective is not finite at the
-            start.
-        """
-        check_sizes(self)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("gtol", self.gtol)
-        check_match(self, objective)
-        log = SolverLog(objective, callback)
-        random = check_random_state(self.random_state)
-        batches = objective.minibatches(batch_size(self, objective, BATCHES), random)
-        average = AverageGradient(batches, start)
-        return log.guard(lambda: self._iterate(objective, average, random, log))
 
-    def _iterate(
-        self, objective: Any, average: AverageGradient, random: np.random.RandomState,
-        log: SolverLog,
-    ) -> SolverResult:  # fmt: skip
-        batches, convex = average.batches, _is_convex(average.batches)
-        while True:
-            w = average.weights()
-            value, norm = batches.value(w), average.gradient_norm()
-            bound = average.lower_bound() if convex else -math.inf
-            gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
-            if not math.isfinite(value) and not log.history:
-                raise ValueError(f"the objective is {value} at the start; it must be finite.")
-            if log.add(w, value, norm, gap=gap):
-                return log.result("stopped by a callback", converged=False)
-            stop = self._why_stop(log, average, w)
-            if stop is not None:
-                return log.result(stop[0], converged=stop[1])
-            if _has_risen(log):
-                average.smoothness.raise_all()
-            average.run_pass(random, int(self.round_size))
-            objective.evaluations += 2
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> AverageGradient:
+        return AverageGradient(batches, start)
 
-    def _why_stop(
-        self, log: SolverLog, average: AverageGradient, w: FloatArray
-    ) -> tuple[str, bool] | None:
-        """Return the reason to stop and whether it is convergence, or None."""
+    def _pass(
+        self, search: AverageGradient, number: int, random: Random, log: PassLog
+    ) -> FloatArray:
+        if _has_risen(log):
+            search.smoothness.raise_all()
+        search.run_pass(random, int(self.round_size))
+        return search.weights()
+
+    def _distance(self, search: AverageGradient, value: float) -> tuple[float, float]:
+        bound = search.lower_bound() if _is_convex(search.batches) else -math.inf
+        gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
+        return search.gradient_norm(), gap
+
+    def _why_done(self, search: AverageGradient, w: FloatArray, log: PassLog) -> str | None:
         record = log.history[-1]
-        if not math.isfinite(record.value):
-            return f"the objective became {record.value}. Scale numeric features to about 1", False
         if record.gap <= self.tol * abs(record.value):
-            return f"the gap {record.gap:.3g} is below tol", True
-        least = self.gtol * max(1.0, math.sqrt(vector_dot(frozen(w), frozen(w))))
+            return f"the gap {record.gap:.3g} is below tol"
         if not math.isfinite(record.gap) and self.tol and log.has_stalled(PERIOD, self.tol):
-            return f"the objective fell by less than tol in {PERIOD} passes", True
+            return f"the objective fell by less than tol in {PERIOD} passes"
+        least = self.gtol * max(1.0, math.sqrt(vector_dot(frozen(w), frozen(w))))
         # The remembered gradients are of earlier parameters: look at all batches once more.
         if record.gradient_norm <= least:
-            average.refresh()
-            if average.gradient_norm() <= least:
-                return f"the gradient norm {average.gradient_norm():.3g} is below gtol", True
-        if record.iteration >= self.max_iter:
-            return (
-                f"max_iter={self.max_iter} passes were not enough: the objective is "
-                f"{record.value:.6g}, the gradient norm {record.gradient_norm:.3g}. Increase "
-                "max_iter, or ask for less (larger tol, larger c2)"
-            ), False
+            search.refresh()
+            if search.gradient_norm() <= least:
+                return f"the gradient norm {search.gradient_norm():.3g} is below gtol"
         return None
+
+    def _how_far(self, log: PassLog) -> str:
+        return f", the gradient norm {log.history[-1].gradient_norm:.3g}"
 
 
 class _Tangent(NamedTuple):
@@ -269,7 +220,7 @@ class AverageGradient:
         c2 = self.batches.penalty.l2
         return offset - square / (4.0 * c2) if c2 else -math.inf
 
-    def run_pass(self, random: np.random.RandomState, round_size: int) -> None:
+    def run_pass(self, random: Random, round_size: int) -> None:
         """Make as many steps as there are batches."""
         for chosen in rounds(self.smoothness.draw(random), round_size):
             for index, visit in zip(chosen, self._visit_all(chosen), strict=True):
@@ -281,7 +232,7 @@ class AverageGradient:
         bound = self.batches.bind(self.weights())
         for chosen in rounds(np.arange(len(self.batches)), REFRESHED):
             work = [(index, self.batches.places(index), False) for index in chosen]
-            visits = self.batches.threads(lambda item: self._visit(bound, *item), work)
+            visits = self.batches.visit(lambda item: self._visit(bound, *item), work)
             for index, visit in zip(chosen, visits, strict=True):
                 self._remember(index, visit)
 
@@ -291,7 +242,7 @@ class AverageGradient:
         for _, places, _ in work:
             self._read(places)
         bound = self.batches.bind(self._w)
-        visits: list[_Visit] = self.batches.threads(lambda item: self._visit(bound, *item), work)
+        visits: list[_Visit] = self.batches.visit(lambda item: self._visit(bound, *item), work)
         self.smoothness.guess_from(chosen[-1])
         return visits
 
@@ -394,7 +345,7 @@ class Smoothness:
         length = 0.5 / (float(self.estimates.max()) + decay) + 0.5 / (mean + decay)
         return min(length, 0.5 / decay) if decay else length
 
-    def draw(self, random: np.random.RandomState) -> IntArray:
+    def draw(self, random: Random) -> IntArray:
         """Return as many batches as there are, half at random, half in proportion to L.
 
         Each of them once, before all have an estimate.
@@ -410,7 +361,7 @@ class Smoothness:
         return order
 
 
-def _has_risen(log: SolverLog) -> bool:
+def _has_risen(log: PassLog) -> bool:
     """Whether the objective rose in the last pass, by more than rounding."""
     values = [record.value for record in log.history[-2:]]
     return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from crfkit._jit import frozen
-from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, IntArray, SolverResult
+from crfkit._params import check_whole
+from crfkit._types import FloatArray, IntArray
 from crfkit.dual_moves import Block, Move, make_moves
 from crfkit.kernels.touched import touched_dual_step
 from crfkit.kernels.vector import vector_add, vector_dot
 from crfkit.losses import LogLoss
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
-from crfkit.solvers.base import Callback, SolverLog, check_match
-from crfkit.solvers.rounds import rounds
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random, rounds
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0
@@ -37,7 +34,7 @@ POINTS = 24
 CHECK_EVERY = 5
 
 
-class OEG(BaseEstimator):  # type: ignore[misc]
+class OEG(MiniBatchSolver):
     """Online exponentiated gradient on the dual (Collins et al. 2008), in small batches.
 
     The dual of ``sum_i NLL_i(w) + c1 sum |w| + c2 sum w**2`` is ``sum_i H(a_i) - c2 |w(a)|**2``,
@@ -72,8 +69,8 @@ class OEG(BaseEstimator):  # type: ignore[misc]
     -----
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first passes are made with
     a larger c2. Holds two numbers for each token and label, and two tables of steps a batch.
-    Stopped after a few passes, the parameters need not be better than the start: only the dual
-    rises in each.
+    A start is used where its dual is above that of the usual one. Stopped after a few passes, the
+    parameters need not be better than the start: only the dual rises in each.
 
     Examples
     --------
@@ -82,9 +79,6 @@ class OEG(BaseEstimator):  # type: ignore[misc]
     >>> CRFClassifier(solver=OEG(tol=1e-3))
     CRFClassifier(solver=OEG(tol=0.001))
     """
-
-    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
-    handles_l1: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -103,93 +97,43 @@ class OEG(BaseEstimator):  # type: ignore[misc]
         self.check_every = check_every
         self.random_state = random_state
 
-    def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
-    ) -> SolverResult:
-        """Minimize an objective.
-
-        Parameters
-        ----------
-        objective : Objective
-            Of the log loss, with c2 > 0.
-        start : ndarray of shape (P,)
-            First parameters; not changed. They are used where the dual is above that of the
-            usual start.
-        callback : callable, optional
-            Called with each record and its parameters; stops the search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the parameters of the last finished pass, also when interrupted by Ctrl-C; where
-            they were not evaluated yet, that is done then.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, the objective has no dual of this kind or is not finite
-            at the start, or the tokens of a sequence have different weights.
-        """
-        for name, least in (("max_iter", 0), ("batch_tokens", 1), ("round_size", 1)):
-            check_whole(name, getattr(self, name), least)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.check_every is not None:
             check_whole("check_every", self.check_every, 1)
-        check_number("tol", self.tol)
-        check_match(self, objective)
-        _check_dual(objective)
-        log = SolverLog(objective, callback)
-        random = check_random_state(self.random_state)
-        batches = objective.minibatches(self.batch_tokens, random)
-        dual = _Dual(batches, objective.penalty, start)
-        return log.guard(lambda: self._iterate(objective, dual, random, log))
 
-    def _iterate(
-        self, objective: Any, dual: _Dual, random: np.random.RandomState, log: SolverLog
-    ) -> SolverResult:
-        number, w, bound = 0, dual.w.copy(), dual.lower_bound
-        try:
-            while True:
-                if number >= self.max_iter or self._is_due(number, dual, log):
-                    stop = self._check(number, w, bound, dual.batches, log)
-                    if stop is not None:
-                        return log.result(stop[0], converged=stop[1])
-                dual.lower_c2(number)
-                w = dual.run_pass(random.permutation(len(dual.batches)), int(self.round_size))
-                number, bound = number + 1, dual.bounds[-1]
-                objective.evaluations += 1
-        except KeyboardInterrupt:
-            if log.history and log.history[-1].iteration < number:  # passes not yet evaluated
-                self._check(number, w, bound, dual.batches, log)
-            raise
+    def _check_objective(self, objective: Any) -> None:
+        if not isinstance(objective.loss, LogLoss):
+            raise ValueError(
+                f"solver OEG needs the log loss, not {type(objective.loss).__name__}. "
+                "Use solver='lbfgs'."
+            )
+        if not objective.penalty.l2 > 0.0:
+            raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
 
-    def _is_due(self, number: int, dual: _Dual, log: SolverLog) -> bool:
-        """Whether the objective is to be evaluated after a pass."""
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Dual:
+        return _Dual(batches, batches.penalty, start)
+
+    def _pass(self, search: _Dual, number: int, random: Random, log: PassLog) -> FloatArray:
+        search.lower_c2(number)
+        return search.run_pass(random.permutation(len(search.batches)), int(self.round_size))
+
+    def _is_due(self, search: _Dual, number: int, log: PassLog) -> bool:
         if not log.history or self.check_every is not None:
             return number % (self.check_every or 1) == 0
         late = number - log.history[-1].iteration >= CHECK_EVERY
-        return late or dual.expected_gap <= self.tol * abs(dual.lower_bound)
+        return late or search.expected_gap <= self.tol * abs(search.lower_bound)
 
-    def _check(
-        self, number: int, w: FloatArray, bound: float, batches: MiniBatches, log: SolverLog
-    ) -> tuple[str, bool] | None:
-        """Evaluate and note the objective; returns why to stop and whether it is convergence."""
-        value = batches.value(w)
-        if not math.isfinite(value):
-            if not log.history:
-                raise ValueError(f"the objective is {value} at the start; it must be finite.")
-            return f"the objective became {value}. Scale numeric features to about 1", False
-        gap = max(value - bound, 0.0)
-        if log.add(w, value, gap=gap, iteration=number):
-            return "stopped by a callback", False
-        if gap <= self.tol * abs(value):
-            return f"the gap {gap:.3g} is below tol", True
-        if number >= self.max_iter:
-            return (
-                f"max_iter={self.max_iter} passes were not enough: the objective is {value:.6g}, "
-                f"at most {gap:.3g} above its optimum. Increase max_iter, or ask for less (larger "
-                "tol, larger c2)"
-            ), False
-        return None
+    def _distance(self, search: _Dual, value: float) -> tuple[float, float]:
+        return math.nan, max(value - search.last_bound, 0.0)
+
+    def _why_done(self, search: _Dual, w: FloatArray, log: PassLog) -> str | None:
+        record = log.history[-1]
+        near = record.gap <= self.tol * abs(record.value)
+        return f"the gap {record.gap:.3g} is below tol" if near else None
+
+    def _how_far(self, log: PassLog) -> str:
+        return f", at most {log.history[-1].gap:.3g} above its optimum"
 
 
 class _Dual:
@@ -224,7 +168,7 @@ class _Dual:
         self.c2 = self.penalty.l2
         self._rates[:] = 1.0
         for index in range(len(self.batches)):
-            move = self._move(bound, index)
+            [move] = self.batches.visit(partial(self._move, bound), [index])
             self._apply(move, 1.0)
             self._blocks[index] = move.block
         self._rates[:] = FIRST_RATE
@@ -232,6 +176,15 @@ class _Dual:
             self.c2, self._blocks = c2, [None] * len(self.batches)
             self._vector[:] = 0.0
             self.w[:] = 0.0
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.w.copy()
+
+    @property
+    def last_bound(self) -> float:
+        """The dual after the last finished pass."""
+        return self.bounds[-1] if len(self.bounds) > 1 else self.lower_bound
 
     @property
     def lower_bound(self) -> float:
@@ -268,7 +221,7 @@ class _Dual:
         mean = np.zeros_like(self.w)
         for number, chosen in enumerate(parts, start=1):
             bound = self.batches.bind(self.w)
-            moves = self.batches.threads(partial(self._move, bound), chosen)
+            moves = self.batches.visit(partial(self._move, bound), chosen)
             for index, move in zip(chosen, moves, strict=True):
                 self._try(index, move)
             if number in points:
@@ -300,14 +253,3 @@ class _Dual:
             self._vector, self.w,
         )  # fmt: skip
         return rise
-
-
-def _check_dual(objective: Any) -> None:
-    """Raise ValueError if the objective does not have the dual that the solver climbs."""
-    if not isinstance(objective.loss, LogLoss):
-        raise ValueError(
-            f"solver OEG needs the log loss, not {type(objective.loss).__name__}. "
-            "Use solver='lbfgs'."
-        )
-    if not objective.penalty.l2 > 0.0:
-        raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")

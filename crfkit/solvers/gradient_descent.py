@@ -7,19 +7,14 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from crfkit._jit import frozen
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IdArray, IntArray, SolverResult
 from crfkit.kernels.stochastic import averaged_step, cumulative_l1, scaled_read
 from crfkit.minibatches import MiniBatches
-from crfkit.solvers.base import Callback, SolverLog, check_match
-from crfkit.solvers.rounds import batch_size, check_sizes, rounds
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random, rounds
 
-# So many batches, if their size is not given.
-BATCHES = 2000
 # The calibration tries rates on this share of the batches, and on at least so many.
 SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 10
 FIRST_RATE = 0.1
@@ -31,7 +26,25 @@ AVERAGED_POWER = 0.75
 LEAST_SCALE = 1e-9
 
 
-class SGD(BaseEstimator):  # type: ignore[misc]
+class BestLog(PassLog):
+    """A log whose result is the best of all passes."""
+
+    _best: FloatArray
+    _lowest: float = math.inf
+
+    def add(self, w: FloatArray, value: float, *args: Any, **kwargs: Any) -> bool:
+        """Note an iteration; returns whether the callback asks to stop."""
+        if value < self._lowest:
+            self._lowest, self._best = value, w
+        return super().add(w, value, *args, **kwargs)
+
+    def result(self, message: str, *, converged: bool, interrupted: bool = False) -> SolverResult:
+        """Return the best parameters as the result."""
+        last = super().result(message, converged=converged, interrupted=interrupted)
+        return last._replace(parameters=self._best, value=self._lowest)
+
+
+class SGD(MiniBatchSolver):
     """Stochastic gradient descent (Bottou 2010), a step after each small batch of sequences.
 
     The rate of step ``t`` is ``eta0 / (1 + lambda eta0 t)`` with ``lambda = 2 c2 / B`` for ``B``
@@ -77,9 +90,10 @@ class SGD(BaseEstimator):  # type: ignore[misc]
     CRFClassifier(solver=SGD(average=True))
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
-    handles_l1: ClassVar[bool] = True
     handles_partial: ClassVar[bool] = True
+    log_kind: ClassVar[type[PassLog]] = BestLog
+    n_batches: ClassVar[int | None] = 2000
+    advice: ClassVar[str] = ": use a smaller eta0"
 
     def __init__(
         self,
@@ -101,37 +115,6 @@ class SGD(BaseEstimator):  # type: ignore[misc]
         self.batch_tokens = batch_tokens
         self.round_size = round_size
         self.random_state = random_state
-
-    def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
-    ) -> SolverResult:
-        """Minimize an objective.
-
-        Parameters
-        ----------
-        objective : Objective
-            With a linear score model.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        callback : callable, optional
-            Called with each record and its parameters; stops the search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the best parameters of all finished passes, also when interrupted by Ctrl-C.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or the objective is not finite at the start.
-        """
-        random, batches = self._begin(objective)
-        log = _BestLog(objective, callback)
-        result: SolverResult = log.guard(
-            lambda: self._iterate(objective, batches, start, random, log)
-        )
-        return result._replace(parameters=log.best, value=log.lowest)
 
     def partial(
         self, objective: Any, start: FloatArray, state: dict[str, Any] | None
@@ -176,80 +159,41 @@ class SGD(BaseEstimator):  # type: ignore[misc]
         mean = start + descent.averaged / count * (descent.mean() - start)
         return mean, state | {"averaged": count, "last": last}
 
-    def _begin(self, objective: Any) -> tuple[np.random.RandomState, MiniBatches]:
-        """Check the parameters and cut the data."""
-        check_sizes(self)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_whole("period", self.period, 1)
         check_flag("average", self.average)
         if self.eta0 is not None:
             check_number("eta0", self.eta0)
-        check_match(self, objective)
+
+    def _check_objective(self, objective: Any) -> None:
         if self.average and objective.l1:
             raise ValueError(
                 f"solver SGD with average=True needs c1=0, but c1={objective.l1:g}: a mean of "
                 "weights has few zeros. Use average=False."
             )
-        random = check_random_state(self.random_state)
-        return random, objective.minibatches(batch_size(self, objective, BATCHES), random)
 
-    def _first_rate(
-        self, batches: MiniBatches, start: FloatArray, random: np.random.RandomState
-    ) -> float:
+    def _first_rate(self, batches: MiniBatches, start: FloatArray, random: Random) -> float:
         if self.eta0 is not None:
             return float(self.eta0)
         return calibrate(batches, start, random, int(self.round_size))
 
-    def _iterate(
-        self, objective: Any, batches: MiniBatches, start: FloatArray,
-        random: np.random.RandomState, log: SolverLog,
-    ) -> SolverResult:  # fmt: skip
-        w, value = start.copy(), batches.value(start)
-        if not math.isfinite(value):
-            raise ValueError(f"the objective is {value} at the start; it must be finite.")
-        descent = Descent(
-            batches, start, self._first_rate(batches, start, random), bool(self.average)
-        )
-        while True:
-            if log.add(w, value):
-                return log.result("stopped by a callback", converged=False)
-            stop = self._why_stop(log)
-            if stop is not None:
-                return log.result(stop[0], converged=stop[1])
-            if len(log.history) == 2:
-                descent.start_mean()
-            descent.run_pass(random.permutation(len(batches)), int(self.round_size))
-            objective.evaluations += 2
-            w = descent.mean() if self.average else descent.weights()
-            value = batches.value(w)
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> Descent:
+        rate = self._first_rate(batches, start, random)
+        return Descent(batches, start, rate, bool(self.average))
 
-    def _why_stop(self, log: SolverLog) -> tuple[str, bool] | None:
-        """Return the reason to stop and whether it is convergence, or None."""
-        record = log.history[-1]
-        if not math.isfinite(record.value):
-            return f"the objective became {record.value}: use a smaller eta0", False
-        if record.value == 0.0:
-            return "the objective is 0", True
+    def _pass(self, search: Descent, number: int, random: Random, log: PassLog) -> FloatArray:
+        if number == 1:
+            search.start_mean()
+        search.run_pass(random.permutation(len(search.batches)), int(self.round_size))
+        return search.mean() if self.average else search.weights()
+
+    def _why_done(self, search: Descent, w: FloatArray, log: PassLog) -> str | None:
+        if log.history[-1].value == 0.0:
+            return "the objective is 0"
         if log.has_stalled(self.period, self.tol):
-            return f"the objective fell by less than tol in {self.period} passes", True
-        if record.iteration >= self.max_iter:
-            return (
-                f"max_iter={self.max_iter} passes were not enough: the objective is "
-                f"{record.value:.6g}. Increase max_iter, or ask for less (larger tol, larger c2)"
-            ), False
+            return f"the objective fell by less than tol in {self.period} passes"
         return None
-
-
-class _BestLog(SolverLog):
-    """A log that also keeps the best parameters."""
-
-    lowest: float = math.inf
-    best: FloatArray
-
-    def add(self, w: FloatArray, value: float, *args: Any, **kwargs: Any) -> bool:
-        """Note an iteration; returns whether the callback asks to stop."""
-        if value < self.lowest:
-            self.lowest, self.best = value, w
-        return super().add(w, value, *args, **kwargs)
 
 
 class Descent:
@@ -320,7 +264,7 @@ class Descent:
             for touched in places:
                 scaled_read(frozen(touched), self._scale, frozen(self._v), self._w)
             work = partial(self._gradient, self.batches.bind(self._w))
-            gradients = self.batches.threads(work, chosen)
+            gradients = self.batches.visit(work, chosen)
             for touched, gradient in zip(places, gradients, strict=True):
                 self._step(touched, gradient)
         self.passes, self._made = self.passes + 1, 0
@@ -358,9 +302,7 @@ class Descent:
         self._scale = 1.0
 
 
-def calibrate(
-    batches: MiniBatches, start: FloatArray, random: np.random.RandomState, round_size: int
-) -> float:
+def calibrate(batches: MiniBatches, start: FloatArray, random: Random, round_size: int) -> float:
     """Return the rate with which a pass over a sample lowers the objective of the sample most.
 
     Doubled from a first one as long as that helps, or else halved; the smallest one that was tried
@@ -369,21 +311,12 @@ def calibrate(
     size = max(SAMPLE_LEAST, int(SAMPLE_SHARE * len(batches)))
     sample = random.permutation(len(batches))[:size]
 
-    def objective(w: FloatArray) -> float:
-        bound = batches.bind(w)
-        losses = batches.threads(
-            lambda index: batches.value_and_residual(batches.scores(bound, index), index)[0],
-            sample.tolist(),
-        )
-        share, penalty = len(sample) / max(len(batches), 1), batches.penalty
-        return sum(losses) + share * (penalty.smooth_value(w) + penalty.l1 * float(np.abs(w).sum()))
-
     def trial(rate: float) -> float:
         descent = Descent(batches, start, rate, False)
         descent.run_pass(sample, round_size)
-        return objective(descent.weights())
+        return batches.value(descent.weights(), sample)
 
-    before = objective(start)
+    before = batches.value(start, sample)
     best, lowest = FIRST_RATE, before
     for factor in (2.0, 0.5):
         rate = FIRST_RATE if factor > 1.0 else factor * FIRST_RATE

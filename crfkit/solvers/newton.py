@@ -23,8 +23,8 @@ class NewtonCG(BatchSolver):
 
     Steihaug's (1983) truncated conjugate gradients in the trust region of Lin, Weng and Keerthi
     (2008); the products with the Hessian are those of Tsuboi, Unno, Kashima and Okazaki (2011):
-    forward-backward on directional derivatives, at about twice the price of a gradient. Few steps,
-    each of many products: worth it where a very exact optimum is wanted.
+    forward-backward on directional derivatives, which costs more than a gradient. Few steps, each
+    of many products: worth it where a very exact optimum is wanted.
 
     Parameters
     ----------

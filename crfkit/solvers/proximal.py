@@ -33,8 +33,8 @@ class ProximalQuasiNewton(BatchSolver):
     plus the L1 norm by coordinate descent over the parameters that are not 0 or want to leave it;
     all others stay 0. The model is that of L-BFGS (Byrd, Nocedal and Schnabel 1994), on top of a
     multiple of the square root of the diagonal of the Hessian, which puts frequent and rare
-    features on a par. Needs a third of the evaluations of :class:`OWLQN` where few parameters
-    stay.
+    features on a par. A step costs more than one of :class:`OWLQN`; where few parameters stay,
+    fewer evaluations are needed.
 
     Parameters
     ----------

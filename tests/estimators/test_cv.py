@@ -146,8 +146,9 @@ def test_without_refit_there_are_scores_only():
     crf.set_params(refit=False).fit(X, Y)
     np.testing.assert_array_equal(crf.scores_, expected)
     assert crf.c2_ in (0.1, 1.0) and not hasattr(crf, "coef_")
-    with pytest.raises(NotFittedError):
-        crf.predict(X)
+    for method in (crf.predict, crf.predict_proba):
+        with pytest.raises(NotFittedError, match="refit=False"):
+            method(X)
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

@@ -33,6 +33,7 @@ def make(seed, sequences=40, noise=0.3):
 
 X, Y = make(0)
 X_DEV, Y_DEV = make(1, 20)
+PACKED = SequenceVectorizer().fit_transform(X)
 
 
 def fit(early=True, X_val=X_DEV, y_val=Y_DEV, **parameters):
@@ -320,10 +321,15 @@ def test_bad_parameters_are_named(parameters, message):
         ({"X_val": [], "y_val": []}, "X_val has no tokens"),
         ({"X_val": PackedSequences(dense=np.eye(2), offsets=[0, 2]), "y_val": [[0, 1]]},
          "in X_val or y_val: X has 2 features"),
+        ({"X_val": PACKED._from_arrays(**PACKED.__dict__ | {"names": PACKED.names[::-1]}),
+          "y_val": Y}, "in X_val or y_val: feature 0 of X has the name"),
+        ({"X_val": PACKED.with_steps(PACKED), "y_val": Y},
+         "in X_val or y_val: X has [0-9]+ attributes of steps, but the model was fitted with no"),
     ],
-    ids=["no y", "no X", "numbers", "token", "empty", "features"],
+    ids=["no y", "no X", "numbers", "token", "empty", "features", "names", "steps"],
 )  # fmt: skip
-def test_bad_validation_data_are_refused(held, message):
+def test_bad_validation_data_are_refused_before_the_fit_begins(held, message, monkeypatch):
+    monkeypatch.setattr(CRFClassifier, "_learn", None)
     with pytest.raises((TypeError, ValueError), match=message):
         CRFClassifier(early_stopping=True).fit(X, Y, **held)
 

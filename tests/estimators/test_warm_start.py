@@ -12,7 +12,7 @@ from tests.estimators.test_early_stopping import make
 
 X, Y = make(0, 20, noise=0.1)
 EXACT = LBFGS(tol=0.0, gtol=1e-9)
-MORE_X = [*X, [{"w": "new"}, {"w": "3", "flag": True}], [{"AAA": 1.5}, {"w": "5"}]]
+MORE_X = [*X, [{"w": "new"}, {"w": "3", "flag": True}], [{"AAA": 2.0}, {"w": "5"}]]
 MORE_Y = [*Y, [7, 0], [-1, 2]]
 RENAMED = [[{"w": token["w"]} for token in s] for s in X]
 
@@ -71,13 +71,11 @@ def test_attributes_of_steps_are_carried_over():
 
 @pytest.mark.parametrize("name", sorted(SOLVERS))
 def test_every_solver_goes_on_from_the_weights_it_is_given(name):
-    if name in ("gis", "iis"):
-        pytest.skip("one value of MORE_X is no count")
-    crf = CRFClassifier(c2=0.1, solver=name, warm_start=True, max_iter=200, random_state=0)
+    crf = CRFClassifier(c2=0.1, solver=name, warm_start=True, max_iter=500, random_state=0)
     optimum = CRFClassifier(c2=0.1, solver=EXACT).fit(MORE_X, MORE_Y).objective_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of solvers with slow last steps
-        cold = CRFClassifier(c2=0.1, solver=name, max_iter=200, random_state=0)
+        cold = CRFClassifier(c2=0.1, solver=name, max_iter=500, random_state=0)
         cold.fit(MORE_X, MORE_Y)
         crf.fit(X, Y).fit(MORE_X, MORE_Y)
     if name != "oeg":  # it starts from distributions over labels, not from weights

@@ -98,7 +98,8 @@ class Trainer:
         Parameters
         ----------
         algorithm : {"lbfgs", "l2sgd"}
-            "l2sgd" minimizes the same function, by L-BFGS.
+            "l2sgd" minimizes the same function and comes near its optimum, by stochastic
+            gradients.
         type : {"crf1d"}
             The graphical model.
 

@@ -49,9 +49,8 @@ class CRF(SequenceClassifier):
     Parameters
     ----------
     algorithm : {"lbfgs", "l2sgd"}, default="lbfgs"
-        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0``. It is minimized by L-BFGS, so
-        that the model does not depend on chance; its calibration, `period` and `delta` have no
-        effect.
+        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0`` and comes near its optimum, by
+        :class:`crfkit.solvers.SGD`; the same data give the same model.
     min_freq : float, default=0
         (Attribute, label) and (label, next label) pairs get a weight if they occur at least so
         often. As in CRFsuite, an attribute counts with its value: pairs whose values add up to
@@ -68,7 +67,8 @@ class CRF(SequenceClassifier):
     epsilon : float, default=1e-5
         Stop when the norm of the gradient is below this times the norm of the weights (or 1).
     period, delta : int and float, default=10 and 1e-5
-        Stop when the objective fell by less than `delta`, relatively, in `period` iterations.
+        Stop when the objective fell by less than `delta`, relatively, in `period` iterations. For
+        "l2sgd" the default of `delta` is 1e-6.
     linesearch : {"MoreThuente", "Backtracking", "StrongBacktracking"}, optional
         Accepted without effect: there is one line search, for the strong Wolfe conditions, and with
         `c1` one that backtracks.
@@ -76,7 +76,7 @@ class CRF(SequenceClassifier):
         Evaluations in one line search at most.
     calibration_eta, calibration_rate, calibration_samples, calibration_candidates, \
 calibration_max_trials : optional
-        Accepted for "l2sgd", without effect.
+        Accepted for "l2sgd", without effect: the calibration has no parameters.
     pa_type, c, error_sensitive, averaging, variance, gamma : optional
         Parameters of algorithms that are not available; must be None.
     verbose : bool, default=False
