@@ -1,4 +1,4 @@
-"""The only module that imports numba: the ``@kernel`` decorator.
+"""The ``@kernel`` decorator: with `_simd`, all there is of numba.
 
 A kernel is a plain function over arrays: the caller allocates, the kernel loops. Everything a
 kernel may rely on is fixed here once: the interpreter lock is released, floating point follows
@@ -26,9 +26,9 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 
 def _kernel_hash() -> str:
-    """Hash the sources of all kernels."""
-    digest = hashlib.sha256()
-    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+    """Hash the sources of all kernels, and of the instructions they are made of."""
+    digest, here = hashlib.sha256(), Path(__file__).parent
+    for path in [here / "_simd.py", *sorted((here / "kernels").glob("*.py"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -90,6 +90,23 @@ def kernel(function: F) -> F:
     if compiled is not function:
         _enable_cache(compiled, function)
     return compiled  # type: ignore[no-any-return]
+
+
+def part(function: F) -> F:
+    """Compile a function that kernels call in their inner loops into each place that calls it.
+
+    Parameters
+    ----------
+    function : callable
+        As for :func:`kernel`; not to be called from Python.
+
+    Returns
+    -------
+    callable
+        The same.
+    """
+    options = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "forceinline": True}
+    return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 
 try:

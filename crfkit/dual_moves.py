@@ -14,6 +14,7 @@ from crfkit.kernels.touched import dual_change, dual_mix
 from crfkit.minibatches import MiniBatches
 from crfkit.scores.steps import SharedSteps
 from crfkit.structures import Chain
+from crfkit.structures.chain import chain_workspace, turned
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
@@ -154,9 +155,9 @@ class ChainMoves(Moves):
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
         inner, slope = chain_dual_change(
             frozen(target), frozen(moved), moved_parts.unary, moved_parts.pair, raised.unary,
-            raised.pair, frozen(shift), frozen(pair_shift),
+            raised.pair, turned(raised.pair), frozen(shift), frozen(pair_shift),
             ONE_TABLE, offsets, self._every[: len(weight)], weight, np.empty(n_tokens),
-            np.empty((2, n_labels)), np.empty(square), log_z, status, before.scores,
+            *chain_workspace(like), np.empty(square), log_z, status, before.scores,
             before.expected, expected, parts_of(expected, like).unary, frozen(expected), residual,
             parts_of(frozen(residual), like).unary, *entries.adjoint, gradient,
         )  # fmt: skip

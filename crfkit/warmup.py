@@ -67,7 +67,8 @@ def warm_up() -> list[KernelReport]:
 def report() -> list[KernelReport]:
     """Return what became of each kernel so far in this process.
 
-    Helpers, whose names begin with an underscore, are part of the kernels that call them.
+    Helpers, whose names or modules begin with an underscore, are part of the kernels that call
+    them.
     """
     return [
         _report(f"{module.__name__.rpartition('.')[2]}.{name}", function)
@@ -85,7 +86,8 @@ def _report(name: str, function: Any) -> KernelReport:
 
 
 def _kernel_modules() -> list[str]:
-    return [f"crfkit.kernels.{info.name}" for info in pkgutil.iter_modules(crfkit.kernels.__path__)]
+    names = [info.name for info in pkgutil.iter_modules(crfkit.kernels.__path__)]
+    return [f"crfkit.kernels.{name}" for name in names if not name.startswith("_")]
 
 
 def _data(n_labels: int = 2) -> tuple[list[list[dict[str, Any]]], list[list[int]]]:

@@ -9,8 +9,17 @@ from __future__ import annotations
 
 import math
 
-from crfkit._jit import kernel
+from crfkit._jit import kernel, part
+from crfkit._simd import WIDTH
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.kernels._strips import (
+    strips_best,
+    strips_outer,
+    strips_product,
+    strips_shift,
+    strips_step_back,
+    strips_weigh,
+)
 
 # A forward probability below this is not trusted: the scaled recurrence leaves the sequence to
 # the log-domain one. Its inverse, the bound of a backward value, is finite.
@@ -31,6 +40,9 @@ def chain_shift(
     shift: FloatArray,  # (N,) out: the largest score of each row
 ) -> None:
     """``shifted[t, k] = unary[t, k] - max_j unary[t, j]``; a row of ``-inf`` stays one."""
+    if unary.shape[1] >= WIDTH:
+        strips_shift(unary, shifted, shift)
+        return
     for t in range(unary.shape[0]):
         top = -math.inf
         for k in range(unary.shape[1]):
@@ -52,7 +64,7 @@ def _reachable(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: int, t
     if t == begin:
         return True
     for i in range(alpha.shape[1]):
-        if alpha[t - 1, i] > 0.0 and pair[m, i, label] > -math.inf:
+        if alpha[t - begin - 1, i] > 0.0 and pair[m, i, label] > -math.inf:
             return True
     return False
 
@@ -63,34 +75,41 @@ def _forward_status(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: i
     """Tell an underflow from a label that no path reaches, and that from the end of all paths."""
     alive = False
     for j in range(alpha.shape[1]):
-        if alpha[t, j] >= TINY:
+        if alpha[t - begin, j] >= TINY:
             alive = True
         elif _reachable(alpha, unary, pair, m, t, begin, j):
             return UNDERFLOW
     return OK if alive else t
 
 
-@kernel
-def _propagate(alpha: FloatArray, factor: FloatArray, m: int, t: int) -> None:
-    """``alpha_t(j) = sum_i alpha_{t-1}(i) factor(i, j)``.
-
-    Four ``i`` at a time: the row that is added to is loaded and stored a quarter as often.
-    """
-    size = alpha.shape[1]
+@part
+def _product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
+             to: int) -> None:  # fmt: skip
+    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``."""
+    size = tables.shape[2]
+    if size >= WIDTH:
+        strips_product(source, row, tables, m, out, to)
+        return
     for j in range(size):
-        alpha[t, j] = 0.0
-    fours = size - size % 4
-    for i in range(0, fours, 4):
-        a, b = alpha[t - 1, i], alpha[t - 1, i + 1]
-        c, d = alpha[t - 1, i + 2], alpha[t - 1, i + 3]
-        for j in range(size):
-            alpha[t, j] += (a * factor[m, i, j] + b * factor[m, i + 1, j]) + (
-                c * factor[m, i + 2, j] + d * factor[m, i + 3, j]
-            )
-    for i in range(fours, size):
-        a = alpha[t - 1, i]
-        for j in range(size):
-            alpha[t, j] += a * factor[m, i, j]
+        total = 0.0
+        for i in range(size):
+            total += source[row, i] * tables[m, i, j]
+        out[to, j] = total
+
+
+@part
+def _weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha: FloatArray,
+           row: int) -> tuple[float, float]:  # fmt: skip
+    """``alpha(j) = scale node_t(j) work(j)``; returns the sum and the least of it."""
+    if node.shape[1] >= WIDTH:
+        return strips_weigh(work, node, t, scale, alpha, row)
+    total, least = 0.0, 1.0
+    for j in range(node.shape[1]):
+        value = work[0, j] * scale * node[t, j]
+        alpha[row, j] = value
+        total += value
+        least = min(least, value)
+    return total, least
 
 
 @kernel
@@ -102,78 +121,98 @@ def _forward(
     table: IdArray,  # (N,) or (1,)
     begin: int,
     end: int,
-    alpha: FloatArray,  # (N, K) out
+    work: FloatArray,  # (1, K) workspace
+    alpha: FloatArray,  # (T, K) out: a row for each of the first end - begin
     norm: FloatArray,  # (N,) out
 ) -> int:
     """Scaled forward recurrence of one sequence (Rabiner 1989, section V.A); returns its status.
 
-    ``alpha_t(j) = node_t(j) sum_i alpha_{t-1}(i) factor(i, j) / norm_t``, ``sum_j alpha_t(j) = 1``
+    ``alpha_t(j) = node_t(j) sum_i alpha_{t-1}(i) factor(i, j) / norm_{t-1}``, ``norm_t = sum_j
+    alpha_t(j)``: nothing waits for the division.
     """
-    size = node.shape[1]
     stride = 0 if table.shape[0] == 1 else 1
+    for j in range(node.shape[1]):
+        work[0, j] = 1.0
+    scale = 1.0
     for t in range(begin, end):
         m = table[t * stride]
-        if t == begin:
-            for j in range(size):
-                alpha[t, j] = node[t, j]
-        else:
-            _propagate(alpha, factor, m, t)
-            for j in range(size):
-                alpha[t, j] *= node[t, j]
-        total = 0.0
-        least = 1.0
-        for j in range(size):
-            total += alpha[t, j]
-            least = min(least, alpha[t, j])
+        if t > begin:
+            _product(alpha, t - begin - 1, factor, m, work, 0)
+        total, least = _weigh(work, node, t, scale, alpha, t - begin)
         if least < TINY:
             status = _forward_status(alpha, unary, pair, m, t, begin)
             if status != OK:
                 return status
         norm[t] = total
-        for j in range(size):
-            alpha[t, j] /= total
+        scale = 1.0 / total
     return OK
+
+
+@part
+def _step_back(node: FloatArray, t: int, scale: float, alpha: FloatArray, row: int,
+               beta: FloatArray, message: FloatArray, marginals: FloatArray) -> None:  # fmt: skip
+    """``marginals_t(j) = alpha_t(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``.
+
+    A label that no path reaches may have an unbounded beta: it must not count.
+    """
+    if node.shape[1] >= WIDTH:
+        strips_step_back(node, t, scale, alpha, row, beta, message, marginals)
+        return
+    for j in range(node.shape[1]):
+        reached = alpha[row, j] > 0.0
+        message[row, j] = node[t, j] * scale * beta[0, j] if reached else 0.0
+        marginals[t, j] = alpha[row, j] * beta[0, j] if reached else 0.0
+
+
+@part
+def _add_steps(alpha: FloatArray, message: FloatArray, table: IdArray, begin: int, end: int,
+               flow: FloatArray) -> None:  # fmt: skip
+    """``flow_t(i, j) += alpha_{t-1}(i) b_t(j)`` over the steps of a sequence."""
+    size = flow.shape[2]
+    if size < WIDTH:
+        stride = 0 if table.shape[0] == 1 else 1
+        for t in range(1, end - begin):
+            m = table[(begin + t) * stride]
+            for i in range(size):
+                for j in range(size):
+                    flow[m, i, j] += alpha[t - 1, i] * message[t, j]
+    elif table.shape[0] == 1:
+        strips_outer(alpha, message, 1, end - begin, flow, table[0])
+    else:
+        for t in range(1, end - begin):
+            strips_outer(alpha, message, t, t + 1, flow, table[begin + t])
 
 
 @kernel
 def _backward(
     node: FloatArray,  # (N, K) exp(unary - its largest)
-    factor: FloatArray,  # (M, K, K) exp(pair - its largest)
+    turned: FloatArray,  # (M, K, K) exp(pair - its largest), each transposed
     table: IdArray,  # (N,) or (1,)
     begin: int,
     end: int,
     norm: FloatArray,  # (N,) from the forward recurrence
     weight: float,
-    beta: FloatArray,  # (2, K) workspace
-    alpha: FloatArray,  # (N, K) in: forward probabilities, out: weighted marginals
+    beta: FloatArray,  # (1, K) workspace
+    alpha: FloatArray,  # (T, K) from the forward recurrence
+    message: FloatArray,  # (T, K) workspace
+    marginals: FloatArray,  # (N, K) out: weighted marginals
     flow: FloatArray,  # (M, K, K) out, added to: expected steps, before the product with factor
 ) -> None:
     """Scaled backward recurrence of one sequence, and the marginals.
 
-    ``beta_{t-1}(i) = sum_j factor(i, j) b_t(j)`` with ``b_t(j) = node_t(j) beta_t(j) / norm_t``,
-    ``P(y_t = j) = alpha_t(j) beta_t(j)``,
+    ``beta_{t-1}(i) = sum_j factor(i, j) b_t(j)`` with ``b_t(j) = node_t(j) beta_t(j) /
+    norm_{t-1}``, ``P(y_t = j) = alpha_t(j) beta_t(j)``,
     ``P(y_{t-1} = i, y_t = j) = alpha_{t-1}(i) factor(i, j) b_t(j)``
     """
-    size = node.shape[1]
     stride = 0 if table.shape[0] == 1 else 1
-    for j in range(size):
-        beta[0, j] = weight
-    for t in range(end - 1, begin, -1):
-        m = table[t * stride]
-        for j in range(size):
-            # A label that no path reaches may have an unbounded beta: it must not count.
-            reached = alpha[t, j] > 0.0
-            beta[1, j] = node[t, j] / norm[t] * beta[0, j] if reached else 0.0
-            alpha[t, j] *= beta[0, j] if reached else 0.0
-        for i in range(size):
-            before = alpha[t - 1, i]
-            total = 0.0
-            for j in range(size):
-                flow[m, i, j] += before * beta[1, j]
-                total += factor[m, i, j] * beta[1, j]
-            beta[0, i] = total
-    for j in range(size):
-        alpha[begin, j] *= beta[0, j] if alpha[begin, j] > 0.0 else 0.0
+    for j in range(node.shape[1]):
+        beta[0, j] = weight / norm[end - 1]
+    for t in range(end - 1, begin - 1, -1):
+        scale = 1.0 / norm[t - 1] if t > begin else 1.0
+        _step_back(node, t, scale, alpha, t - begin, beta, message, marginals)
+        if t > begin:
+            _product(message, t - begin, turned, table[t * stride], beta, 0)
+    _add_steps(alpha, message, table, begin, end, flow)
 
 
 @kernel
@@ -181,17 +220,23 @@ def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, tabl
                begin: int, end: int) -> float:  # fmt: skip
     """Add up ``log norm_t + shift_t + pair_shift_t``.
 
-    In runs: the rounding of a long sum grows with the number of terms added to one total.
+    In runs: the rounding of a long sum grows with the number of terms added to one total. Norms are
+    multiplied as long as the product is a number of normal size: a logarithm costs as much as
+    twenty products.
     """
     stride = 0 if table.shape[0] == 1 else 1
     total = 0.0
     for run in range(begin, end, 128):
-        part = 0.0
+        part, product = 0.0, 1.0
         for t in range(run, min(run + 128, end)):
-            part += math.log(norm[t]) + shift[t]
+            if product < 1e-100 or product > 1e100:
+                part += math.log(product)
+                product = 1.0
+            product *= norm[t]
+            part += shift[t]
             if t > begin:
                 part += pair_shift[table[t * stride]]
-        total += part
+        total += part + math.log(product)
     return total
 
 
@@ -202,13 +247,16 @@ def chain_sum(
     shift: FloatArray,  # (N,) largest unary score of each token
     pair: FloatArray,  # (M, K, K) scores
     factor: FloatArray,  # (M, K, K) exp(pair - pair_shift)
+    turned: FloatArray,  # (M, K, K) the same, each transposed
     pair_shift: FloatArray,  # (M,) largest score of each table
     table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
     which: IntArray,  # (n,) the sequences to sum
     weight: FloatArray,  # (S,) factor of the expected counts of each sequence
     norm: FloatArray,  # (N,) workspace
-    beta: FloatArray,  # (2, K) workspace
+    work: FloatArray,  # (1, K) workspace
+    alpha: FloatArray,  # (T, K) workspace, a row for each token of the longest sequence
+    message: FloatArray,  # (T, K) workspace
     marginals: FloatArray,  # (N, K) out: weighted marginals
     flow: FloatArray,  # (M, K, K) out, added to: weighted expected steps divided by factor
     log_z: FloatArray,  # (S,) out
@@ -226,11 +274,13 @@ def chain_sum(
         status[s] = OK
         if begin == end:
             continue
-        status[s] = _forward(unary, node, pair, factor, table, begin, end, marginals, norm)
+        status[s] = _forward(unary, node, pair, factor, table, begin, end, work, alpha, norm)
         if status[s] != OK:
             continue
         log_z[s] = _log_total(norm, shift, pair_shift, table, begin, end)
-        _backward(node, factor, table, begin, end, norm, weight[s], beta, marginals, flow)
+        _backward(
+            node, turned, table, begin, end, norm, weight[s], work, alpha, message, marginals, flow
+        )
 
 
 @kernel
@@ -312,26 +362,17 @@ def chain_sum_log(
 
 @kernel
 def _extend(best: FloatArray, pair: FloatArray, m: int, t: int) -> None:
-    """``best_t(j) = max_i (best_{t-1}(i) + pair(i, j))``, four ``i`` at a time."""
+    """``best_t(j) = max_i (best_{t-1}(i) + pair(i, j))``."""
     size = best.shape[1]
+    if size >= WIDTH:
+        strips_best(best, t - 1, pair, m, best, t)
+        return
     for j in range(size):
-        best[t, j] = -math.inf
-    fours = size - size % 4
-    for i in range(0, fours, 4):
-        a, b = best[t - 1, i], best[t - 1, i + 1]
-        c, d = best[t - 1, i + 2], best[t - 1, i + 3]
-        for j in range(size):
-            x, y = a + pair[m, i, j], b + pair[m, i + 1, j]
-            x = y if y > x else x
-            y, z = c + pair[m, i + 2, j], d + pair[m, i + 3, j]
-            y = z if z > y else y
-            x = y if y > x else x
-            best[t, j] = x if x > best[t, j] else best[t, j]
-    for i in range(fours, size):
-        a = best[t - 1, i]
-        for j in range(size):
-            x = a + pair[m, i, j]
-            best[t, j] = x if x > best[t, j] else best[t, j]
+        top = -math.inf
+        for i in range(size):
+            score = best[t - 1, i] + pair[m, i, j]
+            top = score if score > top else top
+        best[t, j] = top
 
 
 @kernel

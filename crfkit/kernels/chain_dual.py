@@ -70,6 +70,7 @@ def chain_dual_change(
     moved_pair: FloatArray,  # (1, K, K) the rest of it
     node: FloatArray,  # (N, K) exponentials of the first part of the exponents
     factor: FloatArray,  # (1, K, K) and of the rest
+    turned: FloatArray,  # (1, K, K) the same, transposed
     shift: FloatArray,  # (N,)
     pair_shift: FloatArray,  # (1,)
     table: IdArray,  # (1,) and the following: see chain_sum
@@ -77,7 +78,9 @@ def chain_dual_change(
     which: IntArray,  # (S,)
     weight: FloatArray,  # (S,)
     norm: FloatArray,  # (N,) workspace
-    beta: FloatArray,  # (2, K) workspace
+    work: FloatArray,  # (1, K) workspace
+    alpha: FloatArray,  # (T, K) workspace
+    message: FloatArray,  # (T, K) workspace
     flow: FloatArray,  # (1, K, K) workspace
     log_z: FloatArray,  # (S,) out
     status: IntArray,  # (S,) out
@@ -107,8 +110,8 @@ def chain_dual_change(
         for j in range(size):
             flow[0, i, j] = 0.0
     chain_sum(
-        moved_unary, node, shift, moved_pair, factor, pair_shift, table, offsets, which, weight,
-        norm, beta, expected_unary, flow, log_z, status,
+        moved_unary, node, shift, moved_pair, factor, turned, pair_shift, table, offsets, which,
+        weight, norm, work, alpha, message, expected_unary, flow, log_z, status,
     )  # fmt: skip
     for i in range(size):
         for j in range(size):

@@ -9,7 +9,9 @@ negative values at every access, a third of the time of these loops.
 from __future__ import annotations
 
 from crfkit._jit import kernel
+from crfkit._simd import WIDTH
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
+from crfkit.kernels._strips import strips_add
 
 
 @kernel
@@ -57,22 +59,13 @@ def gather_tokens(
 @kernel
 def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
-    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``.
-
-    Four rows at a time: the row that is added to is loaded and stored a quarter as often.
-    """
-    size = table.shape[1]
-    fours = begin + (end - begin) // 4 * 4
-    for n in range(begin, fours, 4):
-        a, b, c, d = slots[n], slots[n + 1], slots[n + 2], slots[n + 3]
-        u, v = values[n * step], values[(n + 1) * step]
-        x, y = values[(n + 2) * step], values[(n + 3) * step]
-        for k in range(size):
-            out[row, k] += (u * table[a, k] + v * table[b, k]) + (x * table[c, k] + y * table[d, k])
-    for n in range(fours, end):
-        a, u = slots[n], values[n * step]
-        for k in range(size):
-            out[row, k] += u * table[a, k]
+    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
+    if table.shape[1] >= WIDTH:
+        strips_add(slots, values, step, begin, end, table, row, out)
+        return
+    for n in range(begin, end):
+        for k in range(table.shape[1]):
+            out[row, k] += values[n * step] * table[slots[n], k]
 
 
 @kernel

@@ -33,6 +33,9 @@ FULL = (4, 4)
 # piece is nearer than the three arrays of pairs.
 FULL_BY_TOKEN = (2, 12)
 
+# What the first use of a weight or of a row of them in a part costs beyond the others, in uses.
+CELL_VISIT, ROW_VISIT = 3, 14
+
 # Positions of scores are 32 bits wide.
 MAX_CELLS = 2**32
 
@@ -310,13 +313,16 @@ def entries_of(part: Part) -> CodeArray:
 
 def _shares(layout: RowLayout, parts: list[Part], count: int) -> tuple[IntArray, IntArray]:
     """Cut the table and the weights into `count` ranges of about equal work."""
-    uses = np.zeros(len(layout.slots), np.int64)
+    uses, visits = np.zeros(len(layout.slots), np.int64), np.zeros(len(layout.slots), np.int64)
     for part in parts:
-        uses += np.bincount(entries_of(part), minlength=len(uses))
+        found = np.bincount(entries_of(part), minlength=len(uses))
+        uses += found
+        visits += found > 0
     single = layout.slots == len(layout.attributes)
     sizes = np.diff(layout.ptr[: len(uses) + 1].view(np.int64))
-    cells = _cut(np.where(single, uses * sizes, 0), count)
-    return _cut(uses[layout.attributes], count), layout.ptr.view(np.int64)[cells]
+    cells = _cut(np.where(single, (uses + CELL_VISIT * visits) * sizes, 0), count)
+    rows = _cut((uses + ROW_VISIT * visits)[layout.attributes], count)
+    return rows, layout.ptr.view(np.int64)[cells]
 
 
 def _cut(work: IntArray, count: int) -> IntArray:

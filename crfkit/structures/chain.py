@@ -58,9 +58,9 @@ class Chain:
             kernels.chain_shift(scores.unary, node, shift)
             np.exp(node, out=node)
             kernels.chain_sum(
-                scores.unary, frozen(node), frozen(shift), scores.pair, factor, pair_shift,
-                scores.step_table, scores.offsets, frozen(left), weight, np.empty_like(shift),
-                np.empty((2, node.shape[1])), out.unary, flow, log_z, status,
+                scores.unary, frozen(node), frozen(shift), scores.pair, factor, turned(factor),
+                pair_shift, scores.step_table, scores.offsets, frozen(left), weight,
+                np.empty_like(shift), *chain_workspace(scores), out.unary, flow, log_z, status,
             )  # fmt: skip
         out.pair[...] += np.multiply(flow, factor, out=flow)
         if status.max(initial=kernels.OK) != kernels.OK or status.min(initial=0) != kernels.OK:
@@ -224,6 +224,17 @@ class Chain:
         )  # fmt: skip
         if position >= 0:
             raise NoPathError(scores.first + s, position - begin)
+
+
+def turned(tables: FloatArray) -> FloatArray:
+    """Return tables of steps with the labels that steps lead to first."""
+    return frozen(np.ascontiguousarray(tables.transpose(0, 2, 1)))
+
+
+def chain_workspace(scores: Scores) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what the kernel ``chain_sum`` works on."""
+    longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
+    return np.empty((1, size)), np.empty((longest, size)), np.empty((longest, size))
 
 
 def _frozen_scores(scores: Scores) -> Scores:

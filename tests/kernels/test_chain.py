@@ -6,7 +6,14 @@ from hypothesis import given, settings
 
 from crfkit._types import Expectations
 from crfkit.kernels import chain as kernels
-from tests.oracles import chain_paths, chain_scores, enumerated_sum, random_scores
+from crfkit.structures.chain import chain_workspace, turned
+from tests.oracles import (
+    chain_paths,
+    chain_scores,
+    enumerated_sum,
+    log_domain_sum,
+    random_scores,
+)
 
 
 def scaled_sum(scores, weight):
@@ -14,14 +21,13 @@ def scaled_sum(scores, weight):
     kernels.chain_shift(scores.unary, node, shift)
     pair_shift = np.where(np.isinf(m := scores.pair.max(axis=(1, 2))), 0.0, m)
     factor = np.exp(scores.pair - pair_shift[:, None, None])
-    n_sequences, n_labels = len(weight), scores.unary.shape[1]
+    n_sequences = len(weight)
     out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     log_z, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
-    norm, beta = np.empty_like(shift), np.empty((2, n_labels))
     kernels.chain_sum(
-        scores.unary, np.exp(node), shift, scores.pair, factor, pair_shift, scores.step_table,
-        scores.offsets, np.arange(n_sequences), weight, norm, beta, out.unary, out.pair, log_z,
-        status,
+        scores.unary, np.exp(node), shift, scores.pair, factor, turned(factor), pair_shift,
+        scores.step_table, scores.offsets, np.arange(n_sequences), weight, np.empty_like(shift),
+        *chain_workspace(scores), out.unary, out.pair, log_z, status,
     )  # fmt: skip
     return log_z, Expectations(out.unary, out.pair * factor), status
 
@@ -152,3 +158,35 @@ def test_an_empty_sequence_has_one_path_of_score_zero(n_labels):
     assert (status == kernels.OK).all()
     assert log_z[0] == log_z[2] == 0.0
     assert run_max(scores)[1][0] == 0.0
+
+
+@pytest.mark.parametrize("n_labels", [7, 8, 9, 23, 24, 25, 40])
+@pytest.mark.parametrize("own_steps", [False, True])
+def test_sums_and_paths_of_many_labels_equal_those_of_the_log_domain(n_labels, own_steps):
+    scores = random_scores(1, [5, 0, 1, 9], n_labels, own_steps=own_steps)
+    weight = np.array([1.0, 1.0, 0.5, 2.0])
+    log_z, out, status = scaled_sum(scores, weight)
+    assert (status == kernels.OK).all()
+    for s in (0, 2, 3):
+        expected_z, marginals = log_domain_sum(scores, s)
+        begin, end = scores.offsets[s : s + 2]
+        assert log_z[s] == pytest.approx(expected_z, rel=1e-13, abs=1e-13)
+        np.testing.assert_allclose(out.unary[begin:end], weight[s] * marginals, atol=1e-13)
+    # A step goes to each label as often as the label has a predecessor.
+    starts = scores.offsets[:-1][np.diff(scores.offsets) > 0]
+    inner = np.delete(out.unary, starts, axis=0).sum(axis=0)
+    np.testing.assert_allclose(out.pair.sum(axis=(0, 1)), inner, rtol=1e-12)
+    np.testing.assert_allclose(out.pair.sum(axis=(0, 1)).sum(), 4 * 1.0 + 8 * 2.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n_labels", [8, 9, 11])
+def test_sums_of_more_labels_than_a_vector_has_lanes_equal_enumeration(n_labels):
+    scores = random_scores(2, [3, 2], n_labels)
+    scores.pair[0, 0, 1] = scores.unary[1, 2] = -np.inf
+    weight = np.array([1.0, 0.25])
+    log_z, out, status = scaled_sum(scores, weight)
+    expected_z, expected = enumerated_sum(scores, weight)
+    assert (status == kernels.OK).all()
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-13)
+    np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-13)

@@ -1,0 +1,336 @@
+"""Eight numbers at a time: vectors for kernels whose inner loops are rows of tables.
+
+Compilers cut a loop over 22 labels into vectors and a tail of single numbers, and test before each
+whether the arrays overlap. The functions here say what is meant. A row of at least ``WIDTH``
+columns is covered by vectors that begin at every ``WIDTH``-th column, the last one so that it ends
+with the row: where two overlap, both compute the same.
+
+Each function is defined in Python, on arrays of eight numbers; a compiled kernel gets the
+instructions instead. Positions are not checked, and negative ones do not count from the end.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+from crfkit._types import FloatArray
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+WIDTH = 8
+
+_FLAGS = ("reassoc", "contract", "arcp", "nsz", "afn")
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+_NUMBER = ir.DoubleType()
+_BITS = ir.VectorType(ir.IntType(64), WIDTH)
+
+# The logarithm of 2, and what is missing in it; terms of the series of the exponential.
+_LOG2, _LOG2_REST = 0.6931471805599453, 2.3190468138462996e-17
+_TERMS = 14
+
+
+class _VectorType(numba.types.Type):  # type: ignore[misc]
+    """The type of eight numbers in a kernel."""
+
+    def __init__(self) -> None:
+        super().__init__("Vector")
+
+
+_vector = _VectorType()
+
+
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+    """Eight numbers are one value to the machine."""
+
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
+    """Return a decorator: a compiled kernel gets what `emit` builds instead of the function.
+
+    Parameters
+    ----------
+    result : callable
+        Returns the signature for the types of the arguments.
+    emit : callable
+        Builds the instructions, given what numba's code generators are given.
+    """
+
+    def replace(function: F) -> F:
+        if numba.config.DISABLE_JIT:
+            return function
+
+        def typed(typing_context: Any, *arguments: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+                made = emit(context, builder, signature.args, values)
+                return context.get_dummy_value() if made is None else made
+
+            return result(*arguments), generate
+
+        typed.__name__ = function.__name__
+        names = ["typing_context", *inspect.signature(function).parameters]
+        typed.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        )
+        return intrinsic(typed)  # type: ignore[no-any-return]
+
+    return replace
+
+
+def _address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """Return the address of eight numbers in an array in C order, given its indices."""
+    array = context.make_array(kinds[0])(context, builder, values[0])
+    position = ir.Constant(ir.IntType(64), 0)
+    sizes = cgutils.unpack_tuple(builder, array.shape)
+    for size, kind, index in zip(sizes, kinds[1:], values[1:], strict=True):
+        whole = context.cast(builder, index, kind, numba.types.uint64)
+        position = builder.add(builder.mul(position, size), whole)
+    return builder.bitcast(builder.gep(array.data, [position]), _VECTOR.as_pointer())
+
+
+def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.load(_address(context, builder, kinds, values), align=8)
+
+
+def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    address = _address(context, builder, kinds[1:], values[1:])
+    builder.store(values[0], address, align=8)
+
+
+def _emit_fill(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    anything = ir.Constant(_VECTOR, ir.Undefined)
+    zero = ir.Constant(ir.IntType(32), 0)
+    one = builder.insert_element(anything, values[0], zero)
+    places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
+    return builder.shuffle_vector(one, anything, places)
+
+
+def _emit_lanes_from(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    number = ir.VectorType(ir.IntType(64), WIDTH)
+    lanes = ir.Constant(number, list(range(WIDTH)))
+    first = context.cast(builder, values[0], kinds[0], numba.types.int64)
+    one = builder.insert_element(
+        ir.Constant(number, ir.Undefined), first, ir.Constant(ir.IntType(32), 0)
+    )
+    places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
+    bound = builder.shuffle_vector(one, ir.Constant(number, ir.Undefined), places)
+    return builder.uitofp(builder.icmp_signed(">=", lanes, bound), _VECTOR)
+
+
+def _emit_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.fadd(*values, flags=_FLAGS)
+
+
+def _emit_multiply(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.fmul(*values, flags=_FLAGS)
+
+
+def _emit_multiply_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.fadd(builder.fmul(*values[:2], flags=_FLAGS), values[2], flags=_FLAGS)
+
+
+def _emit_larger(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    first, second = values
+    return builder.select(builder.fcmp_ordered(">", second, first), second, first)
+
+
+def _emit_smaller(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    first, second = values
+    return builder.select(builder.fcmp_ordered("<", second, first), second, first)
+
+
+def _emit_where_positive(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    nothing = ir.Constant(_VECTOR, None)
+    return builder.select(builder.fcmp_ordered(">", values[0], nothing), values[1], nothing)
+
+
+def _emit_subtract(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.fsub(*values, flags=_FLAGS)
+
+
+def _emit_where_bits(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    byte = context.cast(builder, values[0], kinds[0], numba.types.uint8)
+    mask = builder.bitcast(byte, ir.VectorType(ir.IntType(1), WIDTH))
+    return builder.select(mask, values[1], ir.Constant(_VECTOR, None))
+
+
+def _all(number: float) -> Any:
+    """Return a constant in all lanes."""
+    return ir.Constant(_VECTOR, [number] * WIDTH)
+
+
+def _called(builder: Any, name: str, *values: Any) -> Any:
+    """Return what a function of LLVM makes of some vectors."""
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(values))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f64")
+    return builder.call(function, values)
+
+
+def _raised(builder: Any, values: Any, powers: Any) -> Any:
+    """Return ``values 2**powers`` for whole powers, by adding them to the bits of the exponents."""
+    whole = builder.sext(builder.fptosi(powers, ir.VectorType(ir.IntType(32), WIDTH)), _BITS)
+    added = builder.shl(whole, ir.Constant(_BITS, [52] * WIDTH))
+    return builder.bitcast(builder.add(builder.bitcast(values, _BITS), added), _VECTOR)
+
+
+def _emit_exponential(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """``exp(x) = 2**n exp(x - n log 2)`` (Cody and Waite 1980, chapter 6), a series for the rest.
+
+    The products with ``log 2`` are fused into the differences, which the compiler may not reorder;
+    the powers of 2 are put on in two halves, since one may be too small for a number.
+    """
+    x, least, most = values[0], _all(-1000.0), _all(1000.0)
+    x = builder.select(builder.fcmp_ordered("<", x, least), least, x)
+    x = builder.select(builder.fcmp_ordered(">", x, most), most, x)
+    n = _called(builder, "rint", builder.fmul(x, _all(1.0 / _LOG2)))
+    rest = _called(builder, "fma", n, _all(-_LOG2), x)
+    rest = _called(builder, "fma", n, _all(-_LOG2_REST), rest)
+    y = _all(1.0 / math.factorial(_TERMS - 1))
+    for k in reversed(range(_TERMS - 1)):
+        y = _called(builder, "fma", y, rest, _all(1.0 / math.factorial(k)))
+    half = _called(builder, "rint", builder.fmul(n, _all(0.5)))
+    power = _raised(builder, _all(1.0), builder.fsub(n, half))
+    return builder.fmul(_raised(builder, y, half), power)
+
+
+def _reduced(name: str, *start: Any) -> Callable[..., Any]:
+    """Return what emits a reduction of a vector to a number."""
+
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+        kind = ir.FunctionType(_NUMBER, [*(_NUMBER for _ in start), _VECTOR])
+        full = f"llvm.vector.reduce.{name}.v{WIDTH}f64"
+        function = cgutils.get_or_insert_function(builder.module, kind, full)
+        return builder.call(function, [*start, values[0]], fastmath=_FLAGS)
+
+    return emit
+
+
+def _gives_vector(*arguments: Any) -> Any:
+    return _vector(*arguments)
+
+
+def _gives_number(*arguments: Any) -> Any:
+    return numba.types.float64(*arguments)
+
+
+def _gives_nothing(*arguments: Any) -> Any:
+    return numba.types.void(*arguments)
+
+
+@emitted(_gives_vector, _emit_load)
+def load(array: FloatArray, row: int, column: int) -> FloatArray:
+    """Return eight numbers of a row: ``array[row, column : column + 8]``."""
+    return array[row, column : column + WIDTH].copy()
+
+
+@emitted(_gives_vector, _emit_load)
+def load_of(tables: FloatArray, table: int, row: int, column: int) -> FloatArray:
+    """Return eight numbers of a row of a table: ``tables[table, row, column : column + 8]``."""
+    return tables[table, row, column : column + WIDTH].copy()
+
+
+@emitted(_gives_nothing, _emit_store)
+def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
+    """Write eight numbers to a row: ``array[row, column : column + 8] = vector``."""
+    array[row, column : column + WIDTH] = vector
+
+
+@emitted(_gives_nothing, _emit_store)
+def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, column: int) -> None:
+    """Write eight numbers to a row of a table."""
+    tables[table, row, column : column + WIDTH] = vector
+
+
+@emitted(_gives_vector, _emit_fill)
+def fill(number: float) -> FloatArray:
+    """Return a number eight times."""
+    return np.full(WIDTH, number)
+
+
+@emitted(_gives_vector, _emit_lanes_from)
+def lanes_from(first: int) -> FloatArray:
+    """Return 1 in the lanes from `first` on, and 0 in those before."""
+    return (np.arange(WIDTH) >= first).astype(float)
+
+
+@emitted(_gives_vector, _emit_add)
+def add(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return ``x + y``."""
+    return x + y
+
+
+@emitted(_gives_vector, _emit_multiply)
+def multiply(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return ``x y``."""
+    return x * y
+
+
+@emitted(_gives_vector, _emit_multiply_add)
+def multiply_add(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
+    """Return ``x y + z``."""
+    return x * y + z
+
+
+@emitted(_gives_vector, _emit_larger)
+def larger(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the larger number of each lane."""
+    return np.maximum(x, y)
+
+
+@emitted(_gives_vector, _emit_smaller)
+def smaller(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the smaller number of each lane."""
+    return np.minimum(x, y)
+
+
+@emitted(_gives_vector, _emit_where_positive)
+def where_positive(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return ``y`` in the lanes where ``x > 0``, and 0 in the others."""
+    return np.where(x > 0.0, y, 0.0)
+
+
+@emitted(_gives_vector, _emit_subtract)
+def subtract(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Return ``x - y``."""
+    return x - y
+
+
+@emitted(_gives_vector, _emit_where_bits)
+def where_bits(bits: int, x: FloatArray) -> FloatArray:
+    """Return `x` in the lanes whose bit is set in the lowest byte of `bits`, 0 in the others."""
+    return np.where((int(bits) >> np.arange(WIDTH)) & 1, x, 0.0)
+
+
+@emitted(_gives_vector, _emit_exponential)
+def exponential(x: FloatArray) -> FloatArray:
+    """Return ``exp(x)``, to 2 units in the last place; 0 for ``-inf``."""
+    return np.exp(x)
+
+
+@emitted(_gives_number, _reduced("fadd", ir.Constant(_NUMBER, 0.0)))
+def total(x: FloatArray) -> float:
+    """Return the sum of the lanes."""
+    return float(x.sum())
+
+
+@emitted(_gives_number, _reduced("fmax"))
+def largest(x: FloatArray) -> float:
+    """Return the largest lane."""
+    return float(x.max())
+
+
+@emitted(_gives_number, _reduced("fmin"))
+def smallest(x: FloatArray) -> float:
+    """Return the smallest lane."""
+    return float(x.min())

@@ -1,0 +1,201 @@
+"""Sums and maxima of rows of tables, for rows of at least ``WIDTH`` columns.
+
+A strip of a row is three vectors that stay in registers while other rows are added to them; a
+wider row has several strips. Vectors that would reach beyond the row begin earlier and overlap with
+others: they compute the same numbers once more.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit._jit import part
+from crfkit._simd import (
+    WIDTH,
+    add,
+    fill,
+    lanes_from,
+    larger,
+    largest,
+    load,
+    load_of,
+    multiply,
+    multiply_add,
+    smaller,
+    smallest,
+    store,
+    store_of,
+    total,
+    where_positive,
+)
+from crfkit._types import FloatArray, IdArray
+
+STRIP = 3 * WIDTH
+
+
+@part
+def strip_columns(start: int, size: int) -> tuple[int, int, int]:
+    """Return where the vectors of a strip of a row begin."""
+    last = size - WIDTH
+    return min(start, last), min(start + WIDTH, last), min(start + 2 * WIDTH, last)
+
+
+@part
+def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
+    for start in range(0, table.shape[1], STRIP):
+        p, q, r = strip_columns(start, table.shape[1])
+        a, b, c = fill(0.0), fill(0.0), fill(0.0)
+        for n in range(begin, end):
+            x, slot = fill(values[n * step]), slots[n]
+            a = multiply_add(x, load(table, slot, p), a)
+            b = multiply_add(x, load(table, slot, q), b)
+            c = multiply_add(x, load(table, slot, r), c)
+        # Columns before this strip have been added to already.
+        a = multiply_add(lanes_from(start - p), a, load(out, row, p))
+        b = multiply_add(lanes_from(start - q), b, load(out, row, q))
+        c = multiply_add(lanes_from(start - r), c, load(out, row, r))
+        store(a, out, row, p)
+        store(b, out, row, q)
+        store(c, out, row, r)
+
+
+@part
+def strips_product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
+                   to: int) -> None:  # fmt: skip
+    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``, two ``i`` at a time."""
+    size = tables.shape[2]
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        a, b, c = fill(0.0), fill(0.0), fill(0.0)
+        d, e, f = fill(0.0), fill(0.0), fill(0.0)
+        for i in range(0, size - 1, 2):
+            x, y = fill(source[row, i]), fill(source[row, i + 1])
+            a = multiply_add(x, load_of(tables, m, i, p), a)
+            b = multiply_add(x, load_of(tables, m, i, q), b)
+            c = multiply_add(x, load_of(tables, m, i, r), c)
+            d = multiply_add(y, load_of(tables, m, i + 1, p), d)
+            e = multiply_add(y, load_of(tables, m, i + 1, q), e)
+            f = multiply_add(y, load_of(tables, m, i + 1, r), f)
+        for i in range(size - size % 2, size):
+            x = fill(source[row, i])
+            a = multiply_add(x, load_of(tables, m, i, p), a)
+            b = multiply_add(x, load_of(tables, m, i, q), b)
+            c = multiply_add(x, load_of(tables, m, i, r), c)
+        store(add(a, d), out, to, p)
+        store(add(b, e), out, to, q)
+        store(add(c, f), out, to, r)
+
+
+@part
+def strips_best(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
+                to: int) -> None:  # fmt: skip
+    """``out[to, j] = max_i (source[row, i] + tables[m, i, j])``."""
+    size = tables.shape[2]
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        a, b, c = fill(-math.inf), fill(-math.inf), fill(-math.inf)
+        for i in range(size):
+            x = fill(source[row, i])
+            a = larger(a, add(x, load_of(tables, m, i, p)))
+            b = larger(b, add(x, load_of(tables, m, i, q)))
+            c = larger(c, add(x, load_of(tables, m, i, r)))
+        store(a, out, to, p)
+        store(b, out, to, q)
+        store(c, out, to, r)
+
+
+@part
+def strips_outer(left: FloatArray, right: FloatArray, begin: int, end: int, out: FloatArray,
+                 m: int) -> None:  # fmt: skip
+    """``out[m, i, j] += sum_t left[t - 1, i] right[t, j]`` over ``begin <= t < end``."""
+    size = out.shape[2]
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        for i in range(0, size, 2):
+            k = min(i + 1, size - 1)
+            a, b, c = fill(0.0), fill(0.0), fill(0.0)
+            d, e, f = fill(0.0), fill(0.0), fill(0.0)
+            for t in range(begin, end):
+                u, v, w = load(right, t, p), load(right, t, q), load(right, t, r)
+                x, y = fill(left[t - 1, i]), fill(left[t - 1, k])
+                a, b, c = multiply_add(x, u, a), multiply_add(x, v, b), multiply_add(x, w, c)
+                d, e, f = multiply_add(y, u, d), multiply_add(y, v, e), multiply_add(y, w, f)
+            _add_strip(a, b, c, out, m, i, start)
+            if k > i:
+                _add_strip(d, e, f, out, m, k, start)
+
+
+@part
+def _add_strip(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, m: int, i: int,
+               start: int) -> None:  # fmt: skip
+    """Add three vectors to a row of a table, but for columns before the strip."""
+    p, q, r = strip_columns(start, out.shape[2])
+    a = multiply_add(lanes_from(start - p), a, load_of(out, m, i, p))
+    b = multiply_add(lanes_from(start - q), b, load_of(out, m, i, q))
+    c = multiply_add(lanes_from(start - r), c, load_of(out, m, i, r))
+    store_of(a, out, m, i, p)
+    store_of(b, out, m, i, q)
+    store_of(c, out, m, i, r)
+
+
+@part
+def strips_shift(unary: FloatArray, shifted: FloatArray, shift: FloatArray) -> None:
+    """``shifted[t, k] = unary[t, k] - max_j unary[t, j]``; a row of ``-inf`` stays one."""
+    size = unary.shape[1]
+    for t in range(unary.shape[0]):
+        most = fill(-math.inf)
+        for start in range(0, size, STRIP):
+            p, q, r = strip_columns(start, size)
+            most = larger(larger(most, load(unary, t, p)), larger(load(unary, t, q),
+                                                                  load(unary, t, r)))  # fmt: skip
+        top = largest(most)
+        shift[t] = top
+        down = fill(-top if top > -math.inf else 0.0)
+        for start in range(0, size, STRIP):
+            p, q, r = strip_columns(start, size)
+            store(add(load(unary, t, p), down), shifted, t, p)
+            store(add(load(unary, t, q), down), shifted, t, q)
+            store(add(load(unary, t, r), down), shifted, t, r)
+
+
+@part
+def strips_weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha: FloatArray,
+                 row: int) -> tuple[float, float]:  # fmt: skip
+    """``alpha(j) = scale node_t(j) work(j)``; returns the sum and the least of it."""
+    size = node.shape[1]
+    x, mass, least = fill(scale), fill(0.0), fill(1.0)
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        a = multiply(load(work, 0, p), multiply(x, load(node, t, p)))
+        b = multiply(load(work, 0, q), multiply(x, load(node, t, q)))
+        c = multiply(load(work, 0, r), multiply(x, load(node, t, r)))
+        store(a, alpha, row, p)
+        store(b, alpha, row, q)
+        store(c, alpha, row, r)
+        least = smaller(smaller(least, a), smaller(b, c))
+        # Columns that an earlier vector has are in the sum already.
+        mass = multiply_add(lanes_from(start - p), a, mass)
+        mass = multiply_add(lanes_from(p + WIDTH - q), b, mass)
+        mass = multiply_add(lanes_from(q + WIDTH - r), c, mass)
+    return total(mass), smallest(least)
+
+
+@part
+def strips_step_back(node: FloatArray, t: int, scale: float, alpha: FloatArray, row: int,
+                     beta: FloatArray, message: FloatArray,
+                     marginals: FloatArray) -> None:  # fmt: skip
+    """``marginals_t(j) = alpha(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``.
+
+    Both are 0 where alpha is: beta may be unbounded there.
+    """
+    size = node.shape[1]
+    x = fill(scale)
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        for column in (p, q, r):
+            forward = load(alpha, row, column)
+            back = where_positive(forward, load(beta, 0, column))
+            store(multiply(forward, back), marginals, t, column)
+            store(multiply(multiply(x, load(node, t, column)), back), message, row, column)

@@ -1,0 +1,105 @@
+"""Vectors of eight numbers: the instructions do what their definitions in Python say."""
+
+import math
+
+import numpy as np
+import pytest
+
+from crfkit import _simd
+from crfkit._jit import frozen, kernel
+from crfkit._simd import (
+    WIDTH,
+    add,
+    fill,
+    lanes_from,
+    larger,
+    largest,
+    load,
+    load_of,
+    multiply,
+    multiply_add,
+    smaller,
+    smallest,
+    store,
+    store_of,
+    total,
+    where_positive,
+)
+
+X = np.array([[0.5, -1.0, math.inf, 3.0, -math.inf, 0.0, 7.0, -2.0, 9.0, 1e300, -0.25, 4.0]])
+Y = np.array([[2.0, -3.0, 1.0, 0.5, 1.0, -4.0, 7.0, 1e-3, 0.0, 1e-300, -0.5, 8.0]])
+
+
+@kernel
+def pairwise(x, y, start, out):
+    """Write what each function of two vectors gives."""
+    a, b = load(x, 0, start), load(y, 0, start)
+    store(add(a, b), out, 0, 0)
+    store(multiply(a, b), out, 1, 0)
+    store(multiply_add(a, b, fill(1.5)), out, 2, 0)
+    store(larger(a, b), out, 3, 0)
+    store(smaller(a, b), out, 4, 0)
+    store(where_positive(a, b), out, 5, 0)
+
+
+@kernel
+def reduced(x, start):
+    """Return what each reduction gives."""
+    a = load(x, 0, start)
+    return total(a), largest(a), smallest(a)
+
+
+@kernel
+def move_table(tables, m, i, j, out):
+    """Copy a part of a row of a table."""
+    store_of(load_of(tables, m, i, j), out, i, m, j)
+
+
+@kernel
+def mask(first, out):
+    """Write the lanes from one on."""
+    store(lanes_from(first), out, 0, 0)
+
+
+@pytest.mark.parametrize("start", [0, 1, 4])
+def test_functions_of_two_vectors(start):
+    out = np.empty((6, WIDTH))
+    a, b = X[0, start : start + WIDTH], Y[0, start : start + WIDTH]
+    pairwise(frozen(X), frozen(Y), start, out)
+    np.testing.assert_array_equal(out[0], a + b)
+    np.testing.assert_array_equal(out[1], a * b)
+    np.testing.assert_allclose(out[2], a * b + 1.5, rtol=1e-15)
+    np.testing.assert_array_equal(out[3], np.maximum(a, b))
+    np.testing.assert_array_equal(out[4], np.minimum(a, b))
+    np.testing.assert_array_equal(out[5], np.where(a > 0.0, b, 0.0))
+
+
+def test_reductions():
+    found = reduced(frozen(Y), 2)
+    np.testing.assert_allclose(found[0], Y[0, 2:10].sum(), rtol=1e-15)
+    assert found[1:] == (Y[0, 2:10].max(), Y[0, 2:10].min())
+    with np.errstate(invalid="ignore"):
+        assert reduced(frozen(X), 0)[1:] == (math.inf, -math.inf)
+
+
+def test_rows_of_tables(rng):
+    tables, out = rng.normal(size=(2, 3, 12)), np.zeros((3, 2, 12))
+    move_table(frozen(tables), 1, 2, 3, out)
+    expected = np.zeros_like(out)
+    expected[2, 1, 3 : 3 + WIDTH] = tables[1, 2, 3 : 3 + WIDTH]
+    np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("first", [-24, -1, 0, 1, 7, 8, 30])
+def test_lanes_from(first):
+    out = np.empty((1, WIDTH))
+    mask(first, out)
+    np.testing.assert_array_equal(out[0], (np.arange(WIDTH) >= first).astype(float))
+
+
+def test_what_python_sees_is_what_kernels_get():
+    """Every public function is tested above."""
+    public = {name for name, value in vars(_simd).items() if value.__class__.__name__ in
+              {"_Intrinsic", "function"} and not name.startswith("_")}  # fmt: skip
+    public -= {"intrinsic", "register_model"}
+    assert public <= set(globals())
