@@ -108,6 +108,15 @@ def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     builder.store(values[0], address, align=8)
 
 
+def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    address = builder.bitcast(_address(context, builder, kinds, values), ir.IntType(8).as_pointer())
+    whole = ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [address.type, whole, whole, whole])
+    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    read, keep, data = (ir.Constant(whole, number) for number in (0, 3, 1))
+    builder.call(function, [address, read, keep, data])
+
+
 def _emit_fill(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     anything = ir.Constant(_VECTOR, ir.Undefined)
     zero = ir.Constant(ir.IntType(32), 0)
@@ -250,6 +259,16 @@ def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
 def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, column: int) -> None:
     """Write eight numbers to a row of a table."""
     tables[table, row, column : column + WIDTH] = vector
+
+
+@emitted(_gives_nothing, _emit_prefetch)
+def prefetch(array: FloatArray, row: int, column: int) -> None:
+    """Ask for the memory of ``array[row, column]`` to be fetched while other work is done."""
+
+
+@emitted(_gives_nothing, _emit_prefetch)
+def prefetch_at(array: FloatArray, place: int) -> None:
+    """Ask for the memory of ``array[place]`` to be fetched while other work is done."""
 
 
 @emitted(_gives_vector, _emit_fill)

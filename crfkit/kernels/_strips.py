@@ -21,6 +21,7 @@ from crfkit._simd import (
     load_of,
     multiply,
     multiply_add,
+    prefetch,
     smaller,
     smallest,
     store,
@@ -31,6 +32,8 @@ from crfkit._simd import (
 from crfkit._types import FloatArray, IdArray
 
 STRIP = 3 * WIDTH
+# Rows are asked for so many before they are added.
+AHEAD = 8
 
 
 @part
@@ -44,10 +47,15 @@ def strip_columns(start: int, size: int) -> tuple[int, int, int]:
 def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
                table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
+    final = slots.shape[0] - 1
     for start in range(0, table.shape[1], STRIP):
         p, q, r = strip_columns(start, table.shape[1])
         a, b, c = fill(0.0), fill(0.0), fill(0.0)
         for n in range(begin, end):
+            soon = slots[min(n + AHEAD, final)]
+            prefetch(table, soon, p)
+            prefetch(table, soon, q)
+            prefetch(table, soon, r)
             x, slot = fill(values[n * step]), slots[n]
             a = multiply_add(x, load(table, slot, p), a)
             b = multiply_add(x, load(table, slot, q), b)

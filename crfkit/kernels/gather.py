@@ -8,10 +8,25 @@ negative values at every access, a third of the time of these loops.
 
 from __future__ import annotations
 
-from crfkit._jit import kernel
-from crfkit._simd import WIDTH
+from crfkit._jit import kernel, part
+from crfkit._simd import WIDTH, prefetch, prefetch_at
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 from crfkit.kernels._strips import strips_add
+
+# Rows of a table, and single numbers, are asked for so many before they are needed.
+ROWS_AHEAD, CELLS_AHEAD = 8, 64
+# Of a longer row the machine itself fetches what comes next.
+MOST_ASKED = 64
+
+
+@part
+def _ask(indptr: PtrArray, indices: IdArray, t: int, slots: IdArray, n_slots: int,
+         single: FloatArray, ptr: PtrArray) -> None:  # fmt: skip
+    """Have the machine fetch what tells the weights of the attributes of a token."""
+    for n in range(indptr[t], indptr[t + 1]):
+        if slots[indices[n]] >= n_slots:
+            prefetch_at(single, indices[n])
+            prefetch_at(ptr, indices[n])
 
 
 @kernel
@@ -41,6 +56,11 @@ def gather_tokens(
     row_ptr[0] = 0
     for t in range(begin, end):
         row = t - begin
+        if t + 2 < end:
+            for n in range(indptr[t + 2], indptr[t + 3]):
+                prefetch_at(slots, indices[n])
+        if t + 1 < end:
+            _ask(indptr, indices, t + 1, slots, n_slots, single, ptr)
         for n in range(indptr[t], indptr[t + 1]):
             attribute = indices[n]
             slot, value = slots[attribute], values[n * step]
@@ -98,7 +118,11 @@ def scatter_rows(
 
     Attribute by attribute, so that threads that share the columns never share a weight.
     """
+    final = columns.shape[0] - 1
     for c in range(begin, end):
+        soon = columns[min(c + ROWS_AHEAD, final)]
+        for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
+            prefetch(table, soon, k)
         _add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
 
 
@@ -112,7 +136,11 @@ def gather_cells(
     out: FloatArray,  # (N K,) out, added to
 ) -> None:
     """``out[cell] += x w[place]``, entry by entry: no loop is too short."""
+    final = cells.shape[0] - 1
     for n in range(cells.shape[0]):
+        soon = min(n + CELLS_AHEAD, final)
+        prefetch_at(out, cells[soon])
+        prefetch_at(weights, places[soon])
         out[cells[n]] += values[n * step] * weights[places[n]]
 
 
@@ -128,7 +156,9 @@ def scatter_cells(
     out: FloatArray,  # (P,) out, added to
 ) -> None:
     """``out[place] += x r[cell]`` for the entries ``begin:end``: the adjoint of `gather_cells`."""
+    final = cells.shape[0] - 1
     for n in range(begin, end):
+        prefetch_at(residual, cells[min(n + CELLS_AHEAD, final)])
         out[places[n]] += values[n * step] * residual[cells[n]]
 
 
