@@ -44,12 +44,30 @@ def strip_columns(start: int, size: int) -> tuple[int, int, int]:
 
 
 @part
+def _column_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+                table: FloatArray, row: int, out: FloatArray, start: int) -> None:  # fmt: skip
+    """Add the last columns of rows, two rows at a time; those before `start` are left out."""
+    p = table.shape[1] - WIDTH
+    a, b = fill(0.0), fill(0.0)
+    twos = end - (end - begin) % 2
+    for n in range(begin, twos, 2):
+        a = multiply_add(fill(values[n * step]), load(table, slots[n], p), a)
+        b = multiply_add(fill(values[(n + 1) * step]), load(table, slots[n + 1], p), b)
+    for n in range(twos, end):
+        a = multiply_add(fill(values[n * step]), load(table, slots[n], p), a)
+    store(multiply_add(lanes_from(start - p), add(a, b), load(out, row, p)), out, row, p)
+
+
+@part
 def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
                table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
     final = slots.shape[0] - 1
     for start in range(0, table.shape[1], STRIP):
         p, q, r = strip_columns(start, table.shape[1])
+        if p == r:
+            _column_add(slots, values, step, begin, end, table, row, out, start)
+            return
         a, b, c = fill(0.0), fill(0.0), fill(0.0)
         for n in range(begin, end):
             soon = slots[min(n + AHEAD, final)]
@@ -70,30 +88,79 @@ def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: i
 
 
 @part
+def _column_product(source: FloatArray, row: int, tables: FloatArray, m: int,
+                    p: int) -> FloatArray:  # fmt: skip
+    """``sum_i source[row, i] tables[m, i, p : p + 8]``, four ``i`` at a time."""
+    size = tables.shape[1]
+    a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    fours = size - size % 4
+    for i in range(0, fours, 4):
+        a = multiply_add(fill(source[row, i]), load_of(tables, m, i, p), a)
+        b = multiply_add(fill(source[row, i + 1]), load_of(tables, m, i + 1, p), b)
+        c = multiply_add(fill(source[row, i + 2]), load_of(tables, m, i + 2, p), c)
+        d = multiply_add(fill(source[row, i + 3]), load_of(tables, m, i + 3, p), d)
+    for i in range(fours, size):
+        a = multiply_add(fill(source[row, i]), load_of(tables, m, i, p), a)
+    return add(add(a, b), add(c, d))
+
+
+@part
+def _strip_product(source: FloatArray, row: int, tables: FloatArray, m: int, p: int, q: int,
+                   r: int) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    """``sum_i source[row, i] tables[m, i, p : p + 8]``, and so on, two ``i`` at a time."""
+    count = tables.shape[1]
+    a, b, c = fill(0.0), fill(0.0), fill(0.0)
+    d, e, f = fill(0.0), fill(0.0), fill(0.0)
+    for i in range(0, count - 1, 2):
+        x, y = fill(source[row, i]), fill(source[row, i + 1])
+        a = multiply_add(x, load_of(tables, m, i, p), a)
+        b = multiply_add(x, load_of(tables, m, i, q), b)
+        c = multiply_add(x, load_of(tables, m, i, r), c)
+        d = multiply_add(y, load_of(tables, m, i + 1, p), d)
+        e = multiply_add(y, load_of(tables, m, i + 1, q), e)
+        f = multiply_add(y, load_of(tables, m, i + 1, r), f)
+    for i in range(count - count % 2, count):
+        x = fill(source[row, i])
+        a = multiply_add(x, load_of(tables, m, i, p), a)
+        b = multiply_add(x, load_of(tables, m, i, q), b)
+        c = multiply_add(x, load_of(tables, m, i, r), c)
+    return add(a, d), add(b, e), add(c, f)
+
+
+@part
 def strips_product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
                    to: int) -> None:  # fmt: skip
-    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``, two ``i`` at a time."""
+    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``."""
     size = tables.shape[2]
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
-        a, b, c = fill(0.0), fill(0.0), fill(0.0)
-        d, e, f = fill(0.0), fill(0.0), fill(0.0)
-        for i in range(0, size - 1, 2):
-            x, y = fill(source[row, i]), fill(source[row, i + 1])
-            a = multiply_add(x, load_of(tables, m, i, p), a)
-            b = multiply_add(x, load_of(tables, m, i, q), b)
-            c = multiply_add(x, load_of(tables, m, i, r), c)
-            d = multiply_add(y, load_of(tables, m, i + 1, p), d)
-            e = multiply_add(y, load_of(tables, m, i + 1, q), e)
-            f = multiply_add(y, load_of(tables, m, i + 1, r), f)
-        for i in range(size - size % 2, size):
-            x = fill(source[row, i])
-            a = multiply_add(x, load_of(tables, m, i, p), a)
-            b = multiply_add(x, load_of(tables, m, i, q), b)
-            c = multiply_add(x, load_of(tables, m, i, r), c)
-        store(add(a, d), out, to, p)
-        store(add(b, e), out, to, q)
-        store(add(c, f), out, to, r)
+        if p == r:
+            store(_column_product(source, row, tables, m, p), out, to, p)
+        else:
+            a, b, c = _strip_product(source, row, tables, m, p, q, r)
+            store(a, out, to, p)
+            store(b, out, to, q)
+            store(c, out, to, r)
+
+
+@part
+def strips_add_product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
+                       to: int) -> None:  # fmt: skip
+    """``out[to, j] += sum_i source[row, i] tables[m, i, j]``."""
+    size = tables.shape[2]
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        if p == r:
+            a = _column_product(source, row, tables, m, p)
+            store(multiply_add(lanes_from(start - p), a, load(out, to, p)), out, to, p)
+        else:
+            a, b, c = _strip_product(source, row, tables, m, p, q, r)
+            a = multiply_add(lanes_from(start - p), a, load(out, to, p))
+            b = multiply_add(lanes_from(start - q), b, load(out, to, q))
+            c = multiply_add(lanes_from(start - r), c, load(out, to, r))
+            store(a, out, to, p)
+            store(b, out, to, q)
+            store(c, out, to, r)
 
 
 @part
@@ -115,24 +182,54 @@ def strips_best(source: FloatArray, row: int, tables: FloatArray, m: int, out: F
 
 
 @part
-def strips_outer(left: FloatArray, right: FloatArray, begin: int, end: int, out: FloatArray,
-                 m: int) -> None:  # fmt: skip
-    """``out[m, i, j] += sum_t left[t - 1, i] right[t, j]`` over ``begin <= t < end``."""
+def strips_outer(left: FloatArray, first: int, right: FloatArray, begin: int, end: int,
+                 out: FloatArray, m: int, low: int, high: int) -> None:  # fmt: skip
+    """``out[m, i, j] += sum_t left[first + t, i] right[t, j]`` over ``begin <= t < end``.
+
+    For the rows ``low <= i < high``, two at a time.
+    """
     size = out.shape[2]
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
-        for i in range(0, size, 2):
-            k = min(i + 1, size - 1)
+        if p == r:
+            _column_outer(left, first, right, begin, end, out, m, low, high, start)
+            return
+        for i in range(low, high, 2):
+            k = min(i + 1, high - 1)
             a, b, c = fill(0.0), fill(0.0), fill(0.0)
             d, e, f = fill(0.0), fill(0.0), fill(0.0)
             for t in range(begin, end):
                 u, v, w = load(right, t, p), load(right, t, q), load(right, t, r)
-                x, y = fill(left[t - 1, i]), fill(left[t - 1, k])
+                x, y = fill(left[first + t, i]), fill(left[first + t, k])
                 a, b, c = multiply_add(x, u, a), multiply_add(x, v, b), multiply_add(x, w, c)
                 d, e, f = multiply_add(y, u, d), multiply_add(y, v, e), multiply_add(y, w, f)
             _add_strip(a, b, c, out, m, i, start)
             if k > i:
                 _add_strip(d, e, f, out, m, k, start)
+
+
+@part
+def _column_outer(left: FloatArray, first: int, right: FloatArray, begin: int, end: int,
+                  out: FloatArray, m: int, low: int, high: int, start: int) -> None:  # fmt: skip
+    """Add products as `strips_outer` does, for the last columns of a row, four ``i`` at a time."""
+    p = out.shape[2] - WIDTH
+    once = lanes_from(start - p)
+    for i in range(low, high, 4):
+        j, k, n = min(i + 1, high - 1), min(i + 2, high - 1), min(i + 3, high - 1)
+        a, b, c, d = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+        for t in range(begin, end):
+            u = multiply(once, load(right, t, p))
+            a = multiply_add(fill(left[first + t, i]), u, a)
+            b = multiply_add(fill(left[first + t, j]), u, b)
+            c = multiply_add(fill(left[first + t, k]), u, c)
+            d = multiply_add(fill(left[first + t, n]), u, d)
+        store_of(add(a, load_of(out, m, i, p)), out, m, i, p)
+        if j > i:
+            store_of(add(b, load_of(out, m, j, p)), out, m, j, p)
+        if k > j:
+            store_of(add(c, load_of(out, m, k, p)), out, m, k, p)
+        if n > k:
+            store_of(add(d, load_of(out, m, n, p)), out, m, n, p)
 
 
 @part

@@ -177,10 +177,10 @@ def _add_steps(alpha: FloatArray, message: FloatArray, table: IdArray, begin: in
                 for j in range(size):
                     flow[m, i, j] += alpha[t - 1, i] * message[t, j]
     elif table.shape[0] == 1:
-        strips_outer(alpha, message, 1, end - begin, flow, table[0])
+        strips_outer(alpha, -1, message, 1, end - begin, flow, table[0], 0, size)
     else:
         for t in range(1, end - begin):
-            strips_outer(alpha, message, t, t + 1, flow, table[begin + t])
+            strips_outer(alpha, -1, message, t, t + 1, flow, table[begin + t], 0, size)
 
 
 @kernel

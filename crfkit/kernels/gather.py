@@ -11,10 +11,12 @@ from __future__ import annotations
 from crfkit._jit import kernel, part
 from crfkit._simd import WIDTH, prefetch, prefetch_at
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
-from crfkit.kernels._strips import strips_add
+from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
 
 # Rows of a table, and single numbers, are asked for so many before they are needed.
 ROWS_AHEAD, CELLS_AHEAD = 8, 64
+# Tokens whose dense features stay in the nearest cache.
+TILE = 32
 # Of a longer row the machine itself fetches what comes next.
 MOST_ASKED = 64
 
@@ -197,16 +199,18 @@ def gather_dense(
     x: FloatArray,  # (N, F)
     begin: int,
     end: int,
-    table: FloatArray,  # (F, K)
+    table: FloatArray,  # (1, F, K)
     out: FloatArray,  # (end - begin, K) out, added to
 ) -> None:
     """``out[t, k] += sum_f x[begin + t, f] table[f, k]``."""
     for t in range(begin, end):
+        if table.shape[2] >= WIDTH:
+            strips_add_product(x, t, table, 0, out, t - begin)
+            continue
         for f in range(x.shape[1]):
             value = x[t, f]
-            if value != 0.0:
-                for k in range(table.shape[1]):
-                    out[t - begin, k] += value * table[f, k]
+            for k in range(table.shape[2]):
+                out[t - begin, k] += value * table[0, f, k]
 
 
 @kernel
@@ -216,12 +220,17 @@ def scatter_dense(
     begin: int,
     end: int,
     residual: FloatArray,  # (n, K) of the tokens from `first`
-    out: FloatArray,  # (F, K) out, added to
+    out: FloatArray,  # (1, F, K) out, added to
 ) -> None:
     """``out[f, k] += sum_t x[first + t, f] r[t, k]`` for the features ``begin:end``."""
-    for t in range(residual.shape[0]):
-        for f in range(begin, end):
-            value = x[first + t, f]
-            if value != 0.0:
-                for k in range(residual.shape[1]):
-                    out[f, k] += value * residual[t, k]
+    size = residual.shape[0]
+    for low in range(0, size, TILE):
+        high = min(low + TILE, size)
+        if out.shape[2] >= WIDTH:
+            strips_outer(x, first, residual, low, high, out, 0, begin, end)
+            continue
+        for t in range(low, high):
+            for f in range(begin, end):
+                value = x[first + t, f]
+                for k in range(out.shape[2]):
+                    out[0, f, k] += value * residual[t, k]

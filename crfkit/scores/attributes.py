@@ -96,7 +96,7 @@ class PreparedColumns:
         if part.data.dense is None:
             return out
         table = np.zeros((part.data.dense.shape[1], self.weights.n_columns))
-        scatter_dense(frozen(part.data.dense), part.begin, 0, len(table), residual, table)
+        scatter_dense(frozen(part.data.dense), part.begin, 0, len(table), residual, table[None])
         return np.concatenate([out, self.weights.take_dense(table)])
 
 

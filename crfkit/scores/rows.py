@@ -296,13 +296,14 @@ class PreparedRows:
         )
         if part.data.dense is not None:
             low, high = self.dense_bounds[share : share + 2].tolist()
-            scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense)
+            scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense[None])
 
 
 def add_dense(bound: BoundWeights, part: Part, out: FloatArray) -> None:
     """Add what dense features contribute to the scores of a part."""
     if part.data.dense is not None:
-        gather_dense(frozen(part.data.dense), part.begin, part.end, frozen(bound.dense), out)
+        table = frozen(bound.dense[None])
+        gather_dense(frozen(part.data.dense), part.begin, part.end, table, out)
 
 
 def entries_of(part: Part) -> CodeArray:

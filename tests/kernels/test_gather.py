@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from crfkit._jit import frozen
 from crfkit.kernels import gather
 
 
@@ -85,13 +86,14 @@ def column_arrays(columns, ones):
     )  # fmt: skip
 
 
-def test_dense_gather_and_scatter_are_matrix_products(rng):
-    x, table, residual = rng.normal(size=(6, 4)), rng.normal(size=(4, 3)), rng.normal(size=(4, 3))
-    x[x < 0] = 0.0
-    out = np.zeros((4, 3))
-    gather.gather_dense(x, 1, 5, table, out)
-    np.testing.assert_allclose(out, x[1:5] @ table, rtol=1e-13, atol=1e-15)
-    back = np.zeros((4, 3))
-    gather.scatter_dense(x, 1, 0, 2, residual, back)
-    gather.scatter_dense(x, 1, 2, 4, residual, back)
-    np.testing.assert_allclose(back, x[1:5].T @ residual, rtol=1e-13, atol=1e-15)
+@pytest.mark.parametrize("n_labels", [1, 3, 8, 9, 26, 49])
+def test_dense_gather_and_scatter_are_matrix_products(rng, n_labels):
+    x, table = rng.normal(size=(80, 5)), rng.normal(size=(1, 5, n_labels))
+    x[rng.random(x.shape) < 0.3] = 0.0
+    out, before = np.ones((75, n_labels)), rng.normal(size=(1, 5, n_labels))
+    gather.gather_dense(frozen(x), 1, 76, frozen(table), out)
+    np.testing.assert_allclose(out, 1.0 + x[1:76] @ table[0], rtol=1e-12, atol=1e-13)
+    residual, back = rng.normal(size=(75, n_labels)), before.copy()
+    gather.scatter_dense(frozen(x), 1, 0, 2, frozen(residual), back)
+    gather.scatter_dense(frozen(x), 1, 2, 5, frozen(residual), back)
+    np.testing.assert_allclose(back[0], before[0] + x[1:76].T @ residual, rtol=1e-12, atol=1e-12)

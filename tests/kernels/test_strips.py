@@ -15,7 +15,7 @@ def every_strip(slots, values, step, table, left, tables, node, out, sums, best,
     strips.strips_add(slots, values, step, 1, slots.shape[0], table, 2, out)
     strips.strips_product(left, 1, tables, 1, sums, 0)
     strips.strips_best(left, 1, tables, 1, best, 0)
-    strips.strips_outer(left, node, 1, node.shape[0], outer, 1)
+    strips.strips_outer(left, -1, node, 1, node.shape[0], outer, 1, 0, outer.shape[2])
 
 
 @pytest.mark.parametrize("size", WIDTHS)
