@@ -56,28 +56,28 @@ def chain_shift(
 
 
 @kernel
-def _reachable(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: int, t: int, begin: int,
-               label: int) -> bool:  # fmt: skip
+def _reachable(alpha: FloatArray, before: int, unary: FloatArray, pair: FloatArray, m: int, t: int,
+               first: bool, label: int) -> bool:  # fmt: skip
     """Whether some allowed step leads from a reachable label at ``t - 1`` to `label` at ``t``."""
     if unary[t, label] == -math.inf:
         return False
-    if t == begin:
+    if first:
         return True
     for i in range(alpha.shape[1]):
-        if alpha[t - begin - 1, i] > 0.0 and pair[m, i, label] > -math.inf:
+        if alpha[before, i] > 0.0 and pair[m, i, label] > -math.inf:
             return True
     return False
 
 
 @kernel
-def _forward_status(alpha: FloatArray, unary: FloatArray, pair: FloatArray, m: int, t: int,
-                    begin: int) -> int:  # fmt: skip
+def _forward_status(alpha: FloatArray, row: int, unary: FloatArray, pair: FloatArray, m: int,
+                    t: int, first: bool) -> int:  # fmt: skip
     """Tell an underflow from a label that no path reaches, and that from the end of all paths."""
     alive = False
     for j in range(alpha.shape[1]):
-        if alpha[t - begin, j] >= TINY:
+        if alpha[row, j] >= TINY:
             alive = True
-        elif _reachable(alpha, unary, pair, m, t, begin, j):
+        elif _reachable(alpha, row - 1, unary, pair, m, t, first, j):
             return UNDERFLOW
     return OK if alive else t
 
@@ -122,7 +122,8 @@ def _forward(
     begin: int,
     end: int,
     work: FloatArray,  # (1, K) workspace
-    alpha: FloatArray,  # (T, K) out: a row for each of the first end - begin
+    alpha: FloatArray,  # (R, K) out: the rows from `row` on
+    row: int,
     norm: FloatArray,  # (N,) out
 ) -> int:
     """Scaled forward recurrence of one sequence (Rabiner 1989, section V.A); returns its status.
@@ -137,14 +138,15 @@ def _forward(
     for t in range(begin, end):
         m = table[t * stride]
         if t > begin:
-            _product(alpha, t - begin - 1, factor, m, work, 0)
-        total, least = _weigh(work, node, t, scale, alpha, t - begin)
+            _product(alpha, row - 1, factor, m, work, 0)
+        total, least = _weigh(work, node, t, scale, alpha, row)
         if least < TINY:
-            status = _forward_status(alpha, unary, pair, m, t, begin)
+            status = _forward_status(alpha, row, unary, pair, m, t, t == begin)
             if status != OK:
                 return status
         norm[t] = total
         scale = 1.0 / total
+        row += 1
     return OK
 
 
@@ -165,22 +167,19 @@ def _step_back(node: FloatArray, t: int, scale: float, alpha: FloatArray, row: i
 
 
 @part
-def _add_steps(alpha: FloatArray, message: FloatArray, table: IdArray, begin: int, end: int,
-               flow: FloatArray) -> None:  # fmt: skip
-    """``flow_t(i, j) += alpha_{t-1}(i) b_t(j)`` over the steps of a sequence."""
+def _add_steps(alpha: FloatArray, message: FloatArray, begin: int, end: int, flow: FloatArray,
+               m: int) -> None:  # fmt: skip
+    """``flow(i, j) += alpha_{t-1}(i) b_t(j)`` over the rows ``begin:end``."""
     size = flow.shape[2]
-    if size < WIDTH:
-        stride = 0 if table.shape[0] == 1 else 1
-        for t in range(1, end - begin):
-            m = table[(begin + t) * stride]
-            for i in range(size):
-                for j in range(size):
-                    flow[m, i, j] += alpha[t - 1, i] * message[t, j]
-    elif table.shape[0] == 1:
-        strips_outer(alpha, -1, message, 1, end - begin, flow, table[0], 0, size)
-    else:
-        for t in range(1, end - begin):
-            strips_outer(alpha, -1, message, t, t + 1, flow, table[begin + t], 0, size)
+    if begin >= end:
+        return
+    if size >= WIDTH:
+        strips_outer(alpha, -1, message, begin, end, flow, m, 0, size)
+        return
+    for t in range(begin, end):
+        for i in range(size):
+            for j in range(size):
+                flow[m, i, j] += alpha[t - 1, i] * message[t, j]
 
 
 @kernel
@@ -193,10 +192,10 @@ def _backward(
     norm: FloatArray,  # (N,) from the forward recurrence
     weight: float,
     beta: FloatArray,  # (1, K) workspace
-    alpha: FloatArray,  # (T, K) from the forward recurrence
-    message: FloatArray,  # (T, K) workspace
+    alpha: FloatArray,  # (R, K) from the forward recurrence
+    row: int,
+    message: FloatArray,  # (R, K) out: the rows from `row` on, 0 in the first
     marginals: FloatArray,  # (N, K) out: weighted marginals
-    flow: FloatArray,  # (M, K, K) out, added to: expected steps, before the product with factor
 ) -> None:
     """Scaled backward recurrence of one sequence, and the marginals.
 
@@ -208,11 +207,11 @@ def _backward(
     for j in range(node.shape[1]):
         beta[0, j] = weight / norm[end - 1]
     for t in range(end - 1, begin - 1, -1):
-        scale = 1.0 / norm[t - 1] if t > begin else 1.0
-        _step_back(node, t, scale, alpha, t - begin, beta, message, marginals)
+        scale = 1.0 / norm[t - 1] if t > begin else 0.0
+        at = row + t - begin
+        _step_back(node, t, scale, alpha, at, beta, message, marginals)
         if t > begin:
-            _product(message, t - begin, turned, table[t * stride], beta, 0)
-    _add_steps(alpha, message, table, begin, end, flow)
+            _product(message, at, turned, table[t * stride], beta, 0)
 
 
 @kernel
@@ -255,8 +254,8 @@ def chain_sum(
     weight: FloatArray,  # (S,) factor of the expected counts of each sequence
     norm: FloatArray,  # (N,) workspace
     work: FloatArray,  # (1, K) workspace
-    alpha: FloatArray,  # (T, K) workspace, a row for each token of the longest sequence
-    message: FloatArray,  # (T, K) workspace
+    alpha: FloatArray,  # (R, K) workspace, at least a row for each token of the longest sequence
+    message: FloatArray,  # (R, K) workspace
     marginals: FloatArray,  # (N, K) out: weighted marginals
     flow: FloatArray,  # (M, K, K) out, added to: weighted expected steps divided by factor
     log_z: FloatArray,  # (S,) out
@@ -264,8 +263,11 @@ def chain_sum(
 ) -> None:
     """``log Z = log sum_y exp score(x, y)`` and the expected counts of all parts.
 
-    Scaled forward-backward in the linear domain, one sequence after the other.
+    Scaled forward-backward in the linear domain, one sequence after the other. Where all share a
+    table, their steps are added up for as many of them as fit in the workspace.
     """
+    shared = table.shape[0] == 1
+    filled = 0
     for n in range(which.shape[0]):
         s = which[n]
         begin = offsets[s]
@@ -274,13 +276,25 @@ def chain_sum(
         status[s] = OK
         if begin == end:
             continue
-        status[s] = _forward(unary, node, pair, factor, table, begin, end, work, alpha, norm)
+        if filled + end - begin > alpha.shape[0]:
+            _add_steps(alpha, message, 1, filled, flow, table[0])
+            filled = 0
+        status[s] = _forward(
+            unary, node, pair, factor, table, begin, end, work, alpha, filled, norm
+        )
         if status[s] != OK:
             continue
         log_z[s] = _log_total(norm, shift, pair_shift, table, begin, end)
         _backward(
-            node, turned, table, begin, end, norm, weight[s], work, alpha, message, marginals, flow
-        )
+            node, turned, table, begin, end, norm, weight[s], work, alpha, filled, message,
+            marginals,
+        )  # fmt: skip
+        if shared:
+            filled += end - begin
+            continue
+        for t in range(1, end - begin):
+            _add_steps(alpha, message, t, t + 1, flow, table[begin + t])
+    _add_steps(alpha, message, 1, filled, flow, table[0])
 
 
 @kernel

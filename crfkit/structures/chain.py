@@ -11,6 +11,10 @@ from crfkit.kernels.chain_curvature import chain_curvature, chain_curvature_log
 from crfkit.structures.base import NoPathError
 
 
+# Short sequences of about so many tokens are worked on together.
+TOGETHER = 96
+
+
 class Chain:
     """A label at each token, a score for each label and for each step to the next label.
 
@@ -234,7 +238,8 @@ def turned(tables: FloatArray) -> FloatArray:
 def chain_workspace(scores: Scores) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what the kernel ``chain_sum`` works on."""
     longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
-    return np.empty((1, size)), np.empty((longest, size)), np.empty((longest, size))
+    rows = max(longest, TOGETHER)
+    return np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
 
 
 def _frozen_scores(scores: Scores) -> Scores:
