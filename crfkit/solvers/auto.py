@@ -16,6 +16,7 @@ from crfkit.solvers.base import Callback, Solver, check_match
 from crfkit.solvers.exponentiated_gradient import OEG
 from crfkit.solvers.lbfgs import LBFGS
 from crfkit.solvers.owlqn import OWLQN
+from crfkit.solvers.proximal import ProximalQuasiNewton
 
 # Below so many tokens L-BFGS is done before the choice matters.
 MANY_TOKENS = 20_000
@@ -23,6 +24,9 @@ MANY_TOKENS = 20_000
 DUAL_BYTES = 1 << 30
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
+# With less of an L1 norm so many weights stay that the inner problems of the proximal method cost
+# more than the passes that it saves.
+MUCH_L1 = 0.5
 # OEG hands over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
@@ -31,7 +35,7 @@ PATIENCE = 60
 class AutoSolver(BaseEstimator):  # type: ignore[misc]
     """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
-    OWL-QN where ``c1 > 0``; :class:`OEG` for much data with many sparse attributes and ``c2 > 0``;
+    :class:`ProximalQuasiNewton` where ``c1 >= 0.5``, OWL-QN where it is less; :class:`OEG` for much data with many sparse attributes and ``c2 > 0``;
     else L-BFGS. Where the gap of OEG shrinks too slowly, L-BFGS goes on from its parameters. The
     rules were found by trial; the performance page of the documentation compares their choices
     with the batch solvers.
@@ -147,7 +151,7 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
         For a stochastic solver.
     """
     if objective.l1:
-        return OWLQN()
+        return ProximalQuasiNewton() if objective.l1 >= MUCH_L1 else OWLQN()
     if not start.any() and has_fast_dual(objective):
         return OEG(random_state=random_state)
     return LBFGS()
