@@ -1,4 +1,4 @@
-"""The ``@kernel`` decorator: with `_simd`, all there is of numba.
+"""The ``@kernel`` decorator: with `_simd` and `_atomic`, all there is of numba.
 
 A kernel is a plain function over arrays: the caller allocates, the kernel loops. Everything a
 kernel may rely on is fixed here once: the interpreter lock is released, floating point follows
@@ -28,7 +28,7 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 def _kernel_hash() -> str:
     """Hash the sources of all kernels, and of the instructions they are made of."""
     digest, here = hashlib.sha256(), Path(__file__).parent
-    for path in [here / "_simd.py", *sorted((here / "kernels").glob("*.py"))]:
+    for path in [here / "_simd.py", here / "_atomic.py", *sorted((here / "kernels").glob("*.py"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -106,6 +106,26 @@ def part(function: F) -> F:
         The same.
     """
     options = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "forceinline": True}
+    return numba.njit(**options)(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: F) -> F:
+    """Write a function out in the kernels that call it: it has no machine code of its own.
+
+    For a function that calls large kernels: each machine code that refers to a kernel holds that
+    once more, and takes as long to compile.
+
+    Parameters
+    ----------
+    function : callable
+        As for :func:`kernel`; not to be called from Python.
+
+    Returns
+    -------
+    callable
+        The same.
+    """
+    options = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "inline": "always"}
     return numba.njit(**options)(function)  # type: ignore[no-any-return]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
+from numpy.typing import NDArray
 
 from crfkit._types import FloatArray
 
@@ -262,12 +263,12 @@ def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, colum
 
 
 @emitted(_gives_nothing, _emit_prefetch)
-def prefetch(array: FloatArray, row: int, column: int) -> None:
+def prefetch(array: NDArray[Any], row: int, column: int) -> None:
     """Ask for the memory of ``array[row, column]`` to be fetched while other work is done."""
 
 
 @emitted(_gives_nothing, _emit_prefetch)
-def prefetch_at(array: FloatArray, place: int) -> None:
+def prefetch_at(array: NDArray[Any], place: int) -> None:
     """Ask for the memory of ``array[place]`` to be fetched while other work is done."""
 
 

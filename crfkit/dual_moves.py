@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._jit import frozen
-from crfkit._types import Expectations, FloatArray, IdArray, Scores
-from crfkit.kernels.chain import OK
-from crfkit.kernels.chain_dual import chain_dual_change, chain_dual_scores
-from crfkit.kernels.touched import dual_change, dual_mix
+from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
+from crfkit.kernels.chain_dual import (
+    FAR_SLOWER,
+    FASTER,
+    N_NUMBERS,
+    N_SUMS,
+    SLOWER,
+    TINY,
+    chain_dual_losses,
+    chain_dual_steps,
+)
+from crfkit.kernels.shares import SHARES
+from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.minibatches import MiniBatches
+from crfkit.scores.shares import PIECES, FlatWeights, SharedEntries, aligned, padded
 from crfkit.scores.steps import SharedSteps
 from crfkit.structures import Chain
-from crfkit.structures.chain import chain_workspace, turned
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
-
-ONE_TABLE: IdArray = frozen(np.zeros(1, np.uint32))
+# Batches whose steps are made without a look at Ctrl-C.
+AT_ONCE = 256
+# Seconds that a thread sleeps which waits for others.
+NAP = 5e-5
 
 
 class Block(NamedTuple):
@@ -122,58 +135,305 @@ class Moves:
         return Block(frozen(start), frozen(expected), 0.0)
 
 
-class ChainMoves(Moves):
-    """The same for a chain whose steps share their scores, nearly all of it in compiled code."""
+class Steps:
+    """Distributions of all batches, and the parameters they amount to, that steps move.
 
-    def __init__(self, batches: MiniBatches) -> None:
-        super().__init__(batches)
-        model = batches.model
-        chunks = [batches.chunk(i) for i in range(len(batches))]
-        self._offsets = [frozen(chunk.offsets - chunk.tokens.start) for chunk in chunks]
-        self._every = frozen(np.arange(max((len(o) for o in self._offsets), default=0)))
-        self._steps = model.step_from.astype(np.int64) * model.n_labels + model.step_to
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    own_w : bool
+        Whether the parameters are another vector than the dual one: a penalty shrinks them.
 
-    def __call__(self, bound: Any, index: int, block: Block | None, rate: float) -> Move:
-        """Return the step of a batch, as :class:`Moves` does."""
-        offsets, entries = self._offsets[index], self.batches.entries(index)
-        n_tokens, n_labels = int(offsets[-1]), self.batches.model.n_labels
-        shape, square = (n_tokens, n_labels), (1, n_labels, n_labels)
-        like = Scores(np.empty(shape), np.empty(square), offsets)
-        before = block or self._vertex(like, index)
-        target, moved, exponent = (np.empty_like(before.scores) for _ in range(3))
-        shift, pair_shift = np.empty(n_tokens), np.empty(1)
-        moved_parts = parts_of(frozen(moved), like)
-        gradient = np.zeros(len(entries.places) + len(self._steps))
-        chain_dual_scores(
-            *entries, frozen(bound.state.pairs), np.empty_like(gradient), frozen(bound.pair),
-            before.scores, rate, target, parts_of(target, like).unary, frozen(target), moved,
-            moved_parts.unary, exponent, parts_of(exponent, like).unary, shift, pair_shift,
+    Attributes
+    ----------
+    entropies : ndarray of shape (B,)
+        Sum of the entropies of each batch, weighted.
+    rates : ndarray of shape (B,)
+        How far the next step of each batch goes.
+    dual, w : ndarray of shape (L,)
+        The dual vector and the parameters, each at some place; elsewhere there are zeros.
+    """
+
+    def __init__(self, batches: MiniBatches, own_w: bool) -> None:
+        self.batches = batches
+        self.entropies, self.rates = np.zeros(len(batches)), np.empty(len(batches))
+        self.dual = aligned(self._size())
+        self.w = aligned(self._size()) if own_w else self.dual
+
+    def _size(self) -> int:
+        return self.batches.n_parameters
+
+    def spread(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters, shape (P,), as a vector of shape (L,)."""
+        return parameters
+
+    def collect(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in a vector of shape (L,): a new array."""
+        return flat.copy()
+
+    def reset(self) -> None:
+        """Put all distributions on the true labels: entropy 0, no parameters."""
+        for vector in (self.entropies, self.dual, self.w):
+            vector[:] = 0.0
+
+    def block(self, index: int) -> Block | None:
+        """Return the distributions of a batch; None for those on the true labels."""
+        raise NotImplementedError
+
+    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+        """Make a step of each of some batches, where it raises the dual.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n,)
+            The batches.
+        round_size : int
+            So many are computed from the same parameters.
+        c2, threshold : float
+            The penalty, and by how much it shrinks the dual vector.
+        """
+        raise NotImplementedError
+
+    def adopt(self, parameters: FloatArray, c2: float, threshold: float) -> None:
+        """Move all distributions, from the true labels, to those of some parameters."""
+        raise NotImplementedError
+
+    def value(self, parameters: FloatArray) -> float:
+        """Return the objective at some parameters."""
+        return self.batches.value(parameters)
+
+
+class GeneralSteps(Steps):
+    """Steps for any structure, a round of batches at a time."""
+
+    def __init__(self, batches: MiniBatches, own_w: bool) -> None:
+        super().__init__(batches, own_w)
+        self._moves = Moves(batches)
+        self.reset()
+
+    def reset(self) -> None:
+        """Put all distributions on the true labels."""
+        super().reset()
+        self._blocks: list[Block | None] = [None] * len(self.batches)
+
+    def block(self, index: int) -> Block | None:
+        """Return the distributions of a batch."""
+        return self._blocks[index]
+
+    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+        """Make a step of each of some batches, where it raises the dual."""
+        for first in range(0, len(order), round_size):
+            chosen = order[first : first + round_size].tolist()
+            moves = self.batches.visit(partial(self._move, self.batches.bind(self.w)), chosen)
+            for index, move in zip(chosen, moves, strict=True):
+                self._try(index, move, c2, threshold)
+
+    def adopt(self, parameters: FloatArray, c2: float, threshold: float) -> None:
+        """Move all distributions to those of some parameters."""
+        bound = self.batches.bind(parameters)
+        self.rates[:] = 1.0
+        for index in range(len(self.batches)):
+            [move] = self.batches.visit(partial(self._move, bound), [index])
+            self._apply(move, -0.5 / c2, threshold)
+            self._keep(index, move)
+
+    def _move(self, bound: Any, index: int) -> Move:
+        """Return the step of a batch towards the scores of some parameters."""
+        return self._moves(bound, index, self._blocks[index], float(self.rates[index]))
+
+    def _try(self, index: int, move: Move, c2: float, threshold: float) -> None:
+        """Make a step if it raises the dual; choose the next rate of the batch."""
+        rise = move.rise - c2 * self._apply(move, -0.5 / c2, threshold)
+        # A parabola with this slope and this rise is highest at half its slope.
+        factor = 0.5 * move.slope / max(move.slope - rise, 1e-3 * move.slope, TINY)
+        if rise >= 0.0:
+            self._keep(index, move)
+            factor = min(max(factor, SLOWER), FASTER)
+        else:
+            self._apply(move, 0.5 / c2, threshold)
+            factor = min(max(factor, FAR_SLOWER), SLOWER)
+        self.rates[index] = min(self.rates[index] * factor, 1.0)
+
+    def _keep(self, index: int, move: Move) -> None:
+        self._blocks[index], self.entropies[index] = move.block, move.block.entropy
+
+    def _apply(self, move: Move, factor: float, threshold: float) -> float:
+        """Move the parameters there, or back; returns the rise of |w|^2."""
+        rise: float = touched_dual_step(
+            frozen(move.places), move.gradient, factor, threshold, self.dual, self.w
+        )
+        return rise
+
+
+class ChainSteps(Steps):
+    """Steps for a chain whose steps share their scores, in compiled code that threads share."""
+
+    def __init__(self, batches: MiniBatches, own_w: bool) -> None:
+        self._weights = FlatWeights(batches.model)
+        super().__init__(batches, own_w)
+        entries = SharedEntries(self._weights, batches.data, batches.chunks, batches.threads)
+        self._weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
+        n_labels, self._numbers = batches.model.n_labels, np.arange(len(batches))
+        tokens = batches.data.offsets[entries.parts]
+        self._most = int(np.diff(tokens[::SHARES]).max(initial=0))
+        self._room = partial(
+            chain_workspace, n_labels, self._most, int(np.diff(tokens).max(initial=0)),
+            int(np.diff(entries.parts).max(initial=0)),
         )  # fmt: skip
-        raised = parts_of(frozen(np.exp(exponent, out=exponent)), like)
-        expected, residual = np.empty_like(target), np.empty_like(target)
-        weight = self.weights[index]
-        log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
-        inner, slope = chain_dual_change(
-            frozen(target), frozen(moved), moved_parts.unary, moved_parts.pair, raised.unary,
-            raised.pair, turned(raised.pair), frozen(shift), frozen(pair_shift),
-            ONE_TABLE, offsets, self._every[: len(weight)], weight, np.empty(n_tokens),
-            *chain_workspace(like), np.empty(square), log_z, status, before.scores,
-            before.expected, expected, parts_of(expected, like).unary, frozen(expected), residual,
-            parts_of(frozen(residual), like).unary, *entries.adjoint, gradient,
+        counting = np.arange(self._most + n_labels, dtype=np.uint32)
+        self._entries: tuple[Any, ...] = (
+            (entries.parts, frozen(batches.data.offsets), frozen(self._weight)), *entries.arrays,
+            entries.step, frozen(counting), frozen(np.ones(1)),
         )  # fmt: skip
-        if status.min(initial=OK) != OK or status.max(initial=OK) != OK:
-            return super().__call__(bound, index, block, rate)
-        gradient[len(entries.places) :] = residual[shape[0] * shape[1] :][self._steps]
-        reached = Block(frozen(moved), frozen(expected), float(np.sum(weight * log_z)) - inner)
-        places = self.batches.places(index)
-        return Move(reached, reached.entropy - before.entropy, slope, places, frozen(gradient))
+        shape = (batches.n_tokens, n_labels)
+        self._scores, self._expected = np.zeros(shape), np.zeros(shape)
+        square = (len(batches) * n_labels, n_labels)
+        self._pair_scores, self._pair_expected = np.zeros(square), np.zeros(square)
+        self.reset()
+
+    def _size(self) -> int:
+        return self._weights.size
+
+    def spread(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters as a vector of shape (L,)."""
+        return self._weights.spread(parameters)
+
+    def collect(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters in a vector of shape (L,)."""
+        return self._weights.collect(flat)
+
+    def reset(self) -> None:
+        """Put all distributions on the true labels."""
+        super().reset()
+        labels, tokens = self.batches.all_labels, np.arange(self.batches.n_tokens)
+        offsets, n_labels = self.batches.data.offsets, self.batches.model.n_labels
+        lengths = np.diff(offsets)
+        weight = np.repeat(self._weight, lengths)
+        for array in (self._scores, self._expected, self._pair_scores, self._pair_expected):
+            array[...] = 0.0
+        self._scores[tokens, labels] = GOLD
+        self._expected[tokens, labels] = weight
+        later = np.delete(tokens, offsets[:-1][lengths > 0])
+        batch = np.repeat(
+            self._numbers, [len(self.batches.labels(i)) for i in range(len(self.entropies))]
+        )
+        np.add.at(
+            self._pair_expected,
+            (batch[later] * n_labels + labels[later - 1], labels[later]),
+            weight[later],
+        )
+
+    def block(self, index: int) -> Block:
+        """Return the distributions of a batch."""
+        tokens, n_labels = self.batches.chunks[index].tokens, self.batches.model.n_labels
+        steps = slice(index * n_labels, (index + 1) * n_labels)
+
+        def joined(unary: FloatArray, pair: FloatArray) -> FloatArray:
+            return np.concatenate([unary[tokens].reshape(-1), pair[steps].reshape(-1)])
+
+        return Block(
+            joined(self._scores, self._pair_scores), joined(self._expected, self._pair_expected),
+            float(self.entropies[index]),
+        )  # fmt: skip
+
+    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+        """Make a step of each of some batches; `round_size` is not read: threads share batches."""
+        self._run(order, self.w, float(c2), float(threshold), forced=False)
+
+    def adopt(self, parameters: FloatArray, c2: float, threshold: float) -> None:
+        """Move all distributions to those of some parameters."""
+        self.rates[:] = 1.0
+        self._run(self._numbers, self.spread(parameters), float(c2), float(threshold), forced=True)
+
+    def _run(
+        self, order: IntArray, read: FloatArray, c2: float, threshold: float, *, forced: bool
+    ) -> None:
+        """Have all threads make steps, towards the scores of some weights."""
+        state = (
+            (self._scores, self._scores.reshape(-1)), (self._expected, self._expected.reshape(-1)),
+            (self._pair_scores, self._pair_expected), (self.entropies, self.rates),
+        )  # fmt: skip
+        vectors, n_threads = self._vectors(read), min(SHARES, self.batches.threads.n_workers)
+        for first in range(0, len(order), AT_ONCE):
+            piece = frozen(order[first : first + AT_ONCE])
+            team = chain_team(self.batches.model.n_labels, self._most)
+            self.batches.visits += len(piece)
+            shared = (piece, c2, threshold, forced, self._entries, state, vectors, team)
+            self.batches.threads(partial(self._work, shared), range(n_threads))
+
+    def _work(self, shared: tuple[Any, ...], thread: int) -> None:
+        """Take part in the steps of some batches until all is taken."""
+        arguments = (*shared, self._room())
+        while not chain_dual_steps(*arguments):
+            time.sleep(NAP)
+
+    def _vectors(self, read: FloatArray) -> tuple[Any, ...]:
+        table, read = self._weights.table, frozen(read)
+        return (read, table(read), self.dual, table(self.dual), self.w, table(self.w),
+                self._weights.bits)  # fmt: skip
+
+    def value(self, parameters: FloatArray) -> float:
+        """Return the objective at some parameters."""
+        vectors, n_parts = self._vectors(self.spread(parameters)), len(self._entries[0][0]) - 1
+        losses, labels = np.zeros(n_parts), frozen(self.batches.all_labels)
+        edges = np.linspace(0, n_parts, PIECES + 1).astype(int).tolist()
+
+        def work(piece: int) -> None:
+            first, last = edges[piece : piece + 2]
+            chain_dual_losses(first, last, labels, self._entries, vectors, self._room(), losses)
+
+        self.batches.visits += len(self.batches)
+        self.batches.threads(work, range(PIECES))
+        return float(losses.sum()) + self.batches.penalty_at(parameters)
 
 
-def make_moves(batches: MiniBatches) -> Moves:
-    """Return what computes the steps of the dual fastest."""
+def make_steps(batches: MiniBatches, own_w: bool) -> Steps:
+    """Return what makes the steps of the dual fastest."""
     model = batches.model
     plain = type(model.steps) is SharedSteps and not model.boundaries and not batches.has_dense
-    return ChainMoves(batches) if plain and isinstance(batches.structure, Chain) else Moves(batches)
+    kind = ChainSteps if plain and isinstance(batches.structure, Chain) else GeneralSteps
+    return kind(batches, own_w)
+
+
+def chain_team(n_labels: int, tokens: int) -> tuple[Any, ...]:
+    """Return what threads share about the batch that they are at; see the kernels."""
+    moved, counts = np.empty((tokens, n_labels)), np.empty((tokens, n_labels))
+    residual, square = aligned(tokens + n_labels, padded(n_labels)), (n_labels, n_labels)
+    return (
+        np.zeros(N_NUMBERS, np.int64), np.empty((SHARES + 1, N_SUMS)),
+        (moved, moved.reshape(-1), frozen(moved), np.empty((tokens, n_labels))),
+        (counts, counts.reshape(-1)), (residual, residual.reshape(-1)),
+        (np.empty((SHARES * n_labels, n_labels)), np.empty(square), np.empty(square)),
+    )  # fmt: skip
+
+
+def chain_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tuple[Any, ...]:
+    """Return the workspace of a thread: for a batch and a part of so many tokens."""
+
+    def both(*shape: int) -> tuple[FloatArray, FloatArray]:
+        array = np.empty(shape)
+        return array, frozen(array)
+
+    def table() -> tuple[FloatArray, FloatArray]:
+        array = np.empty((n_labels, n_labels))
+        return array, frozen(array[None])
+
+    target, spare = aligned(tokens, padded(n_labels)), np.empty((tokens, n_labels))
+    pair, factor, turned, shift = table(), table(), table(), both(1)
+    starts = np.empty(sequences + 1, np.int64)
+    square = (1, n_labels, n_labels)
+    return (
+        (target, target.reshape(-1), spare, frozen(spare), np.empty_like(spare)),
+        (np.empty(square[1:]), pair[0], factor[0], turned[0], shift[0]),
+        (pair[1], factor[1], turned[1], shift[1]),
+        (np.empty(square), np.empty(square)),
+        (*both(most, n_labels), *both(most), starts, frozen(starts), *both(sequences),
+         np.empty(most), np.empty((1, n_labels)), np.empty((tokens, n_labels)),
+         np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences), np.empty(1),
+         np.empty(sequences, np.int64), frozen(np.arange(sequences)),
+         frozen(np.zeros(1, np.uint32))),
+    )  # fmt: skip
 
 
 def parts_of(flat: FloatArray, scores: Scores) -> Expectations:

@@ -18,7 +18,6 @@ from crfkit.losses import Loss
 from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores, ScoreModel
-from crfkit.scores.attributes import Entries
 from crfkit.scores.touched import TouchedWeights
 from crfkit.structures import NoPathError, Structure
 
@@ -49,6 +48,8 @@ class MiniBatches:
         Number of parameters P.
     n_tokens : int
         Number of tokens N.
+    data : PackedSequences
+        The sequences, in the order in which they were dealt.
     visits : int
         How many batches were worked on so far, each as often as that was done.
     """
@@ -73,6 +74,7 @@ class MiniBatches:
         self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
         self.threads = threads
         dealt: PackedSequences = data[order]
+        self.data = dealt
         self._labels, self._weight, self._order = labels[rows], weight[rows], order
         self._chunks = make_chunks(dealt.offsets, tokens)
         with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
@@ -103,7 +105,7 @@ class MiniBatches:
     @property
     def has_dense(self) -> bool:
         """Whether some features are dense."""
-        return any(part.data.dense is not None for part in self._prepared.state.parts)
+        return self.data.dense is not None
 
     def bind(self, w: FloatArray) -> Any:
         """Return parameters, shape (P,), in their places; views where that can be."""
@@ -135,9 +137,11 @@ class MiniBatches:
             return self.value_and_residual(self.scores(bound, index), index)[0]
 
         losses = self.visit(loss, range(len(self)) if chosen is None else chosen.tolist())
-        share = len(losses) / len(self) if losses else 1.0
-        l1 = self.penalty.l1 * float(np.abs(w).sum())
-        return sum(losses) + share * self.penalty.smooth_value(w) + share * l1
+        return sum(losses) + self.penalty_at(w) * (len(losses) / len(self) if losses else 1.0)
+
+    def penalty_at(self, w: FloatArray) -> float:
+        """Return the whole penalty, also the part that is not differentiable."""
+        return self.penalty.smooth_value(w) + self.penalty.l1 * float(np.abs(w).sum())
 
     def places(self, index: int) -> IdArray:
         """Return the parameters that a batch touches, each once, shape (n,)."""
@@ -150,10 +154,6 @@ class MiniBatches:
         """
         return self._touched.gradient(index, residual)
 
-    def entries(self, index: int) -> Entries:
-        """Return the sparse entries of a batch, with their weights."""
-        return self._touched.entries(index)
-
     @contextmanager
     def numbering(self) -> Iterator[None]:
         """Have errors name a sequence by its number in the data, not by that in the batches."""
@@ -162,9 +162,15 @@ class MiniBatches:
         except NoPathError as error:
             raise NoPathError(int(self._order[error.sequence]), error.position) from error
 
-    def chunk(self, index: int) -> Chunk:
-        """Return the sequences of a batch, in the order in which they were dealt."""
-        return self._chunks[index]
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The sequences of each batch, in the order in which they were dealt."""
+        return self._chunks
+
+    @property
+    def all_labels(self) -> CodeArray:
+        """The label codes of all tokens, in this order, shape (N,)."""
+        return self._labels
 
     def labels(self, index: int) -> CodeArray:
         """Return the label codes of the tokens of a batch."""

@@ -11,7 +11,8 @@ import crfkit
 ROOT = Path(crfkit.__file__).parent
 LEAF = "leaf"
 LEVELS = {
-    "_version": 0, "_params": 0, "_types": 0, "_jit": 0.5, "_simd": 0.5, "_parallel": 0.5,
+    "_version": 0, "_params": 0, "_types": 0,
+    "_jit": 0.5, "_simd": 0.5, "_parallel": 0.5, "_atomic": 0.6,
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "_validation": 2,
     "scores": 3, "losses": 3, "penalties": 3,
@@ -79,8 +80,8 @@ def test_imports_point_downwards(path):
 @pytest.mark.parametrize(
     ("package", "home"),
     [
-        ("numba", {"_jit.py", "_simd.py"}),
-        ("llvmlite", {"_simd.py"}),
+        ("numba", {"_jit.py", "_simd.py", "_atomic.py"}),
+        ("llvmlite", {"_simd.py", "_atomic.py"}),
         ("joblib", {"_parallel.py"}),
     ],
 )

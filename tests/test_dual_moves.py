@@ -2,79 +2,176 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit.dual_moves import ChainMoves, Moves, make_moves
+from crfkit.data import PackedSequences
+from crfkit.dual_moves import ChainSteps, GeneralSteps, make_steps
 from crfkit.objective import Objective
 from crfkit.scores.selection import choose_features
 from crfkit.structures import Chain
 from tests.test_objective import make_data, make_objective
 
-LENGTHS = (3, 0, 1, 5, 2, 0, 6, 0)
+LENGTHS = (3, 0, 1, 5, 2, 0, 6, 0, 9, 1)
 
 
-def assert_same_steps(objective, scale, rng, tokens=6):
-    """Three steps of each batch, one after the other."""
+def make_wide(rng, n_labels, lengths, values):
+    """Data with so many labels, and attributes of few and of many of them."""
+    n_tokens = sum(lengths)
+    x = np.zeros((n_tokens, 14 + n_tokens))
+    tokens = np.arange(n_tokens)
+    x[:, 0] = 1.0
+    x[tokens, 1 + tokens % 2] = 1.0
+    x[tokens, 3 + rng.integers(11, size=n_tokens)] = 1.0
+    x[tokens, 14 + tokens] = rng.random(n_tokens) < 0.8
+    if values:
+        x *= rng.normal(size=x.shape)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    data = PackedSequences(sp.csr_array(x), offsets=offsets)
+    return data, rng.integers(n_labels, size=n_tokens).astype(np.int32)
+
+
+def wide_objective(data, codes, n_labels, threads, weight=None, penalty=None):
+    base = make_objective(*make_data(np.random.default_rng(0), "sparse"), threads)
+    model = choose_features(data, codes, n_labels)
+    weight = np.ones(len(codes)) if weight is None else weight
+    return Objective(
+        model, Chain(), base.loss, penalty or base.penalty, data, codes, weight, threads
+    )
+
+
+def assert_same_steps(objective, rng, threshold=0.0, tokens=6):
+    """Some steps of all batches, from the same parameters."""
     batches = objective.minibatches(tokens, 0)
-    fast, plain = make_moves(batches), Moves(batches)
-    assert type(fast) is ChainMoves
+    own_w = threshold > 0.0
+    fast, plain = make_steps(batches, own_w), GeneralSteps(batches, own_w)
+    assert type(fast) is ChainSteps
+    for steps in (fast, plain):
+        steps.rates[:] = 0.5
+    for _ in range(3):
+        order = rng.permutation(len(batches))
+        for steps in (fast, plain):
+            steps.advance(order, 1, 0.05, threshold)
+        tolerance = {"rtol": 1e-8, "atol": 1e-9}
+        np.testing.assert_allclose(fast.collect(fast.w), plain.w, **tolerance)
+        np.testing.assert_allclose(fast.collect(fast.dual), plain.dual, **tolerance)
+        np.testing.assert_allclose(fast.rates, plain.rates, rtol=1e-7)
+        np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-8)
+        assert np.count_nonzero(fast.w) <= objective.n_parameters  # none where no weight is
     for index in range(len(batches)):
-        block = None
-        for rate in (0.5, 0.3, 1.0):
-            bound = batches.bind(scale * rng.normal(size=objective.n_parameters))
-            found, expected = (moves(bound, index, block, rate) for moves in (fast, plain))
-            np.testing.assert_array_equal(found.places, expected.places)
-            for name in ("rise", "slope", "gradient"):
-                a, b = getattr(found, name), getattr(expected, name)
-                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * scale)
-            block = expected.block
-            np.testing.assert_allclose(found.block.scores, block.scores, rtol=1e-12)
-            np.testing.assert_allclose(found.block.expected, block.expected, atol=1e-10)
+        block, expected = fast.block(index), plain.block(index)
+        assert expected is not None
+        np.testing.assert_allclose(block.scores, expected.scores, **tolerance)
+        np.testing.assert_allclose(block.expected, expected.expected, atol=1e-8)
+    w = rng.normal(size=objective.n_parameters)
+    np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("n_labels", [2, 7, 8, 9, 22, 26, 49])
 @pytest.mark.parametrize("values", [False, True])
-@pytest.mark.parametrize("lengths", [LENGTHS, (0, 0), (1,)])
-def test_the_steps_of_a_chain_are_those_of_any_structure(rng, scale, values, lengths):
-    data, codes = make_data(rng, "sparse", lengths)
-    if not values:
-        data = data._from_arrays(**data.__dict__ | {"values": None})
+@pytest.mark.parametrize("threshold", [0.0, 0.3])
+def test_the_steps_of_a_chain_are_those_of_any_structure(rng, n_labels, values, threshold):
+    lengths = LENGTHS * 3
+    data, codes = make_wide(rng, n_labels, lengths, values)
     weight = np.repeat(rng.random(len(lengths)), lengths)
     with ThreadMap(1) as threads:
-        assert_same_steps(make_objective(data, codes, threads, weight=weight), scale, rng)
+        objective = wide_objective(data, codes, n_labels, threads, weight)
+        assert_same_steps(objective, rng, threshold)
 
 
-def test_one_label_has_steps_too(rng):
-    data, codes = make_data(rng, "sparse", LENGTHS)
-    codes[:] = 0
+@pytest.mark.parametrize("n_labels", [3, 11])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_distributions_become_those_of_parameters_of_any_size(rng, n_labels, scale):
+    """Scores spread over thousands of nats are summed by their logarithms."""
+    data, codes = make_wide(rng, n_labels, LENGTHS * 3, values=False)
     with ThreadMap(1) as threads:
-        base = make_objective(data, codes, threads)
-        model = choose_features(data, codes, 1)
-        objective = Objective(
-            model, Chain(), base.loss, base.penalty, data, codes, base.weight, threads
-        )
-        assert_same_steps(objective, 1.0, rng)
-
-
-def test_what_the_compiled_steps_leave_is_summed_in_another_way(rng, monkeypatch):
-    found = []
-    plain = Moves.__call__
-
-    def counted(self, bound, index, block, rate):
-        found.append(index)
-        return plain(self, bound, index, block, rate)
-
-    data, codes = make_data(rng, "sparse", LENGTHS)
-    with ThreadMap(1) as threads:
-        objective = make_objective(data, codes, threads)
+        objective = wide_objective(data, codes, n_labels, threads)
         batches = objective.minibatches(6, 0)
-        fast = ChainMoves(batches)
-        monkeypatch.setattr(Moves, "__call__", counted)
-        for scale in (1.0, 1e4):
-            w = scale * rng.normal(size=objective.n_parameters)
-            for index in range(len(batches)):
-                fast(batches.bind(w), index, None, 1.0)
-            assert bool(found) == (scale > 1.0)
+        w = scale * rng.normal(size=objective.n_parameters)
+        fast, plain = make_steps(batches, True), GeneralSteps(batches, True)
+        for steps in (fast, plain):
+            steps.adopt(w, 0.1, 0.2)
+        np.testing.assert_allclose(fast.collect(fast.w), plain.w, atol=1e-9)
+        np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-10 * scale)
+        for index in range(len(batches)):
+            block, expected = fast.block(index), plain.block(index)
+            np.testing.assert_allclose(block.scores, expected.scores, atol=1e-12 * scale)
+            np.testing.assert_allclose(block.expected, expected.expected, atol=1e-9)
+        np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
+        fast.reset()
+        assert not (fast.w.any() or fast.dual.any() or fast.entropies.any())
+
+
+def test_one_label_has_nothing_to_move(rng):
+    data, codes = make_wide(rng, 1, LENGTHS, values=True)
+    with ThreadMap(1) as threads:
+        objective = wide_objective(data, codes, 1, threads)
+        steps = make_steps(objective.minibatches(6, 0), own_w=False)
+        steps.rates[:] = 0.5
+        steps.advance(np.arange(len(steps.rates)), 1, 0.05, 0.0)
+        np.testing.assert_allclose(steps.w, 0.0, atol=1e-13)
+        np.testing.assert_allclose(steps.entropies, 0.0, atol=1e-12)
+        w = rng.normal(size=objective.n_parameters)
+        expected = objective.value_and_grad(w)[0]
+        np.testing.assert_allclose(steps.value(w), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lengths", [(), (0, 0), (1,), (0, 3, 0)])
+def test_little_data_has_steps_too(rng, lengths):
+    with ThreadMap(1) as threads:
+        assert_same_steps(make_objective(*make_data(rng, "sparse", lengths), threads), rng)
+
+
+def test_steps_are_bit_equal_for_any_number_of_threads(rng):
+    data, codes = make_wide(rng, 11, tuple(rng.integers(0, 9, size=80).tolist()), values=True)
+    found = []
+    for n_jobs in (1, 2, 4, 7):
+        with ThreadMap(n_jobs) as threads:
+            batches = wide_objective(data, codes, 11, threads).minibatches(30, 0)
+            steps = make_steps(batches, own_w=True)
+            steps.rates[:] = 0.5
+            for seed in range(5):
+                order = np.random.RandomState(seed).permutation(len(batches))
+                steps.advance(order, 1, 0.01, 0.2)
+            value = steps.value(np.ones(batches.n_parameters))
+            found.append((steps.w, steps.dual, steps.rates, steps.entropies, value))
+    assert found[0][0].any()
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_step_that_lowers_the_dual_is_undone(rng):
+    data, codes = make_wide(rng, 9, LENGTHS * 2, values=False)
+    with ThreadMap(1) as threads:
+        batches = wide_objective(data, codes, 9, threads).minibatches(20, 0)
+        steps = make_steps(batches, own_w=False)
+        steps.rates[:] = 0.5
+        steps.advance(np.arange(len(batches)), 1, 0.05, 0.0)
+        before, rate = steps.block(0), steps.rates[0]
+        w, entropy = steps.w.copy(), steps.entropies[0]
+        steps.w[:] *= -40.0
+        wrong = steps.w.copy()
+        steps.advance(np.array([0]), 1, 0.05, 0.0)
+        assert steps.rates[0] <= 0.5 * rate
+        np.testing.assert_allclose(steps.w, wrong, atol=1e-12 * np.abs(wrong).max())
+        np.testing.assert_array_equal(steps.block(0).scores, before.scores)
+        assert steps.entropies[0] == entropy
+        steps.w[:] = w
+
+
+def test_scores_that_overflow_move_nothing(rng):
+    data, codes = make_wide(rng, 9, LENGTHS, values=False)
+    with ThreadMap(1) as threads:
+        batches = wide_objective(data, codes, 9, threads).minibatches(20, 0)
+        steps = make_steps(batches, own_w=False)
+        steps.rates[:] = 0.5
+        steps.w[batches.n_parameters // 2 :: 7] = np.nan
+        before = steps.w.copy()
+        steps.advance(np.arange(len(batches)), 1, 0.05, 0.0)
+        np.testing.assert_array_equal(steps.w, before)
+        np.testing.assert_array_equal(steps.entropies, 0.0)
+        assert (steps.rates < 0.5).any()
 
 
 def test_other_models_take_the_general_way(rng):
@@ -82,4 +179,4 @@ def test_other_models_take_the_general_way(rng):
         dense = make_objective(*make_data(rng, "sparse dense", LENGTHS), threads)
         ends = make_objective(*make_data(rng, "sparse", LENGTHS), threads, boundaries=True)
         for objective in (dense, ends):
-            assert type(make_moves(objective.minibatches(6, 0))) is Moves
+            assert type(make_steps(objective.minibatches(6, 0), own_w=False)) is GeneralSteps

@@ -36,7 +36,7 @@ def test_values_and_gradients_add_up_to_the_objective(rng, threads, tokens):
 def test_every_sequence_is_in_one_batch(rng, threads):
     data, codes = make_data(rng, lengths=LENGTHS)
     batches = make_objective(data, codes, threads).minibatches(4, 1)
-    lengths = [n for i in range(len(batches)) for n in np.diff(batches.chunk(i).offsets)]
+    lengths = [n for i in range(len(batches)) for n in np.diff(batches.chunks[i].offsets)]
     assert sorted(lengths) == sorted(LENGTHS)
     assert batches.n_tokens == sum(LENGTHS)
 

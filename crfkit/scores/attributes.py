@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import NamedTuple
 
@@ -72,10 +73,18 @@ class PreparedColumns:
     """
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
-        self.weights, self.parts = weights, parts
-        self.entries: list[Entries] = threads(partial(_turned, weights), parts)
+        self.weights, self.parts, self._threads = weights, parts, threads
+        self._lock, self._made = threading.Lock(), list[Entries]()
         dense = int(weights.ptr[weights.n_sparse])
         self._dense = np.arange(dense, weights.n_parameters, dtype=np.uint32)
+
+    @property
+    def entries(self) -> list[Entries]:
+        """The sparse entries of each part, made when they are first asked for."""
+        with self._lock:
+            if not self._made:
+                self._made = self._threads(partial(_turned, self.weights), self.parts)
+            return self._made
 
     def places(self, index: int) -> IdArray:
         """Return the places of the weights that part `index` touches, shape (n,)."""

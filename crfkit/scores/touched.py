@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crfkit._types import Expectations, FloatArray, IdArray, Scores
-from crfkit.scores.attributes import Entries, PreparedColumns
+from crfkit.scores.attributes import PreparedColumns
 from crfkit.scores.linear import LinearScores, LinearWeights, PreparedBlock, boundary_rows
 from crfkit.scores.steps import ObservedSteps
 
@@ -42,10 +42,6 @@ class TouchedWeights:
         if self._steps is not None:
             parts.append(self._steps.places(index) + self._first_triple)
         return np.concatenate(parts)
-
-    def entries(self, index: int) -> Entries:
-        """Return the sparse entries of chunk `index`, with their weights."""
-        return self._state.entries[index]
 
     def scores(self, bound: LinearWeights, index: int) -> Scores:
         """Return the scores of chunk `index`, as `prepared_scores` of the model does."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import numpy as np
 from crfkit._jit import frozen
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray
-from crfkit.dual_moves import Block, Move, make_moves
-from crfkit.kernels.touched import touched_dual_step
+from crfkit.dual_moves import make_steps
 from crfkit.kernels.vector import vector_add, vector_dot
 from crfkit.losses import LogLoss
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
-from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random, rounds
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0
@@ -25,11 +23,10 @@ COUPLING = 10.0
 PASSES_AT_FIRST = 3
 LOWERING = 0.7
 FIRST_RATE = 0.5
-# A rate is changed by these factors at most; where a step did not raise the dual, by the last.
-SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
-TINY = 1e-300
 # The parameters returned are the mean of those at so many points of the last pass.
 POINTS = 24
+# A vector of all parameters is added in so many parts, over threads.
+N_PARTS = 4
 # The objective is evaluated at least every so many passes.
 CHECK_EVERY = 5
 
@@ -58,7 +55,9 @@ class OEG(MiniBatchSolver):
     round_size : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads. More than
-        one pays where a batch takes milliseconds: with many labels or many tokens a batch.
+        one pays where a batch takes milliseconds: with many labels or many tokens a batch. Sparse
+        features of a chain whose steps share their scores do not need it: up to four threads share
+        each batch, whatever the number here.
     check_every : int or None, default=None
         The objective is evaluated, and the log gets a record, after so many passes. None: where the
         rise of the dual lets the gap be expected near `tol`, and at the latest every 5 passes.
@@ -124,6 +123,9 @@ class OEG(MiniBatchSolver):
         late = number - log.history[-1].iteration >= CHECK_EVERY
         return late or search.expected_gap <= self.tol * abs(search.lower_bound)
 
+    def _value(self, search: _Dual, w: FloatArray) -> float:
+        return search.steps.value(w)
+
     def _distance(self, search: _Dual, value: float) -> tuple[float, float]:
         return math.nan, max(value - search.last_bound, 0.0)
 
@@ -152,34 +154,25 @@ class _Dual:
     def __init__(self, batches: MiniBatches, penalty: ElasticNet, start: FloatArray) -> None:
         self.batches, self.penalty = batches, penalty
         self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
-        self._moves = make_moves(batches)
-        self._rates = np.full(len(batches), FIRST_RATE)
         # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
-        self._blocks: list[Block | None] = [None] * len(batches)
-        self._vector = np.zeros(batches.n_parameters)
-        self.w = self._vector if penalty.l1 == 0.0 else np.zeros(batches.n_parameters)
+        self.steps = make_steps(batches, own_w=penalty.l1 > 0.0)
+        self.steps.rates[:] = FIRST_RATE
         self.bounds = [0.0]
         if start.any():
             self._start_at(start)
 
     def _start_at(self, start: FloatArray) -> None:
         """Begin with the distributions that parameters amount to, if they are worth something."""
-        bound, c2 = self.batches.bind(start), self.c2
-        self.c2 = self.penalty.l2
-        self._rates[:] = 1.0
-        for index in range(len(self.batches)):
-            [move] = self.batches.visit(partial(self._move, bound), [index])
-            self._apply(move, 1.0)
-            self._blocks[index] = move.block
-        self._rates[:] = FIRST_RATE
+        c2, self.c2 = self.c2, self.penalty.l2
+        self.steps.adopt(start, self.c2, self._threshold)
+        self.steps.rates[:] = FIRST_RATE
         if self.lower_bound <= 0.0:
-            self.c2, self._blocks = c2, [None] * len(self.batches)
-            self._vector[:] = 0.0
-            self.w[:] = 0.0
+            self.c2 = c2
+            self.steps.reset()
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self.w.copy()
+        return self.steps.collect(self.steps.w)
 
     @property
     def last_bound(self) -> float:
@@ -189,9 +182,9 @@ class _Dual:
     @property
     def lower_bound(self) -> float:
         """The dual at the c2 that is asked for: no parameters have a smaller objective."""
-        entropy = sum(block.entropy for block in self._blocks if block is not None)
-        square = vector_dot(frozen(self.w), frozen(self.w))
-        return float(entropy - self.c2 * (self.c2 / self.penalty.l2 * square))
+        w = frozen(self.steps.w)
+        square = self.c2 / self.penalty.l2 * vector_dot(w, w)
+        return float(self.steps.entropies.sum() - self.c2 * square)
 
     @property
     def expected_gap(self) -> float:
@@ -206,9 +199,10 @@ class _Dual:
         if passes < PASSES_AT_FIRST or self.c2 == self.penalty.l2:
             return
         before, self.c2 = self.c2, max(self.penalty.l2, LOWERING * self.c2)
-        self._vector *= before / self.c2
-        shrunk = np.maximum(np.abs(self._vector) - self._threshold, 0.0)
-        self.w[:] = np.copysign(shrunk, self._vector)
+        dual = self.steps.dual
+        dual *= before / self.c2
+        shrunk = np.maximum(np.abs(dual) - self._threshold, 0.0)
+        self.steps.w[:] = np.copysign(shrunk, dual)
 
     @property
     def _threshold(self) -> float:
@@ -216,40 +210,22 @@ class _Dual:
 
     def run_pass(self, order: IntArray, round_size: int) -> FloatArray:
         """Visit all batches; returns the mean of the parameters at some points of the way."""
-        parts = list(rounds(order, round_size))
-        points = {len(parts) * (i + 1) // POINTS for i in range(POINTS)} - {0}
-        mean = np.zeros_like(self.w)
-        for number, chosen in enumerate(parts, start=1):
-            bound = self.batches.bind(self.w)
-            moves = self.batches.visit(partial(self._move, bound), chosen)
-            for index, move in zip(chosen, moves, strict=True):
-                self._try(index, move)
-            if number in points:
-                vector_add(1.0 / len(points), frozen(self.w), mean)
+        n_rounds = -(-len(order) // round_size)
+        points = {n_rounds * (i + 1) // POINTS * round_size for i in range(POINTS)} - {0}
+        mean, first = np.zeros_like(self.steps.w), 0
+        for last in sorted(points):
+            self.steps.advance(order[first:last], round_size, self.c2, self._threshold)
+            self._add_w(1.0 / len(points), mean)
+            first = last
         self.bounds.append(self.lower_bound)
-        return mean
+        return self.steps.collect(mean)
 
-    def _move(self, bound: Any, index: int) -> Move:
-        """Return the step of a batch towards the scores of some parameters."""
-        return self._moves(bound, index, self._blocks[index], float(self._rates[index]))
+    def _add_w(self, factor: float, out: FloatArray) -> None:
+        """Add the parameters, times a factor, to a vector: a part of it each thread."""
+        w, edges = frozen(self.steps.w), np.linspace(0, len(out), N_PARTS + 1).astype(int).tolist()
 
-    def _try(self, index: int, move: Move) -> None:
-        """Make a step if it raises the dual; choose the next rate of the batch."""
-        rise = move.rise - self.c2 * self._apply(move, 1.0)
-        # A parabola with this slope and this rise is highest at half its slope.
-        factor = 0.5 * move.slope / max(move.slope - rise, 1e-3 * move.slope, TINY)
-        if rise >= 0.0:
-            self._blocks[index] = move.block
-            factor = min(max(factor, SLOWER), FASTER)
-        else:
-            self._apply(move, -1.0)
-            factor = min(max(factor, FAR_SLOWER), SLOWER)
-        self._rates[index] = min(self._rates[index] * factor, 1.0)
+        def add(part: int) -> None:
+            begin, end = edges[part : part + 2]
+            vector_add(factor, w[begin:end], out[begin:end])
 
-    def _apply(self, move: Move, sign: float) -> float:
-        """Move the parameters there (or, with sign -1, back); returns the rise of |w|^2."""
-        rise: float = touched_dual_step(
-            frozen(move.places), move.gradient, -sign / (2.0 * self.c2), self._threshold,
-            self._vector, self.w,
-        )  # fmt: skip
-        return rise
+        self.batches.threads(add, range(N_PARTS))

@@ -132,6 +132,11 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
         """Whether the objective is to be evaluated after so many passes."""
         return True
 
+    def _value(self, search: Any, w: FloatArray) -> float:
+        """Return the objective at some parameters."""
+        value: float = search.batches.value(w)
+        return value
+
     def _distance(self, search: Any, value: float) -> tuple[float, float]:
         """Return the norm of the gradient and the gap, NaN where they are not known."""
         return math.nan, math.nan
@@ -163,7 +168,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
         self, search: Search, w: FloatArray, number: int, log: PassLog
     ) -> tuple[str, bool] | None:
         """Evaluate and note the objective; returns why to stop and whether it is convergence."""
-        value = search.batches.value(w)
+        value = self._value(search, w)
         if not math.isfinite(value):
             if not log.history:
                 raise ValueError(f"the objective is {value} at the start; it must be finite.")

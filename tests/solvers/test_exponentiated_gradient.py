@@ -66,8 +66,9 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
             dual.lower_c2(number)
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 2)
         total = np.zeros(objective.n_parameters)
-        for index, block in enumerate(dual._blocks):
-            scores = batches.scores(batches.bind(dual.w), index)
+        for index in range(len(batches)):
+            block = dual.steps.block(index)
+            scores = batches.scores(batches.bind(dual.weights()), index)
             counts = batches.structure.empty(scores)
             batches.structure.add_path(
                 scores, batches.labels(index), batches.sequence_weight(index), counts
@@ -77,7 +78,7 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
             counts.pair[...] -= expected.pair
             np.add.at(total, batches.places(index), batches.gradient(index, counts))
     shrunk = np.sign(total) * np.maximum(np.abs(total) - penalty.l1, 0.0)
-    np.testing.assert_allclose(dual.w, shrunk / (2.0 * dual.c2), atol=1e-10)
+    np.testing.assert_allclose(dual.weights(), shrunk / (2.0 * dual.c2), atol=1e-10)
 
 
 def test_the_dual_never_falls(data):

@@ -1,0 +1,98 @@
+"""Dealing the entries of batches to parts and shares; also run without the compiler."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from crfkit._parallel import ThreadMap
+from crfkit.data import PackedSequences
+from crfkit.data.chunks import make_chunks
+from crfkit.kernels.shares import SHARES
+from crfkit.scores.attributes import AttributeWeights
+from crfkit.scores.linear import LinearScores
+from crfkit.scores.shares import FlatWeights, SharedEntries
+
+LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
+
+
+def make_model(rng, n_labels, n_attributes):
+    """A model of few and many weights an attribute, and some without."""
+    share = rng.choice([0.0, 0.2, 1.0], size=(n_attributes, 1))
+    mask = rng.random((n_attributes, n_labels)) < share
+    ptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
+    state = AttributeWeights(ptr, np.nonzero(mask)[1], n_columns=n_labels, n_sparse=n_attributes)
+    steps = np.nonzero(rng.random((n_labels, n_labels)) < 0.6)
+    return LinearScores(state, *steps), mask
+
+
+@pytest.mark.parametrize("n_labels", [2, 9, 26])
+@pytest.mark.parametrize("values", [False, True])
+def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
+    model, mask = make_model(rng, n_labels, 20)
+    weights = FlatWeights(model)
+    x = (rng.random((sum(LENGTHS), 20)) < 0.5).astype(float)
+    x *= rng.normal(size=x.shape) if values else 1.0
+    offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
+    data = PackedSequences(sp.csr_array(x), offsets=offsets)
+    chunks = make_chunks(offsets, 8)
+    with ThreadMap(2) as threads:
+        entries = SharedEntries(weights, data, chunks, threads)
+    w = rng.normal(size=model.n_parameters)
+    table = np.zeros(mask.shape)
+    table[mask] = w[: model.state.n_parameters]
+    scores, moved = _by_lists(entries, weights.spread(w), chunks, weights)
+    np.testing.assert_allclose(scores[:, :n_labels], x @ table, atol=1e-13)
+    assert entries.parts[-1] == len(LENGTHS)
+    assert (np.diff(entries.parts) >= 0).all()
+    for index, chunk in enumerate(chunks):
+        gradient = np.zeros(mask.shape)
+        gradient[mask] = weights.collect(moved[index])[: model.state.n_parameters]
+        expected = x[chunk.tokens].T @ scores[chunk.tokens, :n_labels]
+        np.testing.assert_allclose(gradient, np.where(mask, expected, 0.0), atol=1e-12)
+
+
+def _by_lists(entries, flat, chunks, weights):
+    """Scores of all tokens, and the gradient to the weights for the scores as residual."""
+    (row_ptr, found, factor), (cell_ptr, cells, places, scale), rows = entries.arrays
+    columns, col_ptr, share_ptr, tokens, turned = rows
+    step, table = entries.step, weights.table(flat)
+    scores = np.zeros((entries.data.n_tokens, weights.width))
+    gradients = []
+    for batch, chunk in enumerate(chunks):
+        own, gradient, seen = scores[chunk.tokens], np.zeros(weights.size), []
+        for t in range(chunk.tokens.start, chunk.tokens.stop):
+            for n in range(row_ptr[t], row_ptr[t + 1]):
+                scores[t] += factor[n * step] * table[found[n]]
+        groups = range(batch * SHARES**2, (batch + 1) * SHARES**2)
+        for group in groups:
+            for n in range(cell_ptr[group], cell_ptr[group + 1]):
+                own.reshape(-1)[cells[n]] += scale[n * step] * flat[places[n]]
+        for share in range(SHARES):
+            seen.append(set())
+            for c in range(*share_ptr[batch * SHARES + share :][:2]):
+                seen[-1].update(range(columns[c] * weights.width, (columns[c] + 1) * weights.width))
+                for n in range(col_ptr[c], col_ptr[c + 1]):
+                    weights.table(gradient)[columns[c]] += turned[n * step] * own[tokens[n]]
+            for group in groups[share::SHARES]:
+                for n in range(cell_ptr[group], cell_ptr[group + 1]):
+                    gradient[places[n]] += scale[n * step] * own.reshape(-1)[cells[n]]
+                    seen[-1].add(int(places[n]))
+        assert sum(map(len, seen)) == len(set.union(*seen))  # no weight is in two shares
+        gradients.append(gradient)
+    return scores, gradients
+
+
+def test_a_vector_of_weights_has_a_place_for_each_and_bits_for_those_in_rows(rng):
+    for n_labels in (1, 3, 8, 13, 26):
+        model, mask = make_model(rng, n_labels, 15)
+        weights = FlatWeights(model)
+        assert len(np.unique(weights.spots)) == model.n_parameters
+        w = rng.random(model.n_parameters) + 1.0
+        flat = weights.spread(w)
+        np.testing.assert_array_equal(weights.collect(flat), w)
+        assert np.count_nonzero(flat) == model.n_parameters
+        assert flat.ctypes.data % 64 == 0
+        lanes = np.unpackbits(weights.bits, axis=1, bitorder="little")
+        n_vectors = weights.width // 8
+        bits = lanes[:, : 8 * n_vectors].astype(bool)
+        np.testing.assert_array_equal(bits, weights.table(flat) != 0.0)
