@@ -74,9 +74,9 @@ def epoch_of_oeg(data: _data.Labeled, n_jobs: int, count: int) -> float:
     """Return the median seconds of a pass, without the evaluations of the objective."""
     curve = Curve(0.0, np.inf)
     with objective_of(data, 0.0, 1.0, n_jobs) as objective:
-        curve.leave_out_evaluations(objective)
-        start = np.zeros(objective.n_parameters)
-        OEG(max_iter=count, check_every=1, tol=0.0).solve(objective, start, curve)
+        solver = OEG(max_iter=count, check_every=1, tol=0.0)
+        curve.leave_out_evaluations(solver)
+        solver.solve(objective, np.zeros(objective.n_parameters), curve)
     return float(np.median(np.diff([seconds for seconds, _, _ in curve.points])))
 
 

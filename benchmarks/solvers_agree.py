@@ -21,8 +21,8 @@ def measure(dataset: str, c2: float, limit: int | None) -> dict[str, Any]:
     """Return the optima and the certificate on a data set."""
     data = _data.load(dataset, limit)
     solvers = {
-        "lbfgs": LBFGS(tol=1e-12, gtol=1e-7, max_iter=5000),
-        "newton": NewtonCG(tol=1e-12, gtol=1e-7, max_iter=500),
+        "lbfgs": LBFGS(tol=1e-11, gtol=1e-6, max_iter=5000),
+        "newton": NewtonCG(tol=1e-12, gtol=1e-6, max_iter=500),
         "oeg": OEG(tol=1e-8, max_iter=3000, check_every=1),
     }
     results = {name: solve(data, 0.0, c2, solver) for name, solver in solvers.items()}

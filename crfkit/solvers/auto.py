@@ -35,10 +35,10 @@ PATIENCE = 60
 class AutoSolver(BaseEstimator):  # type: ignore[misc]
     """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
-    :class:`ProximalQuasiNewton` where ``c1 >= 0.5``, OWL-QN where it is less; :class:`OEG` for much data with many sparse attributes and ``c2 > 0``;
-    else L-BFGS. Where the gap of OEG shrinks too slowly, L-BFGS goes on from its parameters. The
-    rules were found by trial; the performance page of the documentation compares their choices
-    with the batch solvers.
+    :class:`ProximalQuasiNewton` where ``c1 >= 0.5``, OWL-QN where it is less; :class:`OEG` for much
+    data with many sparse attributes and ``c2 > 0``; else L-BFGS. Where the gap of OEG shrinks too
+    slowly, L-BFGS goes on from its parameters. The rules were found by trial; the performance page
+    of the documentation compares their choices with the batch solvers.
 
     Parameters
     ----------

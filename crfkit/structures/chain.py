@@ -10,7 +10,6 @@ from crfkit.kernels import chain as kernels
 from crfkit.kernels.chain_curvature import chain_curvature, chain_curvature_log
 from crfkit.structures.base import NoPathError
 
-
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
 
