@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from crfkit._jit import frozen
-from crfkit._params import check_number
+from crfkit._params import check_number, check_whole
 from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
 from crfkit.kernels.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_turn
 from crfkit.kernels.vector import vector_dot
@@ -17,6 +17,9 @@ from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random, rounds
 
 # Passes in which the objective has to fall.
 PERIOD = 5
+# The objective is evaluated at least every so many passes, and where the gap that is expected from
+# the last losses of the batches is below so many times the one asked for.
+CHECK_EVERY, NEARLY = 8, 2.0
 # What happens to the estimate of a smoothness before it is tested, and each time it is too small.
 LESS, MORE = 0.9, 1.5
 # What happens to all estimates when the objective rose in a pass.
@@ -60,13 +63,17 @@ class SAG(MiniBatchSolver):
     round_size : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads.
+    check_every : int or None, default=None
+        The objective is evaluated, and the log gets a record, after so many passes. None: where the
+        gap is known, after 1, 2, 4 and 8 passes, then every 8, and where the last losses of the
+        batches let it be expected near `tol`; else after each.
     random_state : int, RandomState or None, default=0
         Deals the sequences to the batches and chooses the batches to visit.
 
     Notes
     -----
     Needs c1 = 0 and a linear score model. Holds a number for each token and label, and a table of
-    steps for each batch. An evaluation of the whole objective follows each pass.
+    steps for each batch.
 
     Examples
     --------
@@ -87,6 +94,7 @@ class SAG(MiniBatchSolver):
         gtol: float = 1e-5,
         batch_tokens: int | None = None,
         round_size: int = 1,
+        check_every: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.max_iter = max_iter
@@ -94,11 +102,14 @@ class SAG(MiniBatchSolver):
         self.gtol = gtol
         self.batch_tokens = batch_tokens
         self.round_size = round_size
+        self.check_every = check_every
         self.random_state = random_state
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("gtol", self.gtol)
+        if self.check_every is not None:
+            check_whole("check_every", self.check_every, 1)
 
     def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> AverageGradient:
         return AverageGradient(batches, start)
@@ -110,6 +121,15 @@ class SAG(MiniBatchSolver):
             search.smoothness.raise_all()
         search.run_pass(random, int(self.round_size))
         return search.weights()
+
+    def _is_due(self, search: AverageGradient, number: int, log: PassLog) -> bool:
+        if self.check_every is not None:
+            return number % self.check_every == 0
+        if not log.history or not (search.batches.penalty.l2 and _is_convex(search.batches)):
+            return True
+        last = log.history[-1]
+        late = number >= min(2 * last.iteration, last.iteration + CHECK_EVERY)
+        return late or search.expected_gap() <= NEARLY * self.tol * abs(last.value)
 
     def _distance(self, search: AverageGradient, value: float) -> tuple[float, float]:
         bound = search.lower_bound() if _is_convex(search.batches) else -math.inf
@@ -139,6 +159,7 @@ class _Tangent(NamedTuple):
 
     residual: Expectations
     offset: float
+    value: float
 
 
 class _Visit(NamedTuple):
@@ -220,6 +241,14 @@ class AverageGradient:
         c2 = self.batches.penalty.l2
         return offset - square / (4.0 * c2) if c2 else -math.inf
 
+    def expected_gap(self) -> float:
+        """Return what the gap would be if all losses still were those of the last visits.
+
+        To be called right after `weights`. Losses of earlier parameters are larger as a rule.
+        """
+        losses = sum(tangent.value for tangent in self.tangents if tangent is not None)
+        return losses + self.batches.penalty.smooth_value(self._w) - self.lower_bound()
+
     def run_pass(self, random: Random, round_size: int) -> None:
         """Make as many steps as there are batches."""
         for chosen in rounds(self.smoothness.draw(random), round_size):
@@ -259,7 +288,7 @@ class AverageGradient:
         if test:
             whole = gradient if before is None else self.batches.gradient(index, residual)
             self.smoothness.test(index, scores, value, whole, places)
-        return _Visit(_Tangent(residual, offset), places, gradient)
+        return _Visit(_Tangent(residual, offset, value), places, gradient)
 
     def _read(self, places: IdArray) -> None:
         """Bring parameters up to date."""

@@ -43,6 +43,17 @@ def test_the_gap_is_never_below_the_distance_to_the_optimum():
     assert 0.0 <= result.history[-1].gap <= 1e-8 * result.value
 
 
+def test_the_objective_is_evaluated_rarely_where_the_gap_is_known():
+    with problem(count=40) as objective:
+        rare, often = solve(objective, tol=1e-6), solve(objective, tol=1e-6, check_every=1)
+        free = solve(objective, tol=0.0, check_every=None, max_iter=20)
+    assert rare.converged
+    assert len(rare.history) < rare.n_iter
+    assert len(often.history) == often.n_iter + 1
+    assert rare.n_iter <= often.n_iter + 8
+    assert [record.iteration for record in free.history] == [0, 1, 2, 4, 8, 16, 20]
+
+
 def test_without_an_l2_penalty_the_gradient_tells_the_end():
     with problem(penalty=(0.0, 0.0), count=60) as objective:
         value, _ = optimum(objective)
@@ -207,7 +218,14 @@ def test_an_l1_penalty_is_refused():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("max_iter", -1), ("tol", -1.0), ("gtol", np.nan), ("batch_tokens", 0), ("round_size", 0)],
+    [
+        ("max_iter", -1),
+        ("tol", -1.0),
+        ("gtol", np.nan),
+        ("batch_tokens", 0),
+        ("round_size", 0),
+        ("check_every", 0),
+    ],
 )
 def test_parameters_out_of_range_are_errors(name, value):
     with problem() as objective, pytest.raises(ValueError, match=name):
@@ -225,7 +243,7 @@ def test_stops_are_told_and_control_c_keeps_the_last_pass():
     with problem() as objective:
         short = solve(objective, tol=0.0, max_iter=2)
         asked = solve(objective, callback=lambda record, w: record.iteration == 1, tol=0.0)
-        result = solve(objective, callback=interrupt, tol=0.0)
+        result = solve(objective, callback=interrupt, tol=0.0, check_every=1)
         exact = [objective.minibatches(8, 0).value(w) for w in seen.values()]
     assert (short.n_iter, short.converged) == (2, False)
     assert "max_iter=2" in short.message
