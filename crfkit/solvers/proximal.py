@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crfkit._jit import frozen
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray
-from crfkit.kernels.vector import proximal_descent
+from crfkit.kernels.vector import proximal_descent, vector_dot
 from crfkit.solvers.batch import BatchSolver
 from crfkit.solvers.line_search import ARMIJO, ROUNDING, Point
 from crfkit.solvers.vectors import Vectors
@@ -187,20 +187,19 @@ class QuadraticModel:
 
     def add(self, before: Point, after: Point) -> None:
         """Keep the changes between two points, unless their curvature is not clearly positive."""
-        step, change = after.w - before.w, after.gradient - before.gradient
-        moved = np.flatnonzero(step)
-        step = step[moved]
-        if float(step @ change[moved]) > np.finfo(float).eps * float(change @ change):
-            self._pairs = [*self._pairs, (moved, step, change)][-self._limit :]
-            self._products = self._extended(step, moved)
+        step, change = frozen(after.w - before.w), frozen(after.gradient - before.gradient)
+        if vector_dot(step, change) > np.finfo(float).eps * vector_dot(change, change):
+            moved = np.flatnonzero(step)
+            self._pairs = [*self._pairs, (moved, step[moved], change)][-self._limit :]
+            self._products = self._extended(step)
 
-    def _extended(self, step: FloatArray, moved: IntArray) -> FloatArray:
+    def _extended(self, step: FloatArray) -> FloatArray:
         """Return the products of kept steps with kept changes of the gradient, newest last."""
         count = len(self._pairs)
         products = np.zeros((count, count))
         kept = self._products[-(count - 1) :, -(count - 1) :] if count > 1 else np.zeros((0, 0))
         products[: count - 1, : count - 1] = kept
-        products[-1] = [float(step @ change[moved]) for _, _, change in self._pairs]
+        products[-1] = [vector_dot(step, change) for _, _, change in self._pairs]
         return products
 
     def at(self, point: Point) -> LocalModel:
@@ -208,13 +207,12 @@ class QuadraticModel:
         if self._curvature is not None and self._asked % REFRESH == 0:
             self._scale = np.sqrt(self._curvature(point.w) + CURVATURE_FLOOR)
         self._asked += 1
-        active = np.flatnonzero(self._active(point))
+        chosen = self._active(point)
+        active, rank = np.flatnonzero(chosen), np.cumsum(chosen) - 1
         scale = np.ones(len(active)) if self._scale is None else self._scale[active]
-        steps, room = np.empty((len(self._pairs), len(active))), np.zeros(len(point.w))
+        steps = np.zeros((len(self._pairs), len(active)))
         for row, (moved, step, _) in zip(steps, self._pairs, strict=True):
-            room[moved] = step
-            row[:] = room[active]
-            room[moved] = 0.0
+            row[rank[moved]] = step
         changes = np.array([change[active] for _, _, change in self._pairs]).reshape(steps.shape)
         if self._pairs:
             factor = float(changes[-1] @ (changes[-1] / scale)) / self._products[-1, -1]

@@ -46,12 +46,12 @@ def test_the_gap_is_never_below_the_distance_to_the_optimum():
 def test_the_objective_is_evaluated_rarely_where_the_gap_is_known():
     with problem(count=40) as objective:
         rare, often = solve(objective, tol=1e-6), solve(objective, tol=1e-6, check_every=1)
-        free = solve(objective, tol=0.0, check_every=None, max_iter=20)
+        free = solve(objective, tol=0.0, max_iter=10)
     assert rare.converged
     assert len(rare.history) < rare.n_iter
     assert len(often.history) == often.n_iter + 1
     assert rare.n_iter <= often.n_iter + 8
-    assert [record.iteration for record in free.history] == [0, 1, 2, 4, 8, 16, 20]
+    assert [record.iteration for record in free.history] == [0, 1, 2, 4, 8, 10]
 
 
 def test_without_an_l2_penalty_the_gradient_tells_the_end():
