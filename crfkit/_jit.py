@@ -23,6 +23,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 # `True` would also allow the compiler to assume that no value is inf or nan,
 # which turns the log-sum-exp of forbidden labels into nan.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
+OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH}
 
 
 def _kernel_hash() -> str:
@@ -86,7 +87,7 @@ def kernel(function: F) -> F:
     callable
         The compiled function, or `function` itself where ``NUMBA_DISABLE_JIT`` is set.
     """
-    compiled = numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH)(function)
+    compiled = numba.njit(**OPTIONS)(function)
     if compiled is not function:
         _enable_cache(compiled, function)
     return compiled  # type: ignore[no-any-return]
@@ -105,8 +106,7 @@ def part(function: F) -> F:
     callable
         The same.
     """
-    options = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "forceinline": True}
-    return numba.njit(**options)(function)  # type: ignore[no-any-return]
+    return numba.njit(**OPTIONS, forceinline=True)(function)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
@@ -125,8 +125,7 @@ def inlined(function: F) -> F:
     callable
         The same.
     """
-    options = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "inline": "always"}
-    return numba.njit(**options)(function)  # type: ignore[no-any-return]
+    return numba.njit(**OPTIONS, inline="always")(function)  # type: ignore[no-any-return]
 
 
 try:

@@ -362,7 +362,7 @@ class ChainSteps(Steps):
             shared = (piece, c2, threshold, forced, self._entries, state, vectors, team)
             self.batches.threads(partial(self._work, shared), range(n_threads))
 
-    def _work(self, shared: tuple[Any, ...], thread: int) -> None:
+    def _work(self, shared: tuple[Any, ...], _: int) -> None:
         """Take part in the steps of some batches until all is taken."""
         arguments = (*shared, self._room())
         while not chain_dual_steps(*arguments):

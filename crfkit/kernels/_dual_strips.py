@@ -17,7 +17,6 @@ from crfkit._simd import (
     fill,
     lanes_from,
     larger,
-    largest,
     load,
     multiply,
     multiply_add,
@@ -28,21 +27,16 @@ from crfkit._simd import (
     where_bits,
 )
 from crfkit._types import FloatArray, IdArray
-from crfkit.kernels._strips import STRIP, strip_columns
+from crfkit.kernels._strips import STRIP, strip_columns, strips_top
 
 
 @part
 def rows_top(scores: FloatArray, row: int) -> float:
     """``max_k scores[row, k]``."""
-    size = scores.shape[1]
-    if size >= WIDTH:
-        most = fill(-math.inf)
-        for start in range(0, size, STRIP):
-            for column in strip_columns(start, size):
-                most = larger(most, load(scores, row, column))
-        return largest(most)
+    if scores.shape[1] >= WIDTH:
+        return strips_top(scores, row)
     top = -math.inf
-    for k in range(size):
+    for k in range(scores.shape[1]):
         top = max(top, scores[row, k])
     return top
 

@@ -44,6 +44,37 @@ def strip_columns(start: int, size: int) -> tuple[int, int, int]:
 
 
 @part
+def _add_column(a: FloatArray, out: FloatArray, row: int, start: int) -> None:
+    """Add a vector to the last columns of a row, but for those before `start`."""
+    p = out.shape[1] - WIDTH
+    store(multiply_add(lanes_from(start - p), a, load(out, row, p)), out, row, p)
+
+
+@part
+def _add_strip(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, row: int,
+               start: int) -> None:  # fmt: skip
+    """Add three vectors to a strip of a row, but for columns before it: these have theirs."""
+    p, q, r = strip_columns(start, out.shape[1])
+    a = multiply_add(lanes_from(start - p), a, load(out, row, p))
+    b = multiply_add(lanes_from(start - q), b, load(out, row, q))
+    c = multiply_add(lanes_from(start - r), c, load(out, row, r))
+    store(a, out, row, p)
+    store(b, out, row, q)
+    store(c, out, row, r)
+
+
+@part
+def strips_top(scores: FloatArray, row: int) -> float:
+    """``max_k scores[row, k]``."""
+    size = scores.shape[1]
+    most = fill(-math.inf)
+    for start in range(0, size, STRIP):
+        for column in strip_columns(start, size):
+            most = larger(most, load(scores, row, column))
+    return largest(most)
+
+
+@part
 def _column_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
                 table: FloatArray, row: int, out: FloatArray, start: int) -> None:  # fmt: skip
     """Add the last columns of rows, two rows at a time; those before `start` are left out."""
@@ -55,7 +86,7 @@ def _column_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: 
         b = multiply_add(fill(values[(n + 1) * step]), load(table, slots[n + 1], p), b)
     for n in range(twos, end):
         a = multiply_add(fill(values[n * step]), load(table, slots[n], p), a)
-    store(multiply_add(lanes_from(start - p), add(a, b), load(out, row, p)), out, row, p)
+    _add_column(add(a, b), out, row, start)
 
 
 @part
@@ -78,13 +109,7 @@ def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: i
             a = multiply_add(x, load(table, slot, p), a)
             b = multiply_add(x, load(table, slot, q), b)
             c = multiply_add(x, load(table, slot, r), c)
-        # Columns before this strip have been added to already.
-        a = multiply_add(lanes_from(start - p), a, load(out, row, p))
-        b = multiply_add(lanes_from(start - q), b, load(out, row, q))
-        c = multiply_add(lanes_from(start - r), c, load(out, row, r))
-        store(a, out, row, p)
-        store(b, out, row, q)
-        store(c, out, row, r)
+        _add_strip(a, b, c, out, row, start)
 
 
 @part
@@ -151,16 +176,10 @@ def strips_add_product(source: FloatArray, row: int, tables: FloatArray, m: int,
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
         if p == r:
-            a = _column_product(source, row, tables, m, p)
-            store(multiply_add(lanes_from(start - p), a, load(out, to, p)), out, to, p)
+            _add_column(_column_product(source, row, tables, m, p), out, to, start)
         else:
             a, b, c = _strip_product(source, row, tables, m, p, q, r)
-            a = multiply_add(lanes_from(start - p), a, load(out, to, p))
-            b = multiply_add(lanes_from(start - q), b, load(out, to, q))
-            c = multiply_add(lanes_from(start - r), c, load(out, to, r))
-            store(a, out, to, p)
-            store(b, out, to, q)
-            store(c, out, to, r)
+            _add_strip(a, b, c, out, to, start)
 
 
 @part
@@ -203,9 +222,9 @@ def strips_outer(left: FloatArray, first: int, right: FloatArray, begin: int, en
                 x, y = fill(left[first + t, i]), fill(left[first + t, k])
                 a, b, c = multiply_add(x, u, a), multiply_add(x, v, b), multiply_add(x, w, c)
                 d, e, f = multiply_add(y, u, d), multiply_add(y, v, e), multiply_add(y, w, f)
-            _add_strip(a, b, c, out, m, i, start)
+            _add_strip_of(a, b, c, out, m, i, start)
             if k > i:
-                _add_strip(d, e, f, out, m, k, start)
+                _add_strip_of(d, e, f, out, m, k, start)
 
 
 @part
@@ -233,8 +252,8 @@ def _column_outer(left: FloatArray, first: int, right: FloatArray, begin: int, e
 
 
 @part
-def _add_strip(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, m: int, i: int,
-               start: int) -> None:  # fmt: skip
+def _add_strip_of(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, m: int, i: int,
+                  start: int) -> None:  # fmt: skip
     """Add three vectors to a row of a table, but for columns before the strip."""
     p, q, r = strip_columns(start, out.shape[2])
     a = multiply_add(lanes_from(start - p), a, load_of(out, m, i, p))
@@ -250,19 +269,12 @@ def strips_shift(unary: FloatArray, shifted: FloatArray, shift: FloatArray) -> N
     """``shifted[t, k] = unary[t, k] - max_j unary[t, j]``; a row of ``-inf`` stays one."""
     size = unary.shape[1]
     for t in range(unary.shape[0]):
-        most = fill(-math.inf)
-        for start in range(0, size, STRIP):
-            p, q, r = strip_columns(start, size)
-            most = larger(larger(most, load(unary, t, p)), larger(load(unary, t, q),
-                                                                  load(unary, t, r)))  # fmt: skip
-        top = largest(most)
+        top = strips_top(unary, t)
         shift[t] = top
         down = fill(-top if top > -math.inf else 0.0)
         for start in range(0, size, STRIP):
-            p, q, r = strip_columns(start, size)
-            store(add(load(unary, t, p), down), shifted, t, p)
-            store(add(load(unary, t, q), down), shifted, t, q)
-            store(add(load(unary, t, r), down), shifted, t, r)
+            for column in strip_columns(start, size):
+                store(add(load(unary, t, column), down), shifted, t, column)
 
 
 @part

@@ -220,8 +220,7 @@ def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, tabl
     """Add up ``log norm_t + shift_t + pair_shift_t``.
 
     In runs: the rounding of a long sum grows with the number of terms added to one total. Norms are
-    multiplied as long as the product is a number of normal size: a logarithm costs as much as
-    twenty products.
+    multiplied as long as the product is a number of normal size: a logarithm costs far more.
     """
     stride = 0 if table.shape[0] == 1 else 1
     total = 0.0

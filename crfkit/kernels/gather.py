@@ -3,7 +3,7 @@
 Shapes: ``N`` tokens, ``K`` labels, ``D`` attributes, ``P`` weights. The weights of attribute ``a``
 are ``ptr[a]:ptr[a + 1]``, each with its label. Attribute values that are all one are not stored:
 then `values` has one entry and ``step = 0``. Indices are unsigned: a signed one costs a test for
-negative values at every access, a third of the time of these loops.
+negative values at every access.
 """
 
 from __future__ import annotations
@@ -85,9 +85,18 @@ def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: in
     if table.shape[1] >= WIDTH:
         strips_add(slots, values, step, begin, end, table, row, out)
         return
-    for n in range(begin, end):
-        for k in range(table.shape[1]):
-            out[row, k] += values[n * step] * table[slots[n], k]
+    size = table.shape[1]
+    fours = begin + (end - begin) // 4 * 4
+    for n in range(begin, fours, 4):
+        a, b, c, d = slots[n], slots[n + 1], slots[n + 2], slots[n + 3]
+        u, v = values[n * step], values[(n + 1) * step]
+        x, y = values[(n + 2) * step], values[(n + 3) * step]
+        for k in range(size):
+            out[row, k] += (u * table[a, k] + v * table[b, k]) + (x * table[c, k] + y * table[d, k])
+    for n in range(fours, end):
+        a, u = slots[n], values[n * step]
+        for k in range(size):
+            out[row, k] += u * table[a, k]
 
 
 @kernel
@@ -203,14 +212,16 @@ def gather_dense(
     out: FloatArray,  # (end - begin, K) out, added to
 ) -> None:
     """``out[t, k] += sum_f x[begin + t, f] table[f, k]``."""
+    size = table.shape[2]
     for t in range(begin, end):
-        if table.shape[2] >= WIDTH:
+        if size >= WIDTH:
             strips_add_product(x, t, table, 0, out, t - begin)
             continue
         for f in range(x.shape[1]):
             value = x[t, f]
-            for k in range(table.shape[2]):
-                out[t - begin, k] += value * table[0, f, k]
+            if value != 0.0:
+                for k in range(size):
+                    out[t - begin, k] += value * table[0, f, k]
 
 
 @kernel
@@ -223,14 +234,15 @@ def scatter_dense(
     out: FloatArray,  # (1, F, K) out, added to
 ) -> None:
     """``out[f, k] += sum_t x[first + t, f] r[t, k]`` for the features ``begin:end``."""
-    size = residual.shape[0]
-    for low in range(0, size, TILE):
-        high = min(low + TILE, size)
-        if out.shape[2] >= WIDTH:
+    n_tokens, size = residual.shape
+    if size >= WIDTH:
+        for low in range(0, n_tokens, TILE):
+            high = min(low + TILE, n_tokens)
             strips_outer(x, first, residual, low, high, out, 0, begin, end)
-            continue
-        for t in range(low, high):
-            for f in range(begin, end):
-                value = x[first + t, f]
-                for k in range(out.shape[2]):
+        return
+    for t in range(n_tokens):
+        for f in range(begin, end):
+            value = x[first + t, f]
+            if value != 0.0:
+                for k in range(size):
                     out[0, f, k] += value * residual[t, k]

@@ -27,7 +27,7 @@ from crfkit.kernels.gather import (
 )
 
 # An attribute has a full row where it has weights for so many columns, and for at least one in so
-# many: adding a row of 22 zeros and numbers takes about as long as adding 5 numbers one by one.
+# many: a row is added in vectors, zeros and all, and single numbers one by one.
 FULL = (4, 4)
 # The same in reading token by token: each attribute costs a cache miss or more, and a row in one
 # piece is nearer than the three arrays of pairs.

@@ -157,9 +157,9 @@ class _Dual:
         # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
         self.steps = make_steps(batches, own_w=penalty.l1 > 0.0)
         self.steps.rates[:] = FIRST_RATE
-        self.bounds = [0.0]
         if start.any():
             self._start_at(start)
+        self.bounds = [self.lower_bound]
 
     def _start_at(self, start: FloatArray) -> None:
         """Begin with the distributions that parameters amount to, if they are worth something."""
