@@ -59,6 +59,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--solvers", nargs="+", default=[], help="of the part `training`")
+    parser.add_argument("--crfsuite-iterations", type=int, help="of the part `training`, at most")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--cases", default="", help="only cases with this in their name")
     parser.add_argument("--quick", action="store_true", help="small data, to see that all runs")
@@ -66,6 +67,8 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="folder of the results")
     arguments = parser.parse_args()
     training.CHOSEN = set(arguments.solvers)
+    if arguments.crfsuite_iterations:
+        training.CRFSUITE["max_iterations"] = arguments.crfsuite_iterations
     folder = arguments.into or (Path(tempfile.mkdtemp()) if arguments.quick else _measure.RESULTS)
     for name in arguments.only:
         if not arguments.plot:

@@ -37,7 +37,7 @@ BUDGET, QUICK_BUDGET = 200.0, 3.0  # seconds of a run
 REPEATS, REPEAT_BELOW = 3, 30.0  # runs of more seconds are not repeated
 QUICK_SEQUENCES = 300
 # python-crfsuite stops by itself when ten iterations gain less than this.
-CRFSUITE = {"delta": 3e-6, "period": 10, "max_iterations": 2000}
+CRFSUITE: dict[str, Any] = {"delta": 3e-6, "period": 10, "max_iterations": 2000}
 
 Point = tuple[float, int, float]  # seconds, passes, objective
 

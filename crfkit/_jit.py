@@ -1,4 +1,4 @@
-"""The ``@kernel`` decorator: with `_simd` and `_atomic`, all there is of numba.
+"""The ``@kernel`` decorator: with `_simd`, `_atomic` and `_apart`, all there is of numba.
 
 A kernel is a plain function over arrays: the caller allocates, the kernel loops. Everything a
 kernel may rely on is fixed here once: the interpreter lock is released, floating point follows
@@ -23,13 +23,16 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 # `True` would also allow the compiler to assume that no value is inf or nan,
 # which turns the log-sum-exp of forbidden labels into nan.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
-OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH}
+OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "no_cfunc_wrapper": True}
+# Nor can helpers be called from Python: what translates the arguments is compiled for nothing.
+HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
 
 
 def _kernel_hash() -> str:
     """Hash the sources of all kernels, and of the instructions they are made of."""
     digest, here = hashlib.sha256(), Path(__file__).parent
-    for path in [here / "_simd.py", here / "_atomic.py", *sorted((here / "kernels").glob("*.py"))]:
+    parts = [here / name for name in ("_simd.py", "_atomic.py", "_apart.py")]
+    for path in [*parts, *sorted((here / "kernels").glob("*.py"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -74,6 +77,22 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return array
 
 
+def _compiled(function: F, **options: Any) -> Any:
+    """Compile a function lazily; for kernels that call it, a constant is a number like any other.
+
+    Numba would compile it once more for each constant among the arguments.
+    """
+    compiled: Any = numba.njit(**options)(function)
+    if compiled is not function:
+        find = compiled.get_call_template
+
+        def find_plain(kinds: Any, named: Any) -> Any:
+            return find([numba.types.unliteral(kind) for kind in kinds], named)
+
+        compiled.get_call_template = find_plain
+    return compiled
+
+
 def kernel(function: F) -> F:
     """Compile `function` lazily, without the interpreter lock, cached on disk.
 
@@ -87,7 +106,7 @@ def kernel(function: F) -> F:
     callable
         The compiled function, or `function` itself where ``NUMBA_DISABLE_JIT`` is set.
     """
-    compiled = numba.njit(**OPTIONS)(function)
+    compiled = _compiled(function, **OPTIONS)
     if compiled is not function:
         _enable_cache(compiled, function)
     return compiled  # type: ignore[no-any-return]
@@ -106,7 +125,7 @@ def part(function: F) -> F:
     callable
         The same.
     """
-    return numba.njit(**OPTIONS, forceinline=True)(function)  # type: ignore[no-any-return]
+    return _compiled(function, **HELPER_OPTIONS, forceinline=True)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:
@@ -125,7 +144,7 @@ def inlined(function: F) -> F:
     callable
         The same.
     """
-    return numba.njit(**OPTIONS, inline="always")(function)  # type: ignore[no-any-return]
+    return _compiled(function, **HELPER_OPTIONS, inline="always")  # type: ignore[no-any-return]
 
 
 try:

@@ -33,6 +33,7 @@ _FLAGS = ("reassoc", "contract", "arcp", "nsz", "afn")
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _NUMBER = ir.DoubleType()
 _BITS = ir.VectorType(ir.IntType(64), WIDTH)
+_SINGLES = ir.VectorType(ir.FloatType(), WIDTH)
 
 # The logarithm of 2, and what is missing in it; terms of the series of the exponential.
 _LOG2, _LOG2_REST = 0.6931471805599453, 2.3190468138462996e-17
@@ -101,12 +102,24 @@ def _address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.load(_address(context, builder, kinds, values), align=8)
+    address = _address(context, builder, kinds, values)
+    if kinds[0].dtype != numba.types.float32:
+        return builder.load(address, align=8)
+    singles = builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4)
+    return builder.fpext(singles, _VECTOR)
 
 
 def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     address = _address(context, builder, kinds[1:], values[1:])
     builder.store(values[0], address, align=8)
+
+
+def _emit_rounded(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.fpext(builder.fptrunc(values[0], _SINGLES), _VECTOR)
+
+
+def _emit_rounded_number(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return builder.fpext(builder.fptrunc(values[0], ir.FloatType()), _NUMBER)
 
 
 def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
@@ -239,9 +252,9 @@ def _gives_nothing(*arguments: Any) -> Any:
 
 
 @emitted(_gives_vector, _emit_load)
-def load(array: FloatArray, row: int, column: int) -> FloatArray:
-    """Return eight numbers of a row: ``array[row, column : column + 8]``."""
-    return array[row, column : column + WIDTH].copy()
+def load(array: NDArray[Any], row: int, column: int) -> FloatArray:
+    """Return eight numbers of a row: ``array[row, column : column + 8]``, of 32 or 64 bits."""
+    return array[row, column : column + WIDTH].astype(np.float64)
 
 
 @emitted(_gives_vector, _emit_load)
@@ -260,6 +273,20 @@ def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
 def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, column: int) -> None:
     """Write eight numbers to a row of a table."""
     tables[table, row, column : column + WIDTH] = vector
+
+
+@emitted(_gives_vector, _emit_rounded)
+def rounded(x: FloatArray) -> FloatArray:
+    """Return eight numbers, rounded to such of 32 bits."""
+    with np.errstate(over="ignore"):
+        return x.astype(np.float32).astype(np.float64)
+
+
+@emitted(_gives_number, _emit_rounded_number)
+def rounded_number(x: float) -> float:
+    """Return a number, rounded to one of 32 bits."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(x))
 
 
 @emitted(_gives_nothing, _emit_prefetch)

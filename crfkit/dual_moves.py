@@ -7,9 +7,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from crfkit._apart import address_of
 from crfkit._jit import frozen
 from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
+from crfkit.kernels.chain import chain_sum, chain_sum_log
 from crfkit.kernels.chain_dual import (
     FAR_SLOWER,
     FASTER,
@@ -22,7 +25,7 @@ from crfkit.kernels.chain_dual import (
 )
 from crfkit.kernels.shares import SHARES
 from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
-from crfkit.minibatches import MiniBatches
+from crfkit.minibatches import MiniBatches, rounds
 from crfkit.scores.shares import PIECES, FlatWeights, SharedEntries, aligned, padded
 from crfkit.scores.steps import SharedSteps
 from crfkit.structures import Chain
@@ -151,6 +154,8 @@ class Steps:
         Sum of the entropies of each batch, weighted.
     rates : ndarray of shape (B,)
         How far the next step of each batch goes.
+    gaps : ndarray of shape (B,)
+        About the part of each batch in the gap, as it was at its last visit; 0 before that.
     dual, w : ndarray of shape (L,)
         The dual vector and the parameters, each at some place; elsewhere there are zeros.
     """
@@ -158,6 +163,7 @@ class Steps:
     def __init__(self, batches: MiniBatches, own_w: bool) -> None:
         self.batches = batches
         self.entropies, self.rates = np.zeros(len(batches)), np.empty(len(batches))
+        self.gaps = np.zeros(len(batches))
         self.dual = aligned(self._size())
         self.w = aligned(self._size()) if own_w else self.dual
 
@@ -174,7 +180,7 @@ class Steps:
 
     def reset(self) -> None:
         """Put all distributions on the true labels: entropy 0, no parameters."""
-        for vector in (self.entropies, self.dual, self.w):
+        for vector in (self.entropies, self.gaps, self.dual, self.w):
             vector[:] = 0.0
 
     def block(self, index: int) -> Block | None:
@@ -223,8 +229,7 @@ class GeneralSteps(Steps):
 
     def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
         """Make a step of each of some batches, where it raises the dual."""
-        for first in range(0, len(order), round_size):
-            chosen = order[first : first + round_size].tolist()
+        for chosen in rounds(order, round_size):
             moves = self.batches.visit(partial(self._move, self.batches.bind(self.w)), chosen)
             for index, move in zip(chosen, moves, strict=True):
                 self._try(index, move, c2, threshold)
@@ -245,6 +250,8 @@ class GeneralSteps(Steps):
     def _try(self, index: int, move: Move, c2: float, threshold: float) -> None:
         """Make a step if it raises the dual; choose the next rate of the batch."""
         rise = move.rise - c2 * self._apply(move, -0.5 / c2, threshold)
+        # The gap is half the slope all the way to the scores of the weights.
+        self.gaps[index] = max(0.5 * move.slope / max(self.rates[index], TINY), 0.0)
         # A parabola with this slope and this rise is highest at half its slope.
         factor = 0.5 * move.slope / max(move.slope - rise, 1e-3 * move.slope, TINY)
         if rise >= 0.0:
@@ -273,9 +280,10 @@ class ChainSteps(Steps):
         self._weights = FlatWeights(batches.model)
         super().__init__(batches, own_w)
         entries = SharedEntries(self._weights, batches.data, batches.chunks, batches.threads)
+        batches.let_go()
         self._weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
         n_labels, self._numbers = batches.model.n_labels, np.arange(len(batches))
-        tokens = batches.data.offsets[entries.parts]
+        tokens = batches.offsets[entries.parts]
         self._most = int(np.diff(tokens[::SHARES]).max(initial=0))
         self._room = partial(
             chain_workspace, n_labels, self._most, int(np.diff(tokens).max(initial=0)),
@@ -283,13 +291,9 @@ class ChainSteps(Steps):
         )  # fmt: skip
         counting = np.arange(self._most + n_labels, dtype=np.uint32)
         self._entries: tuple[Any, ...] = (
-            (entries.parts, frozen(batches.data.offsets), frozen(self._weight)), *entries.arrays,
+            (entries.parts, frozen(batches.offsets), frozen(self._weight)), *entries.arrays,
             entries.step, frozen(counting), frozen(np.ones(1)),
         )  # fmt: skip
-        shape = (batches.n_tokens, n_labels)
-        self._scores, self._expected = np.zeros(shape), np.zeros(shape)
-        square = (len(batches) * n_labels, n_labels)
-        self._pair_scores, self._pair_expected = np.zeros(square), np.zeros(square)
         self.reset()
 
     def _size(self) -> int:
@@ -307,11 +311,13 @@ class ChainSteps(Steps):
         """Put all distributions on the true labels."""
         super().reset()
         labels, tokens = self.batches.all_labels, np.arange(self.batches.n_tokens)
-        offsets, n_labels = self.batches.data.offsets, self.batches.model.n_labels
+        offsets, n_labels = self.batches.offsets, self.batches.model.n_labels
         lengths = np.diff(offsets)
         weight = np.repeat(self._weight, lengths)
-        for array in (self._scores, self._expected, self._pair_scores, self._pair_expected):
-            array[...] = 0.0
+        shape, square = (len(tokens), n_labels), (len(self.entropies) * n_labels, n_labels)
+        # Numbers of 32 bits are scores as good as any: all else is computed from what they are.
+        self._scores, self._expected = np.zeros(shape, np.float32), np.zeros(shape)
+        self._pair_scores, self._pair_expected = np.zeros(square, np.float32), np.zeros(square)
         self._scores[tokens, labels] = GOLD
         self._expected[tokens, labels] = weight
         later = np.delete(tokens, offsets[:-1][lengths > 0])
@@ -329,8 +335,9 @@ class ChainSteps(Steps):
         tokens, n_labels = self.batches.chunks[index].tokens, self.batches.model.n_labels
         steps = slice(index * n_labels, (index + 1) * n_labels)
 
-        def joined(unary: FloatArray, pair: FloatArray) -> FloatArray:
-            return np.concatenate([unary[tokens].reshape(-1), pair[steps].reshape(-1)])
+        def joined(unary: NDArray[Any], pair: NDArray[Any]) -> FloatArray:
+            both = [unary[tokens].reshape(-1), pair[steps].reshape(-1)]
+            return np.concatenate(both, dtype=np.float64)
 
         return Block(
             joined(self._scores, self._pair_scores), joined(self._expected, self._pair_expected),
@@ -352,7 +359,7 @@ class ChainSteps(Steps):
         """Have all threads make steps, towards the scores of some weights."""
         state = (
             (self._scores, self._scores.reshape(-1)), (self._expected, self._expected.reshape(-1)),
-            (self._pair_scores, self._pair_expected), (self.entropies, self.rates),
+            (self._pair_scores, self._pair_expected), (self.entropies, self.rates, self.gaps),
         )  # fmt: skip
         vectors, n_threads = self._vectors(read), min(SHARES, self.batches.threads.n_workers)
         for first in range(0, len(order), AT_ONCE):
@@ -423,16 +430,34 @@ def chain_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tu
     pair, factor, turned, shift = table(), table(), table(), both(1)
     starts = np.empty(sequences + 1, np.int64)
     square = (1, n_labels, n_labels)
+    flows = np.empty(square), np.empty(square)
+    room = (
+        *both(most, n_labels), *both(most), starts, frozen(starts), *both(sequences),
+        np.empty(most), np.empty((1, n_labels)), np.empty((tokens, n_labels)),
+        np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences), np.empty(1),
+        np.empty(sequences, np.int64), frozen(np.arange(sequences)),
+        frozen(np.zeros(1, np.uint32)),
+    )  # fmt: skip
+    read = (pair[1], factor[1], turned[1], shift[1])
     return (
         (target, target.reshape(-1), spare, frozen(spare), np.empty_like(spare)),
         (np.empty(square[1:]), pair[0], factor[0], turned[0], shift[0]),
-        (pair[1], factor[1], turned[1], shift[1]),
-        (np.empty(square), np.empty(square)),
-        (*both(most, n_labels), *both(most), starts, frozen(starts), *both(sequences),
-         np.empty(most), np.empty((1, n_labels)), np.empty((tokens, n_labels)),
-         np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences), np.empty(1),
-         np.empty(sequences, np.int64), frozen(np.arange(sequences)),
-         frozen(np.zeros(1, np.uint32))),
+        read, flows, room, _addresses(frozen(spare), read, flows, room),
+    )  # fmt: skip
+
+
+def _addresses(
+    scores: FloatArray, read: tuple[Any, ...], flows: tuple[Any, ...], room: tuple[Any, ...]
+) -> tuple[int, int]:
+    """Return where the code of the sums begins that kernels call with such a workspace."""
+    (_, node, _, shift, _, starts, _, level, norm, work, alpha, message, log_work, log_z,
+     log_one, status, every, zero), (flow, steps) = room, flows  # fmt: skip
+    counts = np.empty((0, scores.shape[1]))
+    return (
+        address_of(chain_sum, scores, node, shift, *read, zero, starts, every, level, norm, work,
+                   alpha, message, counts, flow, log_z, status),
+        address_of(chain_sum_log, scores, read[0], zero, 0, 0, 0.0, norm, log_work, counts, steps,
+                   log_one),
     )  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,8 +50,8 @@ class MiniBatches:
         Number of parameters P.
     n_tokens : int
         Number of tokens N.
-    data : PackedSequences
-        The sequences, in the order in which they were dealt.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start in the order in which they were dealt, and the end.
     visits : int
         How many batches were worked on so far, each as often as that was done.
     """
@@ -73,13 +75,10 @@ class MiniBatches:
         rows = _token_order(data.offsets, order)
         self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
         self.threads = threads
-        dealt: PackedSequences = data[order]
-        self.data = dealt
+        self._source, self._lock = data, threading.RLock()
         self._labels, self._weight, self._order = labels[rows], weight[rows], order
-        self._chunks = make_chunks(dealt.offsets, tokens)
-        with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
-            self._prepared = model.prepare_columns(dealt, self._chunks, one)
-        self._touched = TouchedWeights(model, self._prepared)
+        self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[order])])
+        self._chunks = make_chunks(self.offsets, tokens)
         self._shared = [
             shared_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
             for chunk in self._chunks
@@ -90,12 +89,40 @@ class MiniBatches:
         return len(self._chunks)
 
     @property
+    def data(self) -> PackedSequences:
+        """The sequences, in the order in which they were dealt: a copy, until `let_go`."""
+        with self._lock:
+            return self._dealt
+
+    @cached_property
+    def _dealt(self) -> PackedSequences:
+        dealt: PackedSequences = self._source[self._order]
+        return dealt
+
+    @property
+    def _touched(self) -> TouchedWeights:
+        """The weights that each batch touches, and what it needs of the data to do so."""
+        with self._lock:
+            return self._made_touched
+
+    @cached_property
+    def _made_touched(self) -> TouchedWeights:
+        with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
+            prepared = self.model.prepare_columns(self.data, self._chunks, one)
+        return TouchedWeights(self.model, prepared)
+
+    def let_go(self) -> None:
+        """Let go of the copy of the data, for whoever has them in another form.
+
+        It is made again when it is asked for.
+        """
+        for name in ("_dealt", "_made_touched"):
+            self.__dict__.pop(name, None)
+
+    @property
     def mean_square(self) -> float:
         """The mean over tokens of the sum of the squared values of their attributes."""
-        total = sum(
-            _square_sum(part.data, part.begin, part.end) for part in self._prepared.state.parts
-        )
-        return total / max(self.n_tokens, 1)
+        return _square_sum(self._source, 0, self.n_tokens) / max(self.n_tokens, 1)
 
     @property
     def has_sequence_weights(self) -> bool:
@@ -105,7 +132,7 @@ class MiniBatches:
     @property
     def has_dense(self) -> bool:
         """Whether some features are dense."""
-        return self.data.dense is not None
+        return self._source.dense is not None
 
     def bind(self, w: FloatArray) -> Any:
         """Return parameters, shape (P,), in their places; views where that can be."""
@@ -200,3 +227,9 @@ def _square_sum(data: PackedSequences, begin: int, end: int) -> float:
     first, last = int(data.indptr[begin]), int(data.indptr[end])
     total = float(last - first if data.values is None else np.square(data.values[first:last]).sum())
     return total if data.dense is None else total + float(np.square(data.dense[begin:end]).sum())
+
+
+def rounds(order: IntArray, size: int) -> Iterator[list[int]]:
+    """Cut batches into rounds of `size`; one that comes twice in a round is taken once."""
+    for first in range(0, len(order), size):
+        yield list(dict.fromkeys(order[first : first + size].tolist()))

@@ -22,7 +22,7 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import is_long, make_blocks, make_chunks
-from crfkit.losses import Loss
+from crfkit.losses import LogLoss, Loss
 from crfkit.losses.likelihood import sequence_weight, shared_weight
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
@@ -307,7 +307,12 @@ class Objective:
     @property
     def has_sequence_weights(self) -> bool:
         """Whether all tokens of a sequence have the same weight, for each sequence."""
-        return shared_weight(self.weight, self.data.offsets) is not None
+        return self._level is not None
+
+    @cached_property
+    def _level(self) -> FloatArray | None:
+        """The weight of each sequence, shape (S,); None where tokens of one differ."""
+        return shared_weight(self.weight, self.data.offsets)
 
     def gap(self, record: IterationRecord) -> float:
         """Return how much a value is above the optimum at most; NaN where that is not known.
@@ -369,6 +374,9 @@ class Objective:
         self, scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
     ) -> float:
         """Return the loss of a chunk and write its gradient."""
+        if isinstance(self.loss, LogLoss) and self._level is not None:
+            level = self._level[scores.first : scores.first + len(scores.offsets) - 1]
+            return self.loss.of_sequences(self.structure, scores, self.labels[tokens], level, out)
         return self.loss.value_and_grad(
             self.structure, scores, self.labels[tokens], self.weight[tokens], out
         )

@@ -59,6 +59,7 @@ def warm_up() -> list[KernelReport]:
         warnings.simplefilter("ignore")  # that two iterations are not enough
         for exercise in (
             _forms_of_data, _templates, _solvers, _many_labels, _spread_scores, _long_sequence,
+            _many_entries,
         ):  # fmt: skip
             exercise()
     return report()
@@ -135,6 +136,7 @@ def _solvers() -> None:
     for name, solver in SOLVERS.items():
         for c1 in {0.0, 0.1 * solver.handles_l1}:
             CRFClassifier(c1=c1, solver=name, max_iter=2).fit(_words(X), y)
+    CRFClassifier(solver="sag", boundary_weights=True, max_iter=2).fit(_words(X), y)
 
 
 def _many_labels() -> None:
@@ -163,6 +165,14 @@ def _long_sequence() -> None:
         crf = CRFClassifier(max_iter=1).fit(X, y)
         crf.coef_ = sp.csr_array(crf.coef_ * spread)
         _use(crf, X, y)
+
+
+def _many_entries() -> None:
+    """Fit so many attributes that some of them are worth folding into others."""
+    rows = np.ones((1 << 13, 9))
+    rows[1:, 8] = 0.0
+    X = PackedSequences(sp.csr_array(rows), offsets=np.arange(0, len(rows) + 1, 8))
+    CRFClassifier(max_iter=1).fit(X, [[0, 1] * 4] * len(X))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

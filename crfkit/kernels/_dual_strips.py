@@ -20,13 +20,15 @@ from crfkit._simd import (
     load,
     multiply,
     multiply_add,
+    rounded,
+    rounded_number,
     smaller,
     store,
     subtract,
     total,
     where_bits,
 )
-from crfkit._types import FloatArray, IdArray
+from crfkit._types import FloatArray, IdArray, SingleArray
 from crfkit.kernels._strips import STRIP, strip_columns, strips_top
 
 
@@ -56,14 +58,14 @@ def rows_exp(scores: FloatArray, row: int, top: float, out: FloatArray) -> None:
 
 
 @part
-def rows_mix(before: FloatArray, t: int, target: FloatArray, row: int, rate: float,
+def rows_mix(before: SingleArray, t: int, target: FloatArray, row: int, rate: float,
              direction: FloatArray, moved: FloatArray, to: int) -> None:  # fmt: skip
-    """``direction = target - before`` and ``moved = before + rate direction``."""
+    """``direction = target - before`` and ``moved = before + rate direction``, in 32 bits."""
     size = before.shape[1]
     if size < WIDTH:
         for k in range(size):
             direction[to, k] = target[row, k] - before[t, k]
-            moved[to, k] = before[t, k] + rate * direction[to, k]
+            moved[to, k] = rounded_number(before[t, k] + rate * direction[to, k])
         return
     x = fill(rate)
     for start in range(0, size, STRIP):
@@ -71,7 +73,7 @@ def rows_mix(before: FloatArray, t: int, target: FloatArray, row: int, rate: flo
             y = load(before, t, column)
             d = subtract(load(target, row, column), y)
             store(d, direction, to, column)
-            store(multiply_add(x, d, y), moved, to, column)
+            store(rounded(multiply_add(x, d, y)), moved, to, column)
 
 
 @part

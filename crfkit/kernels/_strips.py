@@ -78,22 +78,28 @@ def strips_top(scores: FloatArray, row: int) -> float:
 def _column_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
                 table: FloatArray, row: int, out: FloatArray, start: int) -> None:  # fmt: skip
     """Add the last columns of rows, two rows at a time; those before `start` are left out."""
-    p = table.shape[1] - WIDTH
+    p, one = table.shape[1] - WIDTH, values[0]
     a, b = fill(0.0), fill(0.0)
     twos = end - (end - begin) % 2
     for n in range(begin, twos, 2):
-        a = multiply_add(fill(values[n * step]), load(table, slots[n], p), a)
-        b = multiply_add(fill(values[(n + 1) * step]), load(table, slots[n + 1], p), b)
+        x, y = (one, one) if step == 0 else (values[n], values[n + 1])
+        a = multiply_add(fill(x), load(table, slots[n], p), a)
+        b = multiply_add(fill(y), load(table, slots[n + 1], p), b)
     for n in range(twos, end):
-        a = multiply_add(fill(values[n * step]), load(table, slots[n], p), a)
+        a = multiply_add(fill(one if step == 0 else values[n]), load(table, slots[n], p), a)
     _add_column(add(a, b), out, row, start)
 
 
 @part
 def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
                table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
-    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
-    final = slots.shape[0] - 1
+    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``.
+
+    A value that all share is read once: ``values[n * step]`` would take as long as adding a row.
+    """
+    if begin == end:
+        return
+    final, one = slots.shape[0] - 1, values[0]
     for start in range(0, table.shape[1], STRIP):
         p, q, r = strip_columns(start, table.shape[1])
         if p == r:
@@ -105,7 +111,7 @@ def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: i
             prefetch(table, soon, p)
             prefetch(table, soon, q)
             prefetch(table, soon, r)
-            x, slot = fill(values[n * step]), slots[n]
+            x, slot = fill(one if step == 0 else values[n]), slots[n]
             a = multiply_add(x, load(table, slot, p), a)
             b = multiply_add(x, load(table, slot, q), b)
             c = multiply_add(x, load(table, slot, r), c)
@@ -113,7 +119,7 @@ def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: i
 
 
 @part
-def _column_product(source: FloatArray, row: int, tables: FloatArray, m: int,
+def column_product(source: FloatArray, row: int, tables: FloatArray, m: int,
                     p: int) -> FloatArray:  # fmt: skip
     """``sum_i source[row, i] tables[m, i, p : p + 8]``, four ``i`` at a time."""
     size = tables.shape[1]
@@ -132,24 +138,14 @@ def _column_product(source: FloatArray, row: int, tables: FloatArray, m: int,
 @part
 def _strip_product(source: FloatArray, row: int, tables: FloatArray, m: int, p: int, q: int,
                    r: int) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """``sum_i source[row, i] tables[m, i, p : p + 8]``, and so on, two ``i`` at a time."""
-    count = tables.shape[1]
+    """``sum_i source[row, i] tables[m, i, p : p + 8]``, and so on."""
     a, b, c = fill(0.0), fill(0.0), fill(0.0)
-    d, e, f = fill(0.0), fill(0.0), fill(0.0)
-    for i in range(0, count - 1, 2):
-        x, y = fill(source[row, i]), fill(source[row, i + 1])
-        a = multiply_add(x, load_of(tables, m, i, p), a)
-        b = multiply_add(x, load_of(tables, m, i, q), b)
-        c = multiply_add(x, load_of(tables, m, i, r), c)
-        d = multiply_add(y, load_of(tables, m, i + 1, p), d)
-        e = multiply_add(y, load_of(tables, m, i + 1, q), e)
-        f = multiply_add(y, load_of(tables, m, i + 1, r), f)
-    for i in range(count - count % 2, count):
+    for i in range(tables.shape[1]):
         x = fill(source[row, i])
         a = multiply_add(x, load_of(tables, m, i, p), a)
         b = multiply_add(x, load_of(tables, m, i, q), b)
         c = multiply_add(x, load_of(tables, m, i, r), c)
-    return add(a, d), add(b, e), add(c, f)
+    return a, b, c
 
 
 @part
@@ -160,7 +156,7 @@ def strips_product(source: FloatArray, row: int, tables: FloatArray, m: int, out
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
         if p == r:
-            store(_column_product(source, row, tables, m, p), out, to, p)
+            store(column_product(source, row, tables, m, p), out, to, p)
         else:
             a, b, c = _strip_product(source, row, tables, m, p, q, r)
             store(a, out, to, p)
@@ -176,7 +172,7 @@ def strips_add_product(source: FloatArray, row: int, tables: FloatArray, m: int,
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
         if p == r:
-            _add_column(_column_product(source, row, tables, m, p), out, to, start)
+            _add_column(column_product(source, row, tables, m, p), out, to, start)
         else:
             a, b, c = _strip_product(source, row, tables, m, p, q, r)
             _add_strip(a, b, c, out, to, start)
@@ -278,41 +274,81 @@ def strips_shift(unary: FloatArray, shifted: FloatArray, shift: FloatArray) -> N
 
 
 @part
+def once(size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return 1 for each lane of the last strip of a row whose column no earlier vector has."""
+    start = (size - 1) // STRIP * STRIP
+    p, q, r = strip_columns(start, size)
+    return lanes_from(start - p), lanes_from(p + WIDTH - q), lanes_from(q + WIDTH - r)
+
+
+@part
+def weigh_strip(a: FloatArray, b: FloatArray, c: FloatArray, scale: FloatArray, node: FloatArray,
+                t: int, start: int, mass: FloatArray, least: FloatArray, alpha: FloatArray,
+                row: int, u: FloatArray, v: FloatArray,
+                w: FloatArray) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """``alpha(j) = scale node_t(j) work(j)`` for a strip of the work: three vectors.
+
+    Returns the sums and the least numbers of the lanes; `u`, `v` and `w` are those of `once`.
+    """
+    p, q, r = strip_columns(start, node.shape[1])
+    a = multiply(a, multiply(scale, load(node, t, p)))
+    b = multiply(b, multiply(scale, load(node, t, q)))
+    c = multiply(c, multiply(scale, load(node, t, r)))
+    store(a, alpha, row, p)
+    store(b, alpha, row, q)
+    store(c, alpha, row, r)
+    least = smaller(smaller(least, a), smaller(b, c))
+    if start + STRIP < node.shape[1]:
+        return add(mass, add(a, add(b, c))), least
+    return multiply_add(u, a, multiply_add(v, b, multiply_add(w, c, mass))), least
+
+
+@part
 def strips_weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha: FloatArray,
                  row: int) -> tuple[float, float]:  # fmt: skip
     """``alpha(j) = scale node_t(j) work(j)``; returns the sum and the least of it."""
     size = node.shape[1]
     x, mass, least = fill(scale), fill(0.0), fill(1.0)
+    u, v, w = once(size)
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
-        a = multiply(load(work, 0, p), multiply(x, load(node, t, p)))
-        b = multiply(load(work, 0, q), multiply(x, load(node, t, q)))
-        c = multiply(load(work, 0, r), multiply(x, load(node, t, r)))
-        store(a, alpha, row, p)
-        store(b, alpha, row, q)
-        store(c, alpha, row, r)
-        least = smaller(smaller(least, a), smaller(b, c))
-        # Columns that an earlier vector has are in the sum already.
-        mass = multiply_add(lanes_from(start - p), a, mass)
-        mass = multiply_add(lanes_from(p + WIDTH - q), b, mass)
-        mass = multiply_add(lanes_from(q + WIDTH - r), c, mass)
+        a, b, c = load(work, 0, p), load(work, 0, q), load(work, 0, r)
+        mass, least = weigh_strip(a, b, c, x, node, t, start, mass, least, alpha, row, u, v, w)
     return total(mass), smallest(least)
+
+
+@part
+def _back(beta: FloatArray, scale: FloatArray, node: FloatArray, t: int, column: int,
+          alpha: FloatArray, row: int, message: FloatArray,
+          marginals: FloatArray) -> None:  # fmt: skip
+    """Step back as `back_strip` does, for one vector."""
+    forward = load(alpha, row, column)
+    back = where_positive(forward, beta)
+    store(multiply(forward, back), marginals, t, column)
+    store(multiply(multiply(scale, load(node, t, column)), back), message, row, column)
+
+
+@part
+def back_strip(a: FloatArray, b: FloatArray, c: FloatArray, scale: FloatArray, node: FloatArray,
+               t: int, start: int, alpha: FloatArray, row: int, message: FloatArray,
+               marginals: FloatArray) -> None:  # fmt: skip
+    """``marginals_t(j) = alpha(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``.
+
+    For a strip of beta: three vectors. Both are 0 where alpha is: beta may be unbounded there.
+    """
+    p, q, r = strip_columns(start, node.shape[1])
+    _back(a, scale, node, t, p, alpha, row, message, marginals)
+    _back(b, scale, node, t, q, alpha, row, message, marginals)
+    _back(c, scale, node, t, r, alpha, row, message, marginals)
 
 
 @part
 def strips_step_back(node: FloatArray, t: int, scale: float, alpha: FloatArray, row: int,
                      beta: FloatArray, message: FloatArray,
                      marginals: FloatArray) -> None:  # fmt: skip
-    """``marginals_t(j) = alpha(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``.
-
-    Both are 0 where alpha is: beta may be unbounded there.
-    """
+    """``marginals_t(j) = alpha(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``."""
     size = node.shape[1]
-    x = fill(scale)
     for start in range(0, size, STRIP):
         p, q, r = strip_columns(start, size)
-        for column in (p, q, r):
-            forward = load(alpha, row, column)
-            back = where_positive(forward, load(beta, 0, column))
-            store(multiply(forward, back), marginals, t, column)
-            store(multiply(multiply(x, load(node, t, column)), back), message, row, column)
+        a, b, c = load(beta, 0, p), load(beta, 0, q), load(beta, 0, r)
+        back_strip(a, b, c, fill(scale), node, t, start, alpha, row, message, marginals)

@@ -11,9 +11,9 @@ import math
 
 from crfkit._jit import kernel, part
 from crfkit._simd import WIDTH
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit.kernels._chain_two import two_backward, two_forward
 from crfkit.kernels._strips import (
-    strips_best,
     strips_outer,
     strips_product,
     strips_shift,
@@ -120,33 +120,34 @@ def _forward(
     factor: FloatArray,  # (M, K, K) exp(pair - its largest)
     table: IdArray,  # (N,) or (1,)
     begin: int,
-    end: int,
+    low: int,
+    high: int,
     work: FloatArray,  # (1, K) workspace
     alpha: FloatArray,  # (R, K) out: the rows from `row` on
-    row: int,
+    row: int,  # of the first token of the sequence
     norm: FloatArray,  # (N,) out
 ) -> int:
-    """Scaled forward recurrence of one sequence (Rabiner 1989, section V.A); returns its status.
+    """Scaled forward recurrence (Rabiner 1989, section V.A) at some tokens; returns the status.
 
+    Those before `low` of the sequence that starts at `begin` are done.
     ``alpha_t(j) = node_t(j) sum_i alpha_{t-1}(i) factor(i, j) / norm_{t-1}``, ``norm_t = sum_j
     alpha_t(j)``: nothing waits for the division.
     """
     stride = 0 if table.shape[0] == 1 else 1
     for j in range(node.shape[1]):
         work[0, j] = 1.0
-    scale = 1.0
-    for t in range(begin, end):
-        m = table[t * stride]
+    scale = 1.0 / norm[low - 1] if low > begin else 1.0
+    for t in range(low, high):
+        m, at = table[t * stride], row + t - begin
         if t > begin:
-            _product(alpha, row - 1, factor, m, work, 0)
-        total, least = _weigh(work, node, t, scale, alpha, row)
+            _product(alpha, at - 1, factor, m, work, 0)
+        total, least = _weigh(work, node, t, scale, alpha, at)
         if least < TINY:
-            status = _forward_status(alpha, row, unary, pair, m, t, t == begin)
+            status = _forward_status(alpha, at, unary, pair, m, t, t == begin)
             if status != OK:
                 return status
         norm[t] = total
         scale = 1.0 / total
-        row += 1
     return OK
 
 
@@ -189,16 +190,19 @@ def _backward(
     table: IdArray,  # (N,) or (1,)
     begin: int,
     end: int,
+    low: int,
+    high: int,
     norm: FloatArray,  # (N,) from the forward recurrence
     weight: float,
     beta: FloatArray,  # (1, K) workspace
     alpha: FloatArray,  # (R, K) from the forward recurrence
-    row: int,
+    row: int,  # of the first token of the sequence
     message: FloatArray,  # (R, K) out: the rows from `row` on, 0 in the first
     marginals: FloatArray,  # (N, K) out: weighted marginals
 ) -> None:
-    """Scaled backward recurrence of one sequence, and the marginals.
+    """Scaled backward recurrence at some tokens of the sequence ``begin:end``, and their marginals.
 
+    Those from `high` on are done.
     ``beta_{t-1}(i) = sum_j factor(i, j) b_t(j)`` with ``b_t(j) = node_t(j) beta_t(j) /
     norm_{t-1}``, ``P(y_t = j) = alpha_t(j) beta_t(j)``,
     ``P(y_{t-1} = i, y_t = j) = alpha_{t-1}(i) factor(i, j) b_t(j)``
@@ -206,12 +210,12 @@ def _backward(
     stride = 0 if table.shape[0] == 1 else 1
     for j in range(node.shape[1]):
         beta[0, j] = weight / norm[end - 1]
-    for t in range(end - 1, begin - 1, -1):
+    for t in range(high - 1, low - 1, -1):
         scale = 1.0 / norm[t - 1] if t > begin else 0.0
         at = row + t - begin
+        if t < end - 1:
+            _product(message, at + 1, turned, table[(t + 1) * stride], beta, 0)
         _step_back(node, t, scale, alpha, at, beta, message, marginals)
-        if t > begin:
-            _product(message, at, turned, table[t * stride], beta, 0)
 
 
 @kernel
@@ -239,6 +243,112 @@ def _log_total(norm: FloatArray, shift: FloatArray, pair_shift: FloatArray, tabl
 
 
 @kernel
+def _sum_one(
+    unary: FloatArray,  # the arguments of `chain_sum`
+    node: FloatArray,
+    shift: FloatArray,
+    pair: FloatArray,
+    factor: FloatArray,
+    turned: FloatArray,
+    pair_shift: FloatArray,
+    table: IdArray,
+    offsets: IntArray,
+    s: int,
+    weight: FloatArray,
+    norm: FloatArray,
+    work: FloatArray,
+    alpha: FloatArray,
+    row: int,  # where the rows of the workspace begin
+    message: FloatArray,
+    marginals: FloatArray,
+    log_z: FloatArray,
+    status: IntArray,
+) -> None:
+    """Sum one sequence."""
+    begin, end = offsets[s], offsets[s + 1]
+    log_z[s] = 0.0
+    status[s] = OK
+    if begin == end:
+        return
+    status[s] = _forward(
+        unary, node, pair, factor, table, begin, begin, end, work, alpha, row, norm
+    )
+    if status[s] == OK:
+        log_z[s] = _log_total(norm, shift, pair_shift, table, begin, end)
+        _backward(
+            node, turned, table, begin, end, begin, end, norm, weight[s], work, alpha, row,
+            message, marginals,
+        )  # fmt: skip
+
+
+@kernel
+def _sum_two(
+    unary: FloatArray,  # the arguments of `chain_sum`
+    node: FloatArray,
+    shift: FloatArray,
+    pair: FloatArray,
+    factor: FloatArray,
+    turned: FloatArray,
+    pair_shift: FloatArray,
+    table: IdArray,
+    offsets: IntArray,
+    first: int,
+    second: int,
+    weight: FloatArray,
+    norm: FloatArray,
+    work: FloatArray,
+    alpha: FloatArray,
+    row: int,  # where the rows of the workspace begin
+    message: FloatArray,
+    marginals: FloatArray,
+    log_z: FloatArray,
+    status: IntArray,
+) -> bool:
+    """Sum two sequences that share a table, side by side as far as the shorter one goes.
+
+    Each row of the table is read once for both, and neither waits for the other. Returns whether
+    it succeeded: where a probability is tiny, each has to be summed alone.
+    """
+    sizes = offsets[first + 1] - offsets[first], offsets[second + 1] - offsets[second]
+    s, u = (first, second) if sizes[0] <= sizes[1] else (second, first)
+    begin, end, start, stop = offsets[s], offsets[s + 1], offsets[u], offsets[u + 1]
+    size, other = end - begin, row + end - begin
+    status[s] = _forward(
+        unary, node, pair, factor, table, begin, begin, begin + 1, work, alpha, row, norm
+    )
+    status[u] = _forward(
+        unary, node, pair, factor, table, start, start, start + 1, work, alpha, other, norm
+    )
+    if status[s] != OK or status[u] != OK:
+        return False
+    if two_forward(node, factor, table[0], begin, start, size, alpha, row, other, norm) < TINY:
+        return False
+    status[u] = _forward(
+        unary, node, pair, factor, table, start, start + size, stop, work, alpha, other, norm
+    )
+    if status[u] != OK:
+        return False
+    log_z[s] = _log_total(norm, shift, pair_shift, table, begin, end)
+    log_z[u] = _log_total(norm, shift, pair_shift, table, start, stop)
+    _backward(
+        node, turned, table, begin, end, end - 1, end, norm, weight[s], work, alpha, row, message,
+        marginals,
+    )  # fmt: skip
+    _backward(
+        node, turned, table, start, stop, stop - 1, stop, norm, weight[u], work, alpha, other,
+        message, marginals,
+    )  # fmt: skip
+    two_backward(
+        node, turned, table[0], begin, end, start, stop, norm, alpha, row, other, message, marginals
+    )
+    _backward(
+        node, turned, table, start, stop, start, stop - size, norm, weight[u], work, alpha, other,
+        message, marginals,
+    )  # fmt: skip
+    return True
+
+
+@kernel
 def chain_sum(
     unary: FloatArray,  # (N, K) scores
     node: FloatArray,  # (N, K) exp(unary - shift)
@@ -262,37 +372,42 @@ def chain_sum(
 ) -> None:
     """``log Z = log sum_y exp score(x, y)`` and the expected counts of all parts.
 
-    Scaled forward-backward in the linear domain, one sequence after the other. Where all share a
-    table, their steps are added up for as many of them as fit in the workspace.
+    Scaled forward-backward in the linear domain: two sequences at a time, one after the other where
+    steps have tables of their own. Where all share a table, their steps are added up for as many
+    sequences as fit in the workspace.
     """
     shared = table.shape[0] == 1
-    filled = 0
-    for n in range(which.shape[0]):
-        s = which[n]
-        begin = offsets[s]
-        end = offsets[s + 1]
-        log_z[s] = 0.0
-        status[s] = OK
-        if begin == end:
-            continue
-        if filled + end - begin > alpha.shape[0]:
+    twice = shared and unary.shape[1] >= WIDTH
+    filled = n = 0
+    while n < which.shape[0]:
+        s, size, count = which[n], offsets[which[n] + 1] - offsets[which[n]], 1
+        if twice and n + 1 < which.shape[0]:
+            both = size + offsets[which[n + 1] + 1] - offsets[which[n + 1]]
+            count = 2 if both > size > 0 and both <= alpha.shape[0] else 1
+            size = both if count == 2 else size
+        if filled + size > alpha.shape[0]:
             _add_steps(alpha, message, 1, filled, flow, table[0])
             filled = 0
-        status[s] = _forward(
-            unary, node, pair, factor, table, begin, end, work, alpha, filled, norm
-        )
-        if status[s] != OK:
+        if count == 2:
+            twice = _sum_two(
+                unary, node, shift, pair, factor, turned, pair_shift, table, offsets, s,
+                which[n + 1], weight, norm, work, alpha, filled, message, marginals, log_z, status,
+            )  # fmt: skip
+            if twice:
+                filled += size
+                n += 2
             continue
-        log_z[s] = _log_total(norm, shift, pair_shift, table, begin, end)
-        _backward(
-            node, turned, table, begin, end, norm, weight[s], work, alpha, filled, message,
-            marginals,
+        n += 1
+        _sum_one(
+            unary, node, shift, pair, factor, turned, pair_shift, table, offsets, s, weight, norm,
+            work, alpha, filled, message, marginals, log_z, status,
         )  # fmt: skip
-        if shared:
+        begin, end = offsets[s], offsets[s + 1]
+        if status[s] == OK and shared:
             filled += end - begin
-            continue
-        for t in range(1, end - begin):
-            _add_steps(alpha, message, t, t + 1, flow, table[begin + t])
+        elif status[s] == OK:
+            for t in range(1, end - begin):
+                _add_steps(alpha, message, t, t + 1, flow, table[begin + t])
     _add_steps(alpha, message, 1, filled, flow, table[0])
 
 
@@ -371,128 +486,3 @@ def chain_sum_log(
                     steps[table[t * stride], i, j] += weight * math.exp(log_step)
             work[1, i] = _log_sum(work, 0)
     return OK
-
-
-@kernel
-def _extend(best: FloatArray, pair: FloatArray, m: int, t: int) -> None:
-    """``best_t(j) = max_i (best_{t-1}(i) + pair(i, j))``."""
-    size = best.shape[1]
-    if size >= WIDTH:
-        strips_best(best, t - 1, pair, m, best, t)
-        return
-    for j in range(size):
-        top = -math.inf
-        for i in range(size):
-            score = best[t - 1, i] + pair[m, i, j]
-            top = score if score > top else top
-        best[t, j] = top
-
-
-@kernel
-def chain_max(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
-    best: FloatArray,  # (N, K) workspace
-    labels: CodeArray,  # (N,) out
-    value: FloatArray,  # (S,) out
-    status: IntArray,  # (S,) out
-) -> None:
-    """Find the path of the largest score (Viterbi 1967); of equal ones, the lowest labels.
-
-    ``best_t(j) = unary_t(j) + max_i (best_{t-1}(i) + pair(i, j))``; the way back finds the ``i``
-    again, which is cheaper than to store it for all ``j``.
-    """
-    size = unary.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
-    for s in range(offsets.shape[0] - 1):
-        begin = offsets[s]
-        end = offsets[s + 1]
-        value[s] = 0.0
-        status[s] = OK
-        if begin == end:
-            continue
-        for t in range(begin, end):
-            m = table[t * stride]
-            if t == begin:
-                for j in range(size):
-                    best[t, j] = unary[t, j]
-            else:
-                _extend(best, pair, m, t)
-                for j in range(size):
-                    best[t, j] += unary[t, j]
-        status[s] = _trace_back(best, pair, table, begin, end, labels)
-        value[s] = best[end - 1, labels[end - 1]]
-
-
-@kernel
-def _trace_back(best: FloatArray, pair: FloatArray, table: IdArray, begin: int, end: int,
-                labels: CodeArray) -> int:  # fmt: skip
-    """Follow the best path from its end; returns the status of the sequence."""
-    size = best.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
-    for t in range(end - 1, begin - 1, -1):
-        label = 0
-        top = -math.inf
-        for i in range(size):
-            score = best[t, i]
-            if t < end - 1:
-                score += pair[table[(t + 1) * stride], i, labels[t + 1]]
-            if score > top:
-                top = score
-                label = i
-        labels[t] = label
-        if top == -math.inf:
-            return _dead_end(best, begin, end)
-    return OK
-
-
-@kernel
-def _dead_end(best: FloatArray, begin: int, end: int) -> int:
-    """Return the first position at which no path is left."""
-    for t in range(begin, end):
-        alive = False
-        for j in range(best.shape[1]):
-            if best[t, j] > -math.inf:
-                alive = True
-        if not alive:
-            return t
-    return OK
-
-
-@kernel
-def chain_score(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
-    labels: CodeArray,  # (N,)
-    score: FloatArray,  # (S,) out
-) -> None:
-    """``score = sum_t unary_t(y_t) + sum_{t > 1} pair_t(y_{t-1}, y_t)``."""
-    stride = 0 if table.shape[0] == 1 else 1
-    for s in range(offsets.shape[0] - 1):
-        score[s] = 0.0
-        for t in range(offsets[s], offsets[s + 1]):
-            score[s] += unary[t, labels[t]]
-            if t > offsets[s]:
-                score[s] += pair[table[t * stride], labels[t - 1], labels[t]]
-
-
-@kernel
-def chain_add_path(
-    table: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
-    labels: CodeArray,  # (N,)
-    weight: FloatArray,  # (S,)
-    unary: FloatArray,  # (N, K) out, added to
-    pair: FloatArray,  # (M, K, K) out, added to
-) -> None:
-    """Add the weight of each sequence to the parts on its path (the adjoint of the score)."""
-    stride = 0 if table.shape[0] == 1 else 1
-    for s in range(offsets.shape[0] - 1):
-        for t in range(offsets[s], offsets[s + 1]):
-            unary[t, labels[t]] += weight[s]
-            if t > offsets[s]:
-                pair[table[t * stride], labels[t - 1], labels[t]] += weight[s]

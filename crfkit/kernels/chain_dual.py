@@ -11,8 +11,9 @@ Arrays come in groups, of which each kernel reads some:
 - `entries`, the data: the first sequence of each part (B SHARES + 1,), offsets (S + 1,) and weights
   (S,) of sequences; three groups from `shares_deal`: tokens with their rows, cells, and rows with
   their tokens; `step`; 0, 1, 2, ... (Q + K,) and a 1.
-- `state`, the distributions: scores of labels (N, K) and the same flat; their expected counts, in
-  the same way; scores and expected counts of steps (B K, K); entropies and rates (B,).
+- `state`, the distributions: scores of labels (N, K), of 32 bits, and the same flat; their expected
+  counts, in the same way; scores and expected counts of steps (B K, K); entropies, rates and gaps
+  (B,).
 - `vectors`: weights that are read (L,) and their rows (H, W), the last K for steps; `dual` (L,) and
   its rows; weights that are written (L,) and their rows; bits (H, V) of the weights in rows. Where
   the threshold is 0, all three may be the same.
@@ -23,7 +24,7 @@ Arrays come in groups, of which each kernel reads some:
 - `own`, the workspace of a thread: scores of a part (T, W), flat, and without padding (T, K), to
   read, with counts (T, K); direction and mixture of the scores of steps, their exponentials, these
   turned around (K, K), and the largest score (1,); all but the first to read; expected steps in
-  two tables; and room for the recurrences.
+  two tables; room for the recurrences; and where the code of these begins (see `apart`).
 
 What kernels of other modules read stands there twice, once read-only: see `frozen`.
 
@@ -36,6 +37,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from crfkit._apart import apart
 from crfkit._atomic import claim, look, publish, take
 from crfkit._jit import inlined, kernel
 from crfkit._simd import WIDTH, fill, prefetch, prefetch_at, total
@@ -59,6 +61,8 @@ N_NUMBERS = 32
 
 COMPUTE, MOVE = 0, 1  # the third phase is all the same for others
 PHASES = 3
+
+sum_apart, sum_log_apart = apart(chain_sum), apart(chain_sum_log)
 
 # Fates of a step.
 REFUSED, UNDONE, KEPT = 0, 1, 2
@@ -235,6 +239,7 @@ def _sum(
     flow, steps = own[3]
     (node, node_read, shift, shift_read, starts, starts_read, level, level_read, norm, work, alpha,
      message, log_work, log_z, log_one, status, every, zero) = own[4]  # fmt: skip
+    chain_sum_code, chain_sum_log_code = own[5]
     first, last = parts[part], parts[part + 1]
     for row in range(base, base + offsets[last] - offsets[first]):
         shift[row] = rows_top(scores, row)
@@ -244,17 +249,17 @@ def _sum(
         starts[s + 1] = base + offsets[min(first + s + 1, last)] - offsets[first]
         level[s] = weight[first + s] if first + s < last else 0.0
     starts[0] = base
-    chain_sum(
-        scores_read, node_read, shift_read, pair_read, factor_read, turned_read, pair_shift_read,
-        zero, starts_read, every, level_read, norm, work, alpha, message, counts, flow, log_z,
-        status,
+    sum_apart(
+        chain_sum_code, scores_read, node_read, shift_read, pair_read, factor_read, turned_read,
+        pair_shift_read, zero, starts_read, every, level_read, norm, work, alpha, message, counts,
+        flow, log_z, status,
     )  # fmt: skip
     whole = 0.0
     for s in range(last - first):
         if status[s] != OK:
-            dead = chain_sum_log(
-                scores_read, pair_read, zero, starts[s], starts[s + 1], level[s], norm, log_work,
-                counts, steps, log_one,
+            dead = sum_log_apart(
+                chain_sum_log_code, scores_read, pair_read, zero, starts[s], starts[s + 1],
+                level[s], norm, log_work, counts, steps, log_one,
             )  # fmt: skip
             log_z[s] = log_one[0] if dead == OK else math.nan
         whole += level[s] * log_z[s]
@@ -364,7 +369,7 @@ def _move(batch: int, share: int, factor: float, threshold: float, entries: Any,
 @inlined
 def _decide(batch: int, c2: float, forced: bool, state: Any, team: Any) -> None:
     """Keep a step if it raises the dual; choose the next rate of the batch."""
-    numbers, sums, (entropies, rates) = team[0], team[1], state[3]
+    numbers, sums, (entropies, rates, gaps) = team[0], team[1], state[3]
     entropy, slope, square = 0.0, 0.0, 0.0
     for item in range(SHARES + 1):
         entropy += sums[item, LOG_Z] - sums[item, INNER]
@@ -374,6 +379,8 @@ def _decide(batch: int, c2: float, forced: bool, state: Any, team: Any) -> None:
     if numbers[FATE] == REFUSED:
         rates[batch] *= FAR_SLOWER
         return
+    # The gap is half the slope all the way to the scores of the weights.
+    gaps[batch] = max(0.5 * slope / max(rates[batch], TINY), 0.0)
     # A parabola with this slope and this rise is highest at half its slope.
     factor = 0.5 * slope / max(slope - rise, 1e-3 * slope, TINY)
     if forced or rise >= 0.0:

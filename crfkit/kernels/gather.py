@@ -85,16 +85,19 @@ def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: in
     if table.shape[1] >= WIDTH:
         strips_add(slots, values, step, begin, end, table, row, out)
         return
-    size = table.shape[1]
+    if begin == end:
+        return
+    size, one = table.shape[1], values[0]
+    u = v = x = y = one
     fours = begin + (end - begin) // 4 * 4
     for n in range(begin, fours, 4):
         a, b, c, d = slots[n], slots[n + 1], slots[n + 2], slots[n + 3]
-        u, v = values[n * step], values[(n + 1) * step]
-        x, y = values[(n + 2) * step], values[(n + 3) * step]
+        if step:
+            u, v, x, y = values[n], values[n + 1], values[n + 2], values[n + 3]
         for k in range(size):
             out[row, k] += (u * table[a, k] + v * table[b, k]) + (x * table[c, k] + y * table[d, k])
     for n in range(fours, end):
-        a, u = slots[n], values[n * step]
+        a, u = slots[n], values[n] if step else one
         for k in range(size):
             out[row, k] += u * table[a, k]
 
@@ -147,12 +150,14 @@ def gather_cells(
     out: FloatArray,  # (N K,) out, added to
 ) -> None:
     """``out[cell] += x w[place]``, entry by entry: no loop is too short."""
-    final = cells.shape[0] - 1
+    if cells.shape[0] == 0:
+        return
+    final, one = cells.shape[0] - 1, values[0]
     for n in range(cells.shape[0]):
         soon = min(n + CELLS_AHEAD, final)
         prefetch_at(out, cells[soon])
         prefetch_at(weights, places[soon])
-        out[cells[n]] += values[n * step] * weights[places[n]]
+        out[cells[n]] += (one if step == 0 else values[n]) * weights[places[n]]
 
 
 @kernel
@@ -161,16 +166,18 @@ def scatter_cells(
     places: IdArray,  # (n,) weights, rising
     values: FloatArray,  # (n,) or (1,)
     step: int,
-    begin: int,
-    end: int,
     residual: FloatArray,  # (N K,)
     out: FloatArray,  # (P,) out, added to
 ) -> None:
-    """``out[place] += x r[cell]`` for the entries ``begin:end``: the adjoint of `gather_cells`."""
-    final = cells.shape[0] - 1
-    for n in range(begin, end):
-        prefetch_at(residual, cells[min(n + CELLS_AHEAD, final)])
-        out[places[n]] += values[n * step] * residual[cells[n]]
+    """``out[place] += x r[cell]``, entry by entry: the adjoint of `gather_cells`."""
+    if cells.shape[0] == 0:
+        return
+    final, one = cells.shape[0] - 1, values[0]
+    for n in range(cells.shape[0]):
+        soon = min(n + CELLS_AHEAD, final)
+        prefetch_at(residual, cells[soon])
+        prefetch_at(out, places[soon])
+        out[places[n]] += (one if step == 0 else values[n]) * residual[cells[n]]
 
 
 @kernel

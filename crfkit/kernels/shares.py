@@ -10,7 +10,8 @@ labels.
 
 from __future__ import annotations
 
-from crfkit._jit import kernel
+from crfkit._jit import kernel, part
+from crfkit._simd import prefetch_at
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 
 # Also the number of threads that a batch can make use of.
@@ -19,11 +20,27 @@ SHARES = 4
 # Neighboring weights are in one share, so that threads do not write to the same line of a cache.
 _BLOCK_BITS = 4
 
+# What is known of an attribute is asked for so many entries before it is read, twice as many for
+# where its weights are.
+AHEAD = 12
+
 
 @kernel
 def _share(place: int) -> int:
     """Return the share of a weight."""
     return (place >> _BLOCK_BITS) % SHARES
+
+
+@part
+def _ask(n: int, final: int, indices: IdArray, slots: IdArray, no_slot: int, ptr: PtrArray,
+         spots: IdArray) -> None:  # fmt: skip
+    """Have what is known of attributes to come fetched."""
+    later = indices[min(n + 2 * AHEAD, final)]
+    prefetch_at(slots, later)
+    prefetch_at(ptr, later)
+    soon = indices[min(n + AHEAD, final)]
+    if slots[soon] == no_slot:
+        prefetch_at(spots, ptr[soon])
 
 
 @kernel
@@ -43,10 +60,12 @@ def shares_count(
 ) -> None:
     """Count what `shares_deal` deals."""
     no_slot = seen.shape[0] - 1
+    final = indices.shape[0] - 1
     for batch in range(first, last):
-        for part in range(batch * SHARES, (batch + 1) * SHARES):
-            for t in range(part_tokens[part], part_tokens[part + 1]):
+        for item in range(batch * SHARES, (batch + 1) * SHARES):
+            for t in range(part_tokens[item], part_tokens[item + 1]):
                 for n in range(indptr[t], indptr[t + 1]):
+                    _ask(n, final, indices, slots, no_slot, ptr, spots)
                     slot = slots[indices[n]]
                     if slot < no_slot:
                         row_counts[t] += 1
@@ -55,7 +74,7 @@ def shares_count(
                             column_counts[batch] += 1
                         continue
                     for p in range(ptr[indices[n]], ptr[indices[n] + 1]):
-                        cell_counts[part * SHARES + _share(spots[p])] += 1
+                        cell_counts[item * SHARES + _share(spots[p])] += 1
 
 
 @kernel
@@ -133,13 +152,14 @@ def _by_token(
     weights: FloatArray,
 ) -> None:
     """List the rows and cells of a batch in the order of its tokens."""
-    no_slot = counts.shape[0] - 1
+    no_slot, final = counts.shape[0] - 1, indices.shape[0] - 1
     begin = part_tokens[batch * SHARES]
-    for part in range(SHARES):
-        item = batch * SHARES + part
+    for number in range(SHARES):
+        item = batch * SHARES + number
         for t in range(part_tokens[item], part_tokens[item + 1]):
             k = row_ptr[t]
             for n in range(indptr[t], indptr[t + 1]):
+                _ask(n, final, indices, slots, no_slot, ptr, spots)
                 slot = slots[indices[n]]
                 if slot < no_slot:
                     found[k] = slot
@@ -148,7 +168,7 @@ def _by_token(
                     k += 1
                     continue
                 for p in range(ptr[indices[n]], ptr[indices[n] + 1]):
-                    cursor = part * SHARES + _share(spots[p])
+                    cursor = number * SHARES + _share(spots[p])
                     m = cursors[cursor]
                     cursors[cursor] = m + 1
                     cells[m] = (t - begin) * n_labels + labels[p]

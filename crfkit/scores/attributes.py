@@ -151,9 +151,7 @@ class AttributeWeights:
 
     def bind(self, weights: FloatArray) -> BoundWeights:
         """Return the weights, shape (P,), in their places."""
-        table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
-        rows, first = self._dense_places()
-        table[rows, self.columns[first:]] = weights[first:]
+        table = self.dense_table(weights[int(self.ptr[self.n_sparse]) :])
         full, tokens = FullRows(self._full, weights), FullRows(self._tokens, weights)
         return BoundWeights(weights, table, full, tokens)
 
@@ -161,6 +159,13 @@ class AttributeWeights:
     def pattern(self) -> tuple[PtrArray, IdArray]:
         """Where the weights of an attribute are, and their columns, as kernels want them."""
         return self._pattern
+
+    def dense_table(self, weights: FloatArray) -> FloatArray:
+        """Return the weights of dense features as a new table of shape (F, C)."""
+        table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
+        rows, first = self._dense_places()
+        table[rows, self.columns[first:]] = weights
+        return table
 
     def take_dense(self, table: FloatArray) -> FloatArray:
         """Return the weights of dense features from a table of shape (F, C)."""

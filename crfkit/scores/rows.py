@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfkit._jit import frozen
 from crfkit._parallel import ThreadMap
@@ -25,6 +26,7 @@ from crfkit.kernels.gather import (
     scatter_rows,
     spread_rows,
 )
+from crfkit.scores.folding import Folding, find_folding
 
 # An attribute has a full row where it has weights for so many columns, and for at least one in so
 # many: a row is added in vectors, zeros and all, and single numbers one by one.
@@ -169,7 +171,7 @@ class FullRows:
     def __init__(self, layout: RowLayout, weights: FloatArray) -> None:
         self._layout, self._weights = layout, weights
         self._lock = threading.Lock()
-        self._made: dict[str, FloatArray] = {}
+        self._made: dict[object, FloatArray] = {}
 
     @property
     def single(self) -> FloatArray:
@@ -181,11 +183,16 @@ class FullRows:
         """Weights, shape (H, C); 0 where there is none."""
         return self._once("table", self._spread)
 
-    def _once(self, name: str, make: Callable[[], FloatArray]) -> FloatArray:
+    def folded(self, folding: Folding | None) -> FloatArray:
+        """Return the table, folded where that is wanted."""
+        table = self.table
+        return self._once(folding, lambda: folding.fold(table)) if folding else table
+
+    def _once(self, what: object, make: Callable[[], FloatArray]) -> FloatArray:
         with self._lock:
-            if name not in self._made:
-                self._made[name] = make()
-            return self._made[name]
+            if what not in self._made:
+                self._made[what] = make()
+            return self._made[what]
 
     def _spread(self) -> FloatArray:
         layout, weights = self._layout, frozen(self._weights)
@@ -242,17 +249,26 @@ class PreparedRows:
         self, layout: RowLayout, parts: list[Part], n_dense: int, threads: ThreadMap
     ) -> None:
         self.layout, self.parts = layout, parts
-        count = threads.n_workers
-        row_edges, place_edges = _shares(layout, parts, count)
-        self.dense_bounds = np.linspace(0, n_dense, count + 1).astype(np.int64)
+        self.folding = self._find_folding(threads)
+        row_edges, place_edges = _shares(layout, parts, self.folding, threads.n_workers)
+        self.dense_bounds = np.linspace(0, n_dense, threads.n_workers + 1).astype(np.int64)
         self._row_edges = row_edges
-        self._entries = threads(lambda part: _prepared(layout, part, row_edges, place_edges), parts)
+        prepare = partial(_prepared, layout, self.folding, row_edges, place_edges)
+        self._entries = threads(prepare, parts)
+
+    def _find_folding(self, threads: ThreadMap) -> Folding | None:
+        """Return which rows stand for others; not where the weights are the table."""
+        if self.layout.complete or any(part.data.values is not None for part in self.parts):
+            return None
+        lists = threads(lambda part: _row_lists(self.layout, part)[:2], self.parts)
+        return find_folding(lists, len(self.layout.attributes))
 
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
         """Add the scores of part `index` to `out`, shape (n, C)."""
         (rows, cells), part = self._entries[index], self.parts[index]
         _, step = part.data.value_array()
-        gather_rows(rows.row_ptr, rows.slots, rows.values, step, bound.full.table, out)
+        table = bound.full.folded(self.folding)
+        gather_rows(rows.row_ptr, rows.slots, rows.values, step, table, out)
         gather_cells(
             cells.cells, cells.places, cells.values, step, frozen(bound.pairs), out.reshape(-1)
         )
@@ -268,11 +284,17 @@ class PreparedRows:
         def scatter(share: int) -> None:
             for index, residual in enumerate(residuals):
                 self._scatter(index, share, frozen(residual), table, out, dense)
-            if not complete:
-                begin, end = self._row_edges[share : share + 2].tolist()
-                self.layout.add(table, begin, end, out)
 
-        threads(scatter, range(len(self.dense_bounds) - 1))
+        def collect(share: int) -> None:
+            begin, end = self._row_edges[share : share + 2].tolist()
+            self.layout.add(table, begin, end, out)
+
+        shares = range(len(self.dense_bounds) - 1)
+        threads(scatter, shares)
+        if self.folding:
+            self.folding.unfold(table)
+        if not complete:
+            threads(collect, shares)
 
     def _scatter(
         self,
@@ -290,10 +312,11 @@ class PreparedRows:
         scatter_rows(
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, begin, end, residual, table
         )
-        begin, end = cells.bounds[share : share + 2].tolist()
+        own = slice(*cells.bounds[share : share + 2].tolist())
         scatter_cells(
-            cells.cells, cells.places, cells.values, step, begin, end, residual.reshape(-1), out
-        )
+            cells.cells[own], cells.places[own], cells.values[own] if step else cells.values,
+            step, residual.reshape(-1), out,
+        )  # fmt: skip
         if part.data.dense is not None:
             low, high = self.dense_bounds[share : share + 2].tolist()
             scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense[None])
@@ -312,7 +335,9 @@ def entries_of(part: Part) -> CodeArray:
     return part.data.indices[indptr[part.begin] : indptr[part.end]]
 
 
-def _shares(layout: RowLayout, parts: list[Part], count: int) -> tuple[IntArray, IntArray]:
+def _shares(
+    layout: RowLayout, parts: list[Part], folding: Folding | None, count: int
+) -> tuple[IntArray, IntArray]:
     """Cut the table and the weights into `count` ranges of about equal work."""
     uses, visits = np.zeros(len(layout.slots), np.int64), np.zeros(len(layout.slots), np.int64)
     for part in parts:
@@ -322,7 +347,9 @@ def _shares(layout: RowLayout, parts: list[Part], count: int) -> tuple[IntArray,
     single = layout.slots == len(layout.attributes)
     sizes = np.diff(layout.ptr[: len(uses) + 1].view(np.int64))
     cells = _cut(np.where(single, (uses + CELL_VISIT * visits) * sizes, 0), count)
-    rows = _cut((uses + ROW_VISIT * visits)[layout.attributes], count)
+    of_rows = uses[layout.attributes]
+    left = folding.left(of_rows) if folding else of_rows
+    rows = _cut(left + ROW_VISIT * visits[layout.attributes], count)
     return rows, layout.ptr.view(np.int64)[cells]
 
 
@@ -333,8 +360,21 @@ def _cut(work: IntArray, count: int) -> IntArray:
     return np.concatenate([[0], inner, [len(work)]]).astype(np.int64)
 
 
+def _row_lists(layout: RowLayout, part: Part) -> tuple[IntArray, IdArray, NDArray[np.bool_]]:
+    """Return where the full rows of each token start, what they are, and which entries these."""
+    indptr = part.data.indptr[part.begin : part.end + 1]
+    slots = layout.slots[entries_of(part)]
+    full = slots < len(layout.attributes)
+    before = np.concatenate([[0], np.cumsum(full)])
+    return before[indptr - indptr[0]], slots[full], full
+
+
 def _prepared(
-    layout: RowLayout, part: Part, row_edges: IntArray, place_edges: IntArray
+    layout: RowLayout,
+    folding: Folding | None,
+    row_edges: IntArray,
+    place_edges: IntArray,
+    part: Part,
 ) -> tuple[Rows, Cells]:
     """Split the entries of a part, and turn them around."""
     n_rows, data = part.end - part.begin, part.data
@@ -347,21 +387,26 @@ def _prepared(
     rows = np.repeat(np.arange(n_rows, dtype=np.uint32), np.diff(indptr))
     all_values, step = data.value_array()
     values = all_values[indptr[0] : indptr[-1]] if step else all_values
-    slots = layout.slots[attributes]
-    full = slots < len(layout.attributes)
+    row_ptr, slots, full = _row_lists(layout, part)
+    in_rows = rows[full]
+    if folding:
+        kept = folding.kept(row_ptr, slots)
+        slots, in_rows = slots[kept], in_rows[kept]
+        row_ptr = np.concatenate([[0], np.cumsum(kept)])[row_ptr]
     return (
-        _rows(slots[full], rows[full], values[full] if step else values, n_rows, row_edges),
+        _rows(row_ptr, slots, in_rows, values[full] if step else values, row_edges),
         _cells(layout, attributes[~full], rows[~full], values[~full] if step else values,
                place_edges),
     )  # fmt: skip
 
 
-def _rows(slots: IdArray, rows: IdArray, values: FloatArray, n_rows: int, edges: IntArray) -> Rows:
+def _rows(
+    row_ptr: IntArray, slots: IdArray, rows: IdArray, values: FloatArray, edges: IntArray
+) -> Rows:
     order = np.argsort(slots, kind="stable")
     columns, starts = np.unique(slots[order], return_index=True)
-    row_ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_rows))])
     return Rows(
-        row_ptr=frozen(row_ptr.astype(np.int64)),
+        row_ptr=frozen(row_ptr),
         slots=frozen(slots),
         values=frozen(values),
         columns=frozen(columns.astype(np.int64)),

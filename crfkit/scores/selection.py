@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy.sparse as sp
 
+from crfkit._jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
+from crfkit.kernels.selection import seen_count, seen_list
 from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.linear import LinearScores
 from crfkit.scores.steps import ObservedSteps
@@ -77,23 +81,35 @@ def _seen_pairs(
     data: PackedSequences, columns: Codes, n_columns: int, min_freq: float
 ) -> AttributeWeights:
     """Return the (attribute, column) pairs that occur often enough; a column of -1 is none."""
-    told = columns >= 0
-    ones = np.ones(np.count_nonzero(told), np.int32)
-    tokens = np.concatenate([[0], np.cumsum(told)])
-    labels = sp.csr_array((ones, columns[told], tokens), (data.n_tokens, n_columns))
-    used = np.ones(len(data.indices), np.int32)
-    entries = sp.csr_array((used, data.indices, data.indptr), (data.n_tokens, data.n_sparse))
-    counts = (entries.T.tocsr() @ labels).tocsr()
+    least = max(1, math.ceil(min_freq))
+    ptr, found = _sparse_pairs(data, columns, least)
     if data.dense is not None:
+        told = columns >= 0
         used = (data.dense[told] != 0.0).astype(np.float64)
-        dense = _dense_counts(used, columns[told], n_columns)
-        counts = sp.vstack([counts, dense], format="csr")
-    counts.data[counts.data < min_freq] = 0
-    counts.eliminate_zeros()
-    counts.sort_indices()
-    return AttributeWeights(
-        counts.indptr, counts.indices, n_columns=n_columns, n_sparse=data.n_sparse
-    )
+        counts = _dense_counts(used, columns[told], n_columns)
+        counts.data[counts.data < least] = 0
+        counts.eliminate_zeros()
+        ptr = np.concatenate([ptr, ptr[-1] + counts.indptr[1:]])
+        found = np.concatenate([found, counts.indices])
+    return AttributeWeights(ptr, found, n_columns=n_columns, n_sparse=data.n_sparse)
+
+
+def _sparse_pairs(data: PackedSequences, columns: Codes, least: int) -> tuple[IntArray, CodeArray]:
+    """Return where the pairs of each sparse attribute start, and their columns, rising."""
+    order = np.argsort(columns, kind="stable")
+    tokens = order[np.count_nonzero(columns < 0) :]
+    entries = (
+        frozen(tokens), frozen(columns[tokens].astype(np.int64)), frozen(data.indptr),
+        frozen(data.indices.view(np.uint32)), least,
+    )  # fmt: skip
+    known = np.zeros((data.n_sparse, 2), np.uint32)
+    ptr = np.zeros(data.n_sparse + 1, np.int64)
+    seen_count(*entries, known, ptr[1:])
+    np.cumsum(ptr, out=ptr)
+    found = np.empty(ptr[-1], np.int32)
+    known[:] = 0
+    seen_list(*entries, known, ptr[:-1].copy(), found)
+    return ptr, found
 
 
 def _dense_counts(uses: FloatArray, columns: Codes, n_columns: int) -> sp.csr_array:

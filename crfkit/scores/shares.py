@@ -28,12 +28,12 @@ class FlatWeights:
     """The parameters as one vector: rows of a table, then single weights.
 
     Attributes with weights for many labels have rows, with zeros where there is no weight; the last
-    rows are those of steps.
+    rows are those of dense features and, after them, of steps.
 
     Parameters
     ----------
     model : LinearScores
-        Without dense features, boundaries and attributes of steps.
+        Without boundaries and attributes of steps.
 
     Attributes
     ----------
@@ -52,11 +52,14 @@ class FlatWeights:
         n_labels = self.n_labels = model.n_labels
         layout = self.layout = RowLayout(ptr, columns, n_labels, model.state.n_sparse, ROWS)
         n_rows = len(layout.attributes)
+        n_dense = model.n_features - model.state.n_sparse
         ends = ptr.view(np.int64)
         counts = ends[1:] - ends[:-1]
-        in_row = np.repeat(layout.slots < n_rows, counts)
+        dense = np.arange(n_rows, n_rows + n_dense)
+        in_row = np.repeat(np.append(layout.slots < n_rows, np.ones(n_dense, bool)), counts)
         width = self.width = padded(n_labels)
-        spots = np.repeat(layout.slots, counts) * np.int64(width) + columns
+        spots = np.repeat(np.append(layout.slots, dense), counts) * np.int64(width) + columns
+        n_rows += n_dense
         self.n_rows = n_rows + n_labels
         first = self.n_rows * width
         spots[~in_row] = np.arange(first, first + np.count_nonzero(~in_row))
@@ -118,39 +121,47 @@ class SharedEntries:
         chunks: list[Chunk],
         threads: ThreadMap,
     ) -> None:
-        self.weights, self.data, self.threads = weights, data, threads
+        self.weights, self.threads = weights, threads
         self.parts = _parts(data.offsets, chunks)
         self.n_batches = len(chunks)
-        self._tokens = frozen(data.offsets[self.parts])
-        self._indptr = frozen(data.indptr)
-        self._indices = frozen(data.indices.view(np.uint32))
-        rows, columns, cells = self._count()
-        self._deal(_starts(rows), _starts(columns), _starts(cells))
+        rows, columns, cells = self._count(data)
+        self._deal(data, _starts(rows), _starts(columns), _starts(cells))
 
     def _pieces(self) -> list[tuple[int, int]]:
         edges = np.linspace(0, self.n_batches, PIECES + 1).astype(int).tolist()
         return list(zip(edges[:-1], edges[1:], strict=True))
 
-    def _count(self) -> tuple[IntArray, IntArray, IntArray]:
+    def _tokens(self, data: PackedSequences) -> tuple[IntArray, IntArray, IdArray]:
+        """Return the first token of each part, and the attributes of tokens."""
+        return (
+            frozen(data.offsets[self.parts]), frozen(data.indptr),
+            frozen(data.indices.view(np.uint32)),
+        )  # fmt: skip
+
+    def _count(self, data: PackedSequences) -> tuple[IntArray, IntArray, IntArray]:
         """Count the entries in rows of each token, the rows of each batch, and the cells."""
         layout, n_batches = self.weights.layout, self.n_batches
-        rows = np.zeros(self.data.n_tokens, np.int64)
+        tokens, indptr, indices = self._tokens(data)
+        rows = np.zeros(data.n_tokens, np.int64)
         columns = np.zeros(n_batches, np.int64)
         cells = np.zeros(n_batches * SHARES**2, np.int64)
 
         def count(piece: tuple[int, int]) -> None:
             shares_count(
-                *piece, self._tokens, self._indptr, self._indices, layout.slots, layout.ptr,
-                self.weights.spots, np.full(len(layout.attributes) + 1, -1), rows, columns, cells,
+                *piece, tokens, indptr, indices, layout.slots, layout.ptr, self.weights.spots,
+                np.full(len(layout.attributes) + 1, -1), rows, columns, cells,
             )  # fmt: skip
 
         self.threads(count, self._pieces())
         return rows, columns, cells
 
-    def _deal(self, row_ptr: IntArray, column_ptr: IntArray, cell_ptr: IntArray) -> None:
+    def _deal(
+        self, data: PackedSequences, row_ptr: IntArray, column_ptr: IntArray, cell_ptr: IntArray
+    ) -> None:
         """Make the lists that kernels read."""
         weights, layout = self.weights, self.weights.layout
-        values, step = self.data.value_array()
+        tokens, indptr, indices = self._tokens(data)
+        values, step = data.value_array()
         n_rows, n_columns, n_cells = (int(ptr[-1]) for ptr in (row_ptr, column_ptr, cell_ptr))
 
         def numbers(size: int) -> FloatArray:
@@ -164,7 +175,7 @@ class SharedEntries:
 
         def deal(piece: tuple[int, int]) -> None:
             shares_deal(
-                *piece, self._tokens, self._indptr, self._indices, frozen(values), step,
+                *piece, tokens, indptr, indices, frozen(values), step,
                 layout.slots, layout.ptr, layout.columns, weights.spots, weights.width,
                 row_ptr, column_ptr, cell_ptr, np.zeros(len(layout.attributes) + 1, np.int64),
                 np.empty(SHARES**2, np.int64), found, factor, columns, col_ptr, share_ptr, rows,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, IntArray, SolverResult
+from crfkit._types import FloatArray, SolverResult
 from crfkit.minibatches import MiniBatches
 from crfkit.solvers.base import Callback, SmoothObjective, SolverLog, check_match
 
@@ -184,9 +183,3 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
                 f"{self._how_far(log)}. Increase max_iter, or ask for less (larger tol, larger c2)"
             ), False
         return None
-
-
-def rounds(order: IntArray, size: int) -> Iterator[list[int]]:
-    """Cut batches into rounds of `size`; one that comes twice in a round is taken once."""
-    for first in range(0, len(order), size):
-        yield list(dict.fromkeys(order[first : first + size].tolist()))

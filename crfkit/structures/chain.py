@@ -7,6 +7,7 @@ import numpy as np
 from crfkit._jit import frozen
 from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.kernels import chain as kernels
+from crfkit.kernels import chain_path
 from crfkit.kernels.chain_curvature import chain_curvature, chain_curvature_log
 from crfkit.structures.base import NoPathError
 
@@ -82,8 +83,11 @@ class Chain:
         flow: FloatArray,
         log_z: FloatArray,
     ) -> IntArray:
-        """Sum what can be summed in a faster way; returns the sequences that are left: all."""
-        return np.arange(len(weight))
+        """Sum what can be summed in a faster way; returns the sequences that are left: all.
+
+        By length, because neighbors are summed side by side.
+        """
+        return np.argsort(np.diff(scores.offsets), kind="stable")
 
     def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
         """Sum one sequence in the log domain."""
@@ -122,7 +126,7 @@ class Chain:
         count = len(scores.offsets) - 1
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
-        kernels.chain_max(
+        chain_path.chain_max(
             scores.unary, scores.pair, scores.step_table, scores.offsets,
             np.empty_like(scores.unary), labels, value, status,
         )  # fmt: skip
@@ -146,7 +150,7 @@ class Chain:
         """
         scores = _frozen_scores(scores)
         value = np.empty(len(scores.offsets) - 1)
-        kernels.chain_score(
+        chain_path.chain_score(
             scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels), value
         )
         return value
@@ -167,7 +171,7 @@ class Chain:
         out : Expectations
             Added to.
         """
-        kernels.chain_add_path(
+        chain_path.chain_add_path(
             frozen(scores.step_table), frozen(scores.offsets), frozen(labels), frozen(weight),
             out.unary, out.pair,
         )  # fmt: skip
@@ -237,7 +241,7 @@ def turned(tables: FloatArray) -> FloatArray:
 def chain_workspace(scores: Scores) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what the kernel ``chain_sum`` works on."""
     longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
-    rows = max(longest, TOGETHER)
+    rows = max(min(2 * longest, len(scores.unary)), TOGETHER)
     return np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
 
 

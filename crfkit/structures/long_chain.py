@@ -8,13 +8,14 @@ import numpy as np
 
 from crfkit._jit import frozen
 from crfkit._parallel import ThreadMap
-from crfkit._types import Expectations, FloatArray, IdArray, Scores
+from crfkit._types import CodeArray, Expectations, FloatArray, IdArray, Scores
 from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.kernels import chain as chain_kernels
 from crfkit.kernels import chain_blocks as kernels
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain, _exp_pair, _frozen_scores
 from crfkit.structures.lanes import LaneChain
+from crfkit.structures.survivors import best_labels
 
 # Tokens of a block. Never derived from the number of threads: sums would depend on it.
 BLOCK_TOKENS = 1 << 16
@@ -34,15 +35,19 @@ def split_over(structure: Structure, threads: ThreadMap) -> Structure:
 
 
 class LongChain(LaneChain):
-    """A :class:`Chain` that sums one long sequence in blocks, over threads, exactly.
+    """A :class:`Chain` that works on one long sequence in blocks, over threads, exactly.
 
-    Each block of 65,536 tokens is first reduced to its transfer matrix, the sums over its paths
-    from each label before it to each label at its end (the matrices of Lafferty, McCallum and
+    For sums, each block of 65,536 tokens is first reduced to its transfer matrix, the sums over its
+    paths from each label before it to each label at its end (the matrices of Lafferty, McCallum and
     Pereira 2001, section 3, multiplied associatively as in the parallel scans of Hassan, Sarkka and
     Garcia-Fernandez 2021). Their products tell what enters each block from the left and from the
     right; with these added to its first and last scores, a block is a sequence of its own, which
     :meth:`Chain.sum` sums in the workspace of one block. The result is the same to the last bit for
     any number of threads, and that of :class:`Chain` but for rounding.
+
+    The best path is put together from those of runs of tokens (:func:`best_labels`). It is that of
+    :class:`Chain`, the lowest labels of equal paths too, where sums of scores are exact; where they
+    are rounded, its score is the largest but for rounding.
 
     Parameters
     ----------
@@ -61,9 +66,8 @@ class LongChain(LaneChain):
         NoPathError
             If a sequence has no path of finite score.
         """
-        n_tokens, n_labels = scores.unary.shape
-        many_tables = scores.pair.size > BLOCK_TOKENS * n_labels
-        if len(weight) != 1 or n_tokens <= LONG_TOKENS or many_tables:
+        many_tables = scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]
+        if not _is_long(scores) or many_tables:
             return super().sum(scores, weight, out)
         blocks = _cut(_frozen_scores(scores))
         factor, pair_shift = (frozen(array) for array in _exp_pair(scores))
@@ -77,6 +81,34 @@ class LongChain(LaneChain):
         for flow in flows:
             out.pair[...] += flow
         return np.array([ends.log_z])
+
+    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+        """Return the labels of the best path and its score as :meth:`Chain.max`.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no path of finite score.
+        """
+        if not _is_long(scores):
+            return super().max(scores)
+        labels = best_labels(_frozen_scores(scores), BLOCK_TOKENS, self.threads)
+        return super().max(scores) if labels is None else (labels, self.score(scores, labels))
+
+    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+        """Return the score of the path of each sequence as :meth:`Chain.score`."""
+        if not _is_long(scores):
+            return super().score(scores, labels)
+        blocks = _cut(_frozen_scores(scores))
+        within = self.threads(lambda block: self._score_block(block, labels[block.tokens]), blocks)
+        starts = [block.tokens.start for block in blocks[1:]]
+        tables = [block.first_step for block in blocks[1:]]
+        between = scores.pair[tables, labels[np.subtract(starts, 1)], labels[starts]]
+        return np.array([sum(within) + between.sum()])
+
+    def _score_block(self, block: Block, labels: CodeArray) -> float:
+        """Return the score of the path within a block."""
+        return float(super().score(block.scores, labels)[0])
 
     def _sum_block(
         self, block: Block, ends: Ends, weight: FloatArray, unary: FloatArray
@@ -149,6 +181,11 @@ class Ends(NamedTuple):
     leave: list[FloatArray]
     log_z: float
     dead: int
+
+
+def _is_long(scores: Scores) -> bool:
+    """Whether this is one sequence that is worth being cut."""
+    return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
 
 
 def _cut(scores: Scores) -> list[Block]:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from crfkit._types import Expectations
 from crfkit.kernels import chain as kernels
+from crfkit.kernels import chain_path
 from crfkit.structures.chain import chain_workspace, turned
 from tests.oracles import (
     chain_paths,
@@ -107,7 +108,7 @@ def run_max(scores):
     labels = np.empty(len(scores.unary), np.int32)
     value, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     work = np.empty_like(scores.unary)
-    kernels.chain_max(
+    chain_path.chain_max(
         scores.unary, scores.pair, scores.step_table, scores.offsets, work, labels, value, status
     )
     return labels, value, status
@@ -136,9 +137,11 @@ def test_score_and_path_are_adjoint(scores):
     )
     weight = rng.normal(size=len(scores.offsets) - 1)
     score = np.empty_like(weight)
-    kernels.chain_score(finite.unary, finite.pair, finite.step_table, finite.offsets, labels, score)
+    chain_path.chain_score(
+        finite.unary, finite.pair, finite.step_table, finite.offsets, labels, score
+    )
     unary, pair = np.zeros_like(scores.unary), np.zeros_like(scores.pair)
-    kernels.chain_add_path(finite.step_table, finite.offsets, labels, weight, unary, pair)
+    chain_path.chain_add_path(finite.step_table, finite.offsets, labels, weight, unary, pair)
     inner = (unary * finite.unary).sum() + (pair * finite.pair).sum()
     np.testing.assert_allclose(weight @ score, inner, rtol=1e-12, atol=1e-12)
 
@@ -190,3 +193,55 @@ def test_sums_of_more_labels_than_a_vector_has_lanes_equal_enumeration(n_labels)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-13)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-13)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-13)
+
+
+def of_single_sequences(scores, weight):
+    """Sums of sequences that are given one by one."""
+    parts = []
+    for s in range(len(weight)):
+        begin, end = scores.offsets[s : s + 2]
+        one = scores._replace(
+            unary=scores.unary[begin:end].copy(), offsets=np.array([0, end - begin])
+        )
+        parts.append(scaled_sum(one, weight[s : s + 1]))
+    return parts
+
+
+@pytest.mark.parametrize("n_labels", [8, 11, 22, 24, 25, 31, 50])
+@pytest.mark.parametrize("lengths", [[1, 1], [4, 9, 1], [2, 0, 7, 7, 1, 12, 3], [60, 3, 55, 40]])
+def test_sequences_side_by_side_have_the_sums_of_each_alone(n_labels, lengths):
+    scores = random_scores(3, lengths, n_labels)
+    weight = np.linspace(0.5, 2.0, len(lengths))
+    log_z, out, status = scaled_sum(scores, weight)
+    alone = of_single_sequences(scores, weight)
+    np.testing.assert_array_equal(status, kernels.OK)
+    np.testing.assert_allclose(log_z, [z[0] for z, _, _ in alone], rtol=1e-15)
+    unary = np.concatenate([part.unary for _, part, _ in alone])
+    np.testing.assert_allclose(out.unary, unary, rtol=1e-13, atol=0)
+    np.testing.assert_allclose(out.pair, sum(part.pair for _, part, _ in alone), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+@pytest.mark.parametrize("token", [0, 2, 6])
+def test_a_sequence_that_fails_leaves_the_one_beside_it_alone(bad, token):
+    lengths = [4, 4]
+    lengths[bad] = 7
+    scores = random_scores(4, [*lengths, 5, 6], 9)
+    begin = scores.offsets[bad]
+    scores.unary[begin + token] = [0.0] + [-500.0] * 8  # tiny, and yet to be reached
+    *_, status = scaled_sum(scores, np.ones(4))
+    scores.unary[begin + token] = -np.inf
+    log_z, out, dead = scaled_sum(scores, np.ones(4))
+    expected = [kernels.OK] * 4
+    expected[bad] = kernels.UNDERFLOW
+    assert status.tolist() == expected
+    expected[bad] = begin + token
+    assert dead.tolist() == expected
+    pair = np.zeros_like(out.pair)
+    for s, (z, part, _) in enumerate(of_single_sequences(scores, np.ones(4))):
+        if s != bad:
+            assert log_z[s] == pytest.approx(z[0], rel=1e-15)
+            tokens = slice(*scores.offsets[s : s + 2])
+            np.testing.assert_allclose(out.unary[tokens], part.unary, rtol=1e-13)
+            pair += part.pair
+    np.testing.assert_allclose(out.pair, pair, rtol=1e-12)

@@ -56,7 +56,7 @@ def _by_lists(entries, flat, chunks, weights):
     (row_ptr, found, factor), (cell_ptr, cells, places, scale), rows = entries.arrays
     columns, col_ptr, share_ptr, tokens, turned = rows
     step, table = entries.step, weights.table(flat)
-    scores = np.zeros((entries.data.n_tokens, weights.width))
+    scores = np.zeros((len(row_ptr) - 1, weights.width))
     gradients = []
     for batch, chunk in enumerate(chunks):
         own, gradient, seen = scores[chunk.tokens], np.zeros(weights.size), []

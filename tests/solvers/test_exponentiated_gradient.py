@@ -10,7 +10,7 @@ from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
 from crfkit.scores.selection import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
-from crfkit.solvers.exponentiated_gradient import _Dual
+from crfkit.solvers.exponentiated_gradient import _Dual, drawn_by_gap
 from crfkit.structures import Chain
 from tests.test_objective import make_data, make_objective
 
@@ -89,6 +89,52 @@ def test_the_dual_never_falls(data):
         for number in range(8):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 3)
     assert (np.diff(dual.bounds) >= -1e-9).all()
+
+
+def test_batches_are_drawn_as_often_as_their_gaps_ask_for():
+    gaps = np.array([0.0, 1.0, 3.0, 4.0, 0.0, 2.0])
+    drawn = np.array(
+        [np.bincount(drawn_by_gap(gaps, np.random.RandomState(i)), minlength=6) for i in range(900)]
+    )
+    expected = 0.5 + 0.5 * 6 * gaps / gaps.sum()
+    assert (drawn.sum(axis=1) == 6).all()
+    assert (np.abs(drawn - expected) < 1.0).all()
+    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.05)
+
+
+@pytest.mark.parametrize("gaps", [[], [0.0, 0.0], [1.0, np.nan], [np.inf, 1.0]])
+def test_batches_without_known_gaps_are_all_visited_once(gaps):
+    drawn = drawn_by_gap(np.array(gaps), np.random.RandomState(0))
+    np.testing.assert_array_equal(drawn, np.arange(len(gaps)))
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_what_is_known_of_the_gaps_adds_up_to_about_the_gap(rng, kind):
+    packed, codes = make_data(rng, kind, lengths=tuple(rng.integers(1, 9, size=60)))
+    with ThreadMap(1) as threads:
+        objective = make_objective(packed, codes, threads, ElasticNet(0.0, 0.5))
+        batches = objective.minibatches(12, 0)
+        dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
+        for number in range(12):
+            dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 1)
+        dual.steps.rates[:] = 1e-6  # the distributions stay where they are
+        dual.run_pass(np.arange(len(batches)), 1)
+        gap = batches.value(dual.weights()) - dual.lower_bound
+    assert gap > 1e-7
+    assert 0.5 * gap < dual.steps.gaps.sum() < 2.0 * gap
+
+
+@pytest.mark.parametrize("sampling", ["gap", "uniform"])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_every_sampling_reaches_the_optimum(rng, sampling, kind):
+    data = make_data(rng, kind, lengths=tuple(rng.integers(0, 9, size=40)))
+    with ThreadMap(2) as threads:
+        objective = make_objective(*data, threads)
+        best = optimum(objective).value
+        solver = OEG(tol=1e-8, batch_tokens=9, round_size=3, sampling=sampling, max_iter=2000)
+        result = solver.solve(objective, np.zeros(objective.n_parameters))
+    assert result.converged
+    np.testing.assert_allclose(result.value, best, rtol=1e-8)
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
@@ -184,7 +230,7 @@ def test_it_says_what_it_cannot_do(data):
 
 @pytest.mark.parametrize(
     "options", [{"max_iter": -1}, {"tol": -1.0}, {"batch_tokens": 0}, {"round_size": 0},
-                {"check_every": 0}],
+                {"check_every": 0}, {"sampling": "some"}],
 )  # fmt: skip
 def test_parameters_are_checked(data, options):
     with ThreadMap(1) as threads:

@@ -28,8 +28,8 @@ def counted(monkeypatch):
         (OEG(**SMALL, check_every=1, max_iter=3), 0.0, [1, 3, 5, 7]),
         (OEG(**SMALL, check_every=2, max_iter=3), 0.0, [1, 4, 6]),
         (OEG(**SMALL, check_every=1, max_iter=1), 0.1, [2, 4]),
-        (SAG(**SMALL, gtol=0.0, max_iter=2), 0.0, [1, 3, 5]),
-        (SAG(**SMALL, gtol=0.0, max_iter=2), 0.1, [2, 4, 6]),
+        (SAG(**SMALL, gtol=0.0, check_every=1, max_iter=2), 0.0, [1, 3, 5]),
+        (SAG(**SMALL, gtol=0.0, check_every=1, max_iter=2), 0.1, [2, 4, 6]),
         (SGD(**SMALL, eta0=0.1, max_iter=2), 0.1, [1, 3, 5]),
     ],
     ids=lambda value: type(value).__name__,
@@ -68,7 +68,7 @@ def test_control_c_while_a_pass_is_evaluated_keeps_the_pass(kind, monkeypatch):
 
     monkeypatch.setattr(MiniBatches, "value", interrupted)
     with problem() as objective:
-        solver = kind(**SMALL).set_params(**({"check_every": 1} if kind is OEG else {}))
+        solver = kind(**SMALL).set_params(**({} if kind is SGD else {"check_every": 1}))
         start = np.zeros(objective.n_parameters)
         result = solver.solve(
             objective, start, lambda record, w: seen.update({record.iteration: w})
@@ -87,7 +87,7 @@ def test_a_value_that_is_not_finite_ends_the_search_at_the_last_good_pass(kind, 
 
     monkeypatch.setattr(MiniBatches, "value", broken)
     with problem() as objective:
-        solver = kind(**SMALL).set_params(**({"check_every": 1} if kind is OEG else {}))
+        solver = kind(**SMALL).set_params(**({} if kind is SGD else {"check_every": 1}))
         result = solver.solve(objective, np.zeros(objective.n_parameters))
     assert (result.n_iter, result.converged) == (1, False)
     assert result.message.startswith("the objective became inf")
