@@ -26,6 +26,11 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     -------
     callable
         Called with the result of `address_of` before the arguments.
+
+    Raises
+    ------
+    TypeError
+        While a caller is compiled, if the kernel is used with other types elsewhere.
     """
 
     def call(address: int, *arguments: Any) -> Any:
@@ -54,8 +59,13 @@ def address_of(function: Callable[..., Any], *arguments: Any) -> int:
     function : callable
         A kernel that others call by way of `apart`.
     *arguments : object
-        Of exactly the types that callers give it, or they read garbage: that each kernel has one
-        machine code, which the tests count, says that they are. Nothing else is done with them.
+        Of exactly the types that callers give it, or they would read garbage. Nothing else is done
+        with them.
+
+    Raises
+    ------
+    TypeError
+        If the kernel is used with other types elsewhere.
     """
     if numba.config.DISABLE_JIT:
         return 0
@@ -65,6 +75,12 @@ def address_of(function: Callable[..., Any], *arguments: Any) -> int:
 
 
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> Any:
-    """Return the machine code of a kernel for some types of arguments."""
+    """Return the machine code of a kernel, for these types of arguments and for no others."""
     function.compile(kinds)
+    others = [other for other in function.overloads if other != kinds]
+    if others:
+        raise TypeError(
+            f"{function.__name__} is called by its address with arguments of the types {kinds}, "
+            f"but with {others[0]} elsewhere: give it the same types everywhere."
+        )
     return function.overloads[kinds]

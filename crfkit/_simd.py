@@ -29,7 +29,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH = 8
 
-_FLAGS = ("reassoc", "contract", "arcp", "nsz", "afn")
+# Operations are the ones that are written, in that order: what is computed does not depend on what
+# surrounds it. Only the eight numbers of a vector may be added up in any order.
+_FLAGS = ("arcp", "nsz", "afn")
+_ANY_ORDER = ("reassoc", *_FLAGS)
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 _NUMBER = ir.DoubleType()
 _BITS = ir.VectorType(ir.IntType(64), WIDTH)
@@ -160,7 +163,10 @@ def _emit_multiply(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
 
 
 def _emit_multiply_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.fadd(builder.fmul(*values[:2], flags=_FLAGS), values[2], flags=_FLAGS)
+    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+    name = f"llvm.fmuladd.v{WIDTH}f64"  # rounds once where the machine can
+    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    return builder.call(function, values, fastmath=_FLAGS)
 
 
 def _emit_larger(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
@@ -234,7 +240,7 @@ def _reduced(name: str, *start: Any) -> Callable[..., Any]:
         kind = ir.FunctionType(_NUMBER, [*(_NUMBER for _ in start), _VECTOR])
         full = f"llvm.vector.reduce.{name}.v{WIDTH}f64"
         function = cgutils.get_or_insert_function(builder.module, kind, full)
-        return builder.call(function, [*start, values[0]], fastmath=_FLAGS)
+        return builder.call(function, [*start, values[0]], fastmath=_ANY_ORDER)
 
     return emit
 
@@ -350,7 +356,8 @@ def where_positive(x: FloatArray, y: FloatArray) -> FloatArray:
 @emitted(_gives_vector, _emit_subtract)
 def subtract(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return ``x - y``."""
-    return x - y
+    with np.errstate(invalid="ignore"):  # of infinities
+        return x - y
 
 
 @emitted(_gives_vector, _emit_where_bits)

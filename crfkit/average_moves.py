@@ -30,10 +30,10 @@ from crfkit.kernels.vector import vector_dot
 from crfkit.losses.likelihood import LogLoss
 from crfkit.minibatches import MiniBatches, rounds
 from crfkit.scores.shares import PIECES, FlatWeights, SharedEntries, aligned, padded
-from crfkit.scores.steps import SharedSteps
 from crfkit.smoothness import Metric, Random, Smoothness, inner
-from crfkit.structures import Chain
 
+# Tokens of the visits between which the interpreter is heard: a few hundredths of a second.
+TOKENS_AT_ONCE = 1 << 15
 # Batches that are computed before their gradients are remembered.
 REFRESHED = 16
 
@@ -278,6 +278,7 @@ class ChainAverages(Averages):
             frozen(batches.all_labels), frozen(dense),
         )  # fmt: skip
         most = int(np.diff(data.offsets[heads]).max(initial=0))
+        self._at_once = max(1, min(AT_ONCE, TOKENS_AT_ONCE // max(most, 1)))
         sizes = n_labels, most, int(np.diff(heads).max(initial=0)), dense.shape[1]
         self._room = partial(_workspace, weights, *sizes)
         self._own = self._room()
@@ -336,8 +337,8 @@ class ChainAverages(Averages):
         self._numbers[[SUM, MOST]] = known.estimates.sum(), known.estimates.max(initial=0.0)
         self._numbers[COUNT] = np.count_nonzero(known.estimates)
         smooth = (known.estimates, known.wait, known.pause, self._numbers)
-        for first in range(0, len(order), AT_ONCE):
-            piece = frozen(order[first : first + AT_ONCE])
+        for first in range(0, len(order), self._at_once):
+            piece = frozen(order[first : first + self._at_once])
             self.batches.visits += len(piece)
             chain_average_steps(
                 piece, self._decay, longest, self._entries, self._memory, self._vectors,
@@ -362,10 +363,7 @@ class ChainAverages(Averages):
 
 def make_averages(batches: MiniBatches, start: FloatArray) -> Averages:
     """Return what makes the steps fastest, at its first parameters."""
-    model = batches.model
-    plain = type(model.steps) is SharedSteps and not model.boundaries
-    chain = isinstance(batches.structure, Chain) and isinstance(batches.loss, LogLoss)
-    fast = plain and chain and batches.has_sequence_weights
+    fast = batches.is_plain_chain and type(batches.loss) is LogLoss and batches.has_sequence_weights
     return (ChainAverages if fast else GeneralAverages)(batches, start)
 
 

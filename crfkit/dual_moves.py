@@ -27,8 +27,6 @@ from crfkit.kernels.shares import SHARES
 from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.minibatches import MiniBatches, rounds
 from crfkit.scores.shares import PIECES, FlatWeights, SharedEntries, aligned, padded
-from crfkit.scores.steps import SharedSteps
-from crfkit.structures import Chain
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
@@ -397,10 +395,8 @@ class ChainSteps(Steps):
 
 def make_steps(batches: MiniBatches, own_w: bool) -> Steps:
     """Return what makes the steps of the dual fastest."""
-    model = batches.model
-    plain = type(model.steps) is SharedSteps and not model.boundaries and not batches.has_dense
-    kind = ChainSteps if plain and isinstance(batches.structure, Chain) else GeneralSteps
-    return kind(batches, own_w)
+    fast = batches.is_plain_chain and not batches.has_dense
+    return (ChainSteps if fast else GeneralSteps)(batches, own_w)
 
 
 def chain_team(n_labels: int, tokens: int) -> tuple[Any, ...]:

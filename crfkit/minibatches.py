@@ -20,8 +20,9 @@ from crfkit.losses import Loss
 from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores, ScoreModel
+from crfkit.scores.steps import SharedSteps
 from crfkit.scores.touched import TouchedWeights
-from crfkit.structures import NoPathError, Structure
+from crfkit.structures import Chain, NoPathError, Structure
 
 
 class MiniBatches:
@@ -130,6 +131,17 @@ class MiniBatches:
         return all(shared is not None for shared in self._shared)
 
     @property
+    def is_plain_chain(self) -> bool:
+        """Whether all steps of a chain share their scores, and nothing else is added to them."""
+        plain = type(self.model.steps) is SharedSteps and not self.model.boundaries
+        return plain and isinstance(self.structure, Chain)
+
+    @property
+    def weighted_tokens(self) -> FloatArray:
+        """The sum of the weights of the tokens of each batch, shape (B,)."""
+        return np.array([self._weight[chunk.tokens].sum() for chunk in self._chunks])
+
+    @property
     def has_dense(self) -> bool:
         """Whether some features are dense."""
         return self._source.dense is not None
@@ -146,7 +158,7 @@ class MiniBatches:
         """Return the loss of a batch and its gradient with respect to the scores."""
         out, labels, shared = self.structure.empty(scores), self.labels(index), self._shared[index]
         with self.numbering():
-            if shared is not None and isinstance(self.loss, LogLoss):
+            if shared is not None and type(self.loss) is LogLoss:
                 return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
             weight = self._weight[self._chunks[index].tokens]
             return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out

@@ -374,7 +374,7 @@ class Objective:
         self, scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
     ) -> float:
         """Return the loss of a chunk and write its gradient."""
-        if isinstance(self.loss, LogLoss) and self._level is not None:
+        if type(self.loss) is LogLoss and self._level is not None:
             level = self._level[scores.first : scores.first + len(scores.offsets) - 1]
             return self.loss.of_sequences(self.structure, scores, self.labels[tokens], level, out)
         return self.loss.value_and_grad(

@@ -41,8 +41,8 @@ class Metric:
     always : slice
         The parameters of dense features and steps, which each batch touches; empty where no
         feature is dense.
-    features : ndarray of shape (F, F)
-        The metric of dense features: symmetric, positive definite.
+    features : ndarray of shape (F, F) or (F, 1)
+        The metric of dense features: symmetric, positive definite; or its diagonal alone.
     steps : ndarray of shape (P2,)
         That of steps.
     most : float
@@ -72,9 +72,9 @@ class Metric:
         top = max(math.sqrt(max(squares.max(initial=0.0), 0.0)) * largest,
                   math.sqrt(counts.max(initial=1)))  # fmt: skip
         lengths = _lengths(squares * (largest / top) ** 2)
-        self.features = frozen((axes * lengths) @ axes.T)
+        self.features = frozen(lengths[:, None] if axes is None else (axes * lengths) @ axes.T)
         self.steps = _lengths(counts / top / top)
-        self.most = float(max(lengths.max(initial=0.0), self.steps.max(initial=0.0)))
+        self.most = float(max(lengths.max(initial=1.0), self.steps.max(initial=1.0)))
 
     def __call__(self, gradient: FloatArray) -> FloatArray:
         """Return the metric times a gradient, for the parameters at `always`, shape (n,)."""
@@ -82,15 +82,19 @@ class Metric:
             return gradient
         cut, state = self._cut, self._model.state
         table = state.dense_table(gradient[:cut])
-        dense = state.take_dense(self.features @ table)
+        diagonal = self.features.shape[1] == 1
+        dense = state.take_dense(self.features * table if diagonal else self.features @ table)
         return np.concatenate([dense, self.steps * gradient[cut:]])
 
 
-def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of squares along the principal axes of dense features, and the axes."""
+def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Return the sums of squares along the principal axes of dense features, and the axes.
+
+    None where each feature stands for itself: there are too many for more.
+    """
     n_features = dense.shape[1]
     if n_features > MOST_FEATURES:
-        return np.square(dense).sum(axis=0), np.eye(n_features)
+        return np.square(dense).sum(axis=0), None
     products = np.zeros((1, n_features, n_features))
     scatter_dense(dense, 0, 0, n_features, dense, products)
     squares, axes = np.linalg.eigh(products[0])
@@ -132,7 +136,7 @@ class Smoothness:
         count = len(batches)
         self.estimates = np.zeros(count)
         self.guess = batches.mean_square or 1.0
-        self.wait, self.pause = np.zeros(count, np.int64), np.ones(count, np.int64)
+        self.wait, self.pause = np.zeros(count, np.int64), np.zeros(count, np.int64)
 
     def is_due(self, index: int) -> bool:
         """Whether the batch that is now visited shall be tested."""
@@ -164,7 +168,7 @@ class Smoothness:
             estimate *= MORE
         self.estimates[index] = estimate
         good = tests == 1
-        self.pause[index] = min(2 * self.pause[index], LONGEST_PAUSE) if good else 1
+        self.pause[index] = min(2 * max(self.pause[index], 1), LONGEST_PAUSE) if good else 1
         self.wait[index] = self.pause[index]
 
     def raise_all(self) -> None:
@@ -172,8 +176,9 @@ class Smoothness:
         self.estimates *= RISE
 
     def guess_from(self, index: int) -> None:
-        """Let the estimate of a batch be the first guess for others."""
-        self.guess = 0.5 * float(self.estimates[index])
+        """Let the estimate of a batch be the first guess for others, if it was tested."""
+        if self.pause[index]:
+            self.guess = 0.5 * float(self.estimates[index])
 
     def step(self, decay: float) -> float:
         """Return the length of a step: ``1/2 (1 / (max L + decay) + 1 / (mean L + decay))``."""

@@ -13,8 +13,9 @@ PAIR_CELLS = 1 << 22
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
 # Scores of a block of chunks, the largest array that is kept: 14 MiB, where that holds so many
-# chunks, at most 64 MiB. Threads share the chunks, and end together where these are even in number.
-FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS, 8
+# chunks, at most 64 MiB. With short sequences these are 20 chunks, and their tables of steps: an
+# even number, so that threads end together.
+FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
 BLOCK_CELLS = 1 << 23
 
 

@@ -12,6 +12,7 @@ from crfkit.kernels._strips import (
     STRIP,
     back_strip,
     column_product,
+    last_strip,
     once,
     strip_columns,
     weigh_strip,
@@ -62,7 +63,7 @@ def two_forward(
     for t in range(1, count):
         mass, more = fill(0.0), fill(0.0)
         at, below = row + t, other + t
-        for first in range(0, size, STRIP):
+        for first in range(last_strip(size), -1, -STRIP):
             a, b, c, u, v, w = _two_products(alpha, at - 1, below - 1, factor, m, first)
             mass, least = weigh_strip(
                 a, b, c, fill(one), node, begin + t, first, mass, least, alpha, at, x, y, z
@@ -100,7 +101,7 @@ def two_backward(
         one = 1.0 / norm[t - 1] if t > begin else 0.0
         two = 1.0 / norm[n - 1] if n > start else 0.0
         at = row + t - begin
-        for first in range(0, node.shape[1], STRIP):
+        for first in range(last_strip(node.shape[1]), -1, -STRIP):
             a, b, c, u, v, w = _two_products(message, at + 1, at + shift + 1, turned, m, first)
             back_strip(a, b, c, fill(one), node, t, first, alpha, at, message, marginals)
             back_strip(u, v, w, fill(two), node, n, first, alpha, at + shift, message, marginals)

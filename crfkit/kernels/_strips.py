@@ -44,6 +44,16 @@ def strip_columns(start: int, size: int) -> tuple[int, int, int]:
 
 
 @part
+def last_strip(size: int) -> int:
+    """Return where the last strip of a row starts.
+
+    The products of a step go from it to the first: columns of two strips then are those of the full
+    strip, whether strips are worked on one by one or row by row.
+    """
+    return (size - 1) // STRIP * STRIP
+
+
+@part
 def _add_column(a: FloatArray, out: FloatArray, row: int, start: int) -> None:
     """Add a vector to the last columns of a row, but for those before `start`."""
     p = out.shape[1] - WIDTH
@@ -153,7 +163,7 @@ def strips_product(source: FloatArray, row: int, tables: FloatArray, m: int, out
                    to: int) -> None:  # fmt: skip
     """``out[to, j] = sum_i source[row, i] tables[m, i, j]``."""
     size = tables.shape[2]
-    for start in range(0, size, STRIP):
+    for start in range(last_strip(size), -1, -STRIP):
         p, q, r = strip_columns(start, size)
         if p == r:
             store(column_product(source, row, tables, m, p), out, to, p)
@@ -276,7 +286,7 @@ def strips_shift(unary: FloatArray, shifted: FloatArray, shift: FloatArray) -> N
 @part
 def once(size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return 1 for each lane of the last strip of a row whose column no earlier vector has."""
-    start = (size - 1) // STRIP * STRIP
+    start = last_strip(size)
     p, q, r = strip_columns(start, size)
     return lanes_from(start - p), lanes_from(p + WIDTH - q), lanes_from(q + WIDTH - r)
 
@@ -310,7 +320,7 @@ def strips_weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha
     size = node.shape[1]
     x, mass, least = fill(scale), fill(0.0), fill(1.0)
     u, v, w = once(size)
-    for start in range(0, size, STRIP):
+    for start in range(last_strip(size), -1, -STRIP):
         p, q, r = strip_columns(start, size)
         a, b, c = load(work, 0, p), load(work, 0, q), load(work, 0, r)
         mass, least = weigh_strip(a, b, c, x, node, t, start, mass, least, alpha, row, u, v, w)

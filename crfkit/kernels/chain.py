@@ -28,6 +28,9 @@ TINY = 1e-200
 # The exponential of anything below this is 0.
 NOTHING = -745.2
 
+# Pairs of sequences of a call in which a probability may vanish before all are summed alone.
+MOST_FAILURES = 2
+
 # Status of a sequence; a position >= 0 says that no path gets past it.
 OK = -1
 UNDERFLOW = -2
@@ -373,15 +376,15 @@ def chain_sum(
     """``log Z = log sum_y exp score(x, y)`` and the expected counts of all parts.
 
     Scaled forward-backward in the linear domain: two sequences at a time, one after the other where
-    steps have tables of their own. Where all share a table, their steps are added up for as many
-    sequences as fit in the workspace.
+    steps have tables of their own, and after a few pairs in which a probability vanished. Where all
+    share a table, their steps are added up for as many sequences as fit in the workspace.
     """
     shared = table.shape[0] == 1
-    twice = shared and unary.shape[1] >= WIDTH
-    filled = n = 0
+    tries = MOST_FAILURES if shared and unary.shape[1] >= WIDTH else 0
+    filled = n = alone = 0
     while n < which.shape[0]:
         s, size, count = which[n], offsets[which[n] + 1] - offsets[which[n]], 1
-        if twice and n + 1 < which.shape[0]:
+        if tries > 0 and alone == 0 and n + 1 < which.shape[0]:
             both = size + offsets[which[n + 1] + 1] - offsets[which[n + 1]]
             count = 2 if both > size > 0 and both <= alpha.shape[0] else 1
             size = both if count == 2 else size
@@ -389,15 +392,18 @@ def chain_sum(
             _add_steps(alpha, message, 1, filled, flow, table[0])
             filled = 0
         if count == 2:
-            twice = _sum_two(
+            if _sum_two(
                 unary, node, shift, pair, factor, turned, pair_shift, table, offsets, s,
                 which[n + 1], weight, norm, work, alpha, filled, message, marginals, log_z, status,
-            )  # fmt: skip
-            if twice:
+            ):  # fmt: skip
                 filled += size
                 n += 2
+            else:
+                tries -= 1
+                alone = 2
             continue
         n += 1
+        alone = max(alone - 1, 0)
         _sum_one(
             unary, node, shift, pair, factor, turned, pair_shift, table, offsets, s, weight, norm,
             work, alpha, filled, message, marginals, log_z, status,

@@ -48,7 +48,7 @@ from crfkit._simd import (
 )
 from crfkit._types import FloatArray, IntArray
 from crfkit.kernels._strips import strips_add, strips_product
-from crfkit.kernels.chain_dual import _count_steps, _sum
+from crfkit.kernels.chain_dual import count_steps, sum_part
 from crfkit.kernels.gather import CELLS_AHEAD, ROWS_AHEAD
 from crfkit.kernels.shares import SHARES
 
@@ -99,7 +99,8 @@ def chain_average_steps(
         if new or wait[batch] < 0:
             _test(batch, value, entries, vectors, metric, smooth, own)
             _survey(estimates, numbers)
-        numbers[GUESS] = 0.5 * estimates[batch]
+        if pause[batch] > 0:  # it was tested
+            numbers[GUESS] = 0.5 * estimates[batch]
         length = min(_length(numbers, metric[2], metric[3]), longest)
         _step(length, decay, vectors, metric, numbers, own)
         numbers[SCALE] *= 1.0 - length * decay
@@ -192,7 +193,7 @@ def _look(batch: int, scale: float, flat: FloatArray, table: FloatArray, entries
         for j in range(size):
             pair[i, j] = table[table.shape[0] - size + i, j]
     value = _loss(batch, entries, scores, scores_read, own)
-    _count_steps(0, flows, own)
+    count_steps(0, flows, own)
     for s in range(parts[batch], parts[batch + 1]):
         for t in range(offsets[s], offsets[s + 1]):
             counts[t - begin, labels[t]] -= weight[s]
@@ -207,7 +208,7 @@ def _loss(batch: int, entries: Any, scores: FloatArray, scores_read: FloatArray,
     """Return ``sum_s weight_s (log Z_s - score_s)``, given scores of steps in the workspace."""
     (parts, offsets, weight), labels = entries[0], entries[5]
     pair, begin = own[1][1], offsets[parts[batch]]
-    loss = _sum(batch, 0, entries, scores, scores_read, own[0][4], own)
+    loss = sum_part(batch, 0, entries, scores, scores_read, own[0][4], own)
     for s in range(parts[batch], parts[batch + 1]):
         score = 0.0
         for t in range(offsets[s], offsets[s + 1]):
@@ -331,7 +332,7 @@ def _test(batch: int, value: float, entries: Any, vectors: Any, metric: Any, smo
                 break
             estimate *= MORE
         estimates[batch] = estimate
-        pause[batch] = min(2 * pause[batch], LONGEST_PAUSE) if tests == 1 else 1
+        pause[batch] = min(2 * max(pause[batch], 1), LONGEST_PAUSE) if tests == 1 else 1
         wait[batch] = pause[batch]
     _clear(batch, entries, own)
 
@@ -362,12 +363,23 @@ def _aim(batch: int, flows: FloatArray, entries: Any, bits: Any, metric: Any,
             x = where_bits(bits[first + f, k // WIDTH], load(probe_table, first + f, k))
             store_of(x, features, 0, f, k)
     for f in range(product.shape[0]):
-        strips_product(metric[0], f, features, 0, product, f)
+        _stretch(metric[0], f, features, product)
         for k in range(0, product.shape[1], WIDTH):
             x = where_bits(bits[first + f, k // WIDTH], load(product, f, k))
             squares = multiply_add(x, load_of(features, 0, f, k), squares)
             store(x, probe_table, first + f, k)
     return square + total(squares)
+
+
+@part
+def _stretch(metric: FloatArray, f: int, features: FloatArray, product: FloatArray) -> None:
+    """``product[f] = sum_g metric[f, g] features[g]``; of a diagonal there is one column."""
+    if metric.shape[1] > 1:
+        strips_product(metric, f, features, 0, product, f)
+        return
+    x = fill(metric[f, 0])
+    for k in range(0, product.shape[1], WIDTH):
+        store(multiply(x, load_of(features, 0, f, k)), product, f, k)
 
 
 @inlined
@@ -422,7 +434,7 @@ def _step(length: float, decay: float, vectors: Any, metric: Any, numbers: Float
                 x = multiply(x, load(metric[1], h - n_rows + size, k))
                 store(multiply_add(back, x, load(table, h, k)), table, h, k)
     for f in range(n_features):
-        strips_product(metric[0], f, features, 0, product, f)
+        _stretch(metric[0], f, features, product)
         for k in range(0, table.shape[1], WIDTH):
             x = where_bits(bits[first + f, k // WIDTH], load(product, f, k))
             store(add(multiply(back, x), load(table, first + f, k)), table, first + f, k)

@@ -153,7 +153,7 @@ def chain_dual_losses(
         for row in range(offsets[parts[part + 1]] - begin):
             for k in range(size):
                 scores[row, k] = target[row, k]
-        loss = _sum(part, 0, entries, scores, scores_read, counts, own)
+        loss = sum_part(part, 0, entries, scores, scores_read, counts, own)
         for s in range(parts[part], parts[part + 1]):
             score = 0.0
             for t in range(offsets[s], offsets[s + 1]):
@@ -188,8 +188,8 @@ def _compute(batch: int, item: int, entries: Any, state: Any, vectors: Any, team
     for i in range(size):
         row = table.shape[0] - size + i
         rows_mix(pair_scores, batch * size + i, table, row, rate, pair_direction, pair, i)
-    sums[item, LOG_Z] = _sum(part, base, entries, moved, moved_read, counts, own)
-    _count_steps(item, flows, own)
+    sums[item, LOG_Z] = sum_part(part, base, entries, moved, moved_read, counts, own)
+    count_steps(item, flows, own)
     inner, slope = 0.0, 0.0
     for t in range(begin, end):
         row = base + t - begin
@@ -221,7 +221,7 @@ def _gather(part: int, entries: Any, vectors: Any, own: Any) -> None:
 
 
 @inlined
-def _sum(
+def sum_part(
     part: int,
     base: int,  # row of the first token of the part in the scores
     entries: Any,
@@ -285,7 +285,7 @@ def _raise_steps(own: Any) -> None:
 
 
 @inlined
-def _count_steps(item: int, flows: FloatArray, own: Any) -> None:
+def count_steps(item: int, flows: FloatArray, own: Any) -> None:
     """Write the expected steps of a part."""
     factor, (flow, steps) = own[1][2], own[3]
     size = factor.shape[0]

@@ -17,6 +17,8 @@ from crfkit.kernels.folding import fold_find, fold_keep, fold_rows, fold_settle,
 
 # Fewer entries are not worth the search, nor is a link that is made use of less often.
 LEAST_ENTRIES, LEAST_USES = 1 << 16, 4
+# A pass saves an addition of rows twice for each of these uses, and copies all rows for it.
+LEAST_SAVED = 2
 # Links from a row at most.
 MOST_LINKS = 16
 
@@ -35,7 +37,7 @@ class Folding:
     """
 
     def __init__(self, uses: IntArray, count: IntArray, links: IdArray) -> None:
-        self._count, self._links = frozen(count), frozen(links)
+        self._links: tuple[IntArray, IdArray] | None = (frozen(count), frozen(links))
         # What is taken along has to be complete.
         order = np.lexsort((np.arange(len(uses)), -uses))
         some = order[count[order] > 0]
@@ -61,10 +63,16 @@ class Folding:
 
     def kept(self, row_ptr: IntArray, slots: IdArray) -> NDArray[np.bool_]:
         """Return which entries are left: those that no other of their token takes along."""
-        place, kept = np.empty(len(self._count), np.int64), np.empty(len(slots), np.uint32)
-        fold_keep(frozen(row_ptr), frozen(slots), self._count, self._links, place, kept)
+        assert self._links is not None, "to be called before let_go"
+        place = np.empty(len(self._links[0]), np.int64)
+        kept = np.empty(len(slots), np.uint32)
+        fold_keep(frozen(row_ptr), frozen(slots), *self._links, place, kept)
         marks: NDArray[np.bool_] = kept == 1
         return marks
+
+    def let_go(self) -> None:
+        """Let go of the memory that only `kept` needs."""
+        self._links = None
 
 
 def find_folding(parts: list[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
@@ -92,14 +100,15 @@ def find_folding(parts: list[tuple[IntArray, IdArray]], n_rows: int) -> Folding 
     for row_ptr, slots in parts:
         fold_settle(frozen(row_ptr), frozen(slots), first, frozen(uses), stamp, owner, count, links)
         first += len(row_ptr) - 1
-    return Folding(uses, count, links) if count.any() else None
+    saved, cost = int((uses * count).sum()), n_rows + int(count.sum())
+    return Folding(uses, count, links) if saved > LEAST_SAVED * cost else None
 
 
 def _without_circles(uses: IntArray, count: IntArray, links: IdArray) -> tuple[IdArray, IntArray]:
     """Leave out links of rare rows, and those that would lead in a circle."""
     own = np.arange(len(uses))[:, None]
-    fewer, same = uses[links] > uses[:, None], uses[links] == uses[:, None]
+    more, same = uses[links] > uses[:, None], uses[links] == uses[:, None]
     kept = (np.arange(links.shape[1]) < count[:, None]) & (uses >= LEAST_USES)[:, None]
-    kept &= fewer | (same & (links < own))
+    kept &= more | (same & (links < own))
     order = np.argsort(~kept, axis=1, kind="stable")
     return np.take_along_axis(links, order, axis=1), kept.sum(axis=1)

@@ -171,7 +171,8 @@ class FullRows:
     def __init__(self, layout: RowLayout, weights: FloatArray) -> None:
         self._layout, self._weights = layout, weights
         self._lock = threading.Lock()
-        self._made: dict[object, FloatArray] = {}
+        self._made: dict[str, FloatArray] = {}
+        self._folded: tuple[Folding, FloatArray] | None = None
 
     @property
     def single(self) -> FloatArray:
@@ -184,11 +185,16 @@ class FullRows:
         return self._once("table", self._spread)
 
     def folded(self, folding: Folding | None) -> FloatArray:
-        """Return the table, folded where that is wanted."""
+        """Return the table, folded if need be; the last one is kept: blocks take turns."""
         table = self.table
-        return self._once(folding, lambda: folding.fold(table)) if folding else table
+        if folding is None:
+            return table
+        with self._lock:
+            if self._folded is None or self._folded[0] is not folding:
+                self._folded = folding, folding.fold(table)
+            return self._folded[1]
 
-    def _once(self, what: object, make: Callable[[], FloatArray]) -> FloatArray:
+    def _once(self, what: str, make: Callable[[], FloatArray]) -> FloatArray:
         with self._lock:
             if what not in self._made:
                 self._made[what] = make()
@@ -255,6 +261,8 @@ class PreparedRows:
         self._row_edges = row_edges
         prepare = partial(_prepared, layout, self.folding, row_edges, place_edges)
         self._entries = threads(prepare, parts)
+        if self.folding:
+            self.folding.let_go()
 
     def _find_folding(self, threads: ThreadMap) -> Folding | None:
         """Return which rows stand for others; not where the weights are the table."""

@@ -81,7 +81,7 @@ def _seen_pairs(
     data: PackedSequences, columns: Codes, n_columns: int, min_freq: float
 ) -> AttributeWeights:
     """Return the (attribute, column) pairs that occur often enough; a column of -1 is none."""
-    least = max(1, math.ceil(min_freq))
+    least = max(1, math.ceil(min(min_freq, data.n_tokens + 1)))  # no pair occurs so often
     ptr, found = _sparse_pairs(data, columns, least)
     if data.dense is not None:
         told = columns >= 0

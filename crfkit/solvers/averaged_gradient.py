@@ -109,7 +109,7 @@ class SAG(MiniBatchSolver):
         return make_averages(batches, start)
 
     def _pass(self, search: Averages, number: int, random: Random, log: PassLog) -> FloatArray:
-        if _has_risen(log):
+        if log.history[-1].iteration == number and _has_risen(log):  # once for each rise
             search.smoothness.raise_all()
         search.run_pass(random, int(self.round_size))
         return search.weights()
@@ -150,7 +150,7 @@ class SAG(MiniBatchSolver):
 
 
 def _has_risen(log: PassLog) -> bool:
-    """Whether the objective rose in the last pass, by more than rounding."""
+    """Whether the objective rose since the record before, by more than rounding."""
     values = [record.value for record in log.history[-2:]]
     return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])
 

@@ -23,6 +23,8 @@ COUPLING = 10.0
 PASSES_AT_FIRST = 3
 LOWERING = 0.7
 FIRST_RATE = 0.5
+# How far rounding may take an entropy out of its range.
+ROUNDING = 1e-9
 # This share of the visits goes to all batches alike, the others to those with large gaps.
 ALIKE = 0.5
 SAMPLINGS = ("gap", "uniform")
@@ -198,12 +200,21 @@ class _Dual:
 
     def _start_at(self, start: FloatArray) -> None:
         """Begin with the distributions that parameters amount to, if they are worth something."""
+        if not np.isfinite(start).all():
+            raise ValueError("the parameters to start from must be finite.")
         c2, self.c2 = self.c2, self.penalty.l2
         self.steps.adopt(start, self.c2, self._threshold)
         self.steps.rates[:], self.steps.gaps[:] = FIRST_RATE, 0.0
-        if self.lower_bound <= 0.0:
+        if not self._is_sound():
             self.c2 = c2
             self.steps.reset()
+
+    def _is_sound(self) -> bool:
+        """Whether the bound is worth something, and no entropy is what rounding made of it."""
+        entropies, n_labels = self.steps.entropies, self.batches.model.n_labels
+        most = self.batches.weighted_tokens * math.log(n_labels)
+        possible = (entropies >= -ROUNDING * (most + 1.0)) & (entropies <= (1.0 + ROUNDING) * most)
+        return bool(0.0 < self.lower_bound < math.inf and possible.all())
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""

@@ -37,13 +37,15 @@ class LaneChain(Chain):
         flow: FloatArray,
         log_z: FloatArray,
     ) -> IntArray:
-        every, lanes = np.arange(len(weight)), deal(scores)
+        lanes = deal(scores)
         if lanes is None or factor.min() < TINY:
-            return every
+            return super()._sum_some(
+                scores, factor, pair_shift, weight, marginals, flow, log_z
+            )  # fmt: skip
         failed = sum_lanes(
             lanes, scores, factor[0], float(pair_shift[0]), weight, marginals, flow[0], log_z
         )
-        return np.union1d(np.delete(every, lanes.order), failed)
+        return np.union1d(np.delete(np.arange(len(weight)), lanes.order), failed)
 
 
 class Lanes(NamedTuple):

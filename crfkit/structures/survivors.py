@@ -175,9 +175,11 @@ class _Path:
         while self.known < own.stop:
             meeting = _meeting(self.labels[own.start : self.known], labels) if own.start else 0
             if meeting is not None:
-                end = own.start + len(labels)
-                self.labels[own.start + meeting : end] = labels[meeting:]
-                self.known, self.reach = max(self.known, end), FURTHER * REACH
+                end, self.reach = own.start + len(labels), FURTHER * REACH
+                # Where the path goes on further, it does so from its own labels, not from others.
+                if end > self.known:
+                    self.labels[own.start + meeting : end] = labels[meeting:]
+                    self.known = end
                 return
             self._go_on(self.known + self.reach)
             self.reach *= FURTHER

@@ -50,7 +50,7 @@ def folded(x, found):
 
 def search(x, least_uses=1):
     """What may be folded, if data of any size are searched."""
-    with mock.patch.multiple(module, LEAST_ENTRIES=0, LEAST_USES=least_uses):
+    with mock.patch.multiple(module, LEAST_ENTRIES=0, LEAST_SAVED=0, LEAST_USES=least_uses):
         return find_folding(lists(x), x.shape[1])
 
 
@@ -106,6 +106,7 @@ def test_little_data_are_not_searched():
 @pytest.mark.parametrize("ones", [True, False])
 def test_folded_attributes_score_and_pull_back_as_all_others(monkeypatch, ones, n_jobs):
     monkeypatch.setattr(module, "LEAST_ENTRIES", 0)
+    monkeypatch.setattr(module, "LEAST_SAVED", 0)
     rng = np.random.default_rng(5)
     x = implying(1, 60, 12).astype(float) * (1.0 if ones else rng.normal(size=(60, 12)))
     used, n_columns = x != 0.0, 9
