@@ -71,3 +71,15 @@ def test_it_is_found_again_when_the_callers_come_from_the_cache(tmp_path):
     assert first[1:] == ["0", "1"]
     assert second[1:] == ["1", "1"]
     assert first[0] == second[0]
+
+
+@pytest.mark.skipif(NO_JIT, reason="nothing is compiled")
+def test_other_types_of_arguments_are_refused():
+    @kernel
+    def first(x):
+        """Return the first number."""
+        return x[0]
+
+    address_of(first, frozen(np.arange(2.0)))
+    with pytest.raises(TypeError, match="the same types everywhere"):
+        address_of(first, frozen(np.arange(2)))

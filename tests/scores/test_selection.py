@@ -52,3 +52,9 @@ def test_steps_between_many_labels_take_little_room(rng, blocks):
         tracemalloc.stop()
     assert model.steps.weights.n_columns == 1500**2
     assert peak < 16 * 1500**2  # one table of counts, and which of them are not 0
+
+
+@pytest.mark.parametrize("blocks", ["sparse", "dense"])
+def test_nothing_occurs_as_often_as_asked_for(rng, blocks):
+    data, _, codes = make(rng, 2, (4, 3), blocks)
+    assert choose_features(data, codes, 2, min_freq=10**30).steps.weights.n_parameters == 0

@@ -298,3 +298,14 @@ def test_features_of_any_size_leave_finite_parameters(data, scale):
         )
     assert np.isfinite(result.parameters).all()
     assert result.gap >= 0.0
+
+
+@pytest.mark.parametrize("size", [1e10, 1e39, 1e150])
+def test_a_start_whose_scores_have_lost_their_digits_is_no_certificate(rng, data, size):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads, ElasticNet(0.0, 0.5))
+        best = optimum(objective).value
+        start = size * rng.normal(size=objective.n_parameters)
+        result = OEG(tol=1e-6, batch_tokens=12, max_iter=2000).solve(objective, start)
+    assert result.converged
+    np.testing.assert_allclose(result.value, best, rtol=1e-6)

@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+import crfkit.smoothness as module
+from crfkit._parallel import ThreadMap
 from crfkit.average_moves import GeneralAverages
+from crfkit.data import PackedSequences
+from crfkit.penalties import ElasticNet
 from crfkit.smoothness import Metric, Smoothness
 from crfkit.solvers import SAG
 from tests.solvers.stochastic import optimum, problem
+from tests.test_objective import make_objective
 
 
 def solve(objective, start=None, callback=None, **options):
@@ -253,3 +259,49 @@ def test_stops_are_told_and_control_c_keeps_the_last_pass():
     assert (result.n_iter, result.interrupted) == (3, True)
     np.testing.assert_array_equal(result.parameters, seen[3])
     np.testing.assert_allclose([record.value for record in result.history], exact, rtol=1e-13)
+
+
+def test_a_rise_of_the_objective_makes_steps_shorter_once(monkeypatch):
+    """Also where the next passes are made without a look at the objective."""
+    raised = []
+    monkeypatch.setattr(Smoothness, "raise_all", lambda self: raised.append(1))
+    monkeypatch.setattr(SAG, "_value", lambda self, search, w: 1e4 + next(rising))
+    rising = iter([0.0, 1.0, 0.5, 2.0, 1.0, 0.5, 0.2, 0.1])
+    with problem() as objective:
+        solve(objective, tol=0.0, gtol=0.0, check_every=5, max_iter=30)
+    assert len(raised) == 2
+
+
+@pytest.mark.parametrize("most", [0, 512])
+def test_a_metric_of_single_features_leads_to_the_same_optimum(monkeypatch, most):
+    monkeypatch.setattr(module, "MOST_FEATURES", most)
+    with problem(blocks="sparse dense") as objective:
+        value, w = optimum(objective)
+        metric = Metric(objective.minibatches(12, 0))
+        fast = solve(objective, tol=0.0, gtol=1e-7)
+    assert (metric.features.shape[1] == 1) == (most == 0)
+    np.testing.assert_allclose(fast.value, value, rtol=1e-10)
+    np.testing.assert_allclose(fast.parameters, w, atol=1e-6)
+
+
+def test_a_block_of_no_dense_features_and_a_large_penalty_need_no_care(rng):
+    codes = rng.integers(0, 3, size=60).astype(np.int32)
+    sparse = (rng.random((60, 4)) < 0.5).astype(float)
+    data = PackedSequences(csr_array(sparse), dense=np.empty((60, 0)), offsets=np.arange(61))
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, ElasticNet(0.0, 1e4))
+        value, _ = optimum(objective)
+        result = solve(objective, tol=1e-6)
+    assert result.converged
+    np.testing.assert_allclose(result.value, value, rtol=1e-6)
+
+
+def test_batches_of_weight_zero_leave_the_smoothness_of_others_alone():
+    lengths = (4,) * 300
+    weight = np.zeros(1200)
+    weight[:12] = 1.0
+    with problem(lengths=lengths, weight=weight, penalty=(0.0, 0.1)) as objective:
+        value, _ = optimum(objective)
+        result = solve(objective, batch_tokens=4, tol=1e-5, max_iter=300)
+    assert result.converged
+    np.testing.assert_allclose(result.value, value, rtol=1e-5)

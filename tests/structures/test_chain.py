@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from crfkit._types import Scores
 from crfkit.structures import Chain, NoPathError
+from crfkit.structures.lanes import LaneChain
 from tests.oracles import chain_scores, enumerated_sum, log_domain_sum, random_scores
 
 CHAIN = Chain()
@@ -153,3 +154,46 @@ def test_the_pair_scores_of_a_first_token_are_not_used(entry):
     np.testing.assert_array_equal(log_z, log_z_changed)
     np.testing.assert_array_equal(out.pair, out_changed.pair)
     np.testing.assert_array_equal(CHAIN.max(scores)[0], CHAIN.max(changed)[0])
+
+
+@pytest.mark.parametrize("n_labels", [3, 8, 17, 22, 25, 32, 48, 50])
+def test_the_marginals_of_a_sequence_do_not_depend_on_the_others(n_labels):
+    lengths = [5, 9, 1, 30, 0, 9, 12, 7]
+    scores = random_scores(1, lengths, n_labels)
+    together = Chain().empty(scores)
+    log_z = Chain().sum(scores, np.ones(len(lengths)), together)
+    for s, (begin, end) in enumerate(zip(scores.offsets[:-1], scores.offsets[1:], strict=True)):
+        one = scores._replace(unary=scores.unary[begin:end], offsets=np.array([0, end - begin]))
+        alone = Chain().empty(one)
+        np.testing.assert_array_equal(Chain().sum(one, np.ones(1), alone), log_z[s])
+        np.testing.assert_array_equal(alone.unary, together.unary[begin:end])
+
+
+@pytest.mark.parametrize("n_labels", [8, 30])
+@pytest.mark.parametrize("n_forbidden", [1, 4])
+def test_a_vanishing_probability_in_some_sequences_leaves_the_others_as_they_are(
+    n_labels, n_forbidden
+):
+    lengths = [6] * 12
+    scores = random_scores(2, lengths, n_labels)
+    free = Chain().empty(scores)
+    expected = Chain().sum(scores, np.ones(12), free)
+    some = scores._replace(unary=scores.unary.copy())
+    some.unary[: 12 * n_forbidden : 12, 0] = -np.inf  # in every other sequence
+    found = Chain().empty(scores)
+    log_z = Chain().sum(some, np.ones(12), found)
+    np.testing.assert_array_equal(log_z[2 * n_forbidden :], expected[2 * n_forbidden :])
+    np.testing.assert_array_equal(found.unary[12 * n_forbidden :], free.unary[12 * n_forbidden :])
+    assert (log_z[: 2 * n_forbidden : 2] < expected[: 2 * n_forbidden : 2]).all()
+
+
+@pytest.mark.parametrize("n_labels", [10, 26])
+def test_chains_of_many_labels_are_summed_in_the_same_order_in_training(n_labels):
+    scores = random_scores(3, [4, 30, 2, 9, 17, 9, 1, 25, 3], n_labels)
+    found = []
+    for structure in (Chain(), LaneChain()):
+        out = structure.empty(scores)
+        found.append((structure.sum(scores, np.ones(9), out), out))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_array_equal(found[0][1].unary, found[1][1].unary)
+    np.testing.assert_array_equal(found[0][1].pair, found[1][1].pair)

@@ -253,3 +253,27 @@ def test_blocks_of_the_real_size_agree_with_the_whole(monkeypatch, size):
     expected = whole(scores)
     monkeypatch.setattr(LaneChain, "max", None, raising=False)
     assert_same(scores, expected)
+
+
+@pytest.mark.parametrize("base", np.arange(1, 40))
+def test_where_sums_round_a_tie_breaks_no_path(monkeypatch, base):
+    """Two ways to the same label are equally good but for rounding, which is not that of a run."""
+    set_sizes(monkeypatch, block=4, reach=1, probes=1, most=0.0)
+    size, start, labels = 60, 20, 11
+    pair = np.full((1, labels, labels), -np.inf)
+    ways = [(0, 0), (1, 1), (0, 2), (1, 2), (2, 3), (2, 4), (3, 5), (3, 6), (4, 7), (5, 8), (5, 9),
+            (7, 8), (7, 9), (6, 10), (8, 8), (9, 9), (10, 10)]  # fmt: skip
+    pair[0][tuple(np.transpose(ways))] = 0.0
+    unary = np.full((size, labels), -np.inf)
+    unary[:start, :2] = 0.0
+    unary[0, :2] = 0.1 * base, 0.1 * base - 1.0
+    unary[start, 2] = 0.0
+    unary[start + 1, 3:5] = 0.1, 0.3
+    unary[start + 2, 5:8] = 0.2, 0.2, 0.0
+    unary[start + 3 :, 8:] = 0.0
+    unary[start + 7 :, 10] = -np.inf
+    unary[-1, 8] = 1.0
+    scores = Scores(unary, pair, np.array([0, size]))
+    labels_found, value = best_of(scores)
+    np.testing.assert_allclose(value, whole(scores)[1], rtol=1e-14)
+    np.testing.assert_allclose(Chain().score(scores, labels_found), value, rtol=1e-14)
