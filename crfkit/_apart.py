@@ -10,6 +10,9 @@ import numba
 
 from crfkit._simd import emitted
 
+# The types of the arguments of each kernel that is called by its address.
+_kinds: dict[Any, tuple[Any, ...]] = {}
+
 
 def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a way for kernels to call a large kernel where its machine code is.
@@ -30,7 +33,7 @@ def apart(function: Callable[..., Any]) -> Callable[..., Any]:
     Raises
     ------
     TypeError
-        While a caller is compiled, if the kernel is used with other types elsewhere.
+        While a caller is compiled, if the kernel is called by its address with other types.
     """
 
     def call(address: int, *arguments: Any) -> Any:
@@ -65,7 +68,7 @@ def address_of(function: Callable[..., Any], *arguments: Any) -> int:
     Raises
     ------
     TypeError
-        If the kernel is used with other types elsewhere.
+        If the kernel is called by its address with other types.
     """
     if numba.config.DISABLE_JIT:
         return 0
@@ -76,11 +79,11 @@ def address_of(function: Callable[..., Any], *arguments: Any) -> int:
 
 def _compiled(function: Any, kinds: tuple[Any, ...]) -> Any:
     """Return the machine code of a kernel, for these types of arguments and for no others."""
-    function.compile(kinds)
-    others = [other for other in function.overloads if other != kinds]
-    if others:
+    before = _kinds.setdefault(function, kinds)
+    if before != kinds:
         raise TypeError(
             f"{function.__name__} is called by its address with arguments of the types {kinds}, "
-            f"but with {others[0]} elsewhere: give it the same types everywhere."
+            f"but with {before} elsewhere: give it the same types everywhere."
         )
+    function.compile(kinds)
     return function.overloads[kinds]
