@@ -18,6 +18,7 @@ IntArray = NDArray[np.int64]
 PtrArray = NDArray[np.uint64]
 IdArray = NDArray[np.uint32]
 CodeArray = NDArray[np.int32]
+Random = np.random.RandomState
 
 
 class Chunk(NamedTuple):

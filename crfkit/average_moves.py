@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._jit import frozen
-from crfkit._types import Expectations, FloatArray, IdArray, IntArray
-from crfkit.dual_moves import AT_ONCE, chain_workspace
+from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Random
+from crfkit.chain_visits import AT_ONCE, chain_losses, visit_workspace
 from crfkit.kernels.chain_average import (
     COUNT,
     GUESS,
@@ -29,8 +29,8 @@ from crfkit.kernels.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_tu
 from crfkit.kernels.vector import vector_dot
 from crfkit.losses.likelihood import LogLoss
 from crfkit.minibatches import MiniBatches, rounds
-from crfkit.scores.shares import PIECES, FlatWeights, SharedEntries, aligned, padded
-from crfkit.smoothness import Metric, Random, Smoothness, inner
+from crfkit.scores.shares import FlatWeights, SharedEntries, aligned, padded
+from crfkit.smoothness import Metric, Smoothness, inner
 
 # Tokens of the visits between which the interpreter is heard: a few hundredths of a second.
 TOKENS_AT_ONCE = 1 << 15
@@ -347,18 +347,14 @@ class ChainAverages(Averages):
 
     def value(self, w: FloatArray) -> float:
         """Return the objective at some parameters."""
-        flat, losses = frozen(self._weights.spread(w)), np.zeros(len(self.batches))
-        edges = np.linspace(0, len(losses), PIECES + 1).astype(int).tolist()
+        flat = frozen(self._weights.spread(w))
 
-        def work(piece: int) -> None:
-            first, last = edges[piece : piece + 2]
+        def work(first: int, last: int, losses: FloatArray) -> None:
             chain_average_losses(
                 first, last, self._entries, flat, self._weights.table(flat), self._room(), losses
             )
 
-        self.batches.visits += len(losses)
-        self.batches.threads(work, range(PIECES))
-        return float(losses.sum()) + self.batches.penalty_at(w)
+        return chain_losses(self.batches, len(self.batches), work) + self.batches.penalty_at(w)
 
 
 def make_averages(batches: MiniBatches, start: FloatArray) -> Averages:
@@ -380,4 +376,4 @@ def _workspace(
         (np.empty(tokens + 1, np.int64), np.empty(cells + 1, np.uint32), np.empty(cells + 1)),
         (np.empty((n_labels, n_labels)), aligned(1, n_features, width), aligned(n_features, width)),
     )  # fmt: skip
-    return (*chain_workspace(n_labels, tokens, tokens, sequences), others)
+    return (*visit_workspace(n_labels, tokens, tokens, sequences), others)

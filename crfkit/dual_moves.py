@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._apart import address_of
 from crfkit._jit import frozen
 from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
-from crfkit.kernels.chain import chain_sum, chain_sum_log
+from crfkit.chain_visits import AT_ONCE, chain_losses, visit_workspace
 from crfkit.kernels.chain_dual import (
     FAR_SLOWER,
     FASTER,
@@ -26,12 +25,10 @@ from crfkit.kernels.chain_dual import (
 from crfkit.kernels.shares import SHARES
 from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.minibatches import MiniBatches, rounds
-from crfkit.scores.shares import PIECES, FlatWeights, SharedEntries, aligned, padded
+from crfkit.scores.shares import FlatWeights, SharedEntries, aligned, padded
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
-# Batches whose steps are made without a look at Ctrl-C.
-AT_ONCE = 256
 # Seconds that a thread sleeps which waits for others.
 NAP = 5e-5
 
@@ -284,7 +281,7 @@ class ChainSteps(Steps):
         tokens = batches.offsets[entries.parts]
         self._most = int(np.diff(tokens[::SHARES]).max(initial=0))
         self._room = partial(
-            chain_workspace, n_labels, self._most, int(np.diff(tokens).max(initial=0)),
+            visit_workspace, n_labels, self._most, int(np.diff(tokens).max(initial=0)),
             int(np.diff(entries.parts).max(initial=0)),
         )  # fmt: skip
         counting = np.arange(self._most + n_labels, dtype=np.uint32)
@@ -381,16 +378,12 @@ class ChainSteps(Steps):
     def value(self, parameters: FloatArray) -> float:
         """Return the objective at some parameters."""
         vectors, n_parts = self._vectors(self.spread(parameters)), len(self._entries[0][0]) - 1
-        losses, labels = np.zeros(n_parts), frozen(self.batches.all_labels)
-        edges = np.linspace(0, n_parts, PIECES + 1).astype(int).tolist()
+        labels = frozen(self.batches.all_labels)
 
-        def work(piece: int) -> None:
-            first, last = edges[piece : piece + 2]
+        def work(first: int, last: int, losses: FloatArray) -> None:
             chain_dual_losses(first, last, labels, self._entries, vectors, self._room(), losses)
 
-        self.batches.visits += len(self.batches)
-        self.batches.threads(work, range(PIECES))
-        return float(losses.sum()) + self.batches.penalty_at(parameters)
+        return chain_losses(self.batches, n_parts, work) + self.batches.penalty_at(parameters)
 
 
 def make_steps(batches: MiniBatches, own_w: bool) -> Steps:
@@ -408,52 +401,6 @@ def chain_team(n_labels: int, tokens: int) -> tuple[Any, ...]:
         (moved, moved.reshape(-1), frozen(moved), np.empty((tokens, n_labels))),
         (counts, counts.reshape(-1)), (residual, residual.reshape(-1)),
         (np.empty((SHARES * n_labels, n_labels)), np.empty(square), np.empty(square)),
-    )  # fmt: skip
-
-
-def chain_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tuple[Any, ...]:
-    """Return the workspace of a thread: for a batch and a part of so many tokens."""
-
-    def both(*shape: int) -> tuple[FloatArray, FloatArray]:
-        array = np.empty(shape)
-        return array, frozen(array)
-
-    def table() -> tuple[FloatArray, FloatArray]:
-        array = np.empty((n_labels, n_labels))
-        return array, frozen(array[None])
-
-    target, spare = aligned(tokens, padded(n_labels)), np.empty((tokens, n_labels))
-    pair, factor, turned, shift = table(), table(), table(), both(1)
-    starts = np.empty(sequences + 1, np.int64)
-    square = (1, n_labels, n_labels)
-    flows = np.empty(square), np.empty(square)
-    room = (
-        *both(most, n_labels), *both(most), starts, frozen(starts), *both(sequences),
-        np.empty(most), np.empty((1, n_labels)), np.empty((tokens, n_labels)),
-        np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences), np.empty(1),
-        np.empty(sequences, np.int64), frozen(np.arange(sequences)),
-        frozen(np.zeros(1, np.uint32)),
-    )  # fmt: skip
-    read = (pair[1], factor[1], turned[1], shift[1])
-    return (
-        (target, target.reshape(-1), spare, frozen(spare), np.empty_like(spare)),
-        (np.empty(square[1:]), pair[0], factor[0], turned[0], shift[0]),
-        read, flows, room, _addresses(frozen(spare), read, flows, room),
-    )  # fmt: skip
-
-
-def _addresses(
-    scores: FloatArray, read: tuple[Any, ...], flows: tuple[Any, ...], room: tuple[Any, ...]
-) -> tuple[int, int]:
-    """Return where the code of the sums begins that kernels call with such a workspace."""
-    (_, node, _, shift, _, starts, _, level, norm, work, alpha, message, log_work, log_z,
-     log_one, status, every, zero), (flow, steps) = room, flows  # fmt: skip
-    counts = np.empty((0, scores.shape[1]))
-    return (
-        address_of(chain_sum, scores, node, shift, *read, zero, starts, every, level, norm, work,
-                   alpha, message, counts, flow, log_z, status),
-        address_of(chain_sum_log, scores, read[0], zero, 0, 0, 0.0, norm, log_work, counts, steps,
-                   log_one),
     )  # fmt: skip
 
 

@@ -7,13 +7,11 @@ import math
 import numpy as np
 
 from crfkit._jit import frozen
-from crfkit._types import FloatArray, IdArray, IntArray, Scores
+from crfkit._types import FloatArray, IdArray, IntArray, Random, Scores
 from crfkit.kernels.chain_average import LEAST_CHANGE, LESS, LONGEST_PAUSE, MORE, MOST_TESTS
 from crfkit.kernels.gather import scatter_dense
 from crfkit.kernels.vector import vector_dot
 from crfkit.minibatches import MiniBatches
-
-Random = np.random.RandomState
 
 # What happens to all estimates of a smoothness when the objective rose in a pass.
 RISE = 1.25

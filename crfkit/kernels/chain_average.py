@@ -47,8 +47,8 @@ from crfkit._simd import (
     where_bits,
 )
 from crfkit._types import FloatArray, IntArray
+from crfkit.kernels._chain_parts import count_steps, loss_of_part
 from crfkit.kernels._strips import strips_add, strips_product
-from crfkit.kernels.chain_dual import count_steps, sum_part
 from crfkit.kernels.gather import CELLS_AHEAD, ROWS_AHEAD
 from crfkit.kernels.shares import SHARES
 
@@ -192,7 +192,7 @@ def _look(batch: int, scale: float, flat: FloatArray, table: FloatArray, entries
     for i in range(size):
         for j in range(size):
             pair[i, j] = table[table.shape[0] - size + i, j]
-    value = _loss(batch, entries, scores, scores_read, own)
+    value = loss_of_part(batch, labels, entries, scores, scores_read, counts, own)
     count_steps(0, flows, own)
     for s in range(parts[batch], parts[batch + 1]):
         for t in range(offsets[s], offsets[s + 1]):
@@ -200,23 +200,6 @@ def _look(batch: int, scale: float, flat: FloatArray, table: FloatArray, entries
             if t > offsets[s]:
                 flows[labels[t - 1], labels[t]] -= weight[s]
     return value
-
-
-@inlined
-def _loss(batch: int, entries: Any, scores: FloatArray, scores_read: FloatArray,
-          own: Any) -> float:  # fmt: skip
-    """Return ``sum_s weight_s (log Z_s - score_s)``, given scores of steps in the workspace."""
-    (parts, offsets, weight), labels = entries[0], entries[5]
-    pair, begin = own[1][1], offsets[parts[batch]]
-    loss = sum_part(batch, 0, entries, scores, scores_read, own[0][4], own)
-    for s in range(parts[batch], parts[batch + 1]):
-        score = 0.0
-        for t in range(offsets[s], offsets[s + 1]):
-            score += scores[t - begin, labels[t]]
-            if t > offsets[s]:
-                score += pair[labels[t - 1], labels[t]]
-        loss -= weight[s] * score
-    return loss
 
 
 @inlined
@@ -311,7 +294,7 @@ def _test(batch: int, value: float, entries: Any, vectors: Any, metric: Any, smo
           own: Any) -> None:  # fmt: skip
     """Find a smoothness L with ``loss(w - metric g / L) <= loss(w) - g . metric g / (2 L)``."""
     (parts, offsets, _), (estimates, wait, pause, _) = entries[0], smooth
-    (target, _, scores, _, _), pair, flows = own[0], own[1][1], own[-1][4][0]
+    (target, _, scores, _, counts), pair, flows = own[0], own[1][1], own[-1][4][0]
     (probe, probe_table), (moved, moved_read), table = own[-1][0], own[-1][2], vectors[1]
     size = pair.shape[0]
     square = _aim(batch, flows, entries, vectors[6], metric, own)
@@ -328,7 +311,8 @@ def _test(batch: int, value: float, entries: Any, vectors: Any, metric: Any, smo
                 for j in range(size):
                     pair[i, j] = table[h, j] - probe_table[h, j] / estimate
             tests += 1
-            if _loss(batch, entries, moved, moved_read, own) <= value - 0.5 * square / estimate:
+            loss = loss_of_part(batch, entries[5], entries, moved, moved_read, counts, own)
+            if loss <= value - 0.5 * square / estimate:
                 break
             estimate *= MORE
         estimates[batch] = estimate

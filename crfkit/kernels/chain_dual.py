@@ -37,20 +37,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfkit._apart import apart
 from crfkit._atomic import claim, look, publish, take
 from crfkit._jit import inlined, kernel
 from crfkit._simd import WIDTH, fill, prefetch, prefetch_at, total
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.kernels._dual_strips import (
-    rows_change,
-    rows_exp,
-    rows_mix,
-    rows_move,
-    rows_top,
-)
+from crfkit.kernels._chain_parts import count_steps, loss_of_part, sum_part
+from crfkit.kernels._dual_strips import rows_change, rows_mix, rows_move
 from crfkit.kernels._strips import strips_add
-from crfkit.kernels.chain import OK, chain_sum, chain_sum_log
 from crfkit.kernels.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
 from crfkit.kernels.shares import SHARES
 
@@ -61,8 +54,6 @@ N_NUMBERS = 32
 
 COMPUTE, MOVE = 0, 1  # the third phase is all the same for others
 PHASES = 3
-
-sum_apart, sum_log_apart = apart(chain_sum), apart(chain_sum_log)
 
 # Fates of a step.
 REFUSED, UNDONE, KEPT = 0, 1, 2
@@ -139,7 +130,7 @@ def chain_dual_losses(
     losses: FloatArray,  # (B SHARES,) out
 ) -> None:
     """Compute ``sum_s weight_s (log Z_s - score_s)`` of each part."""
-    parts, offsets, weight = entries[0]
+    parts, offsets, _ = entries[0]
     target, _, scores, scores_read, counts = own[0]
     pair = own[1][1]
     table = vectors[1]
@@ -153,15 +144,7 @@ def chain_dual_losses(
         for row in range(offsets[parts[part + 1]] - begin):
             for k in range(size):
                 scores[row, k] = target[row, k]
-        loss = sum_part(part, 0, entries, scores, scores_read, counts, own)
-        for s in range(parts[part], parts[part + 1]):
-            score = 0.0
-            for t in range(offsets[s], offsets[s + 1]):
-                score += scores[t - begin, labels[t]]
-                if t > offsets[s]:
-                    score += pair[labels[t - 1], labels[t]]
-            loss -= weight[s] * score
-        losses[part] = loss
+        losses[part] = loss_of_part(part, labels, entries, scores, scores_read, counts, own)
 
 
 @inlined
@@ -218,80 +201,6 @@ def _gather(part: int, entries: Any, vectors: Any, own: Any) -> None:
         target_flat[cells[n] - skipped] += values[n * step] * read[places[n]]
     for t in range(begin, end):
         strips_add(found, factor, step, row_ptr[t], row_ptr[t + 1], table, t - begin, target)
-
-
-@inlined
-def sum_part(
-    part: int,
-    base: int,  # row of the first token of the part in the scores
-    entries: Any,
-    scores: FloatArray,  # (n, K)
-    scores_read: FloatArray,  # (n, K) the same
-    counts: FloatArray,  # (n, K) out: expected counts of labels
-    own: Any,
-) -> float:
-    """Return the weighted sum of log Z of a part, given scores of steps in the workspace.
-
-    The expected steps are the sum of two tables: `flow` times `factor`, and `steps`.
-    """
-    parts, offsets, weight = entries[0]
-    pair_read, factor_read, turned_read, pair_shift_read = own[2]
-    flow, steps = own[3]
-    (node, node_read, shift, shift_read, starts, starts_read, level, level_read, norm, work, alpha,
-     message, log_work, log_z, log_one, status, every, zero) = own[4]  # fmt: skip
-    chain_sum_code, chain_sum_log_code = own[5]
-    first, last = parts[part], parts[part + 1]
-    for row in range(base, base + offsets[last] - offsets[first]):
-        shift[row] = rows_top(scores, row)
-        rows_exp(scores, row, shift[row], node)
-    _raise_steps(own)
-    for s in range(every.shape[0]):  # sequences beyond the part are empty
-        starts[s + 1] = base + offsets[min(first + s + 1, last)] - offsets[first]
-        level[s] = weight[first + s] if first + s < last else 0.0
-    starts[0] = base
-    sum_apart(
-        chain_sum_code, scores_read, node_read, shift_read, pair_read, factor_read, turned_read,
-        pair_shift_read, zero, starts_read, every, level_read, norm, work, alpha, message, counts,
-        flow, log_z, status,
-    )  # fmt: skip
-    whole = 0.0
-    for s in range(last - first):
-        if status[s] != OK:
-            dead = sum_log_apart(
-                chain_sum_log_code, scores_read, pair_read, zero, starts[s], starts[s + 1],
-                level[s], norm, log_work, counts, steps, log_one,
-            )  # fmt: skip
-            log_z[s] = log_one[0] if dead == OK else math.nan
-        whole += level[s] * log_z[s]
-    return whole
-
-
-@inlined
-def _raise_steps(own: Any) -> None:
-    """Exponentiate the scores of steps, and turn them around; nothing is counted yet."""
-    _, pair, factor, turned, pair_shift = own[1]
-    flow, steps = own[3]
-    size = pair.shape[0]
-    top = -math.inf
-    for i in range(size):
-        top = max(top, rows_top(pair, i))
-    pair_shift[0] = top
-    for i in range(size):
-        rows_exp(pair, i, top, factor)
-        for j in range(size):
-            turned[j, i] = factor[i, j]
-            flow[0, i, j] = 0.0
-            steps[0, i, j] = 0.0
-
-
-@inlined
-def count_steps(item: int, flows: FloatArray, own: Any) -> None:
-    """Write the expected steps of a part."""
-    factor, (flow, steps) = own[1][2], own[3]
-    size = factor.shape[0]
-    for i in range(size):
-        for j in range(size):
-            flows[item * size + i, j] = flow[0, i, j] * factor[i, j] + steps[0, i, j]
 
 
 @inlined

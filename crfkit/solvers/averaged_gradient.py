@@ -9,12 +9,12 @@ import numpy as np
 
 from crfkit._jit import frozen
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, Random
 from crfkit.average_moves import Averages, make_averages
 from crfkit.kernels.chain_average import LEAST_CHANGE
 from crfkit.kernels.vector import vector_dot
 from crfkit.minibatches import MiniBatches
-from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog
 
 # Passes in which the objective has to fall.
 PERIOD = 5

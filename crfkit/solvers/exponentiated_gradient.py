@@ -9,13 +9,13 @@ import numpy as np
 
 from crfkit._jit import frozen
 from crfkit._params import check_option, check_whole
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IntArray, Random
 from crfkit.dual_moves import make_steps
 from crfkit.kernels.vector import vector_add, vector_dot
 from crfkit.losses import LogLoss
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
-from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0

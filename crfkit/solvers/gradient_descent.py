@@ -10,10 +10,10 @@ import numpy as np
 
 from crfkit._jit import frozen
 from crfkit._params import check_flag, check_number, check_whole
-from crfkit._types import FloatArray, IdArray, IntArray, SolverResult
+from crfkit._types import FloatArray, IdArray, IntArray, Random, SolverResult
 from crfkit.kernels.stochastic import averaged_step, cumulative_l1, scaled_read
 from crfkit.minibatches import MiniBatches, rounds
-from crfkit.solvers.rounds import MiniBatchSolver, PassLog, Random
+from crfkit.solvers.rounds import MiniBatchSolver, PassLog
 
 # The calibration tries rates on this share of the batches, and on at least so many.
 SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 10

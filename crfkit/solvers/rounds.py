@@ -10,11 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, SolverResult
+from crfkit._types import FloatArray, Random, SolverResult
 from crfkit.minibatches import MiniBatches
 from crfkit.solvers.base import Callback, SmoothObjective, SolverLog, check_match
-
-Random = np.random.RandomState
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
 LEAST_TOKENS = 32
