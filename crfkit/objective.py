@@ -155,6 +155,15 @@ class Objective:
         other.penalty, other.evaluations = penalty, 0
         return other
 
+    def with_loss(self, loss: Loss) -> Objective:
+        """Return the objective with another loss; both share the prepared data.
+
+        Not to be evaluated at the same time as this one.
+        """
+        other = copy.copy(self)
+        other.loss = loss
+        return other
+
     def value_and_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return the differentiable part of the objective and its gradient.
 

@@ -15,7 +15,7 @@ LEVELS = {
     "_jit": 0.5, "_simd": 0.5, "_parallel": 0.5, "_atomic": 0.6, "_apart": 0.6,
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "_validation": 2,
-    "scores": 3, "losses": 3, "penalties": 3,
+    "costs": 2.5, "scores": 3, "losses": 3, "penalties": 3,
     "minibatches": 3.5, "chain_visits": 3.6, "smoothness": 3.6, "dual_moves": 3.7,
     "average_moves": 3.8, "objective": 4,
     "solvers": 5, "decoding": 5,
@@ -136,12 +136,12 @@ def test_modules_are_short():
     assert [path for path in MODULES if len(path.read_text().splitlines()) > 500] == []
 
 
-def test_estimators_only_assign_in_init_and_have_at_most_fifteen_parameters():
+def test_estimators_only_assign_in_init_and_have_at_most_seventeen_parameters():
     for path, function in FUNCTIONS:
         if (
             room(path) == "estimators"
-            and path.stem in {"crf", "cv"}
+            and not path.stem.startswith("_")
             and function.name == "__init__"
         ):
-            assert len(function.args.args) + len(function.args.kwonlyargs) - 1 <= 15
+            assert len(function.args.args) + len(function.args.kwonlyargs) - 1 <= 17
             assert all(isinstance(line, ast.Assign) for line in function.body)

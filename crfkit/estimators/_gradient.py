@@ -2,37 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import math
-import warnings
-from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-
-from crfkit._parallel import ThreadMap
-from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
-from crfkit._types import FloatArray, IterationRecord, SolverResult
-from crfkit.estimators._base import LinearChainClassifier
-from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
-from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
-from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
-from crfkit.estimators._training import Labeled, TrainingData, read_training, read_validation
-from crfkit.losses import Loss
-from crfkit.objective import Objective
+from crfkit._params import check_number
+from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
 from crfkit.penalties import ElasticNet
-from crfkit.scores import LinearScores
-from crfkit.scores.selection import choose_features
-from crfkit.scores.transfer import NamedWeights, carry_over
 from crfkit.solvers import SOLVERS, Solver
 
-# What only some fits leave behind.
-_OF_OTHER_FITS = ("validation_scores_", "best_iteration_", "best_score_", "_partial_state")
 
-
-class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # type: ignore[misc]
+class GradientChainClassifier(SolvedChainClassifier):
     """A linear chain whose weights minimize a sum of losses plus ``c1 sum |w| + c2 sum w**2``.
 
     A subclass has the parameters below and says which loss it is.
@@ -41,261 +19,16 @@ class GradientChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # t
     c1: float
     c2: float
     solver: str | Solver
-    max_iter: int | None
-    min_freq: int
-    all_possible_states: bool
-    all_possible_transitions: bool
-    boundary_weights: bool
-    early_stopping: bool | EarlyStopping
-    validation_fraction: float
-    warm_start: bool
-    random_state: Any
-    verbose: int
-
-    def _loss(self) -> Loss:
-        """Return the loss."""
-        raise NotImplementedError
-
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
-    ) -> Self:
-        """Fit the weights; to be called by `fit`, which carries the documentation."""
-        self._check_parameters()
-        training = read_training(X, y, sample_weight)
-        training, validation = self._hold_out(training, X_val, y_val)
-        return self._learn(training, validation)
-
-    def _learn(
-        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
-    ) -> Self:
-        """Fit the weights to data that were read; warnings name the caller `depth` calls up."""
-        model = self._choose_model(training)
-        warn_if_large(model, depth + 1)
-        if self.verbose:
-            print(f"{parameter_counts(model)}", flush=True)
-        watch = None if validation is None else self._watch(model, training, validation)
-        result = self._solve(model, training, watch)
-        self._forget(_OF_OTHER_FITS)
-        self._set_fitted(
-            self._model_attributes(model, training, result.parameters)
-            | {
-                "n_parameters_": model.n_parameters,
-                "n_iter_": result.n_iter,
-                "converged_": result.converged,
-                "objective_": result.value,
-                "gap_": result.gap,
-                "training_log_": result.history,
-            }
-            | ({} if watch is None else watch.attributes())
-        )
-        self._report(result, depth + 1, early=watch is not None and watch.stopped)
-        return self
-
-    def _forget(self, names: tuple[str, ...]) -> None:
-        """Remove fitted attributes that only some fits have."""
-        for name in names:
-            self.__dict__.pop(name, None)
-
-    def _hold_out(
-        self, training: TrainingData, X_val: Any, y_val: Any
-    ) -> tuple[TrainingData, Labeled | None]:
-        """Return what to learn from, and what to watch the fit on, if it is to be watched."""
-        given = X_val is not None
-        if given != (y_val is not None):
-            missing, present = ("y_val", "X_val") if given else ("X_val", "y_val")
-            raise ValueError(f"{present} was given without {missing}: give both, or neither.")
-        if not self.early_stopping:
-            if given:
-                raise ValueError(
-                    "X_val and y_val are used by early stopping only: set early_stopping=True, or "
-                    "leave them out."
-                )
-            return training, None
-        if given:
-            return training, read_validation(X_val, y_val, training)
-        total = len(training.data)
-        count = math.ceil(self.validation_fraction * total)
-        if count >= total:
-            raise ValueError(
-                f"early_stopping holds out {count} of {total} sequences, which leaves none to "
-                "learn from: give more sequences, or X_val and y_val."
-            )
-        order = check_random_state(self.random_state).permutation(total)
-        held, kept = np.sort(order[:count]), np.sort(order[count:])
-        return training.take(kept), Labeled(training.data[held], training.labels[held])
-
-    def _watch(self, model: LinearScores, training: TrainingData, validation: Labeled) -> Watch:
-        """Return the callback that ends the fit."""
-        rules = self.early_stopping
-        rules = rules if isinstance(rules, EarlyStopping) else EarlyStopping()
-        scorer = find_scorer(rules.scoring)
-
-        def score(parameters: FloatArray) -> float:
-            return scorer(self._as_fitted(model, training, parameters), *validation)
-
-        return Watch(rules, score)
-
-    def _as_fitted(self, model: LinearScores, training: TrainingData, w: FloatArray) -> Self:
-        """Return a copy with these parameters as its fitted weights."""
-        fitted = copy.copy(self)
-        fitted._set_fitted(self._model_attributes(model, training, w))
-        return fitted
-
-    def _choose_model(self, training: TrainingData) -> LinearScores:
-        """Return the score model with the weights that are to be fitted."""
-        return choose_features(
-            training.data, training.codes, len(training.classes),
-            min_freq=self.min_freq, all_states=self.all_possible_states,
-            all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
-        )  # fmt: skip
-
-    def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
-        """Return how many weights `fit` would learn from the same data, without fitting.
-
-        Parameters
-        ----------
-        X, y : iterable of S sequences
-            As for `fit`.
-
-        Returns
-        -------
-        ParameterCounts
-            The weights by kind, their total and the memory that fitting them takes.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As for `fit`.
-        """
-        self._check_parameters()
-        return parameter_counts(self._choose_model(read_training(X, y, None)))
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("c1", self.c1)
         check_number("c2", self.c2)
-        check_whole("min_freq", self.min_freq)
-        if not isinstance(self.verbose, bool):
-            check_whole("verbose", self.verbose)
-        if self.n_jobs is not None:
-            check_whole("n_jobs", self.n_jobs, None)
-        if self.max_iter is not None:
-            check_whole("max_iter", self.max_iter)
-        for name in ("all_possible_states", "all_possible_transitions", "boundary_weights",
-                     "warm_start"):  # fmt: skip
-            check_flag(name, getattr(self, name))
-        self._check_early_stopping()
-        if isinstance(self.solver, str):
-            check_option("solver", self.solver, SOLVERS)
-        else:
-            check_method("solver", self.solver, "solve")
-        self._decoder()
-
-    def _check_early_stopping(self) -> None:
-        if isinstance(self.early_stopping, EarlyStopping):
-            self.early_stopping._check_parameters()
-        elif not isinstance(self.early_stopping, (bool, np.bool_)):
-            raise TypeError(
-                f"early_stopping={self.early_stopping!r} must be True, False or an EarlyStopping."
-            )
-        check_number("validation_fraction", self.validation_fraction)
-        if not 0.0 < self.validation_fraction < 1.0:
-            raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} must be between 0 and 1."
-            )
-        check_random_state(self.random_state)
+        check_solver(self.solver, SOLVERS)
 
     def _make_solver(self) -> Any:
         """Return the solver with its number of iterations, and its seed, set."""
-        solver: Any = self.solver
-        if isinstance(solver, str):
-            solver = SOLVERS[solver]()
-            if self.random_state is not None and hasattr(solver, "random_state"):
-                solver.random_state = self.random_state
-        if self.max_iter is not None:
-            solver = copy.copy(solver)
-            solver.max_iter = int(self.max_iter)
-        return solver
-
-    def _start(self, model: LinearScores, training: TrainingData) -> FloatArray:
-        """Return the first parameters: zeros, or those of the last fit."""
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return np.zeros(model.n_parameters)
-        return carry_over(
-            self._named_weights(), model, training.classes, training.data.names, training.step_names
-        )
-
-    def _named_weights(self) -> NamedWeights:
-        """Return the fitted weights with their names."""
-        return NamedWeights(
-            self.classes_, self._feature_names, self.coef_, self.transitions_,
-            self.start_weights_, self.end_weights_, self._step_names, self.step_coef_,
-        )  # fmt: skip
-
-    def _solve(
-        self, model: LinearScores, training: TrainingData, watch: Watch | None
-    ) -> SolverResult:
-        """Minimize the objective."""
-        solver, start = self._make_solver(), self._start(model, training)
-        progress = FitProgress(
-            self,
-            getattr(solver, "max_iter", None),
-            training=lambda: (training.data, training.labels),
-            attributes=lambda w: self._model_attributes(model, training, w),
-            every={0: 0, 1: 10}.get(int(self.verbose), 1),
-        )
-        callback = progress if watch is None else _both(progress, watch)
-        with ThreadMap(self.n_jobs) as threads:
-            objective = self._objective(model, training, threads)
-            result: SolverResult = solver.solve(objective, start, callback)
-        if watch is not None:
-            result = watch.finish(result)
-        progress.close(result.parameters)
-        reached = [record for record in result.history if record.value == result.value]
-        return result._replace(gap=objective.gap(reached[-1]) if reached else math.nan)
-
-    def _objective(
-        self, model: LinearScores, training: TrainingData, threads: ThreadMap
-    ) -> Objective:
-        """Return what the solver minimizes."""
-        return Objective(
-            model, model.structure, self._loss(), self._penalty(),
-            training.data, training.codes, training.weight, threads,
-        )  # fmt: skip
+        return ready_solver(self.solver, SOLVERS, self.max_iter, self.random_state)
 
     def _penalty(self) -> ElasticNet:
         return ElasticNet(float(self.c1), float(self.c2))
-
-    def _model_attributes(
-        self, model: LinearScores, training: TrainingData, parameters: FloatArray
-    ) -> dict[str, Any]:
-        """Return what prediction needs."""
-        return self._weight_attributes(model, parameters, training.classes) | {
-            "n_features_in_": training.data.n_features,
-            "vectorizer_": training.vectorizer,
-            "_feature_names": training.data.names,
-            "_step_names": training.step_names,
-        }
-
-    def _report(self, result: SolverResult, depth: int, *, early: bool) -> None:
-        """Say how the fit ended; that it was stopped early is what the user wants."""
-        if self.verbose:
-            print(f"stopped after {result.n_iter} iterations: {result.message}", flush=True)
-        if result.interrupted:
-            message = f"fit was {result.message}; the model keeps the weights reached so far."
-            warnings.warn(message, ConvergenceWarning, stacklevel=depth)
-        elif not (result.converged or early):
-            warnings.warn(f"fit did not converge: {result.message}.", ConvergenceWarning,
-                          stacklevel=depth)  # fmt: skip
-
-
-def _both(
-    first: Callable[[IterationRecord, FloatArray], bool],
-    second: Callable[[IterationRecord, FloatArray], bool],
-) -> Callable[[IterationRecord, FloatArray], bool]:
-    """Return a callback that asks both whether to stop."""
-
-    def ask(record: IterationRecord, parameters: FloatArray) -> bool:
-        stop = first(record, parameters)
-        return second(record, parameters) or stop
-
-    return ask

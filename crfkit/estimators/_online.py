@@ -12,8 +12,8 @@ from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import check_names, check_steps
-from crfkit.estimators._gradient import GradientChainClassifier
 from crfkit.estimators._input import pack_more, pack_training
+from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData, read_training
 from crfkit.features import SequenceVectorizer
 from crfkit.scores import LinearScores
@@ -26,7 +26,7 @@ _OF_WHOLE_FIT = (
 )  # fmt: skip
 
 
-class OnlineChainClassifier(GradientChainClassifier):
+class OnlineChainClassifier(SolvedChainClassifier):
     """What `partial_fit` needs.
 
     A solver that can be used has ``handles_partial = True`` and a method

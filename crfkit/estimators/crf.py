@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
+from crfkit.estimators._gradient import GradientChainClassifier
 from crfkit.estimators._online import OnlineChainClassifier
 from crfkit.estimators._probabilities import ProbabilisticChain
 from crfkit.losses import LogLoss, Loss
@@ -14,7 +18,7 @@ from crfkit.solvers import Solver
 
 
 @register(check=check_chain_model)
-class CRFClassifier(ProbabilisticChain, OnlineChainClassifier):
+class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
@@ -235,5 +239,5 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier):
         """
         return self._partial_fit(X, y, classes, sample_weight)
 
-    def _loss(self) -> Loss:
+    def _loss(self, classes: NDArray[np.object_]) -> Loss:
         return LogLoss()

@@ -1,0 +1,133 @@
+"""Costs of wrong labels: what a loss adds to the scores of labels that are not the true ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._params import check_number, check_option
+from crfkit._types import CodeArray, FloatArray, IntArray
+
+
+class Cost(Protocol):
+    """The cost of a labelling, given the true one: never negative, 0 for the true one."""
+
+    def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
+        """Return the cost of the predicted labels of each sequence, shape (S,).
+
+        Parameters
+        ----------
+        labels, predicted : ndarray of shape (N,)
+            Label codes.
+        offsets : ndarray of shape (S + 1,)
+            Where the sequences start, and the end.
+        """
+
+
+class AdditiveCost:
+    """A sum over tokens of the cost of predicting a label where another is true.
+
+    It can be added to the unary scores, and so works with any structure (Taskar, Guestrin and
+    Koller 2003, section 3: the Hamming loss is the case of ones off the diagonal).
+
+    Parameters
+    ----------
+    table : ndarray of shape (K, K)
+        ``table[i, j]``: the cost of label `j` where `i` is true; zeros on the diagonal.
+    """
+
+    def __init__(self, table: FloatArray) -> None:
+        self.table = table
+
+    def added(self, labels: CodeArray) -> FloatArray:
+        """Return what to add to the unary scores of tokens with these true labels, (N, K)."""
+        added: FloatArray = self.table[labels]
+        return added
+
+    def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
+        """Return the cost of the predicted labels of each sequence, shape (S,)."""
+        return sums(self.table[labels, predicted], offsets)
+
+    @property
+    def counts_errors(self) -> bool:
+        """Whether it is the Hamming loss: the number of wrong labels."""
+        return bool(np.array_equal(self.table, _hamming(len(self.table)).table))
+
+
+class ZeroOneCost:
+    """1 where any label of a sequence is wrong."""
+
+    def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
+        """Return the cost of the predicted labels of each sequence, shape (S,)."""
+        return np.minimum(sums((labels != predicted).astype(float), offsets), 1.0)
+
+
+def sums(values: FloatArray, offsets: IntArray) -> FloatArray:
+    """Return the sum over the tokens of each sequence, shape (S,)."""
+    runs = np.add.reduceat(np.append(values, 0.0), np.minimum(offsets[:-1], len(values)))
+    return np.where(np.diff(offsets) > 0, runs, 0.0)
+
+
+def _hamming(n_labels: int) -> AdditiveCost:
+    return AdditiveCost(1.0 - np.eye(n_labels))
+
+
+def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:
+    """Return a cost, given what users say and the labels.
+
+    Parameters
+    ----------
+    cost : {"hamming", "zero_one"}, dict or array of shape (K, K)
+        The number of wrong labels; 1 if any is wrong; the cost of missing each true label, 1 for
+        those not named; or the cost of label `j` where `i` is true, in the order of the classes.
+    classes : ndarray of shape (K,)
+        The labels.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the cost cannot be used; the message says why.
+    """
+    if isinstance(cost, str):
+        check_option("cost", cost, ("hamming", "zero_one"))
+        return ZeroOneCost() if cost == "zero_one" else _hamming(len(classes))
+    if isinstance(cost, Mapping):
+        return _weighted(cost, classes)
+    try:
+        table = np.array(cost, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"cost={cost!r:.80} must be 'hamming', 'zero_one', a dict of costs of true labels, or "
+            "a matrix."
+        ) from error
+    _check_table(table, classes)
+    return AdditiveCost(table)
+
+
+def _weighted(cost: Mapping[Any, Any], classes: NDArray[np.object_]) -> AdditiveCost:
+    known = set(classes.tolist())
+    for label, value in cost.items():
+        if label not in known:
+            raise ValueError(f"cost names the label {label!r}, which does not occur in y.")
+        check_number(f"cost[{label!r}]", value)
+    weights = np.array([float(cost.get(label, 1.0)) for label in classes.tolist()])
+    return AdditiveCost(weights[:, None] * (1.0 - np.eye(len(classes))))
+
+
+def _check_table(table: FloatArray, classes: NDArray[np.object_]) -> None:
+    shape = (len(classes), len(classes))
+    if table.shape != shape:
+        raise ValueError(
+            f"cost has the shape {table.shape}, but there are {len(classes)} labels: give a matrix "
+            f"of shape {shape}, its rows the true labels in the order of classes_."
+        )
+    wrong = ~(np.isfinite(table) & (table >= 0.0)) | (np.eye(len(table), dtype=bool) & (table != 0))
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"cost[{i}, {j}]={table[i, j]:g} (true {classes[i]!r}, predicted {classes[j]!r}): "
+            "costs must be finite numbers of at least 0, and 0 on the diagonal."
+        )
