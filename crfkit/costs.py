@@ -54,7 +54,7 @@ class AdditiveCost:
     @property
     def counts_errors(self) -> bool:
         """Whether it is the Hamming loss: the number of wrong labels."""
-        return bool(np.array_equal(self.table, _hamming(len(self.table)).table))
+        return bool(np.array_equal(self.table, hamming(len(self.table)).table))
 
 
 class ZeroOneCost:
@@ -71,7 +71,8 @@ def sums(values: FloatArray, offsets: IntArray) -> FloatArray:
     return np.where(np.diff(offsets) > 0, runs, 0.0)
 
 
-def _hamming(n_labels: int) -> AdditiveCost:
+def hamming(n_labels: int) -> AdditiveCost:
+    """Return the Hamming loss, the number of wrong labels."""
     return AdditiveCost(1.0 - np.eye(n_labels))
 
 
@@ -93,7 +94,7 @@ def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:
     """
     if isinstance(cost, str):
         check_option("cost", cost, ("hamming", "zero_one"))
-        return ZeroOneCost() if cost == "zero_one" else _hamming(len(classes))
+        return ZeroOneCost() if cost == "zero_one" else hamming(len(classes))
     if isinstance(cost, Mapping):
         return _weighted(cost, classes)
     try:

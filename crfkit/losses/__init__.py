@@ -2,7 +2,25 @@
 
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
+from crfkit.losses.margin import HingeLoss
+from crfkit.losses.perceptron import PerceptronLoss
+from crfkit.losses.softened import AnnealedHingeLoss, SoftenedHingeLoss
+from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 
-LOSSES: dict[str, type[Loss]] = {"log": LogLoss}
+LOSSES: dict[str, type[Loss]] = {
+    "log": LogLoss,
+    "softmax_margin": SoftmaxMarginLoss,
+    "hinge": HingeLoss,
+    "annealed_hinge": AnnealedHingeLoss,
+}
 
-__all__ = ["LOSSES", "LogLoss", "Loss"]
+__all__ = [
+    "LOSSES",
+    "AnnealedHingeLoss",
+    "HingeLoss",
+    "LogLoss",
+    "Loss",
+    "PerceptronLoss",
+    "SoftenedHingeLoss",
+    "SoftmaxMarginLoss",
+]

@@ -9,7 +9,21 @@ from crfkit.structures import Structure
 
 
 class Loss(Protocol):
-    """A function of scores and labels, for any structure that offers what it requires."""
+    """A function of scores and labels, for any structure that offers what it requires.
+
+    A loss may say more of itself, by attributes and methods that solvers ask for:
+
+    - ``is_convex``, by default False: whether it lies above its tangents where the tokens of each
+      sequence have one weight;
+    - ``is_smooth``, by default True: whether it has a gradient everywhere, not only subgradients;
+    - ``is_log_likelihood``, by default False: whether it is the log loss;
+    - ``needs_sequence_weights``, by default False: whether it raises ValueError where the weights
+      of the tokens of a sequence differ;
+    - ``hessian_product(structure, scores, tangent, labels, weight, out)`` and
+      ``curvature(structure, scores, labels, weight, out)``, as those of :class:`LogLoss`;
+    - ``takes_cost``, by default False: whether estimators make its attribute ``cost`` a cost;
+    - ``stages()``, losses that are minimized one after the other to come to its minimum.
+    """
 
     requires: ClassVar[tuple[str, ...]]
 

@@ -31,6 +31,8 @@ class LogLoss:
 
     requires: ClassVar[tuple[str, ...]] = ("sum", "score", "add_path")
     is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
+    is_smooth: ClassVar[bool] = True
+    is_log_likelihood: ClassVar[bool] = True
 
     def value_and_grad(
         self,
@@ -71,6 +73,7 @@ class LogLoss:
         structure: Structure,
         scores: Scores,
         tangent: Scores,
+        labels: CodeArray,
         weight: FloatArray,
         out: Expectations,
     ) -> None:
@@ -82,6 +85,8 @@ class LogLoss:
             With ``curvature``, the derivative of its expected counts.
         scores, tangent : Scores
             Where, and the direction.
+        labels : ndarray of shape (N,)
+            The true labels, which the Hessian does not depend on.
         weight : ndarray of shape (N,)
             Token weights, the same within a sequence.
         out : Expectations
@@ -101,7 +106,12 @@ class LogLoss:
         structure.curvature(scores, tangent, sequence_weight(weight, scores.offsets), out)
 
     def curvature(
-        self, structure: Structure, scores: Scores, weight: FloatArray, out: Expectations
+        self,
+        structure: Structure,
+        scores: Scores,
+        labels: CodeArray,
+        weight: FloatArray,
+        out: Expectations,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian with respect to the scores.
 

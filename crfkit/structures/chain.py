@@ -9,6 +9,7 @@ from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.kernels import chain as kernels
 from crfkit.kernels import chain_path
 from crfkit.kernels.chain_curvature import chain_curvature, chain_curvature_log
+from crfkit.kernels.chain_levels import NONE, chain_level_path, chain_levels
 from crfkit.structures.base import NoPathError
 
 # Short sequences of about so many tokens are worked on together.
@@ -176,6 +177,80 @@ class Chain:
             out.unary, out.pair,
         )  # fmt: skip
 
+    def max_by_errors(
+        self, scores: Scores, labels: CodeArray, most: int | None = None
+    ) -> FloatArray:
+        """Return the largest score of each sequence for each number of wrong labels.
+
+        In time ``O(T L K**2)`` a sequence.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+        labels : ndarray of shape (N,)
+            Label codes of all tokens: what is right.
+        most : int, optional
+            The last number, at least 1; it stands for all from it on. If not given, the length of
+            the longest sequence.
+
+        Returns
+        -------
+        ndarray of shape (S, L)
+            Scores of the best labellings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
+            there is none.
+        """
+        scores, size = _frozen_scores(scores), scores.unary.shape[1]
+        most = _most_errors(scores, most)
+        value = np.empty((len(scores.offsets) - 1, most + 1))
+        best = np.empty((2 * (most + 1), size))
+        chain_levels(
+            scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels),
+            np.empty((1, size)), best, value,
+        )  # fmt: skip
+        return value
+
+    def path_of_errors(
+        self, scores: Scores, labels: CodeArray, errors: IntArray, most: int | None = None
+    ) -> CodeArray:
+        """Return the labels of the best path of each sequence with some number of wrong labels.
+
+        In memory of ``O(T E K)`` for the sequence with the most errors ``E``.
+
+        Parameters
+        ----------
+        scores, labels, most
+            As for :meth:`max_by_errors`.
+        errors : ndarray of shape (S,)
+            How many labels are to be wrong. 0 gives `labels`.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Label codes.
+
+        Raises
+        ------
+        ValueError
+            If a sequence has no such labelling of finite score.
+        """
+        scores, size = _frozen_scores(scores), scores.unary.shape[1]
+        path: CodeArray = np.empty(len(scores.unary), np.int32)
+        rows = np.diff(scores.offsets) * np.where(errors > 0, errors + 2, 0)
+        status = np.empty(len(errors), np.int64)
+        chain_level_path(
+            scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels),
+            _most_errors(scores, most), frozen(errors), np.empty((1, size)),
+            np.empty((int(rows.max(initial=0)), size)), path, status,
+        )  # fmt: skip
+        if (status == NONE).any():
+            s = int(np.argmax(status == NONE))
+            raise ValueError(
+                f"sequence {scores.first + s}: no labelling of finite score has {errors[s]} wrong "
+                "labels."
+            )
+        return path
+
     def curvature(
         self, scores: Scores, tangent: Scores, weight: FloatArray, out: Expectations
     ) -> None:
@@ -231,6 +306,11 @@ class Chain:
         )  # fmt: skip
         if position >= 0:
             raise NoPathError(scores.first + s, position - begin)
+
+
+def _most_errors(scores: Scores, most: int | None) -> int:
+    longest = int(np.diff(scores.offsets).max(initial=0))
+    return max(longest if most is None else most, 1)
 
 
 def turned(tables: FloatArray) -> FloatArray:

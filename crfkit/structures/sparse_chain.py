@@ -152,6 +152,24 @@ class SparseChain:
             out.pair[0],
         )  # fmt: skip
 
+    def max_by_errors(
+        self, scores: Scores, labels: CodeArray, most: int | None = None
+    ) -> FloatArray:
+        """Return the largest scores as :meth:`Chain.max_by_errors`, of a dense chain."""
+        return Chain().max_by_errors(self._filled_up(scores), labels, most)
+
+    def path_of_errors(
+        self, scores: Scores, labels: CodeArray, errors: IntArray, most: int | None = None
+    ) -> CodeArray:
+        """Return the labels of paths as :meth:`Chain.path_of_errors`, of a dense chain.
+
+        Raises
+        ------
+        ValueError
+            If a sequence has no such labelling of finite score.
+        """
+        return Chain().path_of_errors(self._filled_up(scores), labels, errors, most)
+
     def curvature(
         self, scores: Scores, tangent: Scores, weight: FloatArray, out: Expectations
     ) -> None:

@@ -1,19 +1,29 @@
-"""Every loss on every structure: gradients, weights."""
+"""Every loss on every structure: gradients, second derivatives, weights."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 
 from crfkit._types import Scores
-from crfkit.losses import LOSSES
+from crfkit.losses import LOSSES, HingeLoss, PerceptronLoss, SoftenedHingeLoss
 from crfkit.structures import Chain, SparseChain
 from tests.oracles import finite_difference, random_scores, thinned
 
 STRUCTURES = {"chain": Chain(), "sparse chain": SparseChain([0, 0, 1, 2], [0, 2, 1, 0], 3)}
 
 
-@pytest.fixture(params=sorted(LOSSES))
+ALL_LOSSES = LOSSES | {
+    "perceptron": PerceptronLoss,
+    "softened_hinge": SoftenedHingeLoss,
+    "hinge with rescaled slack": partial(HingeLoss, rescaling="slack"),
+    "hinge of whole sequences": partial(HingeLoss, "zero_one"),
+}
+
+
+@pytest.fixture(params=sorted(ALL_LOSSES))
 def loss(request):
-    return LOSSES[request.param]()
+    return ALL_LOSSES[request.param]()
 
 
 @pytest.fixture(params=sorted(STRUCTURES))
@@ -42,9 +52,27 @@ WEIGHTS = {
 }
 
 
+def takes(loss, weight):
+    """Whether a loss has a value for the weights; if it has not, it must say so."""
+    if weight is not WEIGHTS["per token"] or not getattr(loss, "needs_sequence_weights", False):
+        return True
+    scores, labels = problem(Chain(), 0)
+    with pytest.raises(ValueError, match=f"{type(loss).__name__} needs the same weight"):
+        evaluate(loss, Chain(), scores, labels, weight)
+    return False
+
+
+def step_of(loss):
+    """Half of what a difference reaches: the curvature of a loss at a low temperature is large."""
+    coldest = min(getattr(loss, "temperatures", (1.0,)))
+    return 1e-3 * getattr(loss, "temperature", coldest)
+
+
 @pytest.mark.parametrize("own_steps", [False, True])
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
 def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
+    if not takes(loss, weight):
+        return
     scores, labels = problem(structure, 0, own_steps)
     _, out = evaluate(loss, structure, scores, labels, weight)
 
@@ -54,14 +82,57 @@ def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
     def at_pair(pair):
         return evaluate(loss, structure, scores._replace(pair=pair), labels, weight)[0]
 
-    numeric = finite_difference(at_unary, scores.unary, 1e-3)
-    np.testing.assert_allclose(out.unary, numeric, rtol=0, atol=1e-10)
-    numeric = finite_difference(at_pair, scores.pair, 1e-3)
-    np.testing.assert_allclose(out.pair, numeric, rtol=0, atol=1e-10)
+    numeric = finite_difference(at_unary, scores.unary, step_of(loss))
+    np.testing.assert_allclose(out.unary, numeric, rtol=0, atol=1e-13 / step_of(loss))
+    numeric = finite_difference(at_pair, scores.pair, step_of(loss))
+    np.testing.assert_allclose(out.pair, numeric, rtol=0, atol=1e-13 / step_of(loss))
+
+
+@pytest.mark.parametrize("own_steps", [False, True])
+def test_second_derivatives_are_those_of_the_gradient(loss, structure, own_steps):
+    if not hasattr(loss, "hessian_product"):
+        assert not loss.is_smooth
+        return
+    scores, labels = problem(structure, 0, own_steps)
+    tangent, weight = problem(structure, 1, own_steps)[0], WEIGHTS["per sequence"]
+    step = step_of(loss)
+    product = structure.empty(scores)
+    loss.hessian_product(structure, scores, tangent, labels, weight, product)
+    ends = []
+    for shift in (-step, step):
+        moved = scores._replace(
+            unary=scores.unary + shift * tangent.unary, pair=scores.pair + shift * tangent.pair
+        )
+        ends.append(evaluate(loss, structure, moved, labels, weight)[1])
+    for below, above, found in zip(*ends, product, strict=True):
+        numeric = (above - below) / (2 * step)
+        close = 1e-4 * np.abs(found).max() + 1e-12 / step
+        np.testing.assert_allclose(found, numeric, rtol=0, atol=close)
+
+
+def test_the_estimate_of_the_curvature_is_that_of_single_labels(loss, structure):
+    if not hasattr(loss, "curvature"):
+        assert not loss.is_smooth
+        return
+    scores, labels = problem(structure, 4)
+    weight, estimate = WEIGHTS["per sequence"], structure.empty(scores)
+    loss.curvature(structure, scores, labels, weight, estimate)
+    nothing = scores._replace(pair=np.zeros_like(scores.pair))
+    for place in np.ndindex(scores.unary.shape):
+        unit = np.zeros_like(scores.unary)
+        unit[place] = 1.0
+        product = structure.empty(scores)
+        loss.hessian_product(
+            structure, scores, nothing._replace(unary=unit), labels, weight, product
+        )
+        close = 1e-15 / step_of(loss)
+        np.testing.assert_allclose(estimate.unary[place], product.unary[place], atol=close)
 
 
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
 def test_weights_multiply(loss, structure, weight):
+    if not takes(loss, weight):
+        return
     scores, labels = problem(structure, 1)
     value, out = evaluate(loss, structure, scores, labels, weight)
     doubled, out2 = evaluate(loss, structure, scores, labels, 2 * weight)
@@ -86,7 +157,9 @@ def test_a_sequence_weight_is_a_repetition(loss, structure):
 
 def test_the_value_is_not_negative_and_zero_for_certain_labels(loss, structure):
     scores, labels = problem(structure, 3)
-    for weight in WEIGHTS.values():
+    taken = [weight for weight in WEIGHTS.values() if takes(loss, weight)]
+    for weight in taken:
         assert evaluate(loss, structure, scores, labels, weight)[0] >= 0.0
     scores.unary[np.arange(8), labels] += 1e3
-    assert evaluate(loss, structure, scores, labels, WEIGHTS["per token"])[0] < 1e-9
+    for weight in taken:
+        assert evaluate(loss, structure, scores, labels, weight)[0] < 1e-9

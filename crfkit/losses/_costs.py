@@ -1,0 +1,73 @@
+"""What losses with a cost share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit.costs import Cost, ZeroOneCost, hamming
+from crfkit.losses.likelihood import shared_weight
+
+
+def find_cost(cost: Any, n_labels: int) -> Cost:
+    """Return the cost of a loss, which may be the name of one that is the same for all labels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither such a name nor a cost.
+    """
+    if isinstance(cost, str) and cost in ("hamming", "zero_one"):
+        return hamming(n_labels) if cost == "hamming" else ZeroOneCost()
+    if isinstance(cost, type) or not callable(getattr(cost, "total", None)):
+        raise TypeError(
+            f"cost={cost!r:.80} must be 'hamming', 'zero_one' or a cost made of labels by "
+            "crfkit.costs.make_cost."
+        )
+    table = getattr(cost, "table", None)
+    if table is not None and len(table) != n_labels:
+        raise ValueError(f"the cost is one of {len(table)} labels, but there are {n_labels}.")
+    found: Cost = cost
+    return found
+
+
+def added_cost(cost: Cost, labels: CodeArray) -> FloatArray:
+    """Return what a cost adds to the scores of the labels, shape (N, K), given the true ones.
+
+    Raises
+    ------
+    ValueError
+        If the cost is not a sum over tokens.
+    """
+    added = getattr(cost, "added", None)
+    if added is None:
+        raise ValueError(
+            f"the cost {type(cost).__name__} is no sum over tokens, which this loss adds to the "
+            "scores. Use cost='hamming' or a matrix, or loss='hinge'."
+        )
+    result: FloatArray = added(labels)
+    return result
+
+
+def with_cost(scores: Scores, labels: CodeArray, cost: Cost) -> Scores:
+    """Return scores to which the cost of each label is added; ValueError as `added_cost`."""
+    return scores._replace(unary=scores.unary + added_cost(cost, labels))
+
+
+def weight_of_sequences(loss: Any, weight: FloatArray, scores: Scores) -> FloatArray:
+    """Return the weight of each sequence, shape (S,).
+
+    Raises
+    ------
+    ValueError
+        If the tokens of a sequence have different weights.
+    """
+    level = shared_weight(weight, scores.offsets)
+    if level is None:
+        raise ValueError(
+            f"loss {type(loss).__name__} needs the same weight for all tokens of a sequence: give "
+            "sample_weight a number for each sequence, or use loss='log'."
+        )
+    return np.ascontiguousarray(level)

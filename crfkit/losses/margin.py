@@ -1,0 +1,178 @@
+"""The structured hinge loss."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._params import check_option
+from crfkit._types import CodeArray, FloatArray, IntArray, Scores
+from crfkit.costs import AdditiveCost, Cost, ZeroOneCost
+from crfkit.losses._costs import added_cost, find_cost, with_cost
+from crfkit.losses._worst import WorstLabellingLoss
+from crfkit.structures import Structure
+
+RESCALINGS, SEARCHES = ("margin", "slack"), ("exact", "approximate")
+# Labellings that an approximate search looks at, at most; each is a corner of a hull.
+MOST_CORNERS = 30
+
+
+class HingeLoss(WorstLabellingLoss):
+    """The structured hinge loss, with one slack variable a sequence.
+
+    With margin rescaling (Taskar, Guestrin and Koller 2003)::
+
+        max_y  cost(y) + score(x, y) - score(x, y_i)
+
+    and with slack rescaling (Tsochantaridis, Hofmann, Joachims and Altun 2004, section 3)::
+
+        max_y  cost(y) (1 + score(x, y) - score(x, y_i))
+
+    Both bound the cost of the labelling of the largest score from above, and are 0 where the true
+    labels win by the margin. The worst labelling is found exactly: by the best path, where the
+    cost is a sum over tokens and is added to the scores; by the best paths for each number of
+    errors (:meth:`crfkit.structures.Chain.max_by_errors`) for slack rescaling with the Hamming
+    cost, and for any cost that is 1 where any label is wrong.
+
+    Parameters
+    ----------
+    cost : {"hamming", "zero_one"}, Cost, dict or array of shape (K, K), default="hamming"
+        The number of wrong labels, 1 where any is wrong, or a cost. Of a dict or a matrix, the
+        estimators make one for their labels (:func:`crfkit.costs.make_cost`).
+    rescaling : {"margin", "slack"}, default="margin"
+        What the cost multiplies.
+    search : {"exact", "approximate"}, default="exact"
+        For slack rescaling with a cost that is neither of the two, there is only an approximate
+        search: the labelling of the largest ``score + lambda cost`` is looked for, with a
+        multiplier that is narrowed down until no new labelling comes (Sarawagi and Gupta 2008).
+        Only labellings that are best for some multiplier are found, so the loss it
+        returns is a lower bound of the true one. Used only where there is a choice.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.losses import HingeLoss
+    >>> CRFClassifier(loss=HingeLoss(rescaling="slack"))
+    CRFClassifier(loss=HingeLoss(rescaling='slack'))
+    """
+
+    takes_cost: ClassVar[bool] = True
+
+    def __init__(
+        self, cost: Any = "hamming", *, rescaling: str = "margin", search: str = "exact"
+    ) -> None:
+        self.cost = cost
+        self.rescaling = rescaling
+        self.search = search
+
+    def _search(
+        self, structure: Structure, scores: Scores, labels: CodeArray, gold: FloatArray
+    ) -> CodeArray:
+        check_option("rescaling", self.rescaling, RESCALINGS)
+        check_option("search", self.search, SEARCHES)
+        cost = find_cost(self.cost, scores.unary.shape[1])
+        if isinstance(cost, ZeroOneCost):
+            return _worst_by_errors(structure, scores, labels, gold, most=1)
+        if self.rescaling == "margin":
+            return structure.max(with_cost(scores, labels, cost))[0]
+        if self.search == "approximate":
+            return _worst_corner(structure, scores, labels, gold, cost)
+        if isinstance(cost, AdditiveCost) and cost.counts_errors:
+            return _worst_by_errors(structure, scores, labels, gold)
+        raise ValueError(
+            "slack rescaling has an exact search for the costs 'hamming' and 'zero_one' only. Use "
+            "one of them, rescaling='margin', or search='approximate', which finds a lower bound "
+            "of the loss."
+        )
+
+    def _linear(
+        self, scores: Scores, labels: CodeArray, path: CodeArray, rise: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        cost = find_cost(self.cost, scores.unary.shape[1]).total(labels, path, scores.offsets)
+        if self.rescaling == "margin":
+            return cost + rise, np.ones_like(rise)
+        return cost * (1.0 + rise), cost
+
+
+def _worst_by_errors(
+    structure: Structure,
+    scores: Scores,
+    labels: CodeArray,
+    gold: FloatArray,
+    most: int | None = None,
+) -> CodeArray:
+    """Return the labellings of the largest ``d (1 + score - gold)``, for ``d`` wrong labels.
+
+    With `most`, all numbers from that on count as it.
+    """
+    levels: Any = structure
+    if not hasattr(levels, "max_by_errors"):
+        raise ValueError(
+            f"the structure {type(structure).__name__} has no best paths by numbers of errors, "
+            "which this loss needs. Use rescaling='margin' with cost='hamming'."
+        )
+    value = levels.max_by_errors(scores, labels, most)
+    gain = np.zeros_like(value)
+    gain[:, 1:] = np.arange(1, value.shape[1]) * (1.0 + value[:, 1:] - gold[:, None])
+    path: CodeArray = levels.path_of_errors(scores, labels, gain.argmax(axis=1), most)
+    return path
+
+
+class _Corner(NamedTuple):
+    """A labelling of each sequence, as the point (cost, rise of the score)."""
+
+    path: CodeArray
+    cost: FloatArray
+    rise: FloatArray
+
+    def where(self, chosen: NDArray[np.bool_], other: _Corner, lengths: IntArray) -> _Corner:
+        """Return this one for the chosen sequences, shape (S,), the other one for the rest."""
+        path = np.where(np.repeat(chosen, lengths), self.path, other.path)
+        return _Corner(
+            path, np.where(chosen, self.cost, other.cost), np.where(chosen, self.rise, other.rise)
+        )
+
+    @property
+    def gain(self) -> FloatArray:
+        """What slack rescaling makes of it."""
+        return self.cost * (1.0 + self.rise)
+
+
+def _worst_corner(
+    structure: Structure, scores: Scores, labels: CodeArray, gold: FloatArray, cost: Cost
+) -> CodeArray:
+    """Return labellings of a large ``cost (1 + score - gold)``, the largest on a hull.
+
+    Labellings are points (cost, rise of the score). Those on the upper hull are the best for some
+    multiplier, the slope of the hull there. Between the corner of the largest rise and one to the
+    right of the largest product, the hull is cut at the corner that is the best for the slope of
+    the line between, and the part that the product rises into is kept: it rises to the right of
+    a corner if the hull falls by less than ``(1 + rise) / cost`` there.
+    """
+    lengths, added = np.diff(scores.offsets), added_cost(cost, labels)
+
+    def corner(multiplier: FloatArray) -> _Corner:
+        factor = np.repeat(multiplier, lengths)[:, None]
+        path = structure.max(scores._replace(unary=scores.unary + factor * added))[0]
+        rise = structure.score(scores, path) - gold
+        return _Corner(path, cost.total(labels, path, scores.offsets), rise)
+
+    left = corner(np.zeros(len(gold)))
+    least = added[added > 0.0].min(initial=np.inf)
+    right = corner((1.0 + left.rise) / least)
+    best = right.where(right.gain > left.gain, left, lengths)
+    for _ in range(MOST_CORNERS - 2):
+        width = right.cost - left.cost
+        slope = np.zeros(len(gold))
+        np.divide(left.rise - right.rise, width, out=slope, where=width > 0.0)
+        middle = corner(slope)
+        inside = (left.cost < middle.cost) & (middle.cost < right.cost)
+        if not inside.any():
+            break
+        best = middle.where(inside & (middle.gain > best.gain), best, lengths)
+        rises = 1.0 + middle.rise > slope * middle.cost
+        left = middle.where(inside & rises, left, lengths)
+        right = middle.where(inside & ~rises, right, lengths)
+    return best.path

@@ -1,0 +1,174 @@
+"""A loss with stages, minimized one after the other; what solvers need of a loss."""
+
+import math
+
+import numpy as np
+import pytest
+
+from crfkit._parallel import ThreadMap
+from crfkit.losses import AnnealedHingeLoss, HingeLoss, PerceptronLoss, SoftmaxMarginLoss
+from crfkit.penalties import ElasticNet
+from crfkit.solvers import LBFGS, SGD, SOLVERS, AutoSolver
+from crfkit.solvers.auto import choose_solver
+from crfkit.solvers.continuation import minimize
+from tests.test_objective import make_data, make_objective
+
+TEMPERATURES = (1.0, 0.3, 0.1)
+
+
+@pytest.fixture
+def objective(rng):
+    data, codes = make_data(rng, lengths=(3, 1, 5, 2, 4), n_features=4)
+    with ThreadMap(1) as threads:
+        plain = make_objective(data, codes, threads, ElasticNet(0.0, 0.3))
+        yield plain.with_loss(AnnealedHingeLoss(temperatures=TEMPERATURES))
+
+
+def start_of(objective):
+    return np.zeros(objective.n_parameters)
+
+
+@pytest.mark.parametrize("solver", [LBFGS(), AutoSolver(), SGD(tol=1e-4)], ids=repr)
+def test_records_go_on_counting(objective, solver):
+    told = []
+    result = minimize(solver, objective, start_of(objective), lambda r, w: told.append(r))
+    assert told == result.history
+    numbers = [record.iteration for record in told]
+    assert numbers == list(range(len(numbers)))
+    for name in ("evaluations", "seconds"):
+        values = [getattr(record, name) for record in told]
+        assert values == sorted(values)
+    assert result.n_iter == numbers[-1]
+
+
+def test_the_last_stage_is_minimized(objective):
+    result = minimize(LBFGS(gtol=1e-9, tol=0.0), objective, start_of(objective))
+    last = objective.with_loss(objective.loss.stages()[-1])
+    direct = LBFGS(gtol=1e-9, tol=0.0).solve(last, start_of(objective))
+    assert result.converged and direct.converged
+    np.testing.assert_allclose(result.parameters, direct.parameters, atol=1e-7)
+    np.testing.assert_allclose(result.value, direct.value, rtol=1e-12)
+
+
+def test_only_the_last_stage_tells_of_the_gap(objective):
+    result = minimize(LBFGS(), objective, start_of(objective))
+    gaps = [objective.gap(record) for record in result.history]
+    finite = [math.isfinite(gap) for gap in gaps]
+    assert finite == sorted(finite) and not finite[0] and finite[-1]
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 7])
+def test_iterations_are_shared_out(objective, most):
+    result = minimize(LBFGS(max_iter=most), objective, start_of(objective))
+    assert result.n_iter <= most
+    last = objective.with_loss(objective.loss.stages()[-1])
+    np.testing.assert_allclose(last.value_and_grad(result.parameters)[0], result.value)
+
+
+def test_a_callback_stops_all_stages(objective):
+    told = []
+
+    def stop(record, w):
+        told.append(record)
+        return record.iteration == 2
+
+    result = minimize(LBFGS(), objective, start_of(objective), stop)
+    assert result.n_iter == 2 and not result.converged and len(told) == 3
+
+
+@pytest.mark.parametrize("when", [2, 40])
+def test_an_interrupt_ends_all_stages(objective, when):
+    def interrupt(record, w):
+        if record.iteration == when:
+            raise KeyboardInterrupt
+
+    result = minimize(LBFGS(gtol=0.0, tol=0.0), objective, start_of(objective), interrupt)
+    assert result.interrupted and result.n_iter == when
+
+
+def test_no_stages_at_all_are_an_error(objective):
+    class Empty(SoftmaxMarginLoss):
+        def stages(self):
+            return []
+
+    with pytest.raises(ValueError, match="loss Empty has no stages"):
+        minimize(LBFGS(), objective.with_loss(Empty()), start_of(objective))
+
+
+def test_a_loss_without_stages_is_minimized_by_the_solver(objective):
+    plain = objective.with_loss(SoftmaxMarginLoss())
+    result, direct = (
+        minimize(LBFGS(), plain, start_of(plain)),
+        LBFGS().solve(plain, start_of(plain)),
+    )
+    np.testing.assert_array_equal(result.parameters, direct.parameters)
+
+
+SMOOTH_ONLY = sorted(set(SOLVERS) - {"sgd", "auto"})
+
+
+@pytest.mark.parametrize("name", SMOOTH_ONLY)
+@pytest.mark.parametrize("loss", [HingeLoss(), PerceptronLoss()], ids=repr)
+def test_a_loss_with_corners_is_refused_by_solvers_that_need_gradients(objective, name, loss):
+    solver = SOLVERS[name]()
+    other = objective.with_loss(loss)
+    with pytest.raises(ValueError, match=f"{type(solver).__name__} needs .*'sgd'"):
+        solver.solve(other, start_of(other))
+
+
+@pytest.mark.parametrize("name", ["oeg", "gis", "iis"])
+def test_solvers_made_for_the_log_loss_refuse_others(objective, name):
+    other = objective.with_loss(SoftmaxMarginLoss())
+    with pytest.raises(ValueError, match="needs the log loss, not SoftmaxMarginLoss.*'lbfgs'"):
+        SOLVERS[name]().solve(other, start_of(other))
+
+
+def test_second_derivatives_are_asked_for(objective):
+    class Rough:
+        requires = ("sum",)
+        value_and_grad = SoftmaxMarginLoss.value_and_grad
+
+    other = objective.with_loss(Rough())
+    with pytest.raises(
+        ValueError, match="NewtonCG needs a loss with second derivatives, not Rough"
+    ):
+        SOLVERS["newton"]().solve(other, start_of(other))
+
+
+SMOOTH_SOLVERS = sorted(set(SOLVERS) - {"oeg", "gis", "iis", "sgd", "auto", "rprop"})
+
+
+@pytest.mark.parametrize("name", [*SMOOTH_SOLVERS, "auto"])
+@pytest.mark.parametrize("loss", [SoftmaxMarginLoss(), AnnealedHingeLoss()], ids=repr)
+def test_gradient_solvers_minimize_every_smooth_loss(objective, name, loss):
+    """Within what is asked for of the optimum that L-BFGS finds."""
+    last = [loss, *getattr(loss, "stages", list)()][-1]
+    reference = LBFGS(tol=0.0, gtol=1e-8, max_iter=5000).solve(
+        objective.with_loss(last), start_of(objective)
+    )
+    found = minimize(SOLVERS[name](), objective.with_loss(loss), start_of(objective))
+    np.testing.assert_allclose(found.value, reference.value, rtol=2e-3)
+
+
+def test_subgradients_come_near_the_optimum_of_the_hinge_loss(rng):
+    data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=25)), n_features=4)
+    with ThreadMap(1) as threads:
+        plain = make_objective(data, codes, threads, ElasticNet(0.0, 3.0))
+        hinge = plain.with_loss(HingeLoss())
+        best = AutoSolver().solve(hinge, start_of(hinge))
+        found = SGD(batch_tokens=8).solve(hinge, start_of(hinge))
+        assert hinge.gap(best.history[-1]) <= 1e-3 * best.value
+        assert math.isnan(hinge.gap(found.history[-1]))
+    assert best.value * (1 - 1e-3) <= found.value <= 1.02 * best.value
+
+
+def test_the_choice_of_a_solver_depends_on_the_loss(objective):
+    def choice(loss):
+        return type(choose_solver(objective.with_loss(loss), start_of(objective))).__name__
+
+    assert choice(HingeLoss()) == "BlockFrankWolfe"
+    assert choice(PerceptronLoss()) == "SGD"
+    assert choice(SoftmaxMarginLoss()) == "LBFGS"
+    objective = objective.with_penalty(ElasticNet(0.1, 0.3))
+    assert choice(HingeLoss()) == "SGD"
+    assert choice(SoftmaxMarginLoss()) == "OWLQN"
