@@ -1,144 +1,29 @@
-"""CRFsuite's training parameters, and the fit and log they stand for."""
+"""A fit with CRFsuite's parameters, and its log."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._jit import frozen
-from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord, SolverResult
 from crfkit._validation import check_lengths
 from crfkit.compat._counting import ZeroValues, choose_as_crfsuite
+from crfkit.compat._options import UNLIMITED, Options
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.estimators import CRFClassifier
 from crfkit.estimators._input import pack_new
-from crfkit.estimators._training import TrainingData
+from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.kernels.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.scores import LinearScores
-from crfkit.solvers import LBFGS, OWLQN, SGD
 from crfkit.solvers.base import Callback, SmoothObjective
-
-Value = float | int | bool | str
-
-UNLIMITED = 2**31 - 1  # CRFsuite's default number of iterations of L-BFGS
-LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
-_FEATURES: dict[str, Value] = {
-    "feature.minfreq": 0.0,
-    "feature.possible_states": False,
-    "feature.possible_transitions": False,
-}
-#: The parameters of each algorithm, by python-crfsuite's names, with their defaults.
-PARAMETERS: dict[str, dict[str, Value]] = {
-    "lbfgs": _FEATURES
-    | {
-        "c1": 0.0, "c2": 1.0, "max_iterations": UNLIMITED, "num_memories": 6, "epsilon": 1e-5,
-        "period": 10, "delta": 1e-5, "linesearch": "MoreThuente", "max_linesearch": 20,
-    },
-    "l2sgd": _FEATURES
-    | {
-        "c2": 1.0, "max_iterations": 1000, "period": 10, "delta": 1e-6, "calibration.eta": 0.1,
-        "calibration.rate": 2.0, "calibration.samples": 1000.0, "calibration.candidates": 10,
-        "calibration.max_trials": 20,
-    },
-}  # fmt: skip
-#: Algorithms of CRFsuite that are not there, with other names for them.
-MISSING = {
-    "ap": "ap", "averaged-perceptron": "ap", "pa": "pa", "passive-aggressive": "pa",
-    "arow": "arow",
-}  # fmt: skip
-ALIASES = {"stop": "period"}
-# Of all other numbers 0.
-_LEAST = {"num_memories": 1, "max_linesearch": 1, "feature.minfreq": -math.inf}
-
-
-class Options:
-    """An algorithm and its parameters.
-
-    Parameters
-    ----------
-    algorithm : {"lbfgs", "l2sgd"}
-        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0``, and comes near its optimum.
-
-    Raises
-    ------
-    ValueError
-        If there is no such algorithm.
-    """
-
-    def __init__(self, algorithm: str = "lbfgs") -> None:
-        name = str(algorithm).lower()
-        if name in MISSING:
-            raise ValueError(
-                f"algorithm={algorithm!r} is not available (yet): use algorithm='lbfgs'."
-            )
-        check_option("algorithm", name, PARAMETERS)
-        self.algorithm = name
-        self.values = dict(PARAMETERS[name])
-
-    def set(self, name: str, value: Any, shown: str | None = None) -> None:
-        """Set a parameter; `shown` is its name in messages.
-
-        Raises
-        ------
-        ValueError
-            If the algorithm has no such parameter, or the value is none for it.
-        """
-        name = ALIASES.get(name, name)
-        shown = shown or name
-        if name not in self.values:
-            raise ValueError(
-                f"algorithm={self.algorithm!r} has no parameter {shown!r}. It has "
-                f"{', '.join(self.values)}."
-            )
-        chosen = _cast(shown, value, PARAMETERS[self.algorithm][name])
-        if isinstance(chosen, str):
-            check_option(shown, chosen, LINE_SEARCHES)
-        elif chosen < (least := _LEAST.get(name, 0)):
-            raise ValueError(f"{shown}={value!r} must be at least {least}.")
-        self.values[name] = chosen
-
-    def solver(self) -> LBFGS | SGD:
-        """Return the solver with its stopping rules, which mean the same as CRFsuite's."""
-        values = self.values
-        rules: dict[str, Any] = {
-            "max_iter": int(values["max_iterations"]),
-            "tol": float(values["delta"]),
-            "period": int(values["period"]) or UNLIMITED,  # 0 turns this test off
-        }
-        if self.algorithm == "l2sgd":
-            return SGD(**rules)
-        return (OWLQN if values["c1"] else LBFGS)(
-            **rules,
-            memory=int(values["num_memories"]),
-            gtol=float(values["epsilon"]),
-            max_line_search=int(values["max_linesearch"]),
-        )
-
-
-def _cast(name: str, value: Any, default: Value) -> Value:
-    """Return a value, which may be a string, as the type of the default."""
-    kind = type(default)
-    try:
-        if kind is str:
-            return str(value)
-        number = float(value)
-        if kind is float and math.isfinite(number):
-            return number
-        if kind is not float and number == int(number) and (kind is int or number in (0, 1)):
-            return kind(number)
-    except (TypeError, OverflowError, ValueError):
-        pass  # told below, as any other value that does not fit
-    wanted = {float: "a finite number", int: "a whole number", bool: "True, False, 1 or 0"}[kind]
-    raise ValueError(f"{name}={value!r} must be {wanted}.")
 
 
 class LabelScore(NamedTuple):
@@ -159,10 +44,10 @@ class TrainingLog:
     Attributes
     ----------
     iterations : list of dict
-        For each iteration ``num``, ``loss``, ``feature_norm``, ``active_features``, ``time`` and
-        ``scores``; of "lbfgs" also ``error_norm`` and ``linesearch_trials``; with held-out data
-        also ``avg_precision``, ``avg_recall``, ``avg_f1``, ``item_accuracy``,
-        ``instance_accuracy`` (fractions) and these with ``_float`` at the end.
+        For each iteration ``num``, ``loss``, ``feature_norm``, ``time`` and ``scores``; of "lbfgs"
+        also ``active_features``, ``error_norm`` and ``linesearch_trials``, of "l2sgd" the first of
+        these. With held-out data also ``avg_precision``, ``avg_recall``, ``avg_f1``,
+        ``item_accuracy``, ``instance_accuracy`` (fractions) and these with ``_float`` at the end.
     last_iteration : dict or None
         The last of them.
     featgen_num_features : int or None
@@ -248,28 +133,50 @@ def _label_score(match: int, model: int, ref: int) -> LabelScore:
 
 
 class LoggedSolver:
-    """A solver that writes each iteration into a log."""
+    """The solver of an algorithm, which writes each iteration into a log.
 
-    def __init__(self, solver: LBFGS | SGD, log: TrainingLog, holdout: Holdout | None) -> None:
-        self.solver, self.log, self.holdout = solver, log, holdout
-        self.max_iter = solver.max_iter if solver.max_iter < UNLIMITED else None
+    Parameters
+    ----------
+    options : Options
+        Algorithm and parameters.
+    log : TrainingLog
+        Written into.
+    holdout : Holdout or None
+        Scored after each iteration.
+    n_sequences : int
+        S; the loss of a pass of an online algorithm is a sum over them.
+    """
+
+    def __init__(
+        self, options: Options, log: TrainingLog, holdout: Holdout | None, n_sequences: int
+    ) -> None:
+        self.options, self.log, self.holdout = options, log, holdout
+        self.solver, self.n_sequences = options.solver(), max(n_sequences, 1)
+        self.max_iter = self.solver.max_iter if self.solver.max_iter < UNLIMITED else None
 
     def solve(
         self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Minimize an objective; see :class:`crfkit.solvers.base.Solver`."""
-        last = IterationRecord(0, 0.0, 0.0, 0, 0, 0.0)
+        last, ended = IterationRecord(0, 0.0, 0.0, 0, 0, 0.0), False
 
-        def note(record: IterationRecord, parameters: FloatArray) -> bool | None:
-            nonlocal last
+        def note(record: IterationRecord, parameters: FloatArray) -> bool:
+            nonlocal last, ended
             if record.iteration:
                 self._note(record, last, parameters)
-            last = record
-            return callback(record, parameters) if callback is not None else None
+            last, ended = record, self._is_last(record)
+            return (callback is not None and bool(callback(record, parameters))) or ended
 
         result = self.solver.solve(objective, start, note)
         self.log.training_seconds = last.seconds
-        return result
+        return result._replace(converged=result.converged or ended)
+
+    def _is_last(self, record: IterationRecord) -> bool:
+        """Return whether an online algorithm ends after a pass, by CRFsuite's rules."""
+        if not self.options.is_online:
+            return False
+        few = record.iteration > 0 and self.options.is_enough(record.value / self.n_sequences)
+        return few or record.iteration == self.solver.max_iter
 
     def _note(self, record: IterationRecord, last: IterationRecord, parameters: FloatArray) -> None:
         entry = {
@@ -277,10 +184,11 @@ class LoggedSolver:
             "scores": {},
             "loss": record.value,
             "feature_norm": math.sqrt(vector_dot(frozen(parameters), frozen(parameters))),
-            "active_features": record.nonzero,
             "time": record.seconds - last.seconds,
         }
-        if not isinstance(self.solver, SGD):
+        if not self.options.is_online:
+            entry["active_features"] = record.nonzero
+        if self.options.algorithm == "lbfgs":
             entry["error_norm"] = record.gradient_norm
             entry["linesearch_trials"] = record.evaluations - last.evaluations
         if self.holdout is not None:
@@ -293,11 +201,23 @@ class CRFsuiteClassifier(CRFClassifier):
 
     _options: Options
     _log: TrainingLog
-    _order: IntArray
     _zeros: ZeroValues
+    _n_sequences: int
     _kept: NDArray[np.bool_] | None = None
     _dev: tuple[Any, Any] | None = None
     _holdout: Holdout | None = None
+
+    def _learn(
+        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
+    ) -> Self:
+        """Fit to data that were read, the labels in the order of their first appearance.
+
+        CRFsuite decides by it between equal scores.
+        """
+        order = np.argsort(np.unique(training.codes, return_index=True)[1])
+        codes = np.argsort(order).astype(np.int32)[training.codes]
+        ordered = training._replace(classes=training.classes[order], codes=codes)
+        return super()._learn(ordered, validation, depth=depth + 1)
 
     def _choose_model(self, training: TrainingData) -> LinearScores:
         values = self._options.values
@@ -310,8 +230,7 @@ class CRFsuiteClassifier(CRFClassifier):
             all_states=bool(values["feature.possible_states"]),
             all_steps=bool(values["feature.possible_transitions"]),
         )
-        self._order = np.argsort(np.unique(training.codes, return_index=True)[1])
-        self._log.featgen_num_features = model.n_parameters
+        self._log.featgen_num_features, self._n_sequences = model.n_parameters, len(training.data)
         if self._dev is not None:
             self._holdout = Holdout(model, training, *self._dev)
         return model
@@ -324,7 +243,7 @@ class CRFsuiteClassifier(CRFClassifier):
         return columns[names] if len(names) else names, tokens
 
     def _make_solver(self) -> Any:
-        return LoggedSolver(self._options.solver(), self._log, self._holdout)
+        return LoggedSolver(self._options, self._log, self._holdout, self._n_sequences)
 
 
 def fit_classifier(
@@ -364,7 +283,7 @@ def fit_classifier(
     values = options.values
     classifier = CRFsuiteClassifier(
         c1=float(values.get("c1", 0.0)),
-        c2=float(values["c2"]),
+        c2=float(values.get("c2", 0.0)),
         n_jobs=n_jobs,
         verbose=2 * bool(verbose),
     )
@@ -374,7 +293,6 @@ def fit_classifier(
     classifier.fit(X if isinstance(X, PackedSequences) else classifier._zeros.watch(X), y)
     fitted = CRFClassifier(**classifier.get_params(deep=False))
     fitted._set_fitted({name: getattr(classifier, name) for name in _KEPT})
-    fitted._set_fitted(_reordered(classifier, classifier._order))
     return fitted, log
 
 
@@ -387,18 +305,7 @@ def _vocabulary(training: TrainingData) -> dict[str, int]:
 
 
 _KEPT = (
-    "start_weights_", "end_weights_", "step_coef_", "n_features_in_", "vectorizer_",
-    "_feature_names", "_step_names", "n_parameters_", "n_iter_", "converged_", "objective_",
-    "gap_", "training_log_",
+    "classes_", "coef_", "transitions_", "start_weights_", "end_weights_", "step_coef_",
+    "n_features_in_", "vectorizer_", "_feature_names", "_step_names", "n_parameters_",
+    "n_iter_", "converged_", "objective_", "gap_", "training_log_",
 )  # fmt: skip
-
-
-def _reordered(classifier: CRFClassifier, order: IntArray) -> dict[str, Any]:
-    """Return labels and weights with the labels in another order; boundary weights are all 0."""
-    coef = sp.csr_array(classifier.coef_[:, order])
-    coef.sort_indices()
-    return {
-        "classes_": classifier.classes_[order],
-        "coef_": coef,
-        "transitions_": np.ascontiguousarray(classifier.transitions_[np.ix_(order, order)]),
-    }

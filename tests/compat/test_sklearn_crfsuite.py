@@ -245,7 +245,6 @@ def test_an_unfitted_estimator_says_so(data, tmp_path):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"algorithm": "arow"}, "not available"),
         ({"algorithm": "newton"}, "algorithm='newton' is not known"),
         ({"algorithm": "l2sgd", "c1": 0.1}, "has no parameter 'c1'"),
         ({"pa_type": 1}, "has no parameter 'pa_type'"),

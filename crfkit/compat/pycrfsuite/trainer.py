@@ -10,7 +10,8 @@ import numpy as np
 
 from crfkit._types import FloatArray
 from crfkit.compat._counting import ZeroValues
-from crfkit.compat._training import Options, TrainingLog, fit_classifier
+from crfkit.compat._options import Options
+from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import save_crfsuite
 from crfkit.compat.pycrfsuite.items import packed
 from crfkit.data import PackedSequences
@@ -28,7 +29,7 @@ class Trainer:
 
     Parameters
     ----------
-    algorithm : {"lbfgs", "l2sgd"}, optional
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, optional
         As for :meth:`select`.
     params : dict, optional
         As for :meth:`set_params`.
@@ -97,9 +98,11 @@ class Trainer:
 
         Parameters
         ----------
-        algorithm : {"lbfgs", "l2sgd"}
-            "l2sgd" minimizes the same function and comes near its optimum, by stochastic
-            gradients.
+        algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
+            "l2sgd" minimizes the same function as "lbfgs" and comes near its optimum, by stochastic
+            gradients. "ap" (or "averaged-perceptron"), "pa" ("passive-aggressive") and "arow" find
+            CRFsuite's weights, in the order in which it visits sequences on Linux in a program that
+            trains for the first time.
         type : {"crf1d"}
             The graphical model.
 

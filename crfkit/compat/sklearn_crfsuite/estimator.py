@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from crfkit.compat._training import Options, TrainingLog, fit_classifier
+from crfkit.compat._options import Options
+from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.data import LabelSequences
@@ -48,9 +49,13 @@ class CRF(SequenceClassifier):
 
     Parameters
     ----------
-    algorithm : {"lbfgs", "l2sgd"}, default="lbfgs"
+    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default="lbfgs"
         "l2sgd" minimizes the same function as "lbfgs" with ``c1=0`` and comes near its optimum, by
-        :class:`crfkit.solvers.SGD`; the same data give the same model.
+        :class:`crfkit.solvers.SGD`. "ap" (averaged perceptron), "pa" (passive-aggressive) and
+        "arow" (adaptive regularization of weights) visit the sequences in the order that CRFsuite
+        has on Linux in a program that trains for the first time, and move as it does, so that the
+        weights are CRFsuite's but for rounding (which may decide between equal scores). The same
+        data give the same model.
     min_freq : float, default=0
         (Attribute, label) and (label, next label) pairs get a weight if they occur at least so
         often. As in CRFsuite, an attribute counts with its value: pairs whose values add up to
@@ -61,11 +66,13 @@ class CRF(SequenceClassifier):
     c1, c2 : float, default=0 and 1
         Weights of the L1 and L2 penalties; `c1` is for "lbfgs" alone.
     max_iterations : int, optional
-        Iterations at most; not limited for "lbfgs", 1000 for "l2sgd".
+        Iterations at most; not limited for "lbfgs", 1000 for "l2sgd", 100 passes for the others.
     num_memories : int, default=6
         Correction pairs of L-BFGS.
-    epsilon : float, default=1e-5
-        Stop when the norm of the gradient is below this times the norm of the weights (or 1).
+    epsilon : float, default=1e-5, and 0 for "ap", "pa" and "arow"
+        Stop when the norm of the gradient is below this times the norm of the weights (or 1). For
+        "ap" and "pa", when the mean loss of a sequence in a pass is below this; for "arow", when it
+        is not above it.
     period, delta : int and float, default=10 and 1e-5
         Stop when the objective fell by less than `delta`, relatively, in `period` iterations. For
         "l2sgd" the default of `delta` is 1e-6.
@@ -77,8 +84,16 @@ class CRF(SequenceClassifier):
     calibration_eta, calibration_rate, calibration_samples, calibration_candidates, \
 calibration_max_trials : optional
         Accepted for "l2sgd", without effect: the calibration has no parameters.
-    pa_type, c, error_sensitive, averaging, variance, gamma : optional
-        Parameters of algorithms that are not available; must be None.
+    pa_type : {0, 1, 2}, default=1
+        For "pa": PA, PA-I or PA-II of Crammer et al. (2006).
+    c : float, default=1.0
+        For "pa": what a step is at most (PA-I), or how stiff it is (PA-II).
+    error_sensitive : bool, default=True
+        For "pa": a labeling costs the square root of its number of wrong labels, not 1.
+    averaging : bool, default=True
+        For "pa": the weights are the mean of those after each sequence.
+    variance, gamma : float, default=1.0
+        For "arow": the variance of all weights at first, and how stiff a step is.
     verbose : bool, default=False
         Print each iteration.
     model_filename : str, optional
