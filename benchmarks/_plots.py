@@ -16,6 +16,7 @@ def panels(
     ylabel: str,
     bottom: float | None = None,
     top: float | None = None,
+    columns: int = 3,
 ) -> None:
     """Draw one panel for each entry, with both axes logarithmic; peers are dashed."""
     import matplotlib
@@ -23,7 +24,7 @@ def panels(
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    columns = min(len(content), 3)
+    columns = min(len(content), columns)
     rows = math.ceil(len(content) / columns)
     figure, axes = pyplot.subplots(
         rows, columns, figsize=(5 * columns, 3.8 * rows), squeeze=False, layout="constrained"

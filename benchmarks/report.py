@@ -1,4 +1,4 @@
-"""Write the tables of the README and of docs/performance.md from the results of the benchmarks.
+"""Write the tables of the README and of some pages of docs from the results of the benchmarks.
 
     python benchmarks/report.py
 
@@ -8,6 +8,7 @@ A page has a table between ``<!-- benchmarks:begin name -->`` and ``<!-- benchma
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from _measure import read
 HERE = Path(__file__).resolve().parent
 BLOCK = re.compile(r"(<!-- benchmarks:begin ?(\S*) -->\n).*?(<!-- benchmarks:end -->)", re.DOTALL)
 PEER = "python-crfsuite"
-PAGES = ["README.md", "docs/performance.md"]
+PAGES = ["README.md", "docs/performance.md", "docs/margin.md"]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 # The first problem of the training part, and what the README says of which solvers.
 CONLL = "conll2000, c1=0, c2=1"
@@ -319,6 +320,131 @@ def step_lines() -> list[str]:
     return table(("attributes of steps", "weights of them", "a pass"), rows)
 
 
+def perceptron_lines() -> list[str]:
+    """Return what epochs of online algorithms take and give."""
+    rows = []
+    for name, case in cases("perceptron").items():
+        if "runs" in case:
+            ours, theirs = (case["runs"][package] for package in ("crfkit", PEER))
+            rows.append((
+                name, short(ours["seconds an epoch"]), short(theirs["seconds an epoch"]),
+                times(case["times the seconds"]["seconds an epoch"]),
+                *(f"{run['f1']['mean']:.2f} ± {run['f1']['deviation']:.2f}"
+                  for run in (ours, theirs)),
+            ))  # fmt: skip
+    head = ("", "an epoch", PEER, "ratio", "test F1", PEER)
+    return table(head, rows)
+
+
+def same_order_lines() -> list[str]:
+    """Return how near the drop-in's weights are to CRFsuite's, and what training takes."""
+    found = cases("perceptron")
+    rows = [
+        (name, f"{row['weights']:,}", f"{row['largest weight']:.3g}",
+         f"{row['largest difference']:.0e}")
+        for name, row in found.get("same order", {}).items()
+    ]  # fmt: skip
+    lines = table(("algorithm", "weights", "largest weight", "largest difference"), rows)
+    if "memory" in found:
+        peaks = {name: f"{row['peak']:.0f} MiB" for name, row in found["memory"].items()}
+        lines += ["", "Peak memory of a process that makes ten epochs of the averaged perceptron: "
+                  f"{peaks['crfkit']}, of python-crfsuite {peaks[PEER]}."]  # fmt: skip
+    return lines
+
+
+def margin_models_lines() -> list[str]:
+    """Return the F1 of a margin beside those of other models."""
+    case = cases("margin").get("models, conll2000")
+    if not case:
+        return table((), [])
+    rows = [(name, f"{row['f1']:.2f}", f"{row['accuracy']:.2f}", short(row["seconds"]),
+             str(row["iterations"])) for name, row in case["models"].items()]  # fmt: skip
+    scores = ", ".join(f"{name} {score:.2f}" for name, score in case["F1 in the search"].items())
+    return [
+        *table(("", "test F1", "token accuracy", "seconds", "iterations"), rows), "",
+        f"C = {case['C']:g} was chosen by three-fold cross-validation on the first "
+        f"{case['sentences of the search']:,} sentences: {scores}.",
+    ]  # fmt: skip
+
+
+def margin_gap_lines() -> list[str]:
+    """Return what the default solver takes to certify a distance from the optimum."""
+    rows = [
+        (name.removeprefix("gap, "), target, short(row["seconds"]), str(row["passes"]),
+         f"{100 * row['gap']:.2f} %", f"{row['f1']:.2f}")
+        for name, case in cases("margin").items() if name.startswith("gap, ")
+        for target, row in case["gaps"].items()
+    ]  # fmt: skip
+    return table(("", "asked for", "time", "passes", "gap", "test F1"), rows)
+
+
+def margin_curves_lines() -> list[str]:
+    """Return where each solver of a margin ends."""
+    lines: list[str] = []
+    for name, case in cases("margin").items():
+        if not name.startswith("curves, "):
+            continue
+        best = (case["optimum"]["at most"] + case["optimum"]["at least"]) / 2.0
+        rows = [
+            (solver, str(run["passes"]), short(run["seconds"]),
+             f"{100 * (run['objective'] / best - 1.0):.2f} %",
+             "-" if run["dual"] is None else f"{100 * (1.0 - run['dual'] / best):.2f} %")
+            for solver, run in case["runs"].items()
+        ]  # fmt: skip
+        bounds = " to ".join(f"{case['optimum'][key]:,.2f}" for key in ("at least", "at most"))
+        lines += [f"{name.removeprefix('curves, ')}, C = {case['C']:g}: optimum {bounds}", ""]
+        head = ("solver", "passes", "time", "objective above it", "dual below it")
+        lines += [*table(head, rows), ""]
+    return lines[:-1] or table((), [])
+
+
+def margin_claim_lines() -> list[str]:
+    """Return whether exponentiated gradient overtakes SMO, as Gupta's report says."""
+    lines = []
+    for name, case in cases("margin").items():
+        if not name.startswith("curves, "):
+            continue
+        best = (case["optimum"]["at most"] + case["optimum"]["at least"]) / 2.0
+        found = case["EG against SMO"]
+        far, rise = (
+            [f"{100 * value:.2f} %" for value in values] for values in
+            ((1.0 - found["duals then"][solver] / best for solver in ("eg", "smo")),
+             (found["rise in the last fifth"][solver] for solver in ("eg", "smo")))
+        )  # fmt: skip
+        ahead = ", ".join(f"{a} to {b}" for a, b in found["EG is ahead in passes"]) or "none"
+        data, passes = name.removeprefix("curves, "), found["passes of both"]
+        lines.append(
+            f"- {data}: EG is ahead in passes {ahead}; after {passes} its dual is {far[0]} below "
+            f"the optimum, that of SMO {far[1]}; in the last fifth of these passes they rose by "
+            f"{rise[0]} and {rise[1]}."
+        )
+    return lines or table((), [])
+
+
+def handwriting_lines() -> list[str]:
+    """Return mean and deviation of the errors of letters, over folds."""
+    errors: dict[str, dict[str, list[float]]] = {}
+    for key, case in cases("handwriting").items():
+        way, _, name = key.partition(": ")
+        way = way.rpartition(" ")[0]
+        if way in ("train on fold", "test on fold"):
+            errors.setdefault(name, {}).setdefault(way, []).append(100 * case["letters"])
+    rows = [
+        (name, *(_spread(found.get(way, [])) for way in ("train on fold", "test on fold")))
+        for name, found in errors.items()
+    ]
+    head = ("wrong letters, %", "one fold to learn from, nine to test on", "nine and one")
+    return table(head, rows)
+
+
+def _spread(values: list[float]) -> str:
+    """Return mean, deviation and number of values."""
+    if not values:
+        return "-"
+    deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.1f}{deviation} ({len(values)} folds)"
+
+
 BLOCKS: dict[str, Callable[[], list[str]]] = {
     "": readme_lines,
     "training": training_lines,
@@ -333,6 +459,13 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "auto": auto_lines,
     "large_labels": many_labels_lines,
     "long_sequence": long_sequence_lines,
+    "perceptron": perceptron_lines,
+    "same_order": same_order_lines,
+    "margin_models": margin_models_lines,
+    "margin_gap": margin_gap_lines,
+    "margin_curves": margin_curves_lines,
+    "margin_claim": margin_claim_lines,
+    "handwriting": handwriting_lines,
 }
 
 

@@ -22,8 +22,11 @@ from types import ModuleType
 
 import _measure
 import auto
+import handwriting
+import margin
 import memory
 import passes
+import perceptron
 import scaling
 import solvers_agree
 import tagging
@@ -37,6 +40,9 @@ PARTS: dict[str, ModuleType] = {
     "scaling": scaling,
     "solvers_agree": solvers_agree,
     "auto": auto,
+    "perceptron": perceptron,
+    "margin": margin,
+    "handwriting": handwriting,
 }
 
 

@@ -15,8 +15,9 @@ FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = [pytest.param(path, id=path.name) for path in sorted(FOLDER.glob("*.ipynb"))]
 
 
-def test_both_notebooks_are_there():
-    assert [p.values[0].name for p in NOTEBOOKS] == ["01-quickstart.ipynb", "02-features.ipynb"]
+def test_all_notebooks_are_there():
+    names = ["01-quickstart.ipynb", "02-features.ipynb", "03-handwriting.ipynb"]
+    assert [p.values[0].name for p in NOTEBOOKS] == names
 
 
 def code_cells(notebook):
