@@ -9,7 +9,13 @@ from crfkit._version import __version__
 
 if TYPE_CHECKING:
     from crfkit.data import LabelSequences, PackedSequences
-    from crfkit.estimators import CRFClassifier, CRFClassifierCV, EarlyStopping
+    from crfkit.estimators import (
+        CRFClassifier,
+        CRFClassifierCV,
+        EarlyStopping,
+        MaxMarginCRF,
+        StructuredPerceptron,
+    )
     from crfkit.features import (
         SequenceVectorizer,
         StepFeatures,
@@ -24,9 +30,11 @@ __all__ = [
     "CRFClassifierCV",
     "EarlyStopping",
     "LabelSequences",
+    "MaxMarginCRF",
     "PackedSequences",
     "SequenceVectorizer",
     "StepFeatures",
+    "StructuredPerceptron",
     "TemplateFeatures",
     "WindowFeatures",
     "__version__",
@@ -41,9 +49,11 @@ _HOMES = {
     "CRFClassifierCV": "estimators",
     "EarlyStopping": "estimators",
     "LabelSequences": "data",
+    "MaxMarginCRF": "estimators",
     "PackedSequences": "data",
     "SequenceVectorizer": "features",
     "StepFeatures": "features",
+    "StructuredPerceptron": "estimators",
     "TemplateFeatures": "features",
     "WindowFeatures": "features",
     "load": "persistence",

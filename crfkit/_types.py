@@ -108,6 +108,8 @@ class IterationRecord(NamedTuple):
         Wall time since the solver started.
     gap : float, default=nan
         The objective is at most this much above its optimum; NaN where that is not known.
+    mistakes : int, default=-1
+        Sequences of a pass of which a predicted label was wrong; -1 where these are not counted.
     """
 
     iteration: int
@@ -117,6 +119,7 @@ class IterationRecord(NamedTuple):
     nonzero: int
     seconds: float
     gap: float = math.nan
+    mistakes: int = -1
 
 
 class SolverResult(NamedTuple):

@@ -133,8 +133,7 @@ class MiniBatches:
     @property
     def is_plain_chain(self) -> bool:
         """Whether all steps of a chain share their scores, and nothing else is added to them."""
-        plain = type(self.model.steps) is SharedSteps and not self.model.boundaries
-        return plain and isinstance(self.structure, Chain)
+        return is_plain_chain(self.model, self.structure)
 
     @property
     def weighted_tokens(self) -> FloatArray:
@@ -227,6 +226,12 @@ class MiniBatches:
         if shared is None:
             raise ValueError(DIFFERENT_WEIGHTS)
         return shared
+
+
+def is_plain_chain(model: LinearScores, structure: Structure) -> bool:
+    """Whether all steps of a chain share their scores, and nothing else is added to them."""
+    plain = type(model.steps) is SharedSteps and not model.boundaries
+    return plain and isinstance(structure, Chain)
 
 
 def _token_order(offsets: IntArray, order: IntArray) -> IntArray:

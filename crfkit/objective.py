@@ -211,7 +211,7 @@ class Objective:
         ) -> float:
             tangent = self.model.prepared_scores(bound, prepared, index, self.threads)
             self._curved("hessian_product")(
-                self.structure, scores, tangent, self.weight[tokens], out
+                self.structure, scores, tangent, self.labels[tokens], self.weight[tokens], out
             )
             return 0.0
 
@@ -235,7 +235,9 @@ class Objective:
         def work(
             scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
         ) -> float:
-            self._curved("curvature")(self.structure, scores, self.weight[tokens], out)
+            self._curved("curvature")(
+                self.structure, scores, self.labels[tokens], self.weight[tokens], out
+            )
             return 0.0
 
         diagonal = np.abs(self._pull_back(w, work, self._prepared.squared)[1])
@@ -326,13 +328,14 @@ class Objective:
     def gap(self, record: IterationRecord) -> float:
         """Return how much a value is above the optimum at most; NaN where that is not known.
 
-        From the record of an iteration: its gap, or with an L2 penalty and a convex loss
-        ``|g|**2 / (4 c2)`` for the (pseudo-)gradient ``g``, by strong convexity.
+        From the record of an iteration: its gap, or with an L2 penalty and a smooth and convex
+        loss ``|g|**2 / (4 c2)`` for the (pseudo-)gradient ``g``, by strong convexity.
         """
         if not math.isnan(record.gap):
             return record.gap
         convex = getattr(self.loss, "is_convex", False) and self.has_sequence_weights
-        return record.gradient_norm**2 / (4.0 * self.penalty.l2) if convex and self.l2 else math.nan
+        known = convex and getattr(self.loss, "is_smooth", True) and self.l2
+        return record.gradient_norm**2 / (4.0 * self.penalty.l2) if known else math.nan
 
     def minibatches(self, tokens: int, random_state: int | np.random.RandomState) -> MiniBatches:
         """Return the same objective as a sum over small batches of sequences.

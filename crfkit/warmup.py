@@ -21,9 +21,12 @@ import scipy.sparse as sp
 import crfkit.kernels
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import LONG_TOKENS
-from crfkit.estimators import CRFClassifier
+from crfkit.decoding import BeamSearch
+from crfkit.estimators import CRFClassifier, MaxMarginCRF, StructuredPerceptron
 from crfkit.features import TemplateFeatures
-from crfkit.solvers import SOLVERS
+from crfkit.losses import HingeLoss
+from crfkit.solvers import MIRA, SOLVERS
+from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
 
 
 class KernelReport(NamedTuple):
@@ -59,7 +62,7 @@ def warm_up() -> list[KernelReport]:
         warnings.simplefilter("ignore")  # that two iterations are not enough
         for exercise in (
             _forms_of_data, _templates, _solvers, _many_labels, _spread_scores, _long_sequence,
-            _many_entries,
+            _many_entries, _online, _margins,
         ):  # fmt: skip
             exercise()
     return report()
@@ -173,6 +176,23 @@ def _many_entries() -> None:
     rows[1:, 8] = 0.0
     X = PackedSequences(sp.csr_array(rows), offsets=np.arange(0, len(rows) + 1, 8))
     CRFClassifier(max_iter=1).fit(X, [[0, 1] * 4] * len(X))
+
+
+def _margins() -> None:
+    """Fit margins by every solver, and slacks that are rescaled."""
+    X, y = _data()
+    CRFClassifier(loss=HingeLoss(rescaling="slack"), max_iter=1).fit(_words(X), y)
+    for name in MARGIN_SOLVERS:
+        MaxMarginCRF(solver=name, max_iter=2).fit(_words(X), y)
+    MaxMarginCRF(solver=BlockFrankWolfe(steps="pairwise"), max_iter=2).fit(_words(X), y)
+    MaxMarginCRF(kernel="rbf", max_iter=2).fit(X, y)
+
+
+def _online() -> None:
+    """Learn online: in compiled visits, and in any other way."""
+    X, y = _data(3)
+    for parameters in ({}, {"search": BeamSearch()}, {"update": MIRA(n_best=2)}):
+        StructuredPerceptron(max_iter=1, **parameters).fit(_words(X), y)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,7 @@
 """Decoders turn scores into labels."""
 
 from crfkit.decoding.base import Decoder
+from crfkit.decoding.beam import BeamSearch
 from crfkit.decoding.posterior import PosteriorDecoder, marginals
 from crfkit.decoding.viterbi import ViterbiDecoder
 
@@ -9,4 +10,4 @@ DECODERS: dict[str, type[Decoder]] = {
     "posterior": PosteriorDecoder,
 }
 
-__all__ = ["DECODERS", "Decoder", "PosteriorDecoder", "ViterbiDecoder", "marginals"]
+__all__ = ["DECODERS", "BeamSearch", "Decoder", "PosteriorDecoder", "ViterbiDecoder", "marginals"]

@@ -75,6 +75,8 @@ def describe(record: IterationRecord) -> str:
     name, distance = "gradient", record.gradient_norm
     if math.isnan(distance):
         name, distance = "gap", record.gap
+    if record.mistakes >= 0:
+        name, distance = "mistakes", float(record.mistakes)
     return (
         f"iteration {record.iteration:4d}  objective {record.value:14.4f}  "
         f"{name:<8s} {distance:10.4g}  weights {record.nonzero:9,d}  {record.seconds:7.1f} s"

@@ -27,6 +27,7 @@ from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores
 from crfkit.scores.selection import choose_features
 from crfkit.scores.transfer import NamedWeights, carry_over
+from crfkit.solvers.continuation import minimize
 
 # What only some fits leave behind.
 _OF_OTHER_FITS = ("validation_scores_", "best_iteration_", "best_score_", "_partial_state")
@@ -234,7 +235,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         callback = progress if watch is None else _both(progress, watch)
         with ThreadMap(self.n_jobs) as threads:
             objective = self._objective(model, training, threads)
-            result: SolverResult = solver.solve(objective, start, callback)
+            result = minimize(solver, objective, start, callback)
         if watch is not None:
             result = watch.finish(result)
         progress.close(result.parameters)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit._params import check_method, check_option
+from crfkit.costs import make_cost
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
 from crfkit.estimators._gradient import GradientChainClassifier
 from crfkit.estimators._online import OnlineChainClassifier
 from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.losses import LogLoss, Loss
+from crfkit.losses import LOSSES, Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
 
@@ -28,6 +31,8 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
 
         - sum_i weight_i log P(y_i | x_i) + c1 sum |w| + c2 sum w**2
 
+    With another `loss`, that takes the place of the first term.
+
     This is CRFsuite's objective. Its weights are the same too, but for pairs of a label and an
     attribute that has the value 0 (or False) wherever the label occurs: CRFsuite counts them as
     seen, here such an attribute is as good as absent.
@@ -39,10 +44,24 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
         Weight of the L1 penalty; makes weights exactly 0.
     c2 : float, default=1.0
         Weight of the L2 penalty.
+    loss : str or Loss, default="log"
+        "log", the negative log-likelihood; "softmax_margin", the same with the cost added to the
+        scores (Gimpel and Smith 2010); "hinge", the structured hinge loss with margin rescaling
+        (:class:`crfkit.losses.HingeLoss`); "annealed_hinge", the same softened by a falling
+        temperature, for gradient solvers. Pass an object for its options:
+        ``HingeLoss(rescaling="slack")``. With all but "log", the tokens of a sequence must have one
+        weight.
+    cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
+        What the labels that are predicted cost, for the losses that are given by name and have a
+        cost: the number of wrong labels; 1 if any is wrong ("hinge" alone); for each true label
+        what missing it costs, 1 for those not named; or in row `i`, column `j` the cost of label
+        `j` where `i` is true, in the order of `classes_`.
     solver : str or Solver, default="auto"
         "auto", "lbfgs", "oeg", "sag", "sgd", "owlqn", "proximal", "newton", "cg", "rprop", "gis" or
-        "iis"; "auto" chooses by the penalty and the size of the data
+        "iis"; "auto" chooses by the loss, the penalty and the size of the data
         (:class:`crfkit.solvers.AutoSolver`). Pass an object for its options: ``LBFGS(tol=1e-8)``.
+        "hinge" is not differentiable: of these, it takes "sgd" and "auto", and the solvers of
+        :class:`crfkit.MaxMarginCRF` as objects.
     max_iter : int or None, default=None
         Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
     min_freq : int, default=0
@@ -126,6 +145,10 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
     ``ConvergenceWarning``. It ends only the fit that runs: a search over many fits goes on with the
     next one.
 
+    Probabilities (`predict_proba` and the like) are ``exp(score) / Z`` with any loss. "log" fits
+    them to the data. A hinge loss does not: they are a distribution that ranks labellings by their
+    scores, no estimates of how often these are right.
+
     To change weights by hand, assign new arrays to `coef_` and the others instead of editing them.
 
     Examples
@@ -138,11 +161,17 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
     [['DET', 'NOUN', 'VERB']]
     """
 
+    # Models that were saved before these were parameters do not have them.
+    loss: str | Loss = "log"
+    cost: Any = "hamming"
+
     def __init__(
         self,
         *,
         c1: float = 0.0,
         c2: float = 1.0,
+        loss: str | Loss = "log",
+        cost: Any = "hamming",
         solver: str | Solver = "auto",
         max_iter: int | None = None,
         min_freq: int = 0,
@@ -159,6 +188,8 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
     ) -> None:
         self.c1 = c1
         self.c2 = c2
+        self.loss = loss
+        self.cost = cost
         self.solver = solver
         self.max_iter = max_iter
         self.min_freq = min_freq
@@ -239,5 +270,21 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
         """
         return self._partial_fit(X, y, classes, sample_weight)
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.loss, str):
+            check_option("loss", self.loss, LOSSES)
+        else:
+            check_method("loss", self.loss, "value_and_grad")
+        if isinstance(self.cost, str):
+            check_option("cost", self.cost, ("hamming", "zero_one"))
+
     def _loss(self, classes: NDArray[np.object_]) -> Loss:
-        return LogLoss()
+        found: Loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+        if not getattr(found, "takes_cost", False):
+            return found
+        loss: Any = copy.copy(found)
+        cost = self.cost if isinstance(self.loss, str) else loss.cost
+        loss.cost = cost if hasattr(cost, "total") else make_cost(cost, classes)
+        with_cost: Loss = loss
+        return with_cost

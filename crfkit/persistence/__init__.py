@@ -8,8 +8,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from crfkit._types import IterationRecord
+from crfkit.costs import AdditiveCost, ZeroOneCost
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.decoding import PosteriorDecoder, ViterbiDecoder
+from crfkit.decoding import BeamSearch, PosteriorDecoder, ViterbiDecoder
 from crfkit.features import (
     SequenceUnion,
     SequenceVectorizer,
@@ -20,6 +21,14 @@ from crfkit.features import (
 from crfkit.features._tables import ItemTable, StringTable, TextTable
 from crfkit.features._vocabulary import TemplateVocabulary
 from crfkit.features.union import JoinedNames
+from crfkit.losses import (
+    AnnealedHingeLoss,
+    HingeLoss,
+    LogLoss,
+    PerceptronLoss,
+    SoftenedHingeLoss,
+    SoftmaxMarginLoss,
+)
 from crfkit.persistence.checks import (
     check_chain_model,
     check_csr,
@@ -32,9 +41,11 @@ from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
 from crfkit.persistence.registry import register
 from crfkit.solvers import (
+    AROW,
     GIS,
     IIS,
     LBFGS,
+    MIRA,
     OEG,
     OWLQN,
     SAG,
@@ -42,13 +53,27 @@ from crfkit.solvers import (
     AutoSolver,
     ConjugateGradient,
     NewtonCG,
+    OnlineSolver,
+    PassiveAggressive,
+    Perceptron,
     ProximalQuasiNewton,
     Rprop,
+)
+from crfkit.solvers.margin import (
+    SMO,
+    BlockFrankWolfe,
+    CuttingPlane,
+    KernelFrankWolfe,
+    MarginEG,
+    Subgradient,
 )
 
 for _cls in (
     AutoSolver, LBFGS, OEG, OWLQN, SAG, SGD, ConjugateGradient, NewtonCG, ProximalQuasiNewton,
-    Rprop, GIS, IIS,
+    Rprop, GIS, IIS, OnlineSolver, Perceptron, PassiveAggressive, AROW, MIRA, BeamSearch,
+    LogLoss, SoftmaxMarginLoss, SoftenedHingeLoss, AnnealedHingeLoss, HingeLoss, PerceptronLoss,
+    AdditiveCost, ZeroOneCost,
+    BlockFrankWolfe, CuttingPlane, Subgradient, SMO, MarginEG, KernelFrankWolfe,
     PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
     TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
     SequenceUnion, StepFeatures, JoinedNames, FunctionTransformer,

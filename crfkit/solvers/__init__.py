@@ -9,9 +9,11 @@ from crfkit.solvers.gradient_descent import SGD
 from crfkit.solvers.iterative_scaling import GIS, IIS
 from crfkit.solvers.lbfgs import LBFGS
 from crfkit.solvers.newton import NewtonCG
+from crfkit.solvers.online import OnlineSolver
 from crfkit.solvers.owlqn import OWLQN
 from crfkit.solvers.proximal import ProximalQuasiNewton
 from crfkit.solvers.rprop import Rprop
+from crfkit.solvers.updates import AROW, MIRA, PassiveAggressive, Perceptron
 
 SOLVERS: dict[str, type[Solver]] = {
     "auto": AutoSolver,
@@ -29,10 +31,12 @@ SOLVERS: dict[str, type[Solver]] = {
 }
 
 __all__ = [
+    "AROW",
     "AutoSolver",
     "GIS",
     "IIS",
     "LBFGS",
+    "MIRA",
     "OEG",
     "OWLQN",
     "SAG",
@@ -40,6 +44,9 @@ __all__ = [
     "SOLVERS",
     "ConjugateGradient",
     "NewtonCG",
+    "OnlineSolver",
+    "PassiveAggressive",
+    "Perceptron",
     "ProximalQuasiNewton",
     "Rprop",
     "Solver",

@@ -10,10 +10,13 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
-from crfkit.losses import LogLoss
+from crfkit.losses import HingeLoss
 from crfkit.scores import LinearScores
 from crfkit.solvers.base import Callback, Solver, check_match
+from crfkit.solvers.continuation import go_on
 from crfkit.solvers.exponentiated_gradient import OEG
+from crfkit.solvers.frank_wolfe import BlockFrankWolfe
+from crfkit.solvers.gradient_descent import SGD
 from crfkit.solvers.lbfgs import LBFGS
 from crfkit.solvers.owlqn import OWLQN
 from crfkit.solvers.proximal import ProximalQuasiNewton
@@ -35,10 +38,12 @@ PATIENCE = 60
 class AutoSolver(BaseEstimator):  # type: ignore[misc]
     """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
-    :class:`ProximalQuasiNewton` where ``c1 >= 0.5``, OWL-QN where it is less; :class:`OEG` for much
-    data with many sparse attributes and ``c2 > 0``; else L-BFGS. Where the gap of OEG shrinks too
-    slowly, L-BFGS goes on from its parameters. The rules were found by trial; the performance page
-    of the documentation compares their choices with the batch solvers.
+    For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
+    a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
+    :class:`ProximalQuasiNewton` where ``c1 >= 0.5``, OWL-QN where it is less; :class:`OEG` for the
+    log loss of much data with many sparse attributes and ``c2 > 0``; else L-BFGS. Where the gap of
+    OEG shrinks too slowly, L-BFGS goes on from its parameters. The rules were found by trial; the
+    performance page of the documentation compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -83,27 +88,10 @@ class AutoSolver(BaseEstimator):  # type: ignore[misc]
         done = before.history[-1]
         second = self._with_limit(LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
-
-        def shifted(record: IterationRecord) -> IterationRecord:
-            return record._replace(
-                iteration=record.iteration + done.iteration, seconds=record.seconds + done.seconds
-            )
-
-        def told(record: IterationRecord, w: FloatArray) -> bool | None:
-            if callback is None or record.iteration == 0:  # that one was told of before
-                return False
-            return callback(shifted(record), w)
-
-        try:
-            after: SolverResult = second.solve(objective, before.parameters, told)
-        except KeyboardInterrupt:  # before its first evaluation was done
-            message = f"interrupted by the user after {done.iteration} iterations"
-            return before._replace(message=message, converged=False, interrupted=True)
-        history = [*before.history, *(shifted(record) for record in after.history[1:])]
-        last, message = history[-1], f"{after.message} (after {done.iteration} passes of OEG)"
-        return after._replace(
-            n_iter=last.iteration, value=last.value, gap=last.gap, history=history, message=message
-        )
+        note = f" (after {done.iteration} passes of OEG)"
+        after = go_on(second, objective, before, callback, note)
+        last = after.history[-1]  # of OEG, where L-BFGS made no step
+        return after._replace(value=last.value, gap=last.gap)
 
     def _with_limit(self, solver: Any) -> Any:
         if self.max_iter is not None:
@@ -150,6 +138,11 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
     random_state : int, RandomState or None
         For a stochastic solver.
     """
+    loss: Any = getattr(objective, "loss", None)
+    if not getattr(loss, "is_smooth", True):
+        if has_dual(objective):
+            return BlockFrankWolfe(random_state=random_state)
+        return SGD(random_state=random_state)
     if objective.l1:
         return ProximalQuasiNewton() if objective.l1 >= MUCH_L1 else OWLQN()
     if not start.any() and has_fast_dual(objective):
@@ -157,10 +150,18 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
     return LBFGS()
 
 
+def has_dual(objective: Any) -> bool:
+    """Whether a hinge loss has a dual that block-coordinate Frank-Wolfe maximizes."""
+    strong = objective.penalty.l2 > 0.0 and not objective.l1
+    return strong and isinstance(objective.loss, HingeLoss) and objective.has_sequence_weights
+
+
 def has_fast_dual(objective: Any) -> bool:
     """Whether online exponentiated gradient is the faster way to the optimum."""
     penalty = getattr(objective, "penalty", None)
-    if penalty is None or not penalty.l2 > 0.0 or not isinstance(objective.loss, LogLoss):
+    if penalty is None or not penalty.l2 > 0.0:
+        return False
+    if not getattr(objective.loss, "is_log_likelihood", False):
         return False
     if not isinstance(objective.model, LinearScores):
         return False

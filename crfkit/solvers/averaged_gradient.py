@@ -78,6 +78,7 @@ class SAG(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
     n_batches: ClassVar[int | None] = 500
 
     def __init__(

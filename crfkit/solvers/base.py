@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 
 Callback = Callable[[IterationRecord, FloatArray], bool | None]
+
+# What solvers may need of a loss: what holds where a loss does not say, and a name for messages.
+LOSS_NEEDS: dict[str, tuple[bool, str]] = {
+    "is_smooth": (True, "a differentiable loss"),
+    "hessian_product": (False, "a loss with second derivatives"),
+    "is_log_likelihood": (False, "the log loss"),
+}
 
 
 class SmoothObjective(Protocol):
@@ -28,7 +35,11 @@ class SmoothObjective(Protocol):
 
 
 class Solver(Protocol):
-    """Minimizes an objective from a start."""
+    """Minimizes an objective from a start.
+
+    `needs_of_loss` names what the loss of the objective has to be or to have: keys of
+    ``LOSS_NEEDS``. A solver without it takes any loss.
+    """
 
     requires: ClassVar[tuple[str, ...]]
     handles_l1: ClassVar[bool]
@@ -61,6 +72,15 @@ def check_match(solver: Solver, objective: SmoothObjective) -> None:
             f"solver {name} needs a differentiable objective, but c1={objective.l1:g}. "
             "Use solver='owlqn' (or 'auto'), or c1=0."
         )
+    loss: Any = getattr(objective, "loss", None)
+    for need in () if loss is None else getattr(solver, "needs_of_loss", ()):
+        otherwise, what = LOSS_NEEDS[need]
+        if not getattr(loss, need, otherwise):
+            other = "lbfgs" if getattr(loss, "is_smooth", True) else "sgd"
+            raise ValueError(
+                f"solver {name} needs {what}, not {type(loss).__name__}. Use solver='{other}' "
+                "(or 'auto')."
+            )
 
 
 class SolverLog:
@@ -88,6 +108,7 @@ class SolverLog:
         gradient_norm: float = math.nan,
         gap: float = math.nan,
         iteration: int | None = None,
+        mistakes: int = -1,
     ) -> bool:
         """Note an iteration; returns whether the callback asks to stop."""
         record = IterationRecord(
@@ -98,6 +119,7 @@ class SolverLog:
             nonzero=int(np.count_nonzero(w != 0.0)),
             seconds=time.perf_counter() - self._started,
             gap=gap,
+            mistakes=mistakes,
         )
         self.parameters = w
         self.history.append(record)

@@ -40,6 +40,7 @@ class BatchSolver(BaseEstimator):  # type: ignore[misc]
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
     handles_l1: ClassVar[bool] = False
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
 
     max_iter: int
     tol: float

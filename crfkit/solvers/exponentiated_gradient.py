@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from crfkit._params import check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random
 from crfkit.dual_moves import make_steps
 from crfkit.kernels.vector import vector_add, vector_dot
-from crfkit.losses import LogLoss
 from crfkit.minibatches import MiniBatches
 from crfkit.penalties import ElasticNet
 from crfkit.solvers.rounds import MiniBatchSolver, PassLog
@@ -90,6 +89,8 @@ class OEG(MiniBatchSolver):
     CRFClassifier(solver=OEG(tol=0.001))
     """
 
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+
     def __init__(
         self,
         *,
@@ -116,11 +117,6 @@ class OEG(MiniBatchSolver):
             check_whole("check_every", self.check_every, 1)
 
     def _check_objective(self, objective: Any) -> None:
-        if not isinstance(objective.loss, LogLoss):
-            raise ValueError(
-                f"solver OEG needs the log loss, not {type(objective.loss).__name__}. "
-                "Use solver='lbfgs'."
-            )
         if not objective.penalty.l2 > 0.0:
             raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
 

@@ -35,6 +35,7 @@ class GIS(BatchSolver):
     requires: ClassVar[tuple[str, ...]] = (
         "value_and_grad", "observed_counts", "expected_counts", "total_counts", "l2",
     )  # fmt: skip
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
 
     def __init__(
         self, *, max_iter: int = 10_000, tol: float = 1e-7, period: int = 10, gtol: float = 1e-5

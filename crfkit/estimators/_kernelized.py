@@ -1,0 +1,172 @@
+"""Chains whose scores of labels are sums of kernel values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit._params import check_option
+from crfkit._types import FloatArray
+from crfkit.data import PackedSequences
+from crfkit.estimators._solving import SolvedChainClassifier
+from crfkit.estimators._training import TrainingData
+from crfkit.persistence import check_chain_model
+from crfkit.scores.kernelized import Kernel, KernelScores, KernelWeights
+from crfkit.scores.selection import choose_features
+from crfkit.solvers.frank_wolfe import BlockFrankWolfe
+from crfkit.solvers.kernel_frank_wolfe import KernelFrankWolfe
+
+KERNELS = ("linear", "rbf", "poly", "precomputed")
+# What only a fit with a kernel, and what only one without leaves behind.
+OF_KERNELS = ("support_", "dual_coef_", "support_vectors_")
+OF_WEIGHTS = ("coef_",)
+# Coefficients that are a smaller share of the largest one are what rounding leaves.
+NO_COEFFICIENT = 1e-12
+
+
+class KernelizedChain(SolvedChainClassifier):
+    """A linear chain that may have a kernel in place of the weights of attributes.
+
+    A subclass has the parameters below. With the kernel "linear" nothing differs.
+    """
+
+    kernel: Any
+    kernel_params: Mapping[str, Any] | None
+    solver: Any
+
+    @property
+    def _has_kernel(self) -> bool:
+        return not (isinstance(self.kernel, str) and self.kernel == "linear")
+
+    def _kernel(self) -> Kernel:
+        return Kernel(self.kernel, dict(self.kernel_params or {}))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not callable(self.kernel):
+            check_option("kernel", self.kernel, KERNELS)
+        if self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
+            raise TypeError(f"kernel_params={self.kernel_params!r:.80} must be a dict or None.")
+        if not self._has_kernel:
+            return
+        bcfw = isinstance(self.solver, str) and self.solver == "bcfw"
+        if not (bcfw or isinstance(self.solver, (BlockFrankWolfe, KernelFrankWolfe))):
+            raise ValueError(
+                f"solver={self.solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' or a "
+                "KernelFrankWolfe."
+            )
+
+    def _choose_model(self, training: TrainingData) -> Any:
+        if not self._has_kernel:
+            return super()._choose_model(training)
+        if training.data.steps is not None:
+            raise ValueError(
+                "X has attributes of steps, whose weights need kernel='linear': leave them out."
+            )
+        steps = choose_features(
+            _one_attribute(training.data), training.codes, len(training.classes),
+            min_freq=self.min_freq, all_steps=self.all_possible_transitions,
+        )  # fmt: skip
+        kernel, data = self._kernel(), training.data
+        support = None if kernel.is_precomputed else data
+        return KernelScores(
+            kernel, support, np.arange(data.n_tokens), steps.step_from, steps.step_to,
+            len(training.classes), data.offsets if self.boundary_weights else None,
+        )  # fmt: skip
+
+    def _start(self, model: Any, training: TrainingData) -> FloatArray:
+        if isinstance(model, KernelScores):  # the solver does not use a start
+            return np.zeros(model.n_parameters)
+        return super()._start(model, training)
+
+    def _make_solver(self) -> Any:
+        solver = super()._make_solver()
+        if not self._has_kernel or isinstance(solver, KernelFrankWolfe):
+            return solver
+        return KernelFrankWolfe(
+            max_iter=solver.max_iter, tol=solver.tol, random_state=solver.random_state
+        )
+
+    def _model_attributes(
+        self, model: Any, training: TrainingData, parameters: FloatArray
+    ) -> dict[str, Any]:
+        if not isinstance(model, KernelScores):
+            return super()._model_attributes(model, training, parameters)
+        weights = model.bind(parameters)
+        sizes = np.abs(weights.dual).max(axis=1, initial=0.0)
+        support = np.flatnonzero(sizes > NO_COEFFICIENT * sizes.max(initial=0.0))
+        precomputed = model.kernel.is_precomputed
+        return {
+            "classes_": training.classes,
+            "support_": support,
+            "dual_coef_": weights.dual[support],
+            "support_vectors_": None if precomputed else training.data.take_tokens(support),
+            "transitions_": weights.pair[0].copy(),
+            "start_weights_": weights.start,
+            "end_weights_": weights.end,
+            "step_coef_": None,
+            "n_features_in_": training.data.n_features,
+            "vectorizer_": training.vectorizer,
+            "_feature_names": training.data.names,
+            "_step_names": None,
+        }
+
+    def _set_fitted(self, attributes: dict[str, Any]) -> None:
+        self._forget(OF_WEIGHTS if "dual_coef_" in attributes else OF_KERNELS)
+        super()._set_fitted(attributes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_") or hasattr(self, "dual_coef_")
+
+    def _scorer(self, data: PackedSequences) -> tuple[Any, Any]:
+        """Return the score model of the fitted weights."""
+        if not hasattr(self, "dual_coef_"):
+            return super()._scorer(data)
+        source, target = np.nonzero(self.transitions_)
+        steps = source.astype(np.int32), target.astype(np.int32)
+        model = KernelScores(
+            self._kernel(), self.support_vectors_, self.support_, *steps, len(self.classes_)
+        )
+        return model, KernelWeights(
+            self.dual_coef_, self.transitions_[None], self.start_weights_, self.end_weights_
+        )
+
+    @property
+    def state_features_(self) -> Any:
+        """Mapping view of the weights of (attribute, label) pairs; needs kernel="linear"."""
+        check_is_fitted(self)
+        if hasattr(self, "dual_coef_"):
+            raise AttributeError("a model with a kernel has no weights of attributes")
+        return super().state_features_
+
+
+def check_kernel_chain(model: Any) -> None:
+    """Raise ValueError if the fitted attributes of a restored model do not fit together."""
+    check_chain_model(model)
+    if not hasattr(model, "dual_coef_"):
+        return
+    support, dual, vectors = model.support_, model.dual_coef_, model.support_vectors_
+    k, n = len(model.classes_), len(support)
+    shapes = {
+        "dual_coef_": (n, k), "transitions_": (k, k), "start_weights_": (k,), "end_weights_": (k,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        array = getattr(model, name)
+        if type(array) is not np.ndarray or array.dtype != np.float64 or array.shape != shape:
+            raise ValueError(f"{name} is no array of float64 of shape {shape}")
+    if type(support) is not np.ndarray or support.dtype != np.int64:
+        raise ValueError("support_ is no array of int64")
+    if vectors is None:
+        fits = not n or (support.min() >= 0 and support.max() < model.n_features_in_)
+    else:
+        fits = vectors.n_tokens == len(dual) and vectors.n_features == model.n_features_in_
+    if not fits:
+        raise ValueError("the support tokens do not fit the coefficients")
+
+
+def _one_attribute(data: PackedSequences) -> PackedSequences:
+    """Return the same sequences with one attribute: weights of steps are chosen as always."""
+    return PackedSequences(dense=np.ones((data.n_tokens, 1)), offsets=data.offsets)

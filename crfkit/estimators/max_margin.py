@@ -1,0 +1,256 @@
+"""The max-margin Markov network on a chain."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._parallel import ThreadMap
+from crfkit._params import check_number, check_option
+from crfkit.costs import make_cost
+from crfkit.estimators._callbacks import with_callbacks
+from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
+from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
+from crfkit.estimators._training import TrainingData
+from crfkit.losses import HingeLoss, Loss
+from crfkit.objective import Objective
+from crfkit.penalties import ElasticNet
+from crfkit.persistence import register
+from crfkit.solvers.base import Solver
+from crfkit.solvers.margin import MARGIN_SOLVERS
+
+# What the losses are called: how the margin is made to depend on the cost, and the search for the
+# worst labelling.
+RESCALINGS = {
+    "margin_rescaling": ("margin", "exact"),
+    "slack_rescaling": ("slack", "exact"),
+    "approximate_slack_rescaling": ("slack", "approximate"),
+}
+
+
+class MarginChainClassifier(SolvedChainClassifier):
+    """A linear chain whose weights minimize ``1/2 |w|^2`` plus ``C`` times a sum of slacks.
+
+    A subclass has the parameters below.
+    """
+
+    C: float
+    loss: str
+    cost: Any
+    solver: str | Solver
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C)
+        if not self.C > 0.0:
+            raise ValueError(f"C={self.C!r} must be above 0.")
+        check_option("loss", self.loss, RESCALINGS)
+        check_solver(self.solver, MARGIN_SOLVERS)
+        super()._check_parameters()
+
+    def _make_solver(self) -> Any:
+        return ready_solver(self.solver, MARGIN_SOLVERS, self.max_iter, self.random_state)
+
+    def _loss(self, classes: NDArray[np.object_]) -> Loss:
+        rescaling, search = RESCALINGS[self.loss]
+        return HingeLoss(make_cost(self.cost, classes), rescaling=rescaling, search=search)
+
+    def _penalty(self) -> ElasticNet:
+        return ElasticNet(0.0, 0.5)
+
+    def _objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
+        """Return what the solver minimizes: C multiplies the weights of sequences."""
+        weighted = training._replace(weight=float(self.C) * training.weight)
+        return super()._objective(model, weighted, threads)
+
+
+@register(check=check_kernel_chain)
+class MaxMarginCRF(KernelizedChain, MarginChainClassifier):
+    """Max-margin Markov network on a chain (Taskar, Guestrin and Koller 2003).
+
+    Also called structural support vector machine (Tsochantaridis, Joachims, Hofmann and Altun
+    2005). The score of a label sequence is that of :class:`CRFClassifier`; the weights ``w``
+    minimize::
+
+        1/2 |w|^2 + C sum_i weight_i xi_i
+
+    where the slack ``xi_i`` of sequence i is how far its true labels are from beating all others by
+    a margin that depends on the cost of these: the largest of ``cost(y) + score(y) - score(y_i)``,
+    or with slack rescaling of ``cost(y) (1 + score(y) - score(y_i))``.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        How much slacks count; the larger, the closer the fit and the longer it takes.
+    loss : str, default="margin_rescaling"
+        "margin_rescaling", "slack_rescaling" or "approximate_slack_rescaling". The second needs the
+        cost "hamming" or "zero_one"; the third takes any, and finds one of the worst labellings,
+        whose slack is a lower bound.
+    cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
+        What wrong labels cost: their number; 1 if any is wrong; for each wrong label what the dict
+        has for the true one, 1 for those not named; or ``cost[i, j]`` for label `j` where `i` is
+        true, in the order of `classes_`.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+        Inner products of the attributes of two tokens; weights of steps stay linear. With
+        "precomputed", X are rows of kernel values between tokens and all those of the training
+        data. A function gets two matrices, of n and m tokens, and returns one of shape (n, m).
+        Other kernels than "linear" take memory with the square of the number of tokens, need margin
+        rescaling and a cost that is a sum over tokens, and have no attributes of steps.
+    kernel_params : dict or None, default=None
+        Parameters of the kernel, as for :func:`sklearn.metrics.pairwise.pairwise_kernels`:
+        ``{"degree": 2, "gamma": 1.0, "coef0": 1.0}``.
+    solver : str or Solver, default="bcfw"
+        Block-coordinate Frank-Wolfe "bcfw", "eg", "smo", "subgradient" or "cutting_plane". Pass an
+        object for its options: ``BlockFrankWolfe(tol=1e-2)``. Another kernel than "linear" has its
+        own form of "bcfw", :class:`~crfkit.solvers.margin.KernelFrankWolfe`.
+    max_iter : int or None, default=None
+        Passes over the data at most; None leaves it to the solver.
+    min_freq : int, default=0
+        (Attribute, label) and (label, next label) pairs that occur fewer times in the training
+        data get no weight. Occurrences are counted, whatever the value of the attribute.
+    all_possible_states : bool, default=False
+        Give every (attribute, label) pair a weight, not only those seen in the training data.
+    all_possible_transitions : bool, default=False
+        Give every (label, next label) pair a weight, for each attribute of steps as well. Steps
+        without one are allowed, with score 0.
+    boundary_weights : bool, default=False
+        Learn weights of the labels of the first and of the last token of a sequence.
+    warm_start : bool, default=False
+        Start from the weights of the last fit, matched by the names of attributes and labels.
+        Solvers of the dual only keep them where they find nothing better, and not with a kernel.
+    random_state : int, RandomState instance or None, default=None
+        The order in which the solver visits the data, where `solver` is a name and this is not
+        None.
+    n_jobs : int or None, default=None
+        Threads for fitting and prediction: None is 1 (or what ``joblib.parallel_config`` says),
+        -1 all cores. The results are the same to the last bit.
+    verbose : int, default=0
+        1 prints every tenth iteration and the end, 2 every iteration.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted if they can be.
+    coef_ : csr_array of shape (D, K)
+        State weights; only those that are not 0 are stored. Not with a kernel.
+    transitions_ : ndarray of shape (K, K)
+        Weights of the steps from a label (row) to the next (column).
+    step_coef_ : csr_array of shape (D2, K * K) or None
+        Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
+    start_weights_, end_weights_ : ndarray of shape (K,)
+        Weights of first and last labels; zeros without `boundary_weights`.
+    support_ : ndarray of shape (n,)
+        With a kernel: the tokens of the training data that count, numbered through.
+    dual_coef_ : ndarray of shape (n, K)
+        With a kernel: ``score(t, k) = sum_s dual_coef_[s, k] kernel(support token s, t)``.
+    support_vectors_ : PackedSequences or None
+        With a kernel: the attributes of these tokens, as one sequence; None if precomputed.
+    vectorizer_ : SequenceVectorizer or None
+        The vocabulary, where the model was fitted on dicts or strings.
+    n_features_in_ : int
+        Number of attributes D.
+    feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
+        Names of the attributes, and of those of steps, where they are known.
+    state_features_, transition_features_, step_features_ : WeightView
+        The weights that are not 0 as mappings from (attribute, label), (label, next label) and
+        (attribute, (label, next label)).
+    n_parameters_ : int
+        Number of weights that were fitted.
+    n_iter_ : int
+        Iterations of the solver.
+    converged_ : bool
+        Whether the solver met its stopping rule.
+    objective_ : float
+        Value of the objective at the weights that were kept.
+    gap_ : float
+        The objective is at most this much above its optimum; NaN where no bound is known.
+        ``objective_ - gap_`` is a value of the dual.
+    training_log_ : list of IterationRecord
+        Objective, gap, evaluations, non-zero weights and seconds of each iteration.
+
+    See Also
+    --------
+    CRFClassifier : The same scores, fitted to be probabilities.
+
+    Notes
+    -----
+    Ctrl-C during `fit` ends it with the weights of the last finished iteration and a
+    ``ConvergenceWarning``. All tokens of a sequence must have the same weight.
+
+    For more tokens than a kernel has memory for, put features that approximate it, such as those of
+    :class:`sklearn.kernel_approximation.Nystroem`, before a model with the kernel "linear".
+
+    Examples
+    --------
+    >>> from crfkit import MaxMarginCRF
+    >>> X = [[{"w": "the"}, {"w": "dog"}], [{"w": "a"}, {"w": "cat"}, {"w": "sleeps"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> model = MaxMarginCRF(C=10.0).fit(X, y)
+    >>> model.predict([[{"w": "a"}, {"w": "dog"}, {"w": "sleeps"}]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    decoding = "viterbi"
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        loss: str = "margin_rescaling",
+        cost: Any = "hamming",
+        kernel: Any = "linear",
+        kernel_params: Any = None,
+        solver: str | Solver = "bcfw",
+        max_iter: int | None = None,
+        min_freq: int = 0,
+        all_possible_states: bool = False,
+        all_possible_transitions: bool = False,
+        boundary_weights: bool = False,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.cost = cost
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.solver = solver
+        self.max_iter = max_iter
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.boundary_weights = boundary_weights
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : PackedSequences, or iterable of S sequences
+            Each sequence a list of tokens (dicts, or lists or sets of attribute strings), or an
+            array or sparse matrix of shape (T, D). Generators are read once.
+        y : iterable of S sequences of labels
+            One label a token; any hashable objects but None and NaN.
+        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
+            A weight for each sequence multiplies its slack: 2 is as good as having it twice. Those
+            of the tokens of a sequence must be equal.
+
+        Returns
+        -------
+        MaxMarginCRF
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter cannot be used; the message says where and why.
+        """
+        return self._fit(X, y, sample_weight)

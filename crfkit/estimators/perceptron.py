@@ -1,0 +1,355 @@
+"""The structured perceptron, and its relatives, on a chain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
+from crfkit._types import FloatArray
+from crfkit.costs import make_cost
+from crfkit.data import LabelSequences
+from crfkit.estimators._callbacks import with_callbacks
+from crfkit.estimators._early_stopping import EarlyStopping
+from crfkit.estimators._online import OnlineChainClassifier
+from crfkit.estimators._training import Labeled, TrainingData
+from crfkit.estimators._voting import Ballot, check_votes, elect
+from crfkit.losses import Loss
+from crfkit.online_moves import MistakeLoss
+from crfkit.penalties import ElasticNet
+from crfkit.persistence import register
+from crfkit.scores import LinearScores
+from crfkit.solvers.online import AVERAGES, OnlineSolver
+from crfkit.solvers.updates import UpdateRule, find_rule
+from crfkit.ties import Ties
+
+_VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
+
+
+@register(check=check_votes)
+class StructuredPerceptron(OnlineChainClassifier):
+    """Structured perceptron on a chain (Collins 2002), passive-aggressive learning, AROW and MIRA.
+
+    The score of a label sequence is that of :class:`CRFClassifier`. Learning looks at one sequence
+    after the other and predicts its labels; after a mistake it moves the weights along the
+    difference of the features of the true and of the predicted labels. There is no objective, and
+    there are no probabilities.
+
+    Parameters
+    ----------
+    update : str or UpdateRule, default="perceptron"
+        How far the weights move: "perceptron" by a fixed rate; "pa", "pa1" and "pa2"
+        passive-aggressively; "arow" and "mira" see there. Pass an object for options:
+        ``PassiveAggressive(C=0.1)``. See :mod:`crfkit.solvers`: :class:`Perceptron`,
+        :class:`PassiveAggressive`, :class:`AROW`, :class:`MIRA`.
+    averaging : {"average", "vote", "batch"} or None, default="average"
+        "average": the model has the mean of the weights at the start and after each look at a
+        sequence (Collins 2002). None: the weights after the last one, as is usual with "arow".
+        "vote": all weights are kept, and each votes for the labels it predicts as many times as it
+        survived (Freund and Schapire 1999), token by token: prediction takes as long as that of as
+        many models as there were steps, for small data only. "batch": the steps of a pass are all
+        computed at the weights before it, and their mean is made at its end; "perceptron" only.
+    cost : {"hamming"}, dict, array of shape (K, K) or None, default=None
+        Added to the scores of wrong labels while learning, so that the true ones have to win by a
+        margin: 1 for each wrong label; for each wrong label what the dict has for the true one, 1
+        for those not named; or ``cost[i, j]`` for label `j` where `i` is true, in the order of
+        `classes_`. It also replaces the number of wrong labels in the rules that have a loss.
+    search : BeamSearch or None, default=None
+        Predict labels by a search with a beam, when learning and in `predict`; None is exact. See
+        :class:`crfkit.decoding.BeamSearch`.
+    max_iter : int, default=10
+        Passes over the data at most.
+    tol : float or None, default=None
+        Stop when the mean loss of a pass is below this (see `training_log_`), and warn where that
+        does not happen. None: stop after a pass without a mistake, and do not warn.
+    shuffle : bool, default=True
+        Whether the sequences are put into a new order before each pass.
+    min_freq : int, default=0
+        (Attribute, label) and (label, next label) pairs that occur fewer times in the training
+        data get no weight. Occurrences are counted, whatever the value of the attribute.
+    all_possible_states : bool, default=False
+        Give every (attribute, label) pair a weight, not only those seen in the training data.
+    all_possible_transitions : bool, default=False
+        Give every (label, next label) pair a weight, for each attribute of steps as well. Steps
+        without one are allowed, with score 0.
+    boundary_weights : bool, default=False
+        Learn weights of the labels of the first and of the last token of a sequence.
+    early_stopping : bool or EarlyStopping, default=False
+        Score the model on a validation part after each pass, end the fit when the score no longer
+        rises, and keep the weights of the best score. With "vote", the last weights of a pass are
+        scored, and the votes up to the best pass are kept.
+    validation_fraction : float, default=0.1
+        The share of the sequences that early stopping holds out, chosen at random, where `fit`
+        is given no `X_val`. Labels that occur in that part only count as errors.
+    warm_start : bool, default=False
+        Start from the weights of the last fit, matched by the names of attributes and labels.
+    random_state : int, RandomState instance or None, default=None
+        Orders the sequences, and chooses those that early stopping holds out. None: always the same
+        orders, and held-out sequences that differ.
+    n_jobs : int or None, default=None
+        Threads for prediction, and for learning with "batch": None is 1 (or what
+        ``joblib.parallel_config`` says), -1 all cores. The results are the same to the last bit.
+    verbose : int, default=0
+        1 prints every tenth pass and the end, 2 every pass.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels, sorted if they can be.
+    coef_ : csr_array of shape (D, K)
+        State weights; only those that are not 0 are stored. With "vote", those after the last look.
+    transitions_ : ndarray of shape (K, K)
+        Weights of the steps from a label (row) to the next (column).
+    step_coef_ : csr_array of shape (D2, K * K) or None
+        Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
+    start_weights_, end_weights_ : ndarray of shape (K,)
+        Weights of first and last labels; zeros without `boundary_weights`.
+    vote_counts_ : ndarray of shape (V,)
+        With "vote": after how many looks each weights were the last ones, those of the start first.
+    vote_changes_ : csr_array of shape (V, W)
+        With "vote": the first weights, and what each step changed, in the order of `coef_`,
+        `transitions_`, `start_weights_`, `end_weights_` and `step_coef_`, row after row.
+    vote_order_ : ndarray of shape (K,)
+        With "vote": the labels, as numbers, in the order in which they win ties.
+    vectorizer_ : SequenceVectorizer or None
+        The vocabulary, where the model was fitted on dicts or strings.
+    n_features_in_ : int
+        Number of attributes D.
+    feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
+        Names of the attributes, and of those of steps, where they are known.
+    state_features_, transition_features_, step_features_ : WeightView
+        The weights that are not 0 as mappings from (attribute, label), (label, next label) and
+        (attribute, (label, next label)).
+    n_parameters_ : int
+        Number of weights that were learned.
+    n_iter_ : int
+        Passes over the data.
+    converged_ : bool
+        Whether the stopping rule was met; True after `max_iter` passes if `tol` is None.
+    objective_ : float
+        Loss of the last pass: the sum of the shares of wrong labels for "perceptron", else that of
+        the losses of the rule.
+    gap_ : float
+        NaN: there is no objective.
+    training_log_ : list of IterationRecord
+        Loss of each pass (`value`), sequences with a mistake (`mistakes`), non-zero weights and
+        seconds; the first record is that of the start.
+    validation_scores_ : dict of int to float
+        With early stopping: the validation score of each pass that was scored; 0 is the start.
+    best_iteration_, best_score_ : int, float
+        With early stopping: the pass whose weights were kept, and its validation score.
+
+    See Also
+    --------
+    CRFClassifier : Has probabilities, and an objective.
+
+    Notes
+    -----
+    Of labellings that score the same, as all do at the first look, that one is predicted whose last
+    label comes first, then the one before, and so on: by the order in which labels occur in the
+    training data while these are learned, as in CRFsuite, and by votes; in `partial_fit`, and in
+    `predict` otherwise, by `classes_`.
+
+    A chain with one table of steps, without `boundary_weights`, attributes of steps and `search`,
+    and but for ``MIRA(n_best=...)``, is learned in compiled code; everything else takes many times
+    as long. Ctrl-C during `fit` ends it with the weights of the last finished pass and a
+    ``ConvergenceWarning``.
+
+    Examples
+    --------
+    >>> from crfkit import StructuredPerceptron
+    >>> X = [[{"w": "the"}, {"w": "dog"}], [{"w": "a"}, {"w": "cat"}, {"w": "sleeps"}]]
+    >>> y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
+    >>> perceptron = StructuredPerceptron(max_iter=5).fit(X, y)
+    >>> perceptron.predict([[{"w": "a"}, {"w": "dog"}, {"w": "sleeps"}]])
+    [['DET', 'NOUN', 'VERB']]
+    """
+
+    decoding: ClassVar[str] = "viterbi"  # type: ignore[misc]
+    max_iter: int
+
+    def __init__(
+        self,
+        *,
+        update: str | UpdateRule = "perceptron",
+        averaging: str | None = "average",
+        cost: Any = None,
+        search: Any = None,
+        max_iter: int = 10,
+        tol: float | None = None,
+        shuffle: bool = True,
+        min_freq: int = 0,
+        all_possible_states: bool = False,
+        all_possible_transitions: bool = False,
+        boundary_weights: bool = False,
+        early_stopping: bool | EarlyStopping = False,
+        validation_fraction: float = 0.1,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.update = update
+        self.averaging = averaging
+        self.cost = cost
+        self.search = search
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.boundary_weights = boundary_weights
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : PackedSequences, or iterable of S sequences
+            Each sequence a list of tokens (dicts, or lists or sets of attribute strings), or an
+            array or sparse matrix of shape (T, D). Generators are read once.
+        y : iterable of S sequences of labels
+            One label a token; any hashable objects but None and NaN.
+        sample_weight : array of shape (S,), optional
+            A weight for each sequence, which multiplies its steps; sequences of weight 0 are not
+            looked at.
+        X_val, y_val : iterables of sequences, optional
+            With early stopping: what to score the model on, instead of a part of X and y.
+            Attributes and labels that X and y do not have are treated as in `predict` and `score`.
+
+        Returns
+        -------
+        StructuredPerceptron
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter cannot be used; the message says where and why.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Make one pass over a batch of data from the weights so far, or from 0.
+
+        New attributes of tokens, and pairs that are seen for the first time, get new weights. The
+        mean goes on over all calls. Neither `early_stopping` nor `warm_start` has a part in it, and
+        "vote" cannot be used.
+
+        Parameters
+        ----------
+        X, y : iterables of S sequences
+            As for `fit`, in the same form in each call. PackedSequences and matrices must have the
+            same attributes each time.
+        classes : sequence of labels, optional
+            All labels that will ever occur; needed in the first call.
+        sample_weight : array of shape (S,), optional
+            As for `fit`.
+
+        Returns
+        -------
+        StructuredPerceptron
+            The estimator itself; `n_iter_` is the number of passes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `fit`, or if `classes` are missing or others than before, or a label is not one
+            of them.
+        """
+        fitted = self._partial_fit(X, y, classes, sample_weight)
+        self._forget(_VOTES)
+        return fitted
+
+    def predict(self, X: Any) -> LabelSequences:
+        """Return the labels of sequences.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            In the form the model was fitted with, or PackedSequences.
+
+        Returns
+        -------
+        LabelSequences
+            A list with the list of labels of each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If a token cannot be read or the number of features is another one.
+        """
+        if not hasattr(self, "vote_changes_"):
+            return super().predict(X)
+        data = self._pack(X)
+        codes = elect(self, data, self._decoder())
+        return LabelSequences.from_codes(codes, self.classes_, data.offsets)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_whole("max_iter", self.max_iter)
+        check_flag("shuffle", self.shuffle)
+        if self.tol is not None:
+            check_number("tol", self.tol)
+        if self.averaging is not None:
+            check_option("averaging", self.averaging, AVERAGES)
+        find_rule(self.update)
+
+    def _decoder(self) -> Any:
+        if self.search is None:
+            return super()._decoder()
+        check_method("search", self.search, "violation")
+        return self.search
+
+    def _loss(self, classes: NDArray[np.object_]) -> Loss:
+        return MistakeLoss(None if self.cost is None else make_cost(self.cost, classes))
+
+    def _penalty(self) -> ElasticNet:
+        return ElasticNet(0.0, 0.0)
+
+    def _make_solver(self) -> OnlineSolver:
+        solver = OnlineSolver(
+            self.update, averaging=self.averaging, max_iter=self.max_iter, tol=self.tol,
+            shuffle=self.shuffle, search=self.search,
+        )  # fmt: skip
+        if self.random_state is not None:
+            solver.random_state = self.random_state
+        if self.averaging == "vote":
+            solver.recorder = self._ballot = Ballot()
+        return solver
+
+    def _learn(
+        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
+    ) -> Self:
+        start = self._first_weights(training)
+        super()._learn(training, validation, depth=depth + 1)
+        self._forget(_VOTES)
+        ballot: Ballot | None = self.__dict__.pop("_ballot", None)
+        if ballot is not None:
+            passes: Any = getattr(self, "best_iteration_", self.n_iter_)
+            total = passes * len(training.data)
+            ties = Ties.by_appearance(training.codes, len(training.classes))
+            kept = ballot.attributes(self._choose_model(training), start, total)
+            self._set_fitted(kept | {"vote_order_": ties.order})
+        return self
+
+    def _first_weights(self, training: TrainingData) -> FloatArray:
+        """Return the weights that the first step of a fit with votes starts from."""
+        if self.averaging != "vote":
+            return np.zeros(0)
+        model: LinearScores = self._choose_model(training)
+        return self._start(model, training)

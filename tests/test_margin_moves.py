@@ -1,0 +1,240 @@
+"""Steps of the dual of a margin: what they keep, and the compiled ones are those for any chain."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crfkit._parallel import ThreadMap
+from crfkit.costs import AdditiveCost
+from crfkit.losses import HingeLoss
+from crfkit.margin_moves import (
+    ENOUGH,
+    ChainMarginSteps,
+    GeneralMarginSteps,
+    SegmentMarginSteps,
+    make_margin_steps,
+)
+from crfkit.objective import Objective
+from crfkit.penalties import ElasticNet
+from crfkit.scores.selection import choose_features
+from crfkit.structures import Chain
+from tests.solvers.margins import enumerated_value, margin_problem
+from tests.test_dual_moves import LENGTHS, make_wide
+
+BOTH = pytest.mark.parametrize("pairwise", [True, False], ids=["pairwise", "classic"])
+
+
+def random_costs(rng, n_labels):
+    table = rng.random((n_labels, n_labels))
+    np.fill_diagonal(table, 0.0)
+    return AdditiveCost(table)
+
+
+def wide_objective(rng, n_labels, threads, *, values=False, dense=False, cost="hamming"):
+    lengths = LENGTHS * 2
+    data, codes = make_wide(rng, n_labels, lengths, values)
+    if dense:
+        table = rng.normal(size=(data.n_tokens, 3)) * (rng.random((data.n_tokens, 3)) < 0.7)
+        data = data._from_arrays(**data.__dict__ | {"dense": table})
+    weight = np.repeat(rng.random(len(lengths)) + 0.1, lengths)
+    model = choose_features(data, codes, n_labels)
+    return Objective(
+        model, Chain(), HingeLoss(cost), ElasticNet(0.0, 0.2), data, codes, weight, threads
+    )
+
+
+def shares_of(steps, index):
+    """The labellings of a batch and their shares, in the order of the labellings."""
+    if isinstance(steps, GeneralMarginSteps):
+        corners = [corner.labels.tolist() for corner in steps.corners[index]]
+        return sorted(zip(corners, steps.shares[index], strict=True))
+    begin, end = steps._blocks[0][index : index + 2]
+    if begin == end:
+        return [([], 1.0)]
+    count = steps.counts[index]
+    corners = steps.corners[:count, begin:end].tolist()
+    return sorted(zip(corners, steps.shares[:count, index].tolist(), strict=True))
+
+
+def assert_same_steps(objective, pairwise, n_passes=6):
+    rng = np.random.RandomState(0)
+    batches = objective.minibatches(1, 0)
+    fast = make_margin_steps(batches, "pairwise" if pairwise else "classic")
+    plain = GeneralMarginSteps(batches, pairwise)
+    assert type(fast) is ChainMarginSteps
+    for _ in range(n_passes):
+        order = rng.permutation(len(batches))
+        for steps in (fast, plain):
+            steps.advance(order)
+        np.testing.assert_allclose(fast.collect(fast.w), plain.w, atol=1e-9)
+        np.testing.assert_allclose(fast.levels, plain.levels, atol=1e-9)
+        np.testing.assert_allclose(fast.gaps, plain.gaps, atol=1e-8)
+        np.testing.assert_allclose(fast.lower_bound, plain.lower_bound, rtol=1e-9)
+        assert np.count_nonzero(fast.w) <= objective.n_parameters  # none where no weight is
+    for index in range(len(batches)):
+        found, expected = shares_of(fast, index), shares_of(plain, index)
+        assert [labels for labels, _ in found] == [labels for labels, _ in expected]
+        np.testing.assert_allclose(
+            [share for _, share in found], [share for _, share in expected], atol=1e-9
+        )
+    w = np.random.default_rng(1).normal(size=objective.n_parameters)
+    np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
+    return fast
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("n_labels", "values"),
+    [(2, True), (8, True), (9, False), (9, True), (22, False), (26, True), (49, False), (49, True)],
+)
+def test_the_steps_of_a_chain_are_those_of_any_structure(rng, n_labels, values, pairwise):
+    cost = random_costs(rng, n_labels)  # else rounding would decide between equal labellings
+    with ThreadMap(1) as threads:
+        objective = wide_objective(rng, n_labels, threads, values=values, dense=values, cost=cost)
+        assert_same_steps(objective, pairwise)
+
+
+@BOTH
+@pytest.mark.parametrize("most", [2, 5])
+@pytest.mark.parametrize("kind", [ChainMarginSteps, GeneralMarginSteps])
+def test_a_visit_of_several_steps_is_several_visits(pairwise, most, kind):
+    with margin_problem(lengths=(4, 3, 0, 1), c2=0.1) as objective:
+        batches = objective.minibatches(1, 0)
+        several, single = kind(batches, pairwise, most), kind(batches, pairwise)
+        for index in 2 * list(range(len(batches))):
+            several.advance(np.array([index]))
+            found = []
+            while len(found) < most and not (found and found[-1] <= ENOUGH * found[0]):
+                single.advance(np.array([index]))
+                found.append(single.gaps[index])
+            np.testing.assert_array_equal(several.w, single.w)
+            np.testing.assert_array_equal(several.levels, single.levels)
+
+
+@BOTH
+def test_there_is_room_for_any_number_of_labellings(pairwise):
+    with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
+        steps = assert_same_steps(objective, pairwise, 40)
+    assert len(steps.corners) > 8
+
+
+@BOTH
+@pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(rescaling="slack"), HingeLoss("zero_one")])
+def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
+    with margin_problem(1, loss=loss, c2=0.1, boundaries=True) as objective:
+        batches = objective.minibatches(1, 0)
+        steps = GeneralMarginSteps(batches, pairwise)
+        order, bounds = np.arange(len(batches)), [0.0]
+        total = np.zeros(objective.n_parameters)
+        for _ in range(20):
+            steps.advance(order)
+            bounds.append(steps.lower_bound)
+        for index in order:
+            assert min(steps.shares[index]) > 0.0
+            np.testing.assert_allclose(sum(steps.shares[index]), 1.0, rtol=1e-12)
+            scores = batches.scores(batches.bind(steps.w), index)
+            counts, level = batches.structure.empty(scores), 0.0
+            for corner, share in zip(steps.corners[index], steps.shares[index], strict=True):
+                steps._add(index, scores, corner, share, counts)
+                level += share * corner.level
+            np.testing.assert_allclose(steps.levels[index], level, atol=1e-12)
+            total[batches.places(index)] += batches.gradient(index, counts)
+    np.testing.assert_allclose(steps.w, -total / (2.0 * 0.1), atol=1e-12)
+    assert (np.diff(bounds) >= -1e-12).all()
+
+
+@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("lengths", [(6, 0, 5, 1, 7), (1, 1, 1), (0, 2)])
+def test_marginals_stay_those_of_distributions(lengths, most):
+    with margin_problem(1, lengths=lengths, c2=0.05, n_features=6, all_states=True) as objective:
+        batches = objective.minibatches(1, 0)
+        steps = make_margin_steps(batches, "segments", most)
+        assert type(steps) is SegmentMarginSteps
+        bounds = [0.0]
+        for _ in range(40):
+            steps.advance(np.arange(len(batches)))
+            bounds.append(steps.lower_bound)
+        before, after, share, counts = steps.edges
+        total = np.zeros(objective.n_parameters)
+        for index, chunk in enumerate(batches.chunks):
+            scores = batches.scores(batches.bind(steps.collect(steps.w)), index)
+            found, last, level = batches.structure.empty(scores), np.eye(3)[0], 0.0
+            labels = batches.labels(index)
+            for row, t in enumerate(range(chunk.tokens.start, chunk.tokens.stop)):
+                used = slice(0, counts[t])
+                table = np.zeros((3, 3))
+                np.add.at(table, (before[used, t], after[used, t]), share[used, t])
+                assert share[used, t].min() > 0.0
+                np.testing.assert_allclose(table.sum(axis=1), last, atol=1e-11)
+                last = table.sum(axis=0)
+                level += 1.0 - last[labels[row]]
+                found.unary[row] += last
+                found.pair[0] += table if row else 0.0
+            np.testing.assert_allclose(steps.levels[index], level, atol=1e-11)
+            weight = -batches.sequence_weight(index)
+            batches.structure.add_path(scores, labels, weight, found)
+            total[batches.places(index)] += batches.gradient(index, found)
+    np.testing.assert_allclose(steps.collect(steps.w), -total / (2.0 * 0.05), atol=1e-9)
+    assert (np.diff(bounds) >= -1e-11).all()
+    assert bounds[-1] > bounds[1] or sum(lengths) < 4
+    assert (counts > 1).any()
+
+
+@BOTH
+def test_parts_of_the_gap_add_up_to_it(pairwise):
+    with margin_problem(2, c2=0.1) as objective:
+        batches = objective.minibatches(1, 0)
+        steps = GeneralMarginSteps(batches, pairwise)
+        for _ in range(5):
+            steps.advance(np.arange(len(batches)))
+        w, bound = steps.w.copy(), steps.lower_bound
+        gaps = [steps._look(batches.bind(w), index).gap for index in range(len(batches))]
+        np.testing.assert_allclose(sum(gaps), enumerated_value(objective, w) - bound, rtol=1e-9)
+
+
+@given(seed=st.integers(0, 2**31), pairwise=st.booleans(), c2=st.sampled_from([1e-3, 0.1, 10.0]))
+def test_no_step_lowers_the_dual_and_none_could_raise_it_more(seed, pairwise, c2):
+    with margin_problem(seed, c2=c2, lengths=(2, 3), n_features=3) as objective:
+        batches = objective.minibatches(1, 0)
+        steps = GeneralMarginSteps(batches, pairwise)
+        for index in [0, 1, 0, 1]:
+            look = steps._look(batches.bind(steps.w), index)
+            before, w = steps.lower_bound, steps.w.copy()
+            steps.advance(np.array([index]))
+            after, places = steps.lower_bound, batches.places(index)
+            assert after >= before - 1e-12 * (1.0 + abs(before))
+            direction = np.zeros_like(w)
+            direction[places] = look.gradient
+            for length in look.longest * np.linspace(0.0, 1.0, 7):
+                moved = w - length / (2.0 * c2) * direction
+                rise = c2 * (w @ w - moved @ moved) + length * (look.slope - w @ direction)
+                assert rise <= after - before + 1e-9 * (1.0 + abs(before))
+
+
+def test_other_problems_take_the_general_way():
+    for options in (
+        {"boundaries": True}, {"loss": HingeLoss(rescaling="slack")},
+        {"loss": HingeLoss("zero_one")},
+    ):  # fmt: skip
+        with margin_problem(**options) as objective:
+            steps = make_margin_steps(objective.minibatches(1, 0), "segments")
+            assert type(steps) is GeneralMarginSteps
+
+
+@pytest.mark.parametrize("kind", ["segments", "pairwise", "classic"])
+def test_steps_of_a_chain_count_their_visits(kind):
+    with margin_problem() as objective:
+        batches = objective.minibatches(1, 0)
+        steps = make_margin_steps(batches, kind)
+        steps.advance(np.arange(len(batches)))
+        assert batches.visits == len(batches)
+
+
+def test_scores_of_any_size_are_no_trouble(rng):
+    with ThreadMap(1) as threads:
+        objective = wide_objective(rng, 9, threads)
+        batches = objective.minibatches(1, 0)
+        fast, plain = make_margin_steps(batches, "segments"), GeneralMarginSteps(batches, True)
+        w = 1e4 * rng.normal(size=objective.n_parameters)
+        np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
