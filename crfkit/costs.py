@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -26,6 +27,9 @@ class Cost(Protocol):
             Where the sequences start, and the end.
         """
 
+    def of_labels(self, codes: IntArray) -> Cost:
+        """Return the cost where some labels, shape (K2,), are all there are."""
+
 
 class AdditiveCost:
     """A sum over tokens of the cost of predicting a label where another is true.
@@ -37,10 +41,20 @@ class AdditiveCost:
     ----------
     table : ndarray of shape (K, K)
         ``table[i, j]``: the cost of label `j` where `i` is true; zeros on the diagonal.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative or not finite, or the true label has one.
     """
 
     def __init__(self, table: FloatArray) -> None:
+        _check_table(table)
         self.table = table
+
+    def of_labels(self, codes: IntArray) -> AdditiveCost:
+        """Return the cost where some labels, shape (K2,), are all there are."""
+        return AdditiveCost(np.ascontiguousarray(self.table[codes][:, codes]))
 
     def added(self, labels: CodeArray) -> FloatArray:
         """Return what to add to the unary scores of tokens with these true labels, (N, K)."""
@@ -59,6 +73,10 @@ class AdditiveCost:
 
 class ZeroOneCost:
     """1 where any label of a sequence is wrong."""
+
+    def of_labels(self, codes: IntArray) -> ZeroOneCost:
+        """Return itself: it is the same for all labels."""
+        return self
 
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
         """Return the cost of the predicted labels of each sequence, shape (S,)."""
@@ -104,31 +122,36 @@ def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:
             f"cost={cost!r:.80} must be 'hamming', 'zero_one', a dict of costs of true labels, or "
             "a matrix."
         ) from error
-    _check_table(table, classes)
+    shape = (len(classes), len(classes))
+    if table.shape != shape:
+        raise ValueError(
+            f"cost has the shape {table.shape}, but there are {len(classes)} labels: give a matrix "
+            f"of shape {shape}, its rows the true labels in the order of classes_. A part of the "
+            "data may lack labels, as in cross-validation: give a dict then."
+        )
     return AdditiveCost(table)
 
 
 def _weighted(cost: Mapping[Any, Any], classes: NDArray[np.object_]) -> AdditiveCost:
     known = set(classes.tolist())
     for label, value in cost.items():
-        if label not in known:
-            raise ValueError(f"cost names the label {label!r}, which does not occur in y.")
         check_number(f"cost[{label!r}]", value)
+    unknown = [label for label in cost if label not in known]
+    if unknown:
+        # A part of the data, as in cross-validation, may lack a rare label.
+        warnings.warn(
+            f"cost names the label {unknown[0]!r}, which does not occur in y: it has no effect.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
     weights = np.array([float(cost.get(label, 1.0)) for label in classes.tolist()])
     return AdditiveCost(weights[:, None] * (1.0 - np.eye(len(classes))))
 
 
-def _check_table(table: FloatArray, classes: NDArray[np.object_]) -> None:
-    shape = (len(classes), len(classes))
-    if table.shape != shape:
-        raise ValueError(
-            f"cost has the shape {table.shape}, but there are {len(classes)} labels: give a matrix "
-            f"of shape {shape}, its rows the true labels in the order of classes_."
-        )
+def _check_table(table: FloatArray) -> None:
     wrong = ~(np.isfinite(table) & (table >= 0.0)) | (np.eye(len(table), dtype=bool) & (table != 0))
     if wrong.any():
         i, j = np.argwhere(wrong)[0]
         raise ValueError(
-            f"cost[{i}, {j}]={table[i, j]:g} (true {classes[i]!r}, predicted {classes[j]!r}): "
-            "costs must be finite numbers of at least 0, and 0 on the diagonal."
+            f"cost[{i}, {j}]={table[i, j]:g} (the true label first): costs must be finite numbers "
+            "of at least 0, and 0 on the diagonal."
         )

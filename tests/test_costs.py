@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.costs import make_cost
+from crfkit.costs import AdditiveCost, make_cost
 
 CLASSES = np.array(["a", "b", "c"], object)
 LABELS, PREDICTED = np.array([0, 1, 2, 0], np.int32), np.array([0, 2, 1, 1], np.int32)
@@ -35,14 +35,33 @@ def test_what_is_added_to_scores_is_the_cost_of_each_label():
     ("cost", "message"),
     [
         ("square", "cost='square'"),
-        ({"d": 1}, "cost names the label 'd', which does not occur in y"),
         ({"a": -1}, "cost\\['a'\\]"),
         ([[0, 1], [1, 0]], "cost has the shape \\(2, 2\\), but there are 3 labels"),
         ([[0, 1, 1], [1, 0.5, 1], [1, 1, 0]], "cost\\[1, 1\\]=0.5"),
-        ([[0, 1, -1], [1, 0, 1], [1, 1, 0]], "cost\\[0, 2\\]=-1 \\(true 'a', predicted 'c'\\)"),
+        ([[0, 1, -1], [1, 0, 1], [1, 1, 0]], "cost\\[0, 2\\]=-1 \\(the true label first"),
         (float, "must be 'hamming', 'zero_one', a dict"),
     ],
 )
 def test_costs_that_cannot_be_used_are_refused(cost, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make_cost(cost, CLASSES)
+
+
+def test_a_cost_of_a_label_that_does_not_occur_has_no_effect():
+    with pytest.warns(UserWarning, match="cost names the label 'd', which does not occur in y"):
+        cost = make_cost({"d": 4.0, "b": 2.0}, CLASSES)
+    assert cost.table.tolist() == [[0, 1, 1], [2, 0, 2], [1, 1, 0]]
+
+
+def test_a_cost_of_some_labels_is_that_of_all_for_them():
+    table = [[0, 4, 1], [1, 0, 2], [0, 3, 0]]
+    part = make_cost(table, CLASSES).of_labels(np.array([0, 2]))
+    assert part.table.tolist() == [[0, 1], [0, 0]]
+    zero_one = make_cost("zero_one", CLASSES)
+    assert zero_one.of_labels(np.array([0])) is zero_one
+
+
+@pytest.mark.parametrize("table", [np.ones((2, 2)), -np.eye(2)[::-1], np.full((2, 2), np.nan)])
+def test_costs_that_are_none_are_refused_however_they_come(table):
+    with pytest.raises(ValueError, match="costs must be finite numbers of at least 0"):
+        AdditiveCost(table)

@@ -15,6 +15,7 @@ from crfkit._validation import (
     check_training,
     warn_if_badly_scaled,
 )
+from crfkit.costs import Cost, make_cost
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.names import Names
@@ -41,6 +42,8 @@ class TrainingData(NamedTuple):
         Label codes.
     weight : ndarray of shape (N,)
         Token weights.
+    known : ndarray of shape (K2,) or None
+        Labels of the whole data, where this is a part; None if those are the classes.
     """
 
     data: PackedSequences
@@ -48,6 +51,15 @@ class TrainingData(NamedTuple):
     classes: NDArray[np.object_]
     codes: CodeArray
     weight: FloatArray
+    known: NDArray[np.object_] | None = None
+
+    def cost(self, cost: Any) -> Cost:
+        """Return a cost for these classes, given what the user says of those of the whole data."""
+        if self.known is None:
+            return make_cost(cost, self.classes)
+        place = {label: code for code, label in enumerate(self.known.tolist())}
+        codes = np.array([place[label] for label in self.classes.tolist()], np.int64)
+        return make_cost(cost, self.known).of_labels(codes)
 
     @property
     def labels(self) -> LabelSequences:
@@ -81,8 +93,9 @@ class TrainingData(NamedTuple):
                 "more sequences, or leave out those of weight 0."
             )
         return TrainingData(
-            data[sequences], self.vectorizer, self.classes[present], codes.astype(np.int32), weight
-        )
+            data[sequences], self.vectorizer, self.classes[present], codes.astype(np.int32), weight,
+            self.classes if self.known is None else self.known,
+        )  # fmt: skip
 
 
 class Labeled(NamedTuple):

@@ -5,16 +5,13 @@ from __future__ import annotations
 import copy
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crfkit._params import check_method, check_option
-from crfkit.costs import make_cost
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
 from crfkit.estimators._gradient import GradientChainClassifier
 from crfkit.estimators._online import OnlineChainClassifier
 from crfkit.estimators._probabilities import ProbabilisticChain
+from crfkit.estimators._training import TrainingData
 from crfkit.losses import LOSSES, Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
@@ -245,7 +242,7 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
         For data that come in batches, and stochastic solvers: `solver` must be one that learns from
         batches. New attributes of tokens, and pairs that are seen for the first time, get new
         weights. The penalty counts in full in each call. Neither `early_stopping` nor `warm_start`
-        has a part in it.
+        has a part in it. A loss with stages ("annealed_hinge") is that of its last temperature.
 
         Parameters
         ----------
@@ -279,12 +276,12 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
         if isinstance(self.cost, str):
             check_option("cost", self.cost, ("hamming", "zero_one"))
 
-    def _loss(self, classes: NDArray[np.object_]) -> Loss:
+    def _loss(self, training: TrainingData) -> Loss:
         found: Loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
         if not getattr(found, "takes_cost", False):
             return found
         loss: Any = copy.copy(found)
         cost = self.cost if isinstance(self.loss, str) else loss.cost
-        loss.cost = cost if hasattr(cost, "total") else make_cost(cost, classes)
+        loss.cost = cost if hasattr(cost, "total") else training.cost(cost)
         with_cost: Loss = loss
         return with_cost

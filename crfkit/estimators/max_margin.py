@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_number, check_option
-from crfkit.costs import make_cost
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
 from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
@@ -52,9 +48,9 @@ class MarginChainClassifier(SolvedChainClassifier):
     def _make_solver(self) -> Any:
         return ready_solver(self.solver, MARGIN_SOLVERS, self.max_iter, self.random_state)
 
-    def _loss(self, classes: NDArray[np.object_]) -> Loss:
+    def _loss(self, training: TrainingData) -> Loss:
         rescaling, search = RESCALINGS[self.loss]
-        return HingeLoss(make_cost(self.cost, classes), rescaling=rescaling, search=search)
+        return HingeLoss(training.cost(self.cost), rescaling=rescaling, search=search)
 
     def _penalty(self) -> ElasticNet:
         return ElasticNet(0.0, 0.5)

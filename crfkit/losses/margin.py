@@ -34,7 +34,8 @@ class HingeLoss(WorstLabellingLoss):
     labels win by the margin. The worst labelling is found exactly: by the best path, where the
     cost is a sum over tokens and is added to the scores; by the best paths for each number of
     errors (:meth:`crfkit.structures.Chain.max_by_errors`) for slack rescaling with the Hamming
-    cost, and for any cost that is 1 where any label is wrong.
+    cost, and for any cost that is 1 where any label is wrong. Slack rescaling with the Hamming cost
+    takes time and memory in proportion to the square of the length of a sequence.
 
     Parameters
     ----------

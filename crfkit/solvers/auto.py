@@ -153,7 +153,7 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
 def has_dual(objective: Any) -> bool:
     """Whether a hinge loss has a dual that block-coordinate Frank-Wolfe maximizes."""
     strong = objective.penalty.l2 > 0.0 and not objective.l1
-    return strong and isinstance(objective.loss, HingeLoss) and objective.has_sequence_weights
+    return strong and type(objective.loss) is HingeLoss and objective.has_sequence_weights
 
 
 def has_fast_dual(objective: Any) -> bool:

@@ -118,7 +118,7 @@ class BlockFrankWolfe(CertifiedSolver):
 
     def _check_objective(self, objective: Any) -> None:
         super()._check_objective(objective)
-        if not isinstance(objective.loss, HingeLoss):
+        if type(objective.loss) is not HingeLoss:
             raise ValueError(
                 f"solver BlockFrankWolfe needs a hinge loss, not {type(objective.loss).__name__}. "
                 "Use solver='lbfgs'."

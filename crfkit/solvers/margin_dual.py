@@ -25,7 +25,7 @@ class DualMarginSolver(MiniBatchSolver):
 
     def _check_objective(self, objective: Any) -> None:
         name, loss = type(self).__name__, objective.loss
-        if not isinstance(loss, HingeLoss) or loss.rescaling != "margin":
+        if type(loss) is not HingeLoss or loss.rescaling != "margin":
             rescaled = getattr(loss, "rescaling", None)
             raise ValueError(
                 f"solver {name} needs the hinge loss with margin rescaling, not "

@@ -15,6 +15,9 @@ from crfkit.structures.base import NoPathError
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
 
+# What finding a path with many wrong labels may take.
+MOST_LEVEL_BYTES = 4 << 30
+
 
 class Chain:
     """A label at each token, a score for each label and for each step to the next label.
@@ -232,11 +235,19 @@ class Chain:
         Raises
         ------
         ValueError
-            If a sequence has no such labelling of finite score.
+            If a sequence has no such labelling of finite score, or is so long that the search
+            would take more memory than ``MOST_LEVEL_BYTES``.
         """
         scores, size = _frozen_scores(scores), scores.unary.shape[1]
         path: CodeArray = np.empty(len(scores.unary), np.int32)
         rows = np.diff(scores.offsets) * np.where(errors > 0, errors + 2, 0)
+        if int(rows.max(initial=0)) * size * 8 > MOST_LEVEL_BYTES:
+            s = int(rows.argmax())
+            raise ValueError(
+                f"sequence {scores.first + s}: finding its labelling with {errors[s]} wrong labels "
+                f"takes {rows[s] * size * 8 / 2**30:.1f} GiB, which grows with the square of its "
+                "length. Cut it, or use margin rescaling."
+            )
         status = np.empty(len(errors), np.int64)
         chain_level_path(
             scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels),

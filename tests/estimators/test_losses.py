@@ -189,7 +189,7 @@ def test_the_log_loss_needs_no_cost():
         ({"loss": "softmax_margin", "solver": "oeg"}, "OEG needs the log loss"),
         ({"loss": "softmax_margin", "cost": "zero_one"}, "no sum over tokens"),
         ({"cost": "square"}, "cost='square'"),
-        ({"loss": "hinge", "cost": {"r": 1.0}}, "cost names the label 'r'"),
+        ({"loss": "hinge", "cost": {"p": -1.0}}, "cost"),
         ({"loss": "hinge", "cost": np.ones((3, 3))}, "cost has the shape"),
         ({"loss": HingeLoss({"p": 2}, rescaling="slack")}, "exact search for the costs"),
         ({"loss": "annealed_hinge", "c1": 1.0, "solver": "lbfgs"}, "c1=1"),
@@ -278,3 +278,30 @@ CHECKED = [
 )
 def test_estimator(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(
+    "cost", [{"r": 3.0}, [[0, 1, 2], [1, 0, 2], [3, 3, 0]]], ids=["dict", "matrix"]
+)
+def test_a_part_of_the_data_may_lack_a_label_that_has_a_cost(cost):
+    rare, labels = [*X * 3, [["a"], ["d"]]], [*Y * 3, ["p", "r"]]
+    lacking = 0
+    for seed in range(8):
+        crf = CRFClassifier(loss="softmax_margin", cost=cost, early_stopping=True)
+        crf.set_params(validation_fraction=0.3, random_state=seed).fit(rare, labels)
+        lacking += "r" not in crf.classes_
+    assert 0 < lacking < 8
+
+
+def test_a_loss_of_ones_own_is_not_taken_for_the_one_it_is_made_from():
+    class Twice(HingeLoss):
+        def value_and_grad(self, structure, scores, labels, weight, out):
+            return 2.0 * super().value_and_grad(structure, scores, labels, weight, out)
+
+    class Other(LogLoss):
+        pass
+
+    with pytest.raises(ValueError, match="BlockFrankWolfe needs a hinge loss, not Twice"):
+        CRFClassifier(loss=Twice(), solver=BlockFrankWolfe()).fit(X, Y)
+    with pytest.raises(ValueError, match="OEG needs the log loss, not Other"):
+        CRFClassifier(loss=Other(), solver="oeg").fit(X, Y)

@@ -189,7 +189,7 @@ def test_weights_that_differ_within_a_sequence_are_refused():
         ({"C": "1"}, TypeError, "C='1'"),
         ({"loss": "hinge"}, ValueError, "loss='hinge'"),
         ({"cost": "edit"}, ValueError, "cost='edit'"),
-        ({"cost": {"X": 1.0}}, ValueError, "'X', which does not occur"),
+        ({"cost": {"A": -1.0}}, ValueError, "cost"),
         ({"cost": np.ones((4, 4))}, ValueError, "0 on the diagonal"),
         ({"loss": "slack_rescaling", "cost": {"N": 2.0}}, ValueError, "approximate"),
         ({"solver": "lbfgs"}, ValueError, "solver='lbfgs'"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit.structures import Chain
+from crfkit.structures import Chain, chain
 from tests.oracles import (
     chain_paths,
     chain_scores,
@@ -105,3 +105,11 @@ def test_no_data_have_no_levels():
     labels = some_labels(scores)
     assert Chain().max_by_errors(scores, labels).shape == (0, 2)
     assert Chain().path_of_errors(scores, labels, np.empty(0, np.int64)).shape == (0,)
+
+
+def test_a_sequence_too_long_for_the_search_is_named(monkeypatch):
+    monkeypatch.setattr(chain, "MOST_LEVEL_BYTES", 1000)
+    scores, labels = random_scores(0, [2, 9], 3), np.zeros(11, np.int32)
+    assert len(Chain().path_of_errors(scores, labels, np.array([1, 0]))) == 11
+    with pytest.raises(ValueError, match="sequence 1: finding its labelling with 8 wrong labels"):
+        Chain().path_of_errors(scores, labels, np.array([1, 8]))
