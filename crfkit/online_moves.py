@@ -33,8 +33,8 @@ from crfkit.ties import Ties
 
 # Arrays of a state, each of shape (P,).
 VECTORS = ("current", "later", "gained")
-# Rounds of Hildreth's method at most, and the change of a multiplier that ends it.
-ROUNDS, SMALL = 1000, 1e-12
+# Rounds of Hildreth's method at most, the change that ends it, and the share of a score it leaves.
+ROUNDS, SMALL, LEFT = 1000, 1e-12, 1e-9
 
 # Told of each step: how many sequences were looked at before, parameters and their changes.
 Recorder = Callable[[int, IntArray, FloatArray], None]
@@ -118,6 +118,15 @@ class Task(NamedTuple):
         return np.ascontiguousarray(weight)
 
 
+def count_looks(weight: FloatArray, offsets: IntArray) -> int:
+    """Return how many sequences a pass looks at, given weights of tokens: not those of weight 0.
+
+    Empty ones, of which no weight is known, are among them.
+    """
+    used = np.concatenate([[0], np.cumsum(weight > 0.0)])[offsets]
+    return int(np.count_nonzero((np.diff(used) > 0) | (np.diff(offsets) == 0)))
+
+
 class InfiniteScoresError(ArithmeticError):
     """The weights have grown so far that scores are no longer finite."""
 
@@ -197,9 +206,8 @@ class GeneralVisits(OnlineVisits):
         self._batch = np.searchsorted(firsts, sequences, side="right") - 1
 
     def _spread(self, parameters: FloatArray | None) -> FloatArray:
-        return (
-            np.zeros(self.task.objective.n_parameters) if parameters is None else parameters + 0.0
-        )
+        size = self.task.objective.n_parameters
+        return np.zeros(size) if parameters is None else parameters + 0.0
 
     def _collect(self, vector: FloatArray) -> FloatArray:
         return vector.copy()
@@ -207,7 +215,9 @@ class GeneralVisits(OnlineVisits):
     def _visit_all(self, order: IntArray) -> None:
         lengths = np.diff(self.batches.offsets)
         for s in order.tolist():
-            if lengths[s] and self._weight[s] > 0.0:
+            if lengths[s]:
+                if not self._weight[s] > 0.0:
+                    continue
                 with self.batches.numbering():
                     self._visit(int(self._batch[s]), float(self._weight[s]))
             self.sums[COUNT] += 1.0
@@ -225,11 +235,13 @@ class GeneralVisits(OnlineVisits):
         wrong = int(np.count_nonzero(path[:stop] != labels[:stop]))
         if not wrong:
             return
-        delta, rise = self._difference(index, scores, path, stop)
+        delta, rise, top = self._difference(index, scores, path, stop)
         cost = self._cost(labels[:stop], path[:stop])
-        loss = online_loss(self.task.rule.pays, rise, cost, wrong, len(labels))
-        self._count(weight * loss)
-        self._move(index, delta, loss, weight, self.rule)
+        near = 0.0 if self.task.cost is None else abs(top) + cost
+        loss = online_loss(self.task.rule.pays, rise, cost, wrong, len(labels), near)
+        if loss > 0.0:
+            self._count(weight * loss)
+            self._move(index, delta, loss, weight, self.rule)
 
     def _count(self, loss: float) -> None:
         """Count a mistake."""
@@ -244,9 +256,8 @@ class GeneralVisits(OnlineVisits):
         if search is None:
             structure = self.batches.structure
             return self.ties.predict(lambda seen: structure.max(seen)[0], scores), len(labels)
-        path, stop = search.violation(
-            self.ties.scores(scores), self.ties.rank[labels].astype(np.int32)
-        )
+        ranks = self.ties.rank[labels].astype(np.int32)
+        path, stop = search.violation(self.ties.scores(scores), ranks)
         return self.ties.order[path].astype(np.int32), stop
 
     def _cost(self, labels: CodeArray, path: CodeArray) -> float:
@@ -257,22 +268,20 @@ class GeneralVisits(OnlineVisits):
 
     def _difference(
         self, index: int, scores: Scores, path: CodeArray, stop: int
-    ) -> tuple[FloatArray, float]:
-        """Return the features of the true minus those of other labels, and by how much these win.
+    ) -> tuple[FloatArray, float, float]:
+        """Return the features of the true minus those of other labels; the rise and score of these.
 
         Of the first `stop` tokens. The features are those at the places of the batch.
         """
         structure, labels = self.batches.structure, self.batches.labels(index)
         out, one = structure.empty(scores), np.ones(1)
-        table = scores.table if scores.table is None or len(scores.table) == 1 else (
-            scores.table[:stop]
-        )  # fmt: skip
+        table = None if scores.table is None else scores.table[:stop]
         part = Scores(scores.unary[:stop], scores.pair, np.array([0, stop]), table=table)
         part_out = Expectations(out.unary[:stop], out.pair)
         structure.add_path(part, labels[:stop], one, part_out)
         structure.add_path(part, path[:stop], -one, part_out)
-        rise = structure.score(part, path[:stop]) - structure.score(part, labels[:stop])
-        return self.batches.gradient(index, out), float(rise[0])
+        top, gold = (float(structure.score(part, of[:stop])[0]) for of in (path, labels))
+        return self.batches.gradient(index, out), top - gold, top
 
     def _move(
         self, index: int, delta: FloatArray, loss: float, weight: float, rule: FloatArray
@@ -292,12 +301,14 @@ class GeneralVisits(OnlineVisits):
         if not paths:
             return
         found = [self._difference(index, scores, path, len(labels)) for path in paths]
-        costs = [self._cost(labels, path) for path in paths]
-        losses = np.array([rise + cost for (_, rise), cost in zip(found, costs, strict=True)])
-        deltas = np.array([delta for delta, _ in found])
-        if (best[0] != labels).any():
-            self._count(weight * max(float(losses[0]), 0.0))
-        factors = hildreth(deltas @ deltas.T, losses, rule.cap)
+        deltas, rises, tops = map(np.array, zip(*found, strict=True))
+        costs = np.array([self._cost(labels, path) for path in paths])
+        losses = rises + costs
+        factors, loss = np.zeros(len(paths)), max(float(losses.max()), 0.0)
+        if loss > LEFT * float((abs(tops) + costs).max()):
+            factors = hildreth(deltas @ deltas.T, losses, rule.cap)
+        if factors.any() or (best[0] != labels).any():
+            self._count(weight * loss)
         if factors.any():
             self._move(index, factors @ deltas, 0.0, weight, rule._replace(rate=1.0).numbers)
 
@@ -450,7 +461,7 @@ class BatchVisits:
     """
 
     def __init__(self, task: Task, start: FloatArray) -> None:
-        self.task, self._w, self._size = task, start.copy(), max(float(task.weight.sum()), 1.0)
+        self.task, self._w, self._size = task, start.copy(), float(task.weight.sum()) or 1.0
 
     def run(self, order: IntArray) -> tuple[float, int]:
         """Look at all sequences, in any order; return the sum of their losses and the mistakes."""

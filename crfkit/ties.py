@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._types import CodeArray, IntArray, Scores
+from crfkit._types import CodeArray, FloatArray, IntArray, Scores
 from crfkit.scores import LinearScores
 from crfkit.scores.attributes import AttributeWeights
 
@@ -28,8 +28,12 @@ class Ties(NamedTuple):
     rank: IntArray
 
     @classmethod
-    def by_appearance(cls, labels: CodeArray, n_labels: int) -> Ties:
-        """Return the order in which labels first occur; those that do not come last."""
+    def by_appearance(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> Ties:
+        """Return the order in which labels first occur; those that do not come last.
+
+        Tokens of weight 0, shape (N,), are left out.
+        """
+        labels = labels[weight > 0.0]
         found, first = np.unique(labels, return_index=True)
         place = np.full(n_labels, len(labels))
         place[found] = first

@@ -17,6 +17,7 @@ from crfkit.online_moves import (
     InfiniteScoresError,
     Rule,
     Task,
+    count_looks,
     hildreth,
     make_visits,
 )
@@ -405,7 +406,7 @@ def test_ties_are_won_by_the_label_that_occurs_first(rng, form, rule):
     with ThreadMap(1) as threads:
         for labels, costs in ((codes, cost), (other[codes].astype(np.int32), renamed)):
             objective = wide_objective(data, labels, 4, threads)
-            ties = Ties.by_appearance(labels, 4)
+            ties = Ties.by_appearance(labels, 4, np.ones(len(labels)))
             task = Task(objective, RULES[rule], costs, ties=ties)
             fast = make_visits(task, np.zeros(objective.n_parameters))
             plain = GeneralVisits(task, np.zeros(objective.n_parameters))
@@ -417,6 +418,89 @@ def test_ties_are_won_by_the_label_that_occurs_first(rng, form, rule):
 
 
 def test_labels_are_ordered_by_their_first_token():
-    ties = Ties.by_appearance(np.array([3, 3, 1, 0, 1], np.int32), 5)
+    labels = np.array([3, 3, 1, 0, 1], np.int32)
+    ties = Ties.by_appearance(labels, 5, np.ones(5))
     assert ties.order.tolist() == [3, 1, 0, 2, 4]
     assert ties.rank.tolist() == [2, 1, 3, 0, 4]
+    ties = Ties.by_appearance(labels, 5, np.array([0.0, 0.0, 1.0, 2.0, 1.0]))
+    assert ties.order.tolist() == [1, 0, 2, 3, 4]
+
+
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("rule", ["perceptron", "arow"])
+def test_sequences_of_weight_0_are_passed_over(rng, general, rule):
+    """As if they were not there: in the weights, in the mean and in what is told of steps."""
+    with ThreadMap(1) as threads:
+        data, codes = make_form(rng, "both", 3, LENGTHS)
+        level = np.arange(len(LENGTHS)) % 3 != 0
+        objective = wide_objective(data, codes, 3, threads, np.repeat(1.0 * level, LENGTHS))
+        task = Task(objective, RULES[rule])
+        zeros, found = np.zeros(objective.n_parameters), []
+        for order in (np.arange(len(LENGTHS)), np.flatnonzero(level | (np.array(LENGTHS) == 0))):
+            visits, told = (GeneralVisits if general else ChainVisits)(task, zeros), []
+            visits.recorder = lambda count, *step, told=told: told.append(count)
+            sums = [visits.run(order) for _ in range(2)]
+            found.append((sums, told, visits.mean(), visits.weights(), visits.state()["count"]))
+        assert count_looks(objective.weight, data.offsets) == len(order)
+        assert found[0][4] == 1 + 2 * len(order) < 1 + 2 * len(LENGTHS)
+        assert found[0][:2] == found[1][:2]
+        for ours, theirs in zip(found[0][2:], found[1][2:], strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+            assert np.any(ours)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-1, 10.0])
+def test_batch_steps_are_the_same_for_weights_of_any_scale(rng, scale):
+    with ThreadMap(1) as threads:
+        data, codes = make_form(rng, "sparse", 3, (4, 2, 5))
+        start, found = None, []
+        for factor in (1.0, scale):
+            weight = factor * np.repeat([1.0, 0.5, 2.0], (4, 2, 5))
+            objective = wide_objective(data, codes, 3, threads, weight)
+            start = rng.normal(size=objective.n_parameters) if start is None else start
+            visits = BatchVisits(Task(objective, Rule(rate=1.0)), start)
+            visits.run(np.arange(3))
+            found.append(visits.weights() - start)
+        assert found[0].any()
+        np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("rule", ["pa", "mira"])
+def test_no_step_is_made_where_the_loss_is_0(rng, general, rule):
+    """After a step without a cap, wrong labels score the same as the true ones, with the cost."""
+    cost = uneven_cost(rng, 3)
+    with ThreadMap(1) as threads:
+        data, codes = make_form(rng, "values", 3, (1,))
+        objective = wide_objective(data, codes, 3, threads)
+        task = Task(objective, RULES[rule]._replace(cap=np.inf, pays=WHOLE), cost)
+        visits = (GeneralVisits if general else ChainVisits)(task, np.zeros(objective.n_parameters))
+        steps = []
+        visits.recorder = lambda *step: steps.append(step)
+        passes = [visits.run(np.array([0])) for _ in range(12)]
+        mistakes = [count for _, count in passes]
+        assert mistakes[0] == 1
+        assert mistakes[-1] == 0
+        assert len(steps) == sum(mistakes)
+        assert all((loss > 0.0) == bool(count) for loss, count in passes)
+
+
+def test_a_step_against_any_of_the_best_is_a_mistake(rng):
+    """Also where the best labelling is the true one, but does not win by the margin."""
+    with ThreadMap(1) as threads:
+        data, codes = make_form(rng, "sparse", 3, (4, 3, 5, 2))
+        objective = wide_objective(data, codes, 3, threads)
+        task = Task(objective, Rule(cap=0.05, pays=WHOLE, n_best=3))
+        visits = make_visits(task, np.zeros(objective.n_parameters))
+        right_but_close, n_passes = 0, 0
+        while n_passes < 1000:
+            before = visits.weights()
+            loss, mistakes = visits.run(np.arange(4))
+            assert bool(mistakes) == (visits.weights() != before).any() == (loss > 0.0)
+            single = GeneralVisits(task._replace(rule=Rule(rate=1.0)), before)
+            right_but_close += mistakes > 0 and not single.run(np.arange(4))[1]
+            n_passes += 1
+            if not mistakes:
+                break
+        assert 2 < n_passes < 1000
+        assert right_but_close > 0

@@ -46,8 +46,10 @@ class TrainingLog:
     iterations : list of dict
         For each iteration ``num``, ``loss``, ``feature_norm``, ``time`` and ``scores``; of "lbfgs"
         also ``active_features``, ``error_norm`` and ``linesearch_trials``, of "l2sgd" the first of
-        these. With held-out data also ``avg_precision``, ``avg_recall``, ``avg_f1``,
-        ``item_accuracy``, ``instance_accuracy`` (fractions) and these with ``_float`` at the end.
+        these. For "pa" with averaging, ``feature_norm`` is that of the model, where CRFsuite's is
+        that of the weights before they are averaged. With held-out data also ``avg_precision``,
+        ``avg_recall``, ``avg_f1``, ``item_accuracy``, ``instance_accuracy`` (fractions) and these
+        with ``_float`` at the end.
     last_iteration : dict or None
         The last of them.
     featgen_num_features : int or None

@@ -21,6 +21,9 @@ Scorer = Callable[[Any, Any, Any], float]
 class EarlyStopping(BaseEstimator):  # type: ignore[misc]
     """When to end a fit that is watched on a validation part.
 
+    Where the loss has stages, such as "annealed_hinge", only the last one is watched, from its
+    first weights on: those of the stages before are no models of that loss.
+
     Parameters
     ----------
     scoring : str or callable, default="accuracy"

@@ -23,6 +23,8 @@ KERNELS = ("linear", "rbf", "poly", "precomputed")
 # What only a fit with a kernel, and what only one without leaves behind.
 OF_KERNELS = ("support_", "dual_coef_", "support_vectors_")
 OF_WEIGHTS = ("coef_",)
+# Options of BlockFrankWolfe that its form for kernels has too.
+SHARED_OPTIONS = ("max_iter", "tol", "random_state")
 # Coefficients that are a smaller share of the largest one are what rounding leaves.
 NO_COEFFICIENT = 1e-12
 
@@ -51,6 +53,11 @@ class KernelizedChain(SolvedChainClassifier):
         if self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
             raise TypeError(f"kernel_params={self.kernel_params!r:.80} must be a dict or None.")
         if not self._has_kernel:
+            if self.kernel_params:
+                raise ValueError(
+                    f"kernel_params={self.kernel_params!r:.80} are for other kernels than "
+                    "'linear', which has none."
+                )
             return
         bcfw = isinstance(self.solver, str) and self.solver == "bcfw"
         if not (bcfw or isinstance(self.solver, (BlockFrankWolfe, KernelFrankWolfe))):
@@ -58,6 +65,8 @@ class KernelizedChain(SolvedChainClassifier):
                 f"solver={self.solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' or a "
                 "KernelFrankWolfe."
             )
+        if isinstance(self.solver, BlockFrankWolfe):
+            _check_shared_options(self.solver)
 
     def _choose_model(self, training: TrainingData) -> Any:
         if not self._has_kernel:
@@ -86,9 +95,7 @@ class KernelizedChain(SolvedChainClassifier):
         solver = super()._make_solver()
         if not self._has_kernel or isinstance(solver, KernelFrankWolfe):
             return solver
-        return KernelFrankWolfe(
-            max_iter=solver.max_iter, tol=solver.tol, random_state=solver.random_state
-        )
+        return KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
 
     def _model_attributes(
         self, model: Any, training: TrainingData, parameters: FloatArray
@@ -165,6 +172,18 @@ def check_kernel_chain(model: Any) -> None:
         fits = vectors.n_tokens == len(dual) and vectors.n_features == model.n_features_in_
     if not fits:
         raise ValueError("the support tokens do not fit the coefficients")
+
+
+def _check_shared_options(solver: BlockFrankWolfe) -> None:
+    """Raise ValueError if a solver has options that its form for kernels does not have."""
+    solver._check_parameters()
+    usual = BlockFrankWolfe().get_params()
+    for name, value in solver.get_params().items():
+        if name not in SHARED_OPTIONS and value != usual[name]:
+            raise ValueError(
+                f"BlockFrankWolfe({name}={value!r}) needs kernel='linear'; with a kernel use "
+                "KernelFrankWolfe, which has options of its own."
+            )
 
 
 def _one_attribute(data: PackedSequences) -> PackedSequences:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
-from crfkit._types import FloatArray, IterationRecord, SolverResult
+from crfkit._types import FloatArray, SolverResult
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
@@ -51,8 +50,8 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
     random_state: Any
     verbose: int
 
-    def _loss(self, classes: NDArray[np.object_]) -> Loss:
-        """Return the loss, given the labels."""
+    def _loss(self, training: TrainingData) -> Loss:
+        """Return the loss, given what is learned from."""
         raise NotImplementedError
 
     def _penalty(self) -> ElasticNet:
@@ -232,10 +231,9 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             attributes=lambda w: self._model_attributes(model, training, w),
             every={0: 0, 1: 10}.get(int(self.verbose), 1),
         )
-        callback = progress if watch is None else _both(progress, watch)
         with ThreadMap(self.n_jobs) as threads:
             objective = self._objective(model, training, threads)
-            result = minimize(solver, objective, start, callback)
+            result = minimize(solver, objective, start, progress, watch)
         if watch is not None:
             result = watch.finish(result)
         progress.close(result.parameters)
@@ -247,7 +245,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
     ) -> Objective:
         """Return what the solver minimizes."""
         return Objective(
-            model, model.structure, self._loss(training.classes), self._penalty(),
+            model, model.structure, self._loss(training), self._penalty(),
             training.data, training.codes, training.weight, threads,
         )  # fmt: skip
 
@@ -272,19 +270,6 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         elif not (result.converged or early):
             warnings.warn(f"fit did not converge: {result.message}.", ConvergenceWarning,
                           stacklevel=depth)  # fmt: skip
-
-
-def _both(
-    first: Callable[[IterationRecord, FloatArray], bool],
-    second: Callable[[IterationRecord, FloatArray], bool],
-) -> Callable[[IterationRecord, FloatArray], bool]:
-    """Return a callback that asks both whether to stop."""
-
-    def ask(record: IterationRecord, parameters: FloatArray) -> bool:
-        stop = first(record, parameters)
-        return second(record, parameters) or stop
-
-    return ask
 
 
 def ready_solver(solver: Any, solvers: Mapping[str, Any], max_iter: Any, random_state: Any) -> Any:

@@ -47,12 +47,12 @@ class Ballot:
         start : ndarray of shape (P,)
             The first weights.
         total : int
-            How many sequences were looked at.
+            How many sequences were looked at. If none was, the first weights have one vote.
         """
         first = np.flatnonzero(start)
         steps = [_Step(0, first, start[first])]
         steps += [step for step in self.steps if step.seen < total]
-        counts = np.diff([step.seen for step in steps] + [total])
+        counts = np.diff([step.seen for step in steps] + [max(total, 1)])
         columns, width = _columns(model)
         ptr = np.concatenate([[0], np.cumsum([len(step.places) for step in steps])])
         places = np.concatenate([step.places for step in steps])
@@ -69,7 +69,7 @@ def check_votes(model: Any) -> None:
         return
     order: Any = getattr(model, "vote_order_", None)
     known = type(order) is np.ndarray and order.shape == model.classes_.shape
-    if not known or set(order.tolist()) != set(range(len(order))):
+    if not known or order.dtype.kind != "i" or set(order.tolist()) != set(range(len(order))):
         raise ValueError("vote_order_ is no order of the labels")
     counts: Any = getattr(model, "vote_counts_", None)
     changes: Any = getattr(model, "vote_changes_", None)

@@ -6,15 +6,17 @@ from typing import Any, Self
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_number, check_option
+from crfkit.costs import ZeroOneCost
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
+from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
 from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
 from crfkit.estimators._training import TrainingData
 from crfkit.losses import HingeLoss, Loss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
 from crfkit.persistence import register
-from crfkit.solvers.base import Solver
+from crfkit.solvers.base import LOSS_NEEDS, Solver
 from crfkit.solvers.margin import MARGIN_SOLVERS
 
 # What the losses are called: how the margin is made to depend on the cost, and the search for the
@@ -43,6 +45,7 @@ class MarginChainClassifier(SolvedChainClassifier):
             raise ValueError(f"C={self.C!r} must be above 0.")
         check_option("loss", self.loss, RESCALINGS)
         check_solver(self.solver, MARGIN_SOLVERS)
+        _check_fits(self.solver)
         super()._check_parameters()
 
     def _make_solver(self) -> Any:
@@ -50,7 +53,15 @@ class MarginChainClassifier(SolvedChainClassifier):
 
     def _loss(self, training: TrainingData) -> Loss:
         rescaling, search = RESCALINGS[self.loss]
-        return HingeLoss(training.cost(self.cost), rescaling=rescaling, search=search)
+        cost = training.cost(self.cost)
+        exact = isinstance(cost, ZeroOneCost) or getattr(cost, "counts_errors", False)
+        if self.loss == "slack_rescaling" and not exact:
+            raise ValueError(
+                "loss='slack_rescaling' needs cost='hamming' or 'zero_one'. Use one of them, "
+                "loss='margin_rescaling', or 'approximate_slack_rescaling', whose slacks are lower "
+                "bounds."
+            )
+        return HingeLoss(cost, rescaling=rescaling, search=search)
 
     def _penalty(self) -> ElasticNet:
         return ElasticNet(0.0, 0.5)
@@ -58,11 +69,28 @@ class MarginChainClassifier(SolvedChainClassifier):
     def _objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
         """Return what the solver minimizes: C multiplies the weights of sequences."""
         weighted = training._replace(weight=float(self.C) * training.weight)
-        return super()._objective(model, weighted, threads)
+        objective = super()._objective(model, weighted, threads)
+        if not objective.has_sequence_weights:
+            raise ValueError(
+                f"{type(self).__name__} needs the same weight for all tokens of a sequence: give "
+                "sample_weight a number for each sequence."
+            )
+        return objective
+
+
+def _check_fits(solver: str | Solver) -> None:
+    """Raise ValueError if a solver needs what the loss of a margin is not."""
+    for need in getattr(solver, "needs_of_loss", ()):
+        otherwise, what = LOSS_NEEDS[need]
+        if not getattr(HingeLoss, need, otherwise):
+            raise ValueError(
+                f"solver={solver!r:.80} needs {what}, which a margin is not. Use one of "
+                f"{', '.join(map(repr, MARGIN_SOLVERS))}, or an object with options of these."
+            )
 
 
 @register(check=check_kernel_chain)
-class MaxMarginCRF(KernelizedChain, MarginChainClassifier):
+class MaxMarginCRF(NoProbabilitiesMixin, KernelizedChain, MarginChainClassifier):
     """Max-margin Markov network on a chain (Taskar, Guestrin and Koller 2003).
 
     Also called structural support vector machine (Tsochantaridis, Joachims, Hofmann and Altun
@@ -90,7 +118,11 @@ class MaxMarginCRF(KernelizedChain, MarginChainClassifier):
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         Inner products of the attributes of two tokens; weights of steps stay linear. With
         "precomputed", X are rows of kernel values between tokens and all those of the training
-        data. A function gets two matrices, of n and m tokens, and returns one of shape (n, m).
+        data: folds of a cross-validation must take some of the columns too, so give
+        ``GridSearchCV`` a function instead. A function gets two matrices, of n and m tokens, which
+        may be sparse, and returns one of shape (n, m). A kernel must be symmetric and positive
+        semidefinite. With one, every (attribute, label) pair counts, seen or not: a linear kernel
+        given as a function is the model of "linear" with `all_possible_states`.
         Other kernels than "linear" take memory with the square of the number of tokens, need margin
         rescaling and a cost that is a sum over tokens, and have no attributes of steps.
     kernel_params : dict or None, default=None
@@ -160,7 +192,8 @@ class MaxMarginCRF(KernelizedChain, MarginChainClassifier):
     objective_ : float
         Value of the objective at the weights that were kept.
     gap_ : float
-        The objective is at most this much above its optimum; NaN where no bound is known.
+        The objective is at most this much above its optimum, but for rounding of scores (which
+        matters where `C` times scores is 1e10 times the objective); NaN where no bound is known.
         ``objective_ - gap_`` is a value of the dual.
     training_log_ : list of IterationRecord
         Objective, gap, evaluations, non-zero weights and seconds of each iteration.

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
+from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray
-from crfkit.costs import make_cost
 from crfkit.data import LabelSequences
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
+from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
 from crfkit.estimators._online import OnlineChainClassifier
 from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.estimators._voting import Ballot, check_votes, elect
 from crfkit.losses import Loss
-from crfkit.online_moves import MistakeLoss
+from crfkit.online_moves import MistakeLoss, count_looks
 from crfkit.penalties import ElasticNet
 from crfkit.persistence import register
 from crfkit.scores import LinearScores
@@ -29,7 +28,7 @@ _VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
 
 
 @register(check=check_votes)
-class StructuredPerceptron(OnlineChainClassifier):
+class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
     """Structured perceptron on a chain (Collins 2002), passive-aggressive learning, AROW and MIRA.
 
     The score of a label sequence is that of :class:`CRFClassifier`. Learning looks at one sequence
@@ -169,6 +168,7 @@ class StructuredPerceptron(OnlineChainClassifier):
 
     decoding: ClassVar[str] = "viterbi"  # type: ignore[misc]
     max_iter: int
+    _ballot: Ballot | None
 
     def __init__(
         self,
@@ -312,11 +312,16 @@ class StructuredPerceptron(OnlineChainClassifier):
     def _decoder(self) -> Any:
         if self.search is None:
             return super()._decoder()
-        check_method("search", self.search, "violation")
+        methods = (getattr(self.search, name, None) for name in ("violation", "decode"))
+        if isinstance(self.search, type) or not all(map(callable, methods)):
+            raise TypeError(
+                f"search={self.search!r} must be None or an object with the methods 'violation' "
+                "and 'decode', such as BeamSearch()."
+            )
         return self.search
 
-    def _loss(self, classes: NDArray[np.object_]) -> Loss:
-        return MistakeLoss(None if self.cost is None else make_cost(self.cost, classes))
+    def _loss(self, training: TrainingData) -> Loss:
+        return MistakeLoss(None if self.cost is None else training.cost(self.cost))
 
     def _penalty(self) -> ElasticNet:
         return ElasticNet(0.0, 0.0)
@@ -328,24 +333,34 @@ class StructuredPerceptron(OnlineChainClassifier):
         )  # fmt: skip
         if self.random_state is not None:
             solver.random_state = self.random_state
-        if self.averaging == "vote":
-            solver.recorder = self._ballot = Ballot()
+        solver.recorder = self.__dict__.get("_ballot")
         return solver
 
     def _learn(
         self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
     ) -> Self:
-        start = self._first_weights(training)
-        super()._learn(training, validation, depth=depth + 1)
-        self._forget(_VOTES)
-        ballot: Ballot | None = self.__dict__.pop("_ballot", None)
-        if ballot is not None:
-            passes: Any = getattr(self, "best_iteration_", self.n_iter_)
-            total = passes * len(training.data)
-            ties = Ties.by_appearance(training.codes, len(training.classes))
-            kept = ballot.attributes(self._choose_model(training), start, total)
-            self._set_fitted(kept | {"vote_order_": ties.order})
+        start, before = self._first_weights(training), self.__dict__.get("coef_")
+        # While it is fitted, a model predicts by its last weights, in scorers and callbacks too.
+        votes = {name: self.__dict__.pop(name) for name in _VOTES if name in self.__dict__}
+        self._ballot = Ballot() if self.averaging == "vote" else None
+        try:
+            super()._learn(training, validation, depth=depth + 1)
+            if self._ballot is not None:
+                self._count_votes(self._ballot, training, start)
+        finally:
+            del self._ballot
+            if self.__dict__.get("coef_") is before:  # no fit: the last one's votes are for these
+                self.__dict__.update(votes)
         return self
+
+    def _count_votes(self, ballot: Ballot, training: TrainingData, start: FloatArray) -> None:
+        """Set the votes of the passes whose weights were kept."""
+        best: int | None = getattr(self, "best_iteration_", None)
+        passes = self.n_iter_ if best is None else best
+        total = passes * count_looks(training.weight, training.data.offsets)
+        ties = Ties.by_appearance(training.codes, len(training.classes), training.weight)
+        kept = ballot.attributes(self._choose_model(training), start, total)
+        self._set_fitted(kept | {"vote_order_": ties.order})
 
     def _first_weights(self, training: TrainingData) -> FloatArray:
         """Return the weights that the first step of a fit with votes starts from."""

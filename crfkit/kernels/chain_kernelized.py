@@ -6,6 +6,7 @@ there is room for; ``Q`` tokens of the longest sequence.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from crfkit._jit import inlined, kernel
@@ -14,6 +15,8 @@ from crfkit.kernels._chain_visits import best_path
 
 # A share of a labelling below this is none.
 NO_SHARE = 1e-14
+# A squared norm that is further below 0, as a share of what it is the sum of, is no rounding.
+NEGATIVE = -1e-8
 
 
 @kernel
@@ -32,6 +35,8 @@ def chain_kernel_steps(
     room: Any,  # scores, best, moved, change (Q, W); steps (K, W) of 0; values (M,); path (Q,)
 ) -> float:
     """Move shares from the least to the worst labelling; returns the gap of the sequence before.
+
+    NaN is returned where a squared norm is negative: the kernel is not positive semidefinite.
 
     For ``D = f(least) - f(worst)``, with ``|D|^2`` from kernel values, the dual rises most for the
     share ``(a(worst) - a(least)) / (factor |D|^2)``, where ``a`` are scores with costs; weights
@@ -53,7 +58,11 @@ def chain_kernel_steps(
             first = gap
         if not top - values[source] > 0.0 or (step > 0 and gap <= enough * first):
             break
-        square = _difference(begin, length, rows, labels, source, path, learned, moved, steps)
+        square, size_of_terms = _difference(
+            begin, length, rows, labels, source, path, learned, moved, steps
+        )
+        if square < NEGATIVE * size_of_terms:
+            return math.nan
         share = shares[source]
         if factor * square > 0.0:
             share = min(share, (top - values[source]) / (factor * square))
@@ -116,8 +125,12 @@ def _difference(
     learned: FloatArray,
     moved: FloatArray,
     steps: FloatArray,
-) -> float:
-    """Write the scores that ``D = f(source) - f(path)`` gives the tokens; returns ``|D|^2``."""
+) -> tuple[float, float]:
+    """Write the scores that ``D = f(source) - f(path)`` gives the tokens.
+
+    Returns ``|D|^2``, and the sum of the sizes of the kernel values in it.
+    """
+    terms = 0.0
     for t in range(length):
         for k in range(moved.shape[1]):
             moved[t, k] = 0.0
@@ -125,6 +138,7 @@ def _difference(
         if labels[source, s] != path[s]:
             for t in range(length):
                 value = rows[s, begin + t]
+                terms += abs(value)
                 moved[t, labels[source, s]] += value
                 moved[t, path[s]] -= value
     square = 0.0
@@ -141,7 +155,7 @@ def _difference(
     for t in range(1, length):
         steps[labels[source, t - 1], labels[source, t]] = 0.0
         steps[path[t - 1], path[t]] = 0.0
-    return square
+    return square, terms
 
 
 @inlined

@@ -36,15 +36,24 @@ SHARE, ONE, ROOT, WHOLE = 0, 1, 2, 3
 LOSS, MISTAKES, COUNT = 0, 1, 2
 N_SUMS = 3
 
+# Below this share of a score, a loss is rounding: a step ends where the loss is 0.
+ROUNDING = 1e-13
+
 
 @kernel
-def online_loss(pays: int, rise: float, cost: float, wrong: int, length: int) -> float:
-    """Return the loss of predicted labels, given by how much they score above the true ones."""
+def online_loss(pays: int, rise: float, cost: float, wrong: int, length: int, top: float) -> float:
+    """Return the loss of predicted labels, given by how much they score above the true ones.
+
+    It is 0 where it is but rounding of `top`, the size of their score: 0 for none.
+    """
     if pays == SHARE:
         return wrong / length
     if pays == ONE:
-        return max(rise + 1.0, 0.0)
-    return max(rise + (math.sqrt(cost) if pays == ROOT else cost), 0.0)
+        cost = 1.0
+    elif pays == ROOT:
+        cost = math.sqrt(cost)
+    loss = rise + cost
+    return loss if loss > ROUNDING * top else 0.0
 
 
 @part
@@ -64,7 +73,7 @@ def _length(
 ) -> float:
     """Return the length of a step, ``min(cap, loss / (extra + sum cov delta^2))``.
 
-    The scratch holds delta then.
+    NaN where that sum is infinite, so that the weights tell of it. The scratch holds delta then.
     """
     _, _, gained, scratch = vectors
     start, square = rule[VARIANCE], rule[EXTRA]
@@ -74,6 +83,8 @@ def _length(
         p, change = places[n], changes[n]
         square += _variance(start, gained, p) * change * (change + 2.0 * scratch[p])
         scratch[p] += change
+    if not square < math.inf:
+        return math.nan
     return min(rule[CAP], loss / square) if square > 0.0 else 0.0
 
 
@@ -140,6 +151,8 @@ def chain_online_visits(
 ) -> tuple[int, int]:
     """Look at the sequences ``order[first:]``, and make a step after each mistake.
 
+    Those of weight 0 are passed over; of empty ones no weight is known.
+
     Returns where to go on and the size of the last step; -1, where scores are no longer finite.
     """
     offsets, weights, labels = sequences
@@ -148,7 +161,9 @@ def chain_online_visits(
     for n in range(first, order.shape[0]):
         s = order[n]
         begin, end, size = offsets[s], offsets[s + 1], 0
-        if end > begin and weights[s] > 0.0:
+        if end > begin:
+            if not weights[s] > 0.0:
+                continue
             gather_sequence(begin, end, vectors[0], table, n_labels, entries, listed, scores)
             if cost.shape[0] > 0:
                 for t in range(begin, end):
@@ -158,15 +173,16 @@ def chain_online_visits(
                 return n, -1
             wrong, paid = _mistakes(begin, end, labels, path, cost)
             if wrong > 0:
-                rise = top - path_score(end - begin, scores, table, steps, labels, begin)
+                rise, near = top - path_score(end - begin, scores, table, steps, labels, begin), 0.0
                 if cost.shape[0] > 0:
-                    rise -= paid
-                loss = online_loss(int(rule[PAYS]), rise, paid, wrong, end - begin)
-                sums[LOSS] += weights[s] * loss
-                sums[MISTAKES] += 1.0
-                size = _difference(begin, end, steps, labels, path, entries, table, bits, places,
-                                   changes)  # fmt: skip
-                _move(size, places, changes, loss, weights[s], sums[COUNT], rule, vectors)
+                    rise, near = rise - paid, abs(top) + paid
+                loss = online_loss(int(rule[PAYS]), rise, paid, wrong, end - begin, near)
+                if loss > 0.0:
+                    sums[LOSS] += weights[s] * loss
+                    sums[MISTAKES] += 1.0
+                    size = _difference(begin, end, steps, labels, path, entries, table, bits,
+                                       places, changes)  # fmt: skip
+                    _move(size, places, changes, loss, weights[s], sums[COUNT], rule, vectors)
         sums[COUNT] += 1.0
         if pause and size > 0:
             return n + 1, size

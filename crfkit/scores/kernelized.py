@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from crfkit._parallel import SERIAL, ThreadMap
@@ -18,6 +19,13 @@ from crfkit.structures import Chain
 
 # Kernel values of new tokens that are held at a time.
 CELLS = 1 << 22
+# Kernel values of a pair of tokens in the two orders may differ by this share of the largest.
+ASYMMETRY = 1e-8
+# Rows that are compared with columns at a time.
+ROWS = 256
+
+# These are symmetric, but for rounding of large features.
+NAMED = ("linear", "rbf", "poly")
 
 KernelFunction = Callable[..., Any]
 
@@ -29,7 +37,8 @@ class Kernel(NamedTuple):
     ----------
     name : str or callable
         A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
-        of two matrices, of n and m rows, that returns a matrix of shape (n, m).
+        of two matrices, of n and m rows, that returns a matrix of shape (n, m). It must be
+        symmetric and positive semidefinite; matrices may be sparse.
     params : dict
         Its parameters.
     """
@@ -57,6 +66,8 @@ class Kernel(NamedTuple):
             found = pairwise_kernels(left, right, metric=self.name, **self.params)
         else:
             found = self.name(left, right, **self.params)
+        if issparse(found):
+            found = found.toarray()
         values = np.ascontiguousarray(found, np.float64)
         if values.shape != shape:
             raise ValueError(
@@ -92,7 +103,9 @@ class Gram:
     Raises
     ------
     ValueError
-        If not even the rows of the longest sequence fit, or precomputed values are no square.
+        If not even the rows of the longest sequence fit, precomputed values are no square, or
+        values are not symmetric. Where they are not held at once, only those inside of a sequence
+        are compared.
     """
 
     def __init__(
@@ -119,6 +132,7 @@ class Gram:
             matrix = _matrix(data)
             self._whole = kernel(matrix, matrix)
         if self._whole is not None:
+            self._check_symmetric(self._whole)
             for tokens in self._ends:
                 self._whole[np.ix_(tokens, tokens)] += 1.0
 
@@ -131,6 +145,7 @@ class Gram:
         if found is None:
             matrix = _matrix(self._data)
             found = self._kernel(matrix[begin:end], matrix)
+            self._check_symmetric(found[:, begin:end])
             for tokens in self._ends:
                 inside = tokens[(tokens >= begin) & (tokens < end)]
                 found[np.ix_(inside - begin, tokens)] += 1.0
@@ -138,6 +153,19 @@ class Gram:
                 self._kept.popitem(last=False)
         self._kept[sequence] = found
         return found
+
+    def _check_symmetric(self, values: FloatArray) -> None:
+        """Raise ValueError if the kernel values between some tokens depend on their order."""
+        if self._kernel.name in NAMED:
+            return
+        largest = np.abs(values).max(initial=0.0)
+        for first in range(0, len(values), ROWS):
+            rows, columns = values[first : first + ROWS], values[:, first : first + ROWS].T
+            if np.abs(rows - columns).max() > ASYMMETRY * largest:
+                raise ValueError(
+                    f"kernel={self._kernel.name!r} is not symmetric: its value for two tokens "
+                    "depends on their order. A kernel must be symmetric and positive semidefinite."
+                )
 
 
 class StateCount(NamedTuple):
@@ -264,7 +292,8 @@ def _check_square(data: PackedSequences) -> None:
         raise ValueError(
             f"kernel='precomputed' needs a dense matrix of shape (T, {data.n_tokens}) for each "
             "sequence: the kernel values of its tokens with all tokens of X, in order. X has "
-            f"{data.n_features} {kind} features a token."
+            f"{data.n_features} {kind} features a token. Folds of a cross-validation must take "
+            "some of the columns too, which GridSearchCV does not do: give it a function as kernel."
         )
 
 

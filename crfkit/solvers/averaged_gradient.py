@@ -37,8 +37,8 @@ class SAG(MiniBatchSolver):
     often these occur; and the length of a step is ``1 / max L``.
 
     The remembered gradients and losses bound the optimum from below (each loss lies above its
-    tangent), so that the gap to the optimum is known: with c2 > 0, the log loss, and equal weights
-    within a sequence.
+    tangent), so that the gap to the optimum is known: with c2 > 0, a smooth and convex loss, and
+    equal weights within a sequence.
 
     Parameters
     ----------

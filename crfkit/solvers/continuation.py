@@ -6,6 +6,7 @@ import copy
 import math
 from typing import Any
 
+from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.solvers.base import Callback
 
@@ -16,6 +17,8 @@ def go_on(
     before: SolverResult,
     callback: Callback | None,
     note: str = "",
+    *,
+    anew: bool = False,
 ) -> SolverResult:
     """Continue a search with another solver, or for another objective, as one search.
 
@@ -31,13 +34,16 @@ def go_on(
         As for solvers; iterations and seconds go on counting.
     note : str
         Added to the message of the solver.
+    anew : bool
+        Whether the objective is another one: its record of the parameters of the result before
+        then takes the place of the last one before, and the callback is told of it.
 
     Returns
     -------
     SolverResult
         With the history of both.
     """
-    done = before.history[-1]
+    done, shared = before.history[-1], 0 if anew else 1
 
     def shifted(record: IterationRecord) -> IterationRecord:
         return record._replace(
@@ -45,7 +51,7 @@ def go_on(
         )
 
     def told(record: IterationRecord, w: FloatArray) -> bool | None:
-        if callback is None or record.iteration == 0:  # that one was told of before
+        if callback is None or record.iteration < shared:  # that one was told of before
             return False
         return callback(shifted(record), w)
 
@@ -54,19 +60,26 @@ def go_on(
     except KeyboardInterrupt:  # before its first evaluation was done
         message = f"interrupted by the user after {done.iteration} iterations"
         return before._replace(message=message, converged=False, interrupted=True)
-    history = [*before.history, *(shifted(record) for record in after.history[1:])]
+    new = [shifted(record) for record in after.history[shared:]]
+    history = [*before.history[: len(before.history) - 1 + shared], *new]
     return after._replace(
         n_iter=history[-1].iteration, history=history, message=f"{after.message}{note}"
     )
 
 
 def minimize(
-    solver: Any, objective: Any, start: FloatArray, callback: Callback | None = None
+    solver: Any,
+    objective: Any,
+    start: FloatArray,
+    callback: Callback | None = None,
+    watch: Callback | None = None,
 ) -> SolverResult:
     """Minimize an objective; where its loss has stages, one after the other.
 
-    Each stage starts from the parameters of the one before. The iterations that are allowed are
-    shared out: no stage takes more than its part of those that are left.
+    Each stage starts from the parameters of the one before. The `max_iter` of the solver is for all
+    of them: a stage may take its equal share of what the stages before have left, so that what one
+    does not need is there for those after it, and the last one may take all that is left. A solver
+    whose `max_iter` is None has its own limit in each stage.
 
     Parameters
     ----------
@@ -77,35 +90,61 @@ def minimize(
     start : ndarray of shape (P,)
         First parameters; not changed.
     callback : callable, optional
-        Called with each record and its parameters; stops the search by returning True.
+        Called once with each iteration, its record and its parameters; stops the search by
+        returning True.
+    watch : callable, optional
+        Called likewise, but only in the last stage, and there from its first parameters on.
 
     Returns
     -------
     SolverResult
         That of the last stage, with the records of all. Those of the stages before have the values
         of their own losses and an infinite gap: they say nothing of the optimum of the last one.
-        Where the search was stopped in one of them, the result is that of this stage.
+        Where one stage ends and the next begins, the record is that of the next. Where the search
+        was stopped in a stage, the result is that of this stage.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the solver, if the loss has no stage, or if `max_iter` cannot be shared.
     """
     stages = getattr(objective.loss, "stages", None)
     if stages is None:
-        plain: SolverResult = solver.solve(objective, start, callback)
+        plain: SolverResult = solver.solve(objective, start, _both(callback, watch))
         return plain
+    most = getattr(solver, "max_iter", None)
+    if most is not None:
+        check_whole("max_iter", most)
     losses = stages()
     result: SolverResult | None = None
     for number, loss in enumerate(losses):
         objective = objective.with_loss(loss)  # which keeps the number of evaluations
-        watch = _Stage(callback, last=number == len(losses) - 1)
-        limited = _limited(solver, 0 if result is None else result.n_iter, len(losses) - number)
+        left = len(losses) - number
+        stage = _Stage(callback, watch, -1 if result is None else result.n_iter, last=left == 1)
+        limited = _limited(solver, 0 if result is None else result.n_iter, left)
         if result is None:
-            found = limited.solve(objective, start, watch)
+            found = limited.solve(objective, start, stage)
         else:
-            found = go_on(limited, objective, result, watch)
-        result = watch.finish(found)
-        if result.interrupted or watch.stopped:
+            found = go_on(limited, objective, result, stage, anew=True)
+        result = stage.finish(found)
+        if result.interrupted or stage.stopped:
             break
     if result is None:
         raise ValueError(f"loss {type(objective.loss).__name__} has no stages; it needs one.")
-    return result
+    if most is None:
+        return result
+    message = result.message.replace(f"max_iter={limited.max_iter} ", f"max_iter={most} ")
+    return result._replace(message=message)
+
+
+def _both(first: Callback | None, second: Callback | None) -> Callback:
+    """Return a callback that asks two whether to stop."""
+
+    def ask(record: IterationRecord, w: FloatArray) -> bool:
+        answers = [bool(other(record, w)) for other in (first, second) if other is not None]
+        return any(answers)
+
+    return ask
 
 
 def _limited(solver: Any, done: int, stages: int) -> Any:
@@ -119,15 +158,31 @@ def _limited(solver: Any, done: int, stages: int) -> Any:
 
 
 class _Stage:
-    """Marks the records of a stage that is not the last one; notes whether it was stopped."""
+    """Marks the records of a stage that is not the last one; notes whether it was stopped.
 
-    def __init__(self, callback: Callback | None, last: bool) -> None:
-        self.callback, self.last = callback, last
-        self.stopped = False
+    Parameters
+    ----------
+    callback : callable or None
+        Told of the iterations after `told`.
+    watch : callable or None
+        Told of all iterations of the last stage.
+    told : int
+        The last iteration of the stages before, -1 where there is none.
+    last : bool
+        Whether this is the last stage.
+    """
+
+    def __init__(
+        self, callback: Callback | None, watch: Callback | None, told: int, *, last: bool
+    ) -> None:
+        self.callback, self.watch, self.told = callback, watch, told
+        self.last, self.stopped = last, False
 
     def __call__(self, record: IterationRecord, w: FloatArray) -> bool:
-        """Return whether the callback asks to stop."""
-        self.stopped = self.callback is not None and bool(self.callback(self._marked(record), w))
+        """Return whether a callback asks to stop."""
+        callback = self.callback if record.iteration > self.told else None
+        ask = _both(callback, self.watch if self.last else None)
+        self.stopped = bool(ask(self._marked(record), w))
         return self.stopped
 
     def finish(self, result: SolverResult) -> SolverResult:

@@ -123,9 +123,9 @@ class CuttingPlane(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"the objective is {value} at the start; it must be finite.")
             if value < lowest:
                 best, lowest = w.copy(), value
-            gap = certified_gap(lowest, planes.lower_bound)
-            number = len(log.history)
-            known = gap if has_exact_values(objective.loss) else math.nan
+            exact, number = has_exact_values(objective.loss), len(log.history)
+            gap = certified_gap(lowest, planes.lower_bound, exact=exact)
+            known = gap if exact else math.nan
             if log.add(best, lowest, gap=known, iteration=number):
                 return log.result("stopped by a callback", converged=False)
             if gap <= self.tol * lowest:
@@ -134,7 +134,7 @@ class CuttingPlane(BaseEstimator):  # type: ignore[misc]
                 return log.result(
                     f"max_iter={self.max_iter} iterations were not enough: the objective is "
                     f"{lowest:.6g}, at most {gap:.3g} above its optimum. Increase max_iter, or ask "
-                    "for less (larger tol, larger c2)",
+                    "for less (larger tol, a stronger penalty)",
                     converged=False,
                 )
             w = planes.solve(gap)

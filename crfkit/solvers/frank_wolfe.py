@@ -68,7 +68,8 @@ class BlockFrankWolfe(CertifiedSolver):
 
     Notes
     -----
-    Needs a hinge loss, and c2 > 0; the smaller c2, the more passes. Remembers what has a share:
+    Needs a hinge loss, and c2 > 0; the smaller c2, and the farther numeric features are from 1, the
+    more passes. Remembers what has a share:
     labellings, two bytes a token for each, or, with "segments", steps between labels, 12 bytes for
     each, with room for as many in every token as the one that has most needs. Visits come one after
     the other, in one thread; threads share evaluations of the objective. The search begins where
@@ -147,6 +148,12 @@ class BlockFrankWolfe(CertifiedSolver):
 
     def _value(self, search: _Search, w: FloatArray) -> float:
         return search.value
+
+    def _how_far(self, log: PassLog) -> str:
+        return (
+            f"{super()._how_far(log)}. Scale numeric features to about 1, or use "
+            "solver='cutting_plane', which depends less on their scale"
+        )
 
 
 class _Search:

@@ -19,6 +19,12 @@ from crfkit.solvers.rounds import MiniBatchSolver, PassLog
 SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 10
 FIRST_RATE = 0.1
 MOST_TRIALS = 40
+# Passes of a trial for a loss with corners: in the first one, ties lead a subgradient anywhere.
+ROUGH_PASSES = 5
+# So many times the period is waited for a lower value, where values do not fall pass by pass.
+ROUGH_PATIENCE = 4
+# There the rate falls at least like 1 / (1 + this times the passes): subgradients do not shrink.
+ROUGH_DECAY = 0.5
 # The rate is multiplied by this each pass where there is an L1 or no penalty.
 SLOWER = 0.85
 # How the rate of averaged descent falls: slower than 1 / t, so that the average is over much.
@@ -52,14 +58,22 @@ class SGD(MiniBatchSolver):
     the cumulative one of Tsuruoka, Tsujii and Ananiadou (2009): a weight that is not touched pays
     later what it owes. `eta0` is calibrated as in CRFsuite: a pass over a sample of the data is
     made with a first rate, then with doubled ones as long as that lowers the objective of the
-    sample, or else with halved ones. Unlike there, a trial starts from the parameters given.
+    sample, or else with halved ones. Unlike there, a trial starts from the parameters given, and
+    where no rate lowers the objective, the first one is kept.
+
+    With a loss that is not differentiable, such as a hinge loss, steps along subgradients need not
+    go downhill at once, and do not shrink near the optimum. A trial is then of five passes, the
+    rate after ``n`` passes is ``eta0 / (1 + n / 2)`` at most, and it takes longer to be done (see
+    `tol`).
 
     Parameters
     ----------
     max_iter : int, default=100
         Passes over the data at most.
     tol : float, default=1e-3
-        Stop when the objective fell by less than this, relatively, over `period` passes.
+        Stop when the objective fell by less than this, relatively, over `period` passes. With a
+        loss that is not differentiable: when its least value so far did, over four times as many
+        passes, and is below that of the start.
     period : int, default=5
         See `tol`.
     eta0 : float or None, default=None
@@ -191,9 +205,13 @@ class SGD(MiniBatchSolver):
     def _why_done(self, search: Descent, w: FloatArray, log: PassLog) -> str | None:
         if log.history[-1].value == 0.0:
             return "the objective is 0"
-        if log.has_stalled(self.period, self.tol):
-            return f"the objective fell by less than tol in {self.period} passes"
-        return None
+        passes = int(self.period)
+        if is_smooth(search.batches):
+            done = log.has_stalled(passes, self.tol)
+        else:
+            passes *= ROUGH_PATIENCE
+            done = has_settled([record.value for record in log.history], passes, self.tol)
+        return f"the objective fell by less than tol in {passes} passes" if done else None
 
 
 class Descent:
@@ -228,6 +246,7 @@ class Descent:
         self._made = 0
         self._eta0, self._power = eta0, AVERAGED_POWER if average else 1.0
         self._decay = 2.0 * batches.penalty.l2 / max(len(batches), 1)
+        self._smooth = is_smooth(batches)
         self._v, self._w, self._scale = start.copy(), start.copy(), 1.0
         self._lag, self._past = np.zeros(len(start)), 0.0
         self._paid, self._due = np.zeros(len(start)), 0.0
@@ -236,9 +255,12 @@ class Descent:
     @property
     def rate(self) -> float:
         """The rate of the next step."""
+        passes = self.passes + self._made / max(len(self.batches), 1)
         if self.batches.penalty.l1 or not self._decay:
-            return float(self._eta0 * SLOWER ** (self.passes + self._made / len(self.batches)))
+            return float(self._eta0 * SLOWER**passes)
         rate = self._eta0 / (1.0 + self._decay * self._eta0 * self.steps) ** self._power
+        if not self._smooth:
+            rate = min(rate, self._eta0 / (1.0 + ROUGH_DECAY * passes))
         return float(min(rate, 0.5 / self._decay))
 
     def weights(self) -> FloatArray:
@@ -303,17 +325,19 @@ class Descent:
 
 
 def calibrate(batches: MiniBatches, start: FloatArray, random: Random, round_size: int) -> float:
-    """Return the rate with which a pass over a sample lowers the objective of the sample most.
+    """Return the rate with which passes over a sample lower the objective of the sample most.
 
-    Doubled from a first one as long as that helps, or else halved; the smallest one that was tried
-    where none helps.
+    Doubled from a first one as long as that helps, or else halved; the first one where none helps.
+    One pass is made, or some more with a loss that is not differentiable.
     """
     size = max(SAMPLE_LEAST, int(SAMPLE_SHARE * len(batches)))
     sample = random.permutation(len(batches))[:size]
+    passes = 1 if is_smooth(batches) else ROUGH_PASSES
 
     def trial(rate: float) -> float:
         descent = Descent(batches, start, rate, False)
-        descent.run_pass(sample, round_size)
+        for _ in range(passes):
+            descent.run_pass(sample, round_size)
         return batches.value(descent.weights(), sample)
 
     before = batches.value(start, sample)
@@ -329,4 +353,20 @@ def calibrate(batches: MiniBatches, start: FloatArray, random: Random, round_siz
             rate *= factor
         if best > FIRST_RATE:
             break
-    return best if lowest < before else rate
+    return best
+
+
+def is_smooth(batches: MiniBatches) -> bool:
+    """Whether the loss is differentiable everywhere."""
+    return bool(getattr(batches.loss, "is_smooth", True))
+
+
+def has_settled(values: list[float], period: int, tol: float) -> bool:
+    """Whether the least value fell by less than `tol`, relatively, in the last `period` passes.
+
+    Not before some value was below the first one: what never got better has not been solved.
+    """
+    if len(values) <= period:
+        return False
+    before, now = min(values[:-period]), min(values)
+    return now < values[0] and before - now < tol * abs(now)

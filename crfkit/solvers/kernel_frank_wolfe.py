@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils import check_random_state
 from crfkit._jit import frozen
 from crfkit._params import check_number, check_whole
 from crfkit._types import CodeArray, FloatArray, IntArray, Random, Scores
-from crfkit.kernels.chain_kernelized import chain_kernel_steps
+from crfkit.kernels.chain_kernelized import NEGATIVE, chain_kernel_steps
 from crfkit.losses.likelihood import sequence_weight
 from crfkit.scores.kernelized import Gram, KernelScores
 from crfkit.scores.shares import aligned, padded
@@ -19,6 +20,10 @@ from crfkit.solvers.exponentiated_gradient import drawn_by_gap
 from crfkit.solvers.margin_dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.rounds import PassLog
 
+NOT_DEFINITE = (
+    "the kernel is not positive semidefinite: it is not the inner product of any features. Choose "
+    "another kernel, or other kernel_params."
+)
 # A visit ends when the part of its sequence in the gap is below this share of what it was.
 ENOUGH = 0.1
 
@@ -51,7 +56,9 @@ class KernelFrankWolfe(DualMarginSolver):
 
     Notes
     -----
-    One thread, but for what the kernel itself uses. Parameters to start from are not used.
+    The kernel must be symmetric and positive semidefinite: where a squared norm comes out negative,
+    there is a ValueError. One thread, but for what the kernel itself uses. Parameters to start from
+    are not used.
     """
 
     def __init__(
@@ -203,7 +210,10 @@ class _Search(DualSearch):
     @property
     def square(self) -> float:
         """The squared norm of the weights."""
-        return inner(self.dual.T, self.unary) + inner(self.pair, self.pair)
+        of_tokens = inner(self.dual.T, self.unary)
+        if of_tokens < 0.0 and of_tokens < NEGATIVE * inner(abs(self.dual.T), abs(self.unary)):
+            raise ValueError(NOT_DEFINITE)
+        return of_tokens + inner(self.pair, self.pair)
 
     def value(self) -> float:
         """Return the objective."""
@@ -228,4 +238,6 @@ class _Search(DualSearch):
             ENOUGH, tuple(corners), self.unary, self.pair, frozen(self.learned), self.dual,
             (*room, np.empty(len(corners.shares)), path),
         )  # fmt: skip
+        if math.isnan(gap):
+            raise ValueError(NOT_DEFINITE)
         self.gaps[sequence] = max(weight * gap, 0.0)

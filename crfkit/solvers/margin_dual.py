@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,18 +11,18 @@ from crfkit._types import FloatArray, Scores
 from crfkit.kernels.vector import vector_dot
 from crfkit.losses._costs import find_cost, with_cost
 from crfkit.losses.margin import HingeLoss
-from crfkit.solvers.rounds import MiniBatchSolver, PassLog
+from crfkit.solvers.tangents import CertifiedSolver
 
 
-class DualMarginSolver(MiniBatchSolver):
+class DualMarginSolver(CertifiedSolver):
     """Passes over sequences, each of which raises the dual of a margin; a subclass says how."""
 
-    handles_l1: ClassVar[bool] = False
     # Each sequence is a batch, and they are visited one after the other.
     batch_tokens = 1
     round_size = 1
 
     def _check_objective(self, objective: Any) -> None:
+        super()._check_objective(objective)
         name, loss = type(self).__name__, objective.loss
         if type(loss) is not HingeLoss or loss.rescaling != "margin":
             rescaled = getattr(loss, "rescaling", None)
@@ -37,19 +36,6 @@ class DualMarginSolver(MiniBatchSolver):
                 f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
                 "a matrix. Use another solver for this cost."
             )
-        if not objective.penalty.l2 > 0.0:
-            raise ValueError(f"solver {name} needs an L2 penalty, but its weight is 0.")
-
-    def _distance(self, search: DualSearch, value: float) -> tuple[float, float]:
-        return math.nan, max(value - search.lower_bound, 0.0)
-
-    def _why_done(self, search: DualSearch, w: FloatArray, log: PassLog) -> str | None:
-        record = log.history[-1]
-        near = record.gap <= self.tol * abs(record.value)
-        return f"the gap {record.gap:.3g} is below tol" if near else None
-
-    def _how_far(self, log: PassLog) -> str:
-        return f", at most {log.history[-1].gap:.3g} above its optimum"
 
 
 class DualSearch:

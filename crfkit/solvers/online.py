@@ -19,6 +19,7 @@ from crfkit.online_moves import (
     OnlineVisits,
     Recorder,
     Task,
+    count_looks,
     make_visits,
 )
 from crfkit.solvers.base import Callback, SolverLog, check_match
@@ -33,8 +34,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
     """Looks at one sequence after the other and moves the weights after each mistake.
 
     A mistake is a sequence of which a predicted label is wrong, whatever its score: from weights of
-    0 all labellings score the same. What the objective is made of matters, its loss and its penalty
-    do not.
+    0 all labellings score the same. With a cost and a rule that has a loss, this has to be above 0:
+    a step may end where the true labels win by just the margin. What the objective is made of
+    matters, its loss and its penalty do not.
 
     Parameters
     ----------
@@ -49,8 +51,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
     max_iter : int, default=10
         Passes over the data at most.
     tol : float or None, default=None
-        Stop when the loss of a pass, divided by the number of sequences, is below this. None: stop
-        after a pass without a mistake, and do not call `max_iter` passes a failure.
+        Stop when the loss of a pass, divided by the number of sequences, but for those of weight
+        0, is below this. None: stop after a pass without a mistake, and do not call `max_iter`
+        passes a failure.
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
     cost : AdditiveCost or None, default=None
@@ -70,8 +73,8 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Of labels that score the same, the one that occurs first in the data is predicted; in `partial`,
-    the one of the lowest code.
+    Of labels that score the same, the one that occurs first in the data is predicted, where
+    sequences of weight 0 do not count; in `partial`, the one of the lowest code.
 
     The value of a record is the loss of the pass: the sum over sequences with a mistake of the
     share of wrong labels for rules of a fixed length, else of the losses of the rule, as CRFsuite
@@ -129,7 +132,7 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
             If a parameter is out of range or does not fit the others or the objective.
         """
         random, task = self._begin(objective)
-        ties = Ties.by_appearance(objective.labels, objective.model.n_labels)
+        ties = Ties.by_appearance(objective.labels, objective.model.n_labels, objective.weight)
         task = task._replace(ties=ties)
         log = SolverLog(objective, callback)
         return log.guard(lambda: self._iterate(task, start, random, log))
@@ -167,12 +170,12 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
                 "averaging='vote' keeps all weights of one fit: use 'average' for partial_fit."
             )
         visits = self._visits(task, start, state)
+        order = self._next_order(np.arange(len(objective.data)), random)
         try:
-            visits.run(self._next_order(np.arange(len(objective.data)), random))
+            parameters, _, _ = self._pass(visits, order)
         except InfiniteScoresError as error:
             raise ValueError(f"{_TOO_LARGE}.") from error
-        kept = visits.state() if isinstance(visits, OnlineVisits) else {}
-        return self._result(visits), kept
+        return parameters, visits.state() if isinstance(visits, OnlineVisits) else {}
 
     def _begin(self, objective: Any) -> tuple[Random, Task]:
         """Check the parameters."""
@@ -204,7 +207,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
                 f"the cost {type(cost).__name__} is no sum over tokens, which is added to the "
                 "scores: use 'hamming', costs of labels or a matrix."
             )
-        if self.search is not None and not callable(getattr(self.search, "violation", None)):
+        search = self.search
+        known = not isinstance(search, type) and callable(getattr(search, "violation", None))
+        if search is not None and not known:
             raise TypeError(f"search={self.search!r} must be None or a BeamSearch.")
         if n_best == 1:
             return
@@ -231,6 +236,17 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
             random.shuffle(order)
         return order
 
+    def _pass(
+        self, visits: OnlineVisits | BatchVisits, order: IntArray
+    ) -> tuple[FloatArray, float, int]:
+        """Make a pass; return its result, the sum of its losses and the mistakes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss, mistakes = visits.run(order)
+            parameters = self._result(visits)
+        if not (np.isfinite(parameters).all() and math.isfinite(loss)):
+            raise InfiniteScoresError
+        return parameters, loss, mistakes
+
     def _result(self, visits: OnlineVisits | BatchVisits) -> FloatArray:
         if self.averaging == "average" and isinstance(visits, OnlineVisits):
             return visits.mean()
@@ -239,18 +255,18 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
     def _iterate(
         self, task: Task, start: FloatArray, random: Random, log: SolverLog
     ) -> SolverResult:
-        size = len(task.objective.data)
-        visits, order = self._visits(task, start), np.arange(size)
+        size = count_looks(task.objective.weight, task.objective.data.offsets)
+        visits, order = self._visits(task, start), np.arange(len(task.objective.data))
         if log.add(start.copy(), math.nan):
             return log.result("stopped by a callback", converged=False)
         for _ in range(int(self.max_iter)):
             order = self._next_order(order, random)
             try:
-                loss, mistakes = visits.run(order)
+                parameters, loss, mistakes = self._pass(visits, order)
             except InfiniteScoresError:
                 return log.result(_TOO_LARGE, converged=False)
             task.objective.evaluations += 1
-            if log.add(self._result(visits), loss, mistakes=mistakes):
+            if log.add(parameters, loss, mistakes=mistakes):
                 return log.result("stopped by a callback", converged=False)
             if self.tol is None and not mistakes:
                 return log.result("a pass without a mistake", converged=True)
@@ -262,6 +278,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         """Return the result after the last pass."""
         if self.tol is None:
             return log.result(f"made all {self.max_iter} passes", converged=True)
+        if not self.max_iter:
+            return log.result("max_iter=0 makes no pass. Increase it, or set tol=None",
+                              converged=False)  # fmt: skip
         loss = log.history[-1].value / max(size, 1)
         return log.result(
             f"max_iter={self.max_iter} passes were not enough: their last mean loss is {loss:.3g}. "

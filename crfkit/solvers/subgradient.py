@@ -44,7 +44,8 @@ class Subgradient(CertifiedSolver):
 
     Notes
     -----
-    For any convex loss, and c2 > 0. The smaller c2, the more passes.
+    For any convex loss, and c2 > 0. The smaller c2, the more passes. Parameters to start from are
+    only used where the objective is not above that of zeros.
 
     Examples
     --------
@@ -79,6 +80,9 @@ class Subgradient(CertifiedSolver):
         check_convex(self, objective)
 
     def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Descent:
+        zeros = np.zeros_like(start)
+        if start.any() and not batches.value(start) <= batches.value(zeros):
+            start = zeros  # steps from far off are too short to come back soon
         return _Descent(batches, start)
 
     def _pass(self, search: _Descent, number: int, random: Random, log: PassLog) -> FloatArray:

@@ -11,8 +11,9 @@ from crfkit._types import Expectations, FloatArray, Scores
 from crfkit.minibatches import MiniBatches
 from crfkit.solvers.rounds import MiniBatchSolver, PassLog
 
-# How far rounding may take bounds from what they are, as a share of the objective.
-ROUNDING = 1e-11
+# How far rounding may take bounds from what they are, as a share of the objective; a bound that is
+# above the objective by more than the second share is none.
+ROUNDING, IMPOSSIBLE = 1e-11, 1e-6
 
 
 class Tangent(NamedTuple):
@@ -67,7 +68,8 @@ class CertifiedSolver(MiniBatchSolver):
 
     def _why_done(self, search: Any, w: FloatArray, log: PassLog) -> str | None:
         value = log.history[-1].value
-        gap = certified_gap(value, search.lower_bound)
+        exact = has_exact_values(search.batches.loss)
+        gap = certified_gap(value, search.lower_bound, exact=exact)
         return f"the gap {gap:.3g} is below tol" if gap <= self.tol * abs(value) else None
 
     def _how_far(self, log: PassLog) -> str:
@@ -75,8 +77,15 @@ class CertifiedSolver(MiniBatchSolver):
         return "" if math.isnan(gap) else f", at most {gap:.3g} above its optimum"
 
 
-def certified_gap(value: float, lower_bound: float) -> float:
-    """Return how far a value is above the optimum at most, rounding included."""
+def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> float:
+    """Return how far a value is above the optimum at most.
+
+    That includes rounding as far as it is a share of the value. Scores that are much larger than
+    the value, as with a weight of the penalty near 0, may be rounded by more. NaN where a bound is
+    above a value by more than that, though values are exact.
+    """
+    if exact and lower_bound - value > IMPOSSIBLE * abs(value):
+        return math.nan
     return float(max(value - lower_bound, 0.0) + ROUNDING * abs(value))
 
 

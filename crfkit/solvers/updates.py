@@ -25,8 +25,8 @@ class Perceptron(BaseEstimator):  # type: ignore[misc]
     """All steps are of one length (Collins 2002).
 
     After a mistake, ``w += learning_rate delta``, where ``delta`` is the features of the true minus
-    those of the predicted labels. Without an average, and from weights of 0, the rate changes no
-    prediction.
+    those of the predicted labels. Without a cost, and from weights of 0, the rate changes no
+    prediction, but for rounding.
 
     Parameters
     ----------
@@ -185,7 +185,12 @@ def find_rule(update: Any) -> Rule:
             f"update={update!r} must be one of {sorted(UPDATES)}, or an object such as "
             "crfkit.solvers.Perceptron()."
         )
-    found: Rule = update.rule()
+    found = update.rule()
+    if not isinstance(found, Rule):
+        raise TypeError(
+            f"{type(update).__name__}.rule() returned {found!r:.60}; it must return a "
+            "crfkit.online_moves.Rule."
+        )
     return found
 
 

@@ -12,6 +12,7 @@ import crfkit
 from crfkit import CRFClassifier, EarlyStopping, PackedSequences, SequenceVectorizer
 from crfkit._types import IterationRecord, SolverResult
 from crfkit.estimators._early_stopping import Watch
+from crfkit.losses import AnnealedHingeLoss, SoftenedHingeLoss
 from crfkit.metrics import get_scorer
 from crfkit.solvers import LBFGS, SOLVERS
 
@@ -103,6 +104,28 @@ def test_the_last_iteration_is_scored_where_it_was_not_its_turn():
     assert crf.converged_ and crf.n_iter_ % 50
     assert list(crf.validation_scores_) == [0, crf.n_iter_]
     np.testing.assert_array_equal(weights(crf), weights(CRFClassifier(c2=1.0).fit(X, Y)))
+
+
+@pytest.mark.parametrize("solver", ["auto", "sgd"])
+def test_only_the_last_stage_of_a_loss_is_scored_and_stopped(solver):
+    loss = AnnealedHingeLoss(temperatures=(1.0, 0.3, 0.1))
+    crf = fit(EarlyStopping(patience=1), loss=loss, solver=solver, c2=0.1)
+    stages = [record.iteration for record in crf.training_log_ if record.gap == np.inf]
+    assert len(stages) > 3
+    scored = list(crf.validation_scores_)
+    assert scored == list(range(max(stages) + 1, crf.n_iter_ + 1))
+    assert crf.best_score_ == crf.score(X_DEV, Y_DEV) == max(crf.validation_scores_.values())
+    assert not crf.converged_ and np.isfinite(crf.gap_) == (solver == "auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        last = CRFClassifier(
+            loss=SoftenedHingeLoss(temperature=0.1), c2=0.1, max_iter=0, warm_start=True
+        )
+        for name, value in vars(crf).items():
+            if name.endswith("_") or name.startswith("_"):
+                setattr(last, name, value)
+        last.fit(X, Y)
+    np.testing.assert_allclose(crf.objective_, last.objective_, rtol=1e-9)
 
 
 def test_a_score_must_exceed_the_best_one_by_tol():

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import rbf_kernel
@@ -232,6 +233,17 @@ def test_the_tolerance_of_the_default_method_counts_for_kernels_too(words):
         ({"kernel": "rbf", "cost": "zero_one"}, ValueError, "a sum over tokens"),
         ({"kernel": "precomputed"}, ValueError, r"matrix of shape \(T, \d+\).* 2 dense features"),
         ({"kernel": "rbf", "solver": KernelFrankWolfe(max_gib=1e-9)}, ValueError, "more than"),
+        ({"kernel_params": {"gamma": 1.0}}, ValueError, "for other kernels than 'linear'"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(tol=-1.0)}, ValueError, "tol"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(steps="long")}, ValueError, "steps='long'"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(steps="classic")}, ValueError,
+         r"BlockFrankWolfe\(steps='classic'\) needs kernel='linear'; .*KernelFrankWolfe"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(visit_steps=2)}, ValueError, "visit_steps=2"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(averaging=False)}, ValueError, "averaging"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(check_every=1)}, ValueError, "check_every=1"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(sampling="uniform")}, ValueError, "uniform"),
+        ({"kernel": lambda a, b: -(a @ b.T)}, ValueError, "not positive semidefinite"),
+        ({"kernel": lambda a, b: np.tril(a @ b.T)}, ValueError, "is not symmetric"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_said(words, options, error, message):
@@ -268,3 +280,20 @@ def test_features_of_nystroem_come_close_to_the_kernel(words):
     kernel = MaxMarginCRF(C=5.0, kernel="rbf", kernel_params={"gamma": 0.5}).fit(X, y)
     assert pipeline[-1].objective_ == pytest.approx(kernel.objective_, rel=5e-3)
     assert pipeline.score(new, truth) > 0.85
+
+
+def test_values_for_some_of_the_tokens_say_what_folds_have_to_take(words):
+    X, y = words
+    rows = [inner_products(x, np.concatenate(X)) for x in X]
+    with pytest.raises(ValueError, match="Folds of a cross-validation must take some of the col"):
+        MaxMarginCRF(kernel="precomputed").fit(rows[1:], y[1:])
+
+
+def test_a_function_may_return_a_sparse_matrix(words):
+    X, y = words
+    dicts = [[{"a": a, "b": b} for a, b in x.tolist()] for x in X]
+    sparse = MaxMarginCRF(kernel=inner_products, solver=EXACT).fit(dicts, y)
+    dense = MaxMarginCRF(kernel=inner_products, solver=EXACT).fit(X, y)
+    assert issparse(sparse.support_vectors_._rows(0, 1))
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+    assert sparse.predict(dicts) == dense.predict(X)

@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import CRFClassifier, MaxMarginCRF, SequenceVectorizer, load
 from crfkit.persistence import dumps, loads
-from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe, CuttingPlane
+from crfkit.solvers import LBFGS
+from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe, CuttingPlane, Subgradient
 from crfkit.testing import parametrize_with_checks
 
 X = [
@@ -149,6 +150,8 @@ def test_a_model_comes_back_from_a_file(name, tmp_path):
 def test_it_has_no_probabilities():
     model = MaxMarginCRF().fit(X, Y)
     assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="MaxMarginCRF has no probabilities.* CRFClassifier"):
+        _ = model.predict_proba
     assert model.score(X, Y) == 1.0
 
 
@@ -173,8 +176,10 @@ def test_the_approximate_search_takes_any_cost_and_has_no_gap():
 
 def test_weights_that_differ_within_a_sequence_are_refused():
     weight = [np.linspace(0.5, 1.0, len(labels)) for labels in Y]
-    with pytest.raises(ValueError, match="same weight for all tokens"):
-        MaxMarginCRF().fit(X, Y, sample_weight=weight)
+    for solver in MARGIN_SOLVERS:
+        with pytest.raises(ValueError, match="same weight for all tokens") as error:
+            MaxMarginCRF(solver=solver).fit(X, Y, sample_weight=weight)
+        assert "lbfgs" not in str(error.value)
     even = [np.full(len(labels), 2.0) for labels in Y]
     by_token = MaxMarginCRF().fit(X, Y, sample_weight=even)
     by_sequence = MaxMarginCRF().fit(X, Y, sample_weight=np.full(4, 2.0))
@@ -191,7 +196,12 @@ def test_weights_that_differ_within_a_sequence_are_refused():
         ({"cost": "edit"}, ValueError, "cost='edit'"),
         ({"cost": {"A": -1.0}}, ValueError, "cost"),
         ({"cost": np.ones((4, 4))}, ValueError, "0 on the diagonal"),
-        ({"loss": "slack_rescaling", "cost": {"N": 2.0}}, ValueError, "approximate"),
+        (
+            {"loss": "slack_rescaling", "cost": {"N": 2.0}},
+            ValueError,
+            "loss='slack_rescaling' needs cost=.*'approximate_slack_rescaling'",
+        ),
+        ({"solver": LBFGS()}, ValueError, "solver=LBFGS.* a margin is not. Use one of 'bcfw'"),
         ({"solver": "lbfgs"}, ValueError, "solver='lbfgs'"),
         ({"solver": BlockFrankWolfe}, TypeError, "solver"),
         ({"max_iter": -1}, ValueError, "max_iter=-1"),
@@ -217,3 +227,29 @@ def test_a_crf_takes_the_solver_for_its_hinge_loss():
     model = MaxMarginCRF(solver=BlockFrankWolfe(tol=1e-6)).fit(X, Y)
     np.testing.assert_array_equal(crf.transitions_, model.transitions_)
     assert crf.objective_ == model.objective_
+
+
+def test_the_warning_of_too_few_passes_says_what_else_there_is():
+    with pytest.warns(ConvergenceWarning, match="Scale numeric features.*solver='cutting_plane'"):
+        MaxMarginCRF(C=100.0, max_iter=2).fit(X, Y)
+
+
+@pytest.mark.parametrize("C", [1e2, 1e4, 1e6])
+def test_exponentiated_gradient_reaches_the_optimum_at_any_c(C):
+    X = [np.eye(3)[[0, 1, 2]], np.eye(3)[[2, 0]], np.eye(3)[[1]]]
+    y = [[0, 1, 2], [2, 0], [1]]
+    best = MaxMarginCRF(C=C, solver=EXACT).fit(X, y)
+    model = MaxMarginCRF(C=C, solver="eg").fit(X, y)
+    assert model.converged_
+    assert model.objective_ <= 1.02 * best.objective_
+
+
+def test_subgradients_ignore_a_start_that_is_worse_than_none():
+    model = MaxMarginCRF(solver=Subgradient(max_iter=3), warm_start=True)
+    with pytest.warns(ConvergenceWarning):
+        cold = clone(model).fit(X, Y)
+        model.fit(X, Y)
+        model.coef_ *= -1e6
+        model.fit(X, Y)
+    assert model.objective_ == cold.objective_
+    np.testing.assert_array_equal(model.transitions_, cold.transitions_)

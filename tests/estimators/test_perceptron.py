@@ -1,5 +1,7 @@
 """The structured perceptron as an estimator, and its relatives in scikit-learn."""
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +17,7 @@ from crfkit import (
     SequenceVectorizer,
     StructuredPerceptron,
 )
-from crfkit.decoding import BeamSearch
+from crfkit.decoding import BeamSearch, ViterbiDecoder
 from crfkit.solvers import AROW, MIRA, PassiveAggressive
 from crfkit.testing import parametrize_with_checks
 from tests.estimators.test_early_stopping import make
@@ -179,6 +181,103 @@ def test_votes_are_those_of_all_weights():
     assert not hasattr(plain, "vote_counts_")
 
 
+@pytest.mark.parametrize("averaging", ["average", None, "vote"])
+def test_votes_of_an_older_fit_decide_nothing(averaging):
+    """Not when to stop early either, nor where labels or weights were others."""
+    rules = {"averaging": averaging, "early_stopping": True, "max_iter": 6, "random_state": 0}
+    fresh = StructuredPerceptron(**rules).fit(X, Y)
+    names = [[f"label {label}" for label in row] for row in Y]
+    others = {
+        "the same": (X, Y),
+        "other labels": (X, names),
+        "fewer": (X, [[min(label, 1) for label in row] for row in Y]),
+        "more": ([[{"q": "r"}, {"s": "t"}]] * 12, [["a", "b"]] * 6 + [["c", "d"]] * 6),
+    }
+    for data, labels in others.values():
+        model = StructuredPerceptron(averaging="vote", max_iter=3, random_state=0)
+        model.fit(data, labels).set_params(**rules).fit(X, Y)
+        assert model.validation_scores_ == fresh.validation_scores_
+        assert model.best_iteration_ == fresh.best_iteration_
+        assert model.predict(X) == fresh.predict(X)
+        assert hasattr(model, "vote_counts_") == (averaging == "vote")
+
+
+def test_a_fit_that_fails_leaves_the_votes_and_no_more():
+    model = StructuredPerceptron(averaging="vote", max_iter=3).fit(X, Y)
+    before, names = model.predict(X), set(vars(model))
+    with pytest.raises(ValueError, match="one length"):
+        model.set_params(averaging="batch", update="pa1").fit(X, Y)
+    model.set_params(averaging="vote", update="perceptron")
+    with pytest.raises(ValueError, match="use 'average' for partial_fit"):
+        model.partial_fit(X, Y)
+
+    def fail(*_):
+        raise RuntimeError("no score")
+
+    with pytest.raises(RuntimeError, match="no score"):
+        model.set_params(early_stopping=EarlyStopping(scoring=fail)).fit(X, Y)
+    assert set(vars(model)) == names
+    assert model.predict(X) == before
+    fresh = StructuredPerceptron(averaging="vote")
+    with pytest.raises(ValueError, match="use 'average' for partial_fit"):
+        fresh.partial_fit(X, Y, classes=CLASSES)
+    assert set(vars(fresh)) == set(fresh.get_params(deep=False))
+
+
+def test_weights_of_the_start_vote_where_no_pass_was_better():
+    first = StructuredPerceptron(max_iter=5, random_state=0).fit(X, Y)  # few ties
+    held, constant = {"X_val": X, "y_val": Y}, EarlyStopping(scoring=lambda *_: 0.5)
+    for rules, validation in (
+        ({"max_iter": 0}, {}),
+        ({"max_iter": 0, "early_stopping": True}, held),
+        ({"max_iter": 3, "early_stopping": constant}, held),
+    ):
+        model = copy.deepcopy(first).set_params(averaging="vote", warm_start=True, **rules)
+        model.fit(X, Y, **validation)
+        assert model.vote_counts_.tolist() == [1]
+        assert model.score(X, Y) == first.score(X, Y) > 0.75
+        np.testing.assert_array_equal(model.coef_.toarray(), first.coef_.toarray())
+        if rules.get("early_stopping") is True:
+            assert model.best_iteration_ == 0
+            assert model.score(X, Y) == model.best_score_
+
+
+def test_an_interrupt_of_the_first_score_leaves_the_start():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    for averaging in ("vote", "average"):
+        model = StructuredPerceptron(
+            averaging=averaging, early_stopping=EarlyStopping(scoring=interrupt)
+        )
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model.fit(X, Y)
+        assert (model.n_iter_, model.best_iteration_) == (0, None)
+        assert [len(row) for row in model.predict(X)] == [len(row) for row in X]
+    assert not model.coef_.nnz
+
+
+@pytest.mark.parametrize("averaging", ["average", None, "vote", "batch"])
+@pytest.mark.parametrize("general", [False, True])
+def test_sequences_of_weight_0_are_as_good_as_not_there(averaging, general):
+    """With the same weights; one of them has a label of its own first."""
+    keep = np.arange(len(X)) % 3 != 0
+    parameters = ALL | {"averaging": averaging, "max_iter": 4, "boundary_weights": general}
+    vectorizer = SequenceVectorizer().fit(X)
+    data = vectorizer.transform(X)
+    whole = StructuredPerceptron(**parameters).fit(data, Y, sample_weight=keep.astype(float))
+    part = StructuredPerceptron(**parameters)
+    part.fit(data[np.flatnonzero(keep)], [row for row, kept in zip(Y, keep, strict=True) if kept])
+    for name in ("coef_", "transitions_", "start_weights_"):
+        ours, theirs = (getattr(model, name) for model in (whole, part))
+        ours, theirs = (x if isinstance(x, np.ndarray) else x.toarray() for x in (ours, theirs))
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert whole.predict(data) == part.predict(data)
+    if averaging == "vote":
+        assert whole.vote_counts_.tolist() == part.vote_counts_.tolist()
+        assert whole.vote_order_.tolist() == part.vote_order_.tolist()
+
+
 def test_votes_go_on_from_a_warm_start():
     model = StructuredPerceptron(averaging="vote", max_iter=1, warm_start=True, shuffle=False)
     first = model.fit(X, Y).coef_.toarray()
@@ -214,6 +313,9 @@ def test_damaged_votes_are_noticed():
     model = StructuredPerceptron(averaging="vote", max_iter=2).fit(X, Y)
     model.vote_counts_ = model.vote_counts_[:-1]
     with pytest.raises(crfkit.persistence.ModelFileError, match="vote_changes_"):
+        crfkit.persistence.loads(crfkit.persistence.dumps(model))
+    model.fit(X, Y).vote_order_ = model.vote_order_.astype(float)
+    with pytest.raises(crfkit.persistence.ModelFileError, match="vote_order_"):
         crfkit.persistence.loads(crfkit.persistence.dumps(model))
 
 
@@ -259,13 +361,28 @@ def test_early_stopping_keeps_the_best_pass():
     assert voted.vote_counts_.sum() == voted.best_iteration_ * 36
 
 
+class NoDecode:
+    def violation(self, scores, labels):
+        return labels, len(labels)
+
+
+def test_that_there_are_no_probabilities_is_told():
+    model = StructuredPerceptron().fit(X, Y)
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError, match="use CRFClassifier"):
+        model.predict_proba(X)
+
+
 def test_parameters_that_do_not_fit_are_told():
     for parameters, error, message in (
         ({"averaging": "all"}, ValueError, "averaging='all'"),
         ({"update": "pa3"}, ValueError, "update='pa3'"),
         ({"search": "beam"}, TypeError, "search='beam'"),
+        ({"search": BeamSearch}, TypeError, "'violation' and 'decode'"),
+        ({"search": ViterbiDecoder()}, TypeError, "'violation' and 'decode'"),
+        ({"search": NoDecode()}, TypeError, "'violation' and 'decode'"),
         ({"cost": "zero_one"}, ValueError, "no sum over tokens"),
-        ({"cost": {"what": 2.0}}, ValueError, "does not occur in y"),
+        ({"cost": {"p": -2.0}}, ValueError, "cost"),
         ({"max_iter": None}, TypeError, "max_iter=None"),
         ({"tol": "no"}, TypeError, "tol='no'"),
         ({"shuffle": None}, TypeError, "shuffle=None"),

@@ -32,7 +32,10 @@ def start_of(objective):
 def test_records_go_on_counting(objective, solver):
     told = []
     result = minimize(solver, objective, start_of(objective), lambda r, w: told.append(r))
-    assert told == result.history
+    pairs = zip(told, result.history, strict=True)
+    other = [i for i, (ours, kept) in enumerate(pairs) if ours != kept]
+    assert len(other) == len(TEMPERATURES) - 1  # the first weights of the later stages
+    assert all(told[i].iteration == result.history[i].iteration for i in other)
     numbers = [record.iteration for record in told]
     assert numbers == list(range(len(numbers)))
     for name in ("evaluations", "seconds"):
@@ -63,6 +66,74 @@ def test_iterations_are_shared_out(objective, most):
     assert result.n_iter <= most
     last = objective.with_loss(objective.loss.stages()[-1])
     np.testing.assert_allclose(last.value_and_grad(result.parameters)[0], result.value)
+
+
+@pytest.mark.parametrize("solver", [LBFGS(), SGD(tol=1e-4)], ids=repr)
+def test_a_watch_is_told_of_the_last_stage_from_its_first_weights_on(objective, solver):
+    told, watched = [], []
+    result = minimize(
+        solver, objective, start_of(objective),
+        lambda record, w: told.append((record.iteration, w.copy())),
+        lambda record, w: watched.append((record, w.copy())),
+    )  # fmt: skip
+    first = watched[0][0].iteration
+    assert 0 < first < result.n_iter
+    assert [record for record, _ in watched] == result.history[first:]
+    assert [number for number, _ in told] == list(range(result.n_iter + 1))
+    last = objective.with_loss(objective.loss.stages()[-1])
+    for record, w in watched:
+        np.testing.assert_allclose(last.value_and_grad(w)[0], record.value, rtol=1e-11)
+    np.testing.assert_array_equal(watched[0][1], told[first][1])
+
+
+def test_a_watch_stops_the_last_stage(objective):
+    result = minimize(LBFGS(), objective, start_of(objective), watch=lambda record, w: True)
+    last = objective.with_loss(objective.loss.stages()[-1])
+    assert not result.converged and result.n_iter > 0
+    np.testing.assert_allclose(last.value_and_grad(result.parameters)[0], result.value)
+
+
+def test_a_loss_without_stages_is_watched_from_the_start(objective):
+    told, watched = [], []
+    plain = objective.with_loss(SoftmaxMarginLoss())
+    result = minimize(
+        LBFGS(), plain, start_of(plain),
+        lambda record, w: told.append(record), lambda record, w: watched.append(record),
+    )  # fmt: skip
+    assert told == watched == result.history
+
+
+@pytest.mark.parametrize("most", [0, 2, 4])
+def test_the_gap_is_known_where_the_last_stage_makes_no_step(objective, most):
+    """Some stages have no iteration of their own; the bound is that of the last loss."""
+    result = minimize(LBFGS(max_iter=most), objective, start_of(objective))
+    last = objective.with_loss(objective.loss.stages()[-1])
+    gradient = last.value_and_grad(result.parameters)[1]
+    assert result.history[-1].value == result.value
+    bound = gradient @ gradient / (4 * objective.l2)
+    np.testing.assert_allclose(objective.gap(result.history[-1]), bound, rtol=1e-9)
+
+
+@pytest.mark.parametrize("most", [1, 7, 50])
+def test_the_message_names_the_iterations_that_were_asked_for(objective, most):
+    solver = LBFGS(max_iter=most, gtol=0.0, tol=0.0)
+    result = minimize(solver, objective, start_of(objective))
+    assert result.n_iter == most
+    assert result.message.startswith(f"max_iter={most} iterations were not enough")
+    assert solver.max_iter == most
+
+
+@pytest.mark.parametrize(("most", "error"), [("10", TypeError), (2.5, TypeError), (-5, ValueError)])
+@pytest.mark.parametrize("kind", [LBFGS, SGD, AutoSolver])
+def test_iterations_that_cannot_be_shared_are_errors_as_for_other_losses(
+    objective, kind, most, error
+):
+    found = []
+    for loss in (objective.loss, SoftmaxMarginLoss()):
+        with pytest.raises(error, match="max_iter") as caught:
+            minimize(kind(max_iter=most), objective.with_loss(loss), start_of(objective))
+        found.append(str(caught.value))
+    assert found[0] == found[1]
 
 
 def test_a_callback_stops_all_stages(objective):

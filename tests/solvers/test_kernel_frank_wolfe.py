@@ -111,6 +111,7 @@ def test_too_little_memory_is_an_error_that_names_it(problem):
     [
         (lambda a, b: np.zeros((2, 2)), r"array of shape \(2, 2\) for matrices of 19 and 19 rows"),
         (lambda a, b: np.full((len(a), len(b)), np.nan), "NaN or infinite"),
+        (lambda a, b: a @ np.triu(np.ones((a.shape[1], b.shape[1]))) @ b.T, "is not symmetric"),
     ],
 )
 def test_kernels_that_return_nonsense_are_refused(problem, function, message):
@@ -150,3 +151,59 @@ def test_equal_tokens_share_their_kernel_values_and_steps_repeat():
     np.testing.assert_allclose(search.unary.T, np.ones((12, 12)) @ search.dual, atol=1e-12)
     assert best.value - best.gap <= other.value
     assert other.value - other.gap <= best.value
+
+
+def skewed(a, b):
+    """A kernel whose value depends on the order of the tokens."""
+    return a @ np.triu(np.ones((a.shape[1], b.shape[1]))) @ b.T
+
+
+def test_an_asymmetric_kernel_is_refused_where_rows_are_computed_on_demand(problem):
+    gram = Gram(Kernel(skewed, {}), problem[0], 8 * 19 * 5)
+    with pytest.raises(ValueError, match="skewed.* is not symmetric"):
+        gram.rows(int(np.argmax(LENGTHS)))
+
+
+def test_values_that_differ_by_rounding_are_symmetric(problem):
+    data = problem[0]
+
+    def rounded(a, b):
+        values = a @ b.T
+        return values + 1e-12 * np.triu(np.ones(values.shape))
+
+    assert Gram(Kernel(rounded, {}), data, 2**30).rows(0).shape == (3, 19)
+
+
+@pytest.mark.parametrize("matrix", [-np.eye(2), np.diag([1.0, -1.0]), np.diag([-1e6, 1e-3])])
+def test_a_kernel_that_is_not_positive_semidefinite_is_refused(matrix):
+    rng = np.random.default_rng(0)
+    data = PackedSequences(dense=rng.normal(size=(40, 2)), offsets=np.arange(0, 41, 4))
+    codes = rng.integers(0, 3, size=40).astype(np.int32)
+
+    def indefinite(a, b):
+        return a @ matrix @ b.T
+
+    with ThreadMap(1) as threads:
+        objective = kernel_objective(data, codes, threads, kernel=indefinite)
+        with pytest.raises(ValueError, match="kernel is not positive semidefinite"):
+            solve(KernelFrankWolfe(), objective)
+
+
+def test_a_kernel_of_rank_one_is_positive_semidefinite_but_for_rounding():
+    """Many differences of features have a norm of 0, which rounding may make negative."""
+    rng = np.random.default_rng(0)
+    data = PackedSequences(dense=np.full((40, 3), 1.0 / 7.0), offsets=np.arange(0, 41, 4))
+    codes = rng.integers(0, 3, size=40).astype(np.int32)
+    with ThreadMap(1) as threads:
+        result = solve(KernelFrankWolfe(), kernel_objective(data, codes, threads))
+    assert result.converged
+
+
+def test_a_negative_norm_of_all_weights_is_refused(problem):
+    """Where no single step shows it: the coefficients are set to a direction that does."""
+    data, codes = problem
+    with ThreadMap(1) as threads:
+        search = _Search(KernelBlocks(kernel_objective(data, codes, threads), 2**30))
+        search.dual[:], search.unary[:] = 1.0, -1.0
+        with pytest.raises(ValueError, match="not positive semidefinite"):
+            search.value()

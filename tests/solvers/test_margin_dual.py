@@ -361,3 +361,19 @@ def test_an_interrupted_search_keeps_its_last_pass(solver):
     assert result.n_iter == stopped.n_iter == 2
     assert result.value == stopped.value
     np.testing.assert_array_equal(result.parameters, stopped.parameters)
+
+
+@pytest.mark.parametrize("solver", FEW, ids=str)
+def test_a_bound_above_the_objective_is_no_certificate(solver):
+    class Wrong(type(solver)):
+        def _start(self, batches, start, random):
+            search = super()._start(batches, start, random)
+            kind = type("Wrong", (type(search),), {"lower_bound": 1e6})
+            search.__class__ = kind
+            return search
+
+    with ThreadMap(1) as threads:
+        result = solve(Wrong(**solver.get_params() | {"max_iter": 2}), make_problem(threads))
+    assert not result.converged
+    assert np.isnan(result.gap)
+    assert "nan" not in result.message

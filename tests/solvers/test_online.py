@@ -7,6 +7,7 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.costs import ZeroOneCost, make_cost
+from crfkit.data import PackedSequences
 from crfkit.decoding import BeamSearch
 from crfkit.online_moves import MistakeLoss, Task, make_visits
 from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
@@ -26,6 +27,11 @@ def make(rng, threads, n_labels=3, lengths=LENGTHS, form="sparse"):
 
 def zeros(objective):
     return np.zeros(objective.n_parameters)
+
+
+class NoRule:
+    def rule(self):
+        return 3
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ def test_orders_are_shuffled_again_before_each_pass(rng, threads):
     objective = make(rng, threads)
     solver = OnlineSolver(averaging=None, max_iter=3, random_state=Reverse())
     found = solver.solve(objective, zeros(objective)).parameters
-    ties = Ties.by_appearance(objective.labels, 3)
+    ties = Ties.by_appearance(objective.labels, 3, objective.weight)
     task = Task(objective, find_rule("perceptron"), ties=ties)
     visits, forth = make_visits(task, zeros(objective)), np.arange(len(LENGTHS))
     for order in (forth[::-1], forth, forth[::-1]):
@@ -209,12 +215,73 @@ def test_passes_one_by_one_are_those_of_a_fit(rng, threads):
 def test_scores_that_become_infinite_end_the_search(rng, threads):
     objective = make(rng, threads)
     solver = OnlineSolver(Perceptron(learning_rate=1e308), averaging=None, max_iter=9)
-    with np.errstate(over="ignore", invalid="ignore"):
-        result = solver.solve(objective, zeros(objective))
-        assert not result.converged
-        assert "infinite" in result.message
-        with pytest.raises(ValueError, match="infinite"):
-            solver.partial(objective, np.full(objective.n_parameters, 1e308), None)
+    result = solver.solve(objective, zeros(objective))
+    assert not result.converged
+    assert "infinite" in result.message
+    with pytest.raises(ValueError, match="infinite"):
+        solver.partial(objective, np.full(objective.n_parameters, 1e308), None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "averaging", "size"),
+    [(Perceptron(learning_rate=1e308), averaging, 3.0) for averaging in ("average", None, "batch")]
+    + [(rule, None, 1e200) for rule in ("pa", "pa1", "pa2", "mira", "arow", MIRA(n_best=2))],
+    ids=str,
+)
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_weights_that_overflow_in_the_last_look_end_the_search(
+    threads, rule, averaging, size, boundaries
+):
+    """No later look tells of them. A square of a step that overflows is no step of length 0."""
+    data = PackedSequences.from_flat(np.full((4, 1), size), (4,))
+    codes = np.array([0, 1, 1, 1], np.int32)
+    objective = make_objective(data, codes, threads, boundaries=boundaries)
+    solver = OnlineSolver(rule, averaging=averaging, max_iter=1)
+    result = solver.solve(objective, zeros(objective))
+    assert "infinite" in result.message
+    assert not result.converged
+    np.testing.assert_array_equal(result.parameters, zeros(objective))
+    with pytest.raises(ValueError, match="infinite"):
+        solver.partial(objective, zeros(objective), None)
+
+
+def test_no_pass_with_tol_is_told(rng, threads):
+    objective = make(rng, threads)
+    result = OnlineSolver(max_iter=0, tol=0.1).solve(objective, zeros(objective))
+    assert not result.converged
+    assert "max_iter=0 makes no pass" in result.message
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["pa", "pa1", "pa2", "mira", PassiveAggressive(variant="PA", error_sensitive=False)],
+    ids=str,
+)
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_with_a_cost_it_stops_where_nothing_moves(threads, rule, boundaries):
+    """A step may end on the margin exactly, where wrong labels tie with the true ones."""
+    data, codes, _ = separable(1)
+    objective = make_objective(data, codes, threads, all_states=True, boundaries=boundaries)
+    cost = make_cost("hamming", np.arange(3).astype(object))
+    solver = OnlineSolver(rule, averaging=None, cost=cost, max_iter=3000)
+    result = solver.solve(objective, zeros(objective))
+    assert result.n_iter < 3000
+    assert result.history[-1].mistakes == 0
+    again = OnlineSolver(rule, averaging=None, cost=cost, max_iter=1)
+    again = again.solve(objective, result.parameters)
+    np.testing.assert_array_equal(again.parameters, result.parameters)
+    assert all((record.mistakes > 0) == (record.value > 0.0) for record in result.history[1:])
+
+
+def test_the_mean_loss_leaves_out_sequences_of_weight_0(rng, threads):
+    data, codes = make_form(rng, "sparse", 3, (3, 4, 2, 5, 3, 1))
+    weight = np.repeat([0.0, 0.0, 0.0, 0.0, 1.0, 1.0], (3, 4, 2, 5, 3, 1))
+    objective = wide_objective(data, codes, 3, threads, weight)
+    first = OnlineSolver(max_iter=1).solve(objective, zeros(objective)).value
+    assert first > 0.0
+    for tol, enough in ((first / 2 * 1.01, True), (first / 2 * 0.99, False)):
+        result = OnlineSolver(max_iter=1, tol=tol).solve(objective, zeros(objective))
+        assert result.converged == enough
 
 
 @pytest.mark.parametrize("general", [False, True])
@@ -259,6 +326,8 @@ def test_a_cost_asks_for_a_margin(rng, threads, general):
         (OnlineSolver("pa1", averaging="batch"), ValueError, "averaging='batch' has steps of one"),
         (OnlineSolver(averaging="batch", search=BeamSearch()), ValueError, "an exact search"),
         (OnlineSolver(search="beam"), TypeError, "search='beam'"),
+        (OnlineSolver(search=BeamSearch), TypeError, "must be None or a BeamSearch"),
+        (OnlineSolver(NoRule()), TypeError, r"NoRule.rule\(\) returned 3"),
         (OnlineSolver(cost=ZeroOneCost()), ValueError, "no sum over tokens"),
         (OnlineSolver(MIRA(n_best=2), search=BeamSearch()), ValueError, "n_best > 1 goes with"),
     ],

@@ -1,10 +1,21 @@
 """Stochastic gradient descent: lazy steps, rates, averages, the L1 penalty, parts of a pass."""
 
+import contextlib
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from crfkit.solvers import OWLQN, SGD, gradient_descent
-from crfkit.solvers.gradient_descent import Descent, calibrate
+from crfkit._parallel import ThreadMap
+from crfkit.data import PackedSequences
+from crfkit.losses import HingeLoss
+from crfkit.objective import Objective
+from crfkit.penalties import ElasticNet
+from crfkit.scores.selection import choose_features
+from crfkit.solvers import OWLQN, SGD, AutoSolver, gradient_descent
+from crfkit.solvers.gradient_descent import Descent, calibrate, has_settled
+from crfkit.solvers.margin import BlockFrankWolfe
+from crfkit.structures import Chain
 from tests.solvers.stochastic import optimum, problem
 
 
@@ -272,3 +283,81 @@ def test_stops_are_told_and_control_c_keeps_the_best_pass():
     assert (result.n_iter, result.interrupted) == (3, True)
     best = min(result.history, key=lambda record: record.value)
     np.testing.assert_array_equal(result.parameters, seen[best.iteration])
+
+
+@contextlib.contextmanager
+def noisy_hinge(penalty, n_labels=5, count=300):
+    """Short sequences whose labels follow their attribute but for noise; many labels tie at 0."""
+    rng = np.random.default_rng(4)
+    lengths = rng.integers(2, 7, size=count)
+    words = rng.integers(40, size=lengths.sum())
+    wrong = rng.random(len(words)) < 0.2
+    codes = np.where(wrong, rng.integers(n_labels, size=len(words)), words % n_labels)
+    rows = np.repeat(np.arange(len(words)), 2)
+    columns = np.column_stack([words, 40 + words // 8]).ravel()
+    sparse = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(words), 45))
+    data = PackedSequences(sparse=sparse, offsets=np.concatenate([[0], np.cumsum(lengths)]))
+    codes = codes.astype(np.int32)
+    model = choose_features(data, codes, n_labels)
+    with ThreadMap(1) as threads:
+        yield Objective(model, Chain(), HingeLoss(), ElasticNet(*penalty), data, codes,
+                        np.ones(len(codes)), threads)  # fmt: skip
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("c2", [1.0, 0.1])
+def test_a_hinge_loss_of_many_labels_comes_near_its_optimum(average, c2):
+    with noisy_hinge((0.0, c2)) as objective:
+        zeros = np.zeros(objective.n_parameters)
+        best = BlockFrankWolfe(tol=1e-3, max_iter=500).solve(objective, zeros)
+        result = SGD(average=average).solve(objective, zeros)
+        exact = objective.value_and_grad(result.parameters)[0]
+    assert best.value < 0.9 * best.history[0].value
+    assert best.value * (1.0 - 1e-3) <= result.value <= 1.04 * best.value
+    assert result.value == min(record.value for record in result.history)
+    np.testing.assert_allclose(result.value, exact, rtol=1e-12)
+
+
+def test_a_hinge_loss_with_an_l1_penalty_is_lowered_by_the_chosen_solver():
+    with noisy_hinge((1.0, 0.0)) as objective:
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+        longer = SGD(tol=0.0, max_iter=150).solve(objective, np.zeros(objective.n_parameters))
+    assert result.converged
+    assert result.value < 0.9 * result.history[0].value
+    assert result.value < 1.02 * longer.value
+    assert 0 < np.count_nonzero(result.parameters) < objective.n_parameters
+
+
+@pytest.mark.parametrize("penalty", [(0.0, 1.0), (1.0, 0.0)])
+def test_a_hinge_loss_that_no_pass_lowers_is_not_called_converged(penalty):
+    with noisy_hinge(penalty, count=40) as objective:
+        start = np.zeros(objective.n_parameters)
+        result = SGD(eta0=0.0, max_iter=60).solve(objective, start)
+    assert (result.converged, result.n_iter) == (False, 60)
+    assert {record.value for record in result.history} == {result.value}
+
+
+def test_a_rise_of_the_hinge_loss_is_no_convergence():
+    values = [9.0, 8.0, 8.5, 8.4, 7.0, 7.5, 7.4, 7.2]
+    assert not any(has_settled(values[:n], 3, 1e-3) for n in range(1, 8))
+    assert has_settled(values, 3, 1e-3) and not has_settled(values, 4, 1e-3)
+    assert not has_settled([9.0, 9.5, 9.5, 9.2], 2, 1e-3)
+
+
+def test_the_first_rate_is_kept_where_none_lowers_the_objective():
+    """Sequences without tokens teach nothing, and must not slow down the batches after them."""
+    with problem(lengths=(0, 0)) as empty:
+        _, state = SGD(batch_tokens=12).partial(empty, np.zeros(empty.n_parameters), None)
+    assert state["eta0"] == gradient_descent.FIRST_RATE
+
+
+def test_the_rate_for_a_hinge_loss_falls_with_the_passes():
+    with noisy_hinge((0.0, 1e-3), count=40) as objective:
+        descent = Descent(
+            objective.minibatches(32, 0), np.zeros(objective.n_parameters), 0.2, False
+        )
+        assert descent.rate == 0.2
+        descent.passes = 4
+        assert descent.rate == pytest.approx(0.2 / 3)
+        descent.steps = 10**9
+        assert descent.rate < 1e-4
