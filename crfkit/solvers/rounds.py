@@ -178,6 +178,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
         if number >= self.max_iter:
             return (
                 f"max_iter={self.max_iter} passes were not enough: the objective is {value:.6g}"
-                f"{self._how_far(log)}. Increase max_iter, or ask for less (larger tol, a stronger penalty)"
+                f"{self._how_far(log)}. Increase max_iter, or ask for less (larger tol, a stronger "
+                "penalty)"
             ), False
         return None
