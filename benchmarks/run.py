@@ -66,6 +66,9 @@ def main() -> None:
     )
     parser.add_argument("--solvers", nargs="+", default=[], help="of the part `training`")
     parser.add_argument("--crfsuite-iterations", type=int, help="of the part `training`, at most")
+    parser.add_argument(
+        "--known-optima", action="store_true", help="of the part `training`, from its last results"
+    )
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--cases", default="", help="only cases with this in their name")
     parser.add_argument("--quick", action="store_true", help="small data, to see that all runs")
@@ -76,6 +79,9 @@ def main() -> None:
     if arguments.crfsuite_iterations:
         training.CRFSUITE["max_iterations"] = arguments.crfsuite_iterations
     folder = arguments.into or (Path(tempfile.mkdtemp()) if arguments.quick else _measure.RESULTS)
+    if arguments.known_optima and not arguments.quick:
+        last = _measure.read("training", folder).get("cases", {})
+        training.KNOWN = {case: result["optimum"] for case, result in last.items()}
     for name in arguments.only:
         if not arguments.plot:
             run(name, arguments.quick, arguments.cases, folder)
