@@ -46,8 +46,66 @@ class Chunk(NamedTuple):
         return slice(self.first, self.first + len(self.offsets) - 1)
 
 
+class Spans(NamedTuple):
+    """Segments that have scores of their own: which row of scores each of them has.
+
+    Listed twice: by the token they end at, and by the one they begin at.
+
+    Attributes
+    ----------
+    end_ptr, start_ptr : ndarray of shape (N + 1,)
+        Where the segments that end (begin) at a token are listed, and the end.
+    end_length, start_length : ndarray of shape (n,)
+        Their lengths, rising for each token.
+    end_row, start_row : ndarray of shape (n,)
+        Their rows.
+    """
+
+    end_ptr: IntArray
+    end_length: IntArray
+    end_row: IntArray
+    start_ptr: IntArray
+    start_length: IntArray
+    start_row: IntArray
+
+    def taken(self, tokens: IntArray) -> Spans:
+        """Return the segments of the chosen tokens, shape (n,), which are those of sequences."""
+        ends = _listed_for(tokens, self.end_ptr, self.end_length, self.end_row)
+        starts = _listed_for(tokens, self.start_ptr, self.start_length, self.start_row)
+        return Spans(*ends, *starts)
+
+
+def _listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:
+    """Return pointers and lists of what is listed for the chosen tokens alone."""
+    counts = np.diff(ptr)[tokens]
+    fewer = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    entries = np.arange(fewer[-1]) + np.repeat(ptr[:-1][tokens] - fewer[:-1], counts)
+    return (fewer, *(each[entries] for each in lists))
+
+
+class SegmentParts(NamedTuple):
+    """What the rows of the pair scores of segments are, and which segments have one.
+
+    Attributes
+    ----------
+    n_steps : int
+        The first rows: ``M`` tables of steps from label to label, K rows each.
+    n_lengths : int
+        Then, a row for each length of a segment: 1, 2, ..., L.
+    spans : Spans
+        The rows after these are shared by the segments that have one.
+    """
+
+    n_steps: int
+    n_lengths: int
+    spans: Spans
+
+
 class Scores(NamedTuple):
     """Scores of the parts of a batch of sequences, in nats; ``-inf`` forbids a part.
+
+    Those of segments (:class:`crfkit.structures.SemiMarkov`) have three scores for each label at a
+    token, shape (N, 3 K), and rows of pair scores, shape (R, K).
 
     Attributes
     ----------
@@ -62,6 +120,8 @@ class Scores(NamedTuple):
     table : ndarray of shape (N,) or (1,), optional
         The table of the step into each token (that of a first token is not used), or one for all.
         If not given, ``M`` is 1 or ``N``, and each token has its own.
+    segments : SegmentParts, optional
+        What the rows of the pair scores of segments are.
     """
 
     unary: FloatArray
@@ -69,6 +129,7 @@ class Scores(NamedTuple):
     offsets: IntArray
     first: int = 0
     table: IdArray | None = None
+    segments: SegmentParts | None = None
 
     @property
     def step_table(self) -> IdArray:
@@ -76,6 +137,25 @@ class Scores(NamedTuple):
         if self.table is not None:
             return self.table
         return np.arange(len(self.pair), dtype=np.uint32)
+
+    def taken(self, tokens: IntArray, offsets: IntArray) -> Scores:
+        """Return the scores of the chosen tokens, shape (n,), which are those of sequences.
+
+        `offsets` tells where these start. The index of the first sequence is not kept.
+        """
+        table, parts = self.step_table, self.segments
+        return self._replace(
+            unary=self.unary[tokens],
+            offsets=offsets,
+            first=0,
+            table=table[tokens] if len(table) > 1 else table,
+            segments=parts and parts._replace(spans=parts.spans.taken(tokens)),
+        )
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes a token may have; their scores are the first columns of `unary`."""
+        return self.unary.shape[1] if self.segments is None else 2 * self.pair.shape[1]
 
 
 class Expectations(NamedTuple):

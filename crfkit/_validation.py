@@ -10,7 +10,6 @@ import numpy as np
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.data import PackedSequences
-from crfkit.data.labels import LabelStream
 from crfkit.data.matrices import numeric_array
 
 BADLY_SCALED = 1e3  # from where on a feature is reported as too large beside the others
@@ -42,9 +41,8 @@ def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
         )
 
 
-def check_training(data: PackedSequences, labels: LabelStream) -> None:
-    """Raise ValueError if there is nothing to learn from, or X and y do not match."""
-    check_lengths(data.offsets, labels.offsets, "y")
+def check_training(data: PackedSequences) -> None:
+    """Raise ValueError if there is nothing to learn from."""
     if len(data) == 0:
         raise ValueError("X has no sequences: there is nothing to learn from.")
     empty = np.flatnonzero(data.lengths == 0)

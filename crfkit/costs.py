@@ -30,6 +30,9 @@ class Cost(Protocol):
     def of_labels(self, codes: IntArray) -> Cost:
         """Return the cost where some labels, shape (K2,), are all there are."""
 
+    def of_segments(self) -> Cost:
+        """Return the cost of codes of segments (:class:`crfkit.structures.SemiMarkov`)."""
+
 
 class AdditiveCost:
     """A sum over tokens of the cost of predicting a label where another is true.
@@ -65,6 +68,17 @@ class AdditiveCost:
         """Return the cost of the predicted labels of each sequence, shape (S,)."""
         return sums(self.table[labels, predicted], offsets)
 
+    def of_segments(self) -> AdditiveCost:
+        """Return the cost of codes of segments: going on with each label, beginning with it.
+
+        A token of the right label where a segment wrongly begins, or does not, costs as much as the
+        worst label there would, and 1 where there are no others.
+        """
+        size = len(self.table)
+        edge = np.ones(1) if size == 1 else self.table.max(axis=1)
+        other = self.table + np.diag(edge)
+        return AdditiveCost(np.block([[self.table, other], [other, self.table]]))
+
     @property
     def counts_errors(self) -> bool:
         """Whether it is the Hamming loss: the number of wrong labels."""
@@ -76,6 +90,10 @@ class ZeroOneCost:
 
     def of_labels(self, codes: IntArray) -> ZeroOneCost:
         """Return itself: it is the same for all labels."""
+        return self
+
+    def of_segments(self) -> ZeroOneCost:
+        """Return itself: it is the same for all codes."""
         return self
 
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:

@@ -105,7 +105,7 @@ class MarginSteps:
         self.c2 = batches.penalty.l2
         self.levels, self.gaps = np.zeros(len(batches)), np.zeros(len(batches))
         self.loss = cast(HingeLoss, batches.loss)
-        self.cost = find_cost(self.loss.cost, batches.model.n_labels)
+        self.cost = find_cost(self.loss.cost, batches.model.n_codes)
         self.w = aligned(self._size())
 
     def _size(self) -> int:
@@ -406,7 +406,7 @@ def make_margin_steps(batches: MiniBatches, kind: str, most: int = 1) -> MarginS
         Steps in a visit.
     """
     loss = cast(HingeLoss, batches.loss)
-    additive = isinstance(find_cost(loss.cost, batches.model.n_labels), AdditiveCost)
+    additive = isinstance(find_cost(loss.cost, batches.model.n_codes), AdditiveCost)
     if not (batches.is_plain_chain and additive and loss.rescaling == "margin"):
         return GeneralMarginSteps(batches, kind != "classic", most)
     if kind == "segments":

@@ -65,7 +65,7 @@ class _PreparedData:
     def residual(self) -> FloatArray:
         """Room for the gradient to the unary scores of one block."""
         sizes = [block[-1].tokens.stop - block[0].tokens.start for block, _ in self.blocks]
-        return np.empty((max(sizes, default=0), self.model.n_labels))
+        return np.empty((max(sizes, default=0), self.model.n_columns))
 
 
 class Objective:

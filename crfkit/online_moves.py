@@ -147,7 +147,7 @@ class OnlineVisits:
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         self.task, self.rule = task, task.rule.numbers
         self.sums = np.zeros(N_SUMS)
-        self.ties = task.ties or Ties.by_code(task.objective.model.n_labels)
+        self.ties = task.ties or Ties.by_code(task.objective.model.n_codes)
         state = state or {}
         self.sums[COUNT] = state.get("count", 1.0)
         given = [state.get(name) for name in VECTORS[1:]]

@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crfkit._types import Expectations, Scores
+from crfkit._types import Expectations, Scores, SegmentParts
 from crfkit.structures import SparseChain
+from crfkit.structures.semimarkov import make_spans, parts_of
 
 
 def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
@@ -167,3 +168,122 @@ def chain_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 30.0)) 
         scale=draw(st.sampled_from(scales)),
         forbidden=draw(st.sampled_from((0.0, 0.4))),
     )
+
+
+def segmentations(length: int, n_labels: int, longest: int) -> Iterator[list[tuple[int, int, int]]]:
+    """Yield every list of segments (first, after the last, label) of a sequence."""
+    if length == 0:
+        yield []
+        return
+    for size in range(1, min(longest, length) + 1):
+        for rest in segmentations(length - size, n_labels, longest):
+            for label in range(n_labels):
+                yield [*rest, (length - size, length, label)]
+
+
+def segment_parts(scores: Scores, s: int, path: list) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the places of the scores of a segmentation: those in `unary` and in `pair`."""
+    parts, size, begin = parts_of(scores), scores.pair.shape[1], scores.offsets[s]
+    spans = parts.spans
+    before = None
+    for first, last, label in path:
+        for t in range(begin + first, begin + last):
+            yield "unary", (t, label + (size if t == begin + first else 0))
+        yield "unary", (begin + last - 1, 2 * size + label)
+        yield "pair", (parts.n_steps + last - first - 1, label)
+        if before is not None:
+            yield "pair", (table_of_segments(scores, begin + first) * size + before, label)
+        end = begin + last - 1
+        for q in range(spans.end_ptr[end], spans.end_ptr[end + 1]):
+            if spans.end_length[q] == last - first:
+                yield "pair", (parts.n_steps + parts.n_lengths + spans.end_row[q], label)
+        before = label
+
+
+def table_of_segments(scores: Scores, t: int) -> int:
+    """Return which table of steps the step into a segment that begins at a token has."""
+    return int(scores.table[t if len(scores.table) > 1 else 0])
+
+
+def all_segmentations(scores: Scores, s: int) -> list[tuple[list, float]]:
+    """Return every segmentation of sequence `s` with its score."""
+    length = int(scores.offsets[s + 1] - scores.offsets[s])
+    longest, size = parts_of(scores).n_lengths, scores.pair.shape[1]
+    found = []
+    for path in segmentations(length, size, longest):
+        places = segment_parts(scores, s, path)
+        found.append((path, sum(getattr(scores, kind)[place] for kind, place in places)))
+    return found
+
+
+def enumerated_segments(scores: Scores, weight: np.ndarray) -> tuple[np.ndarray, Expectations]:
+    """Return log Z and the weighted expected counts by enumeration of segmentations."""
+    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    log_z = np.zeros(len(scores.offsets) - 1)
+    for s in range(len(log_z)):
+        paths = all_segmentations(scores, s)
+        log_z[s] = logsumexp([score for _, score in paths])
+        for path, score in paths:
+            for kind, place in segment_parts(scores, s, path):
+                getattr(out, kind)[place] += weight[s] * np.exp(score - log_z[s])
+    return log_z, out
+
+
+def codes_of(path: list, n_labels: int) -> list[int]:
+    """Return the codes of the tokens of a segmentation."""
+    codes = []
+    for first, last, label in path:
+        codes += [label + n_labels] + [label] * (last - first - 1)
+    return codes
+
+
+def random_segment_scores(
+    seed: int,
+    lengths: list[int],
+    n_labels: int,
+    longest: int,
+    *,
+    scale: float = 1.0,
+    forbidden: float = 0.0,
+    own_steps: bool = False,
+) -> Scores:
+    """Return scores of segments, a third of which have one of three rows of their own.
+
+    Some are forbidden, but not those of the segments of one token and of label 0.
+    """
+    rng = np.random.default_rng(seed)
+    n_tokens = sum(lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n_tables = 2 if own_steps else 1
+    unary = scale * rng.normal(size=(n_tokens, 3 * n_labels))
+    pair = scale * rng.normal(size=(n_tables * n_labels + longest + 3, n_labels))
+    if forbidden:
+        for block in (unary, pair):
+            blocked = rng.random(block.shape) < forbidden
+            blocked[:, ::n_labels] = False
+            block[blocked] = -np.inf
+    listed = [
+        (stop, length)
+        for b, e in zip(offsets[:-1], offsets[1:], strict=True)
+        for stop in range(b + 1, e + 1)
+        for length in range(1, min(longest, stop - b) + 1)
+        if rng.random() < 1 / 3
+    ]
+    stops, sizes = np.array(listed, np.int64).reshape(-1, 2).T
+    spans = make_spans(n_tokens, stops, sizes, rng.integers(3, size=len(listed)))
+    table = rng.integers(n_tables, size=n_tokens if own_steps else 1).astype(np.uint32)
+    parts = SegmentParts(n_tables * n_labels, longest, spans)
+    return Scores(unary, pair, offsets, 0, table, parts)
+
+
+@st.composite
+def segment_scores(
+    draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)
+) -> Scores:
+    """Draw scores of the segments of up to three short sequences."""
+    lengths = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
+    return random_segment_scores(
+        draw(st.integers(0, 2**16)), lengths, draw(st.integers(1, 3)), draw(st.integers(1, 5)),
+        scale=draw(st.sampled_from(scales)), forbidden=draw(st.sampled_from([0.0, 0.3])),
+        own_steps=draw(st.booleans()),
+    )  # fmt: skip

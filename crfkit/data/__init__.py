@@ -7,9 +7,11 @@ from crfkit.data.frames import (
 )
 from crfkit.data.labels import LabelSequences
 from crfkit.data.packed import PackedSequences
+from crfkit.data.segments import PackedSegments
 
 __all__ = [
     "LabelSequences",
+    "PackedSegments",
     "PackedSequences",
     "frame_from_sequences",
     "labels_from_frame",

@@ -14,6 +14,7 @@ from crfkit.data.frames import frame_columns, group_offsets, numeric_block
 from crfkit.data.labels import object_array
 from crfkit.data.matrices import check_dense, check_sparse, stack_matrices
 from crfkit.data.names import Names, name_array
+from crfkit.data.segments import PackedSegments, check_segments
 
 UNIT = np.ones(1)
 
@@ -41,6 +42,8 @@ class PackedSequences:
         Attributes of the step from the previous token into each token, of sequences of the same
         lengths: with them a model has weights for (attribute, label, next label). Those of first
         tokens, into which no step leads, are not used.
+    segments : PackedSegments or None
+        Attributes of runs of tokens, for models of segments.
 
     Attributes
     ----------
@@ -54,6 +57,8 @@ class PackedSequences:
         Names of the features.
     steps : PackedSequences or None
         Attributes of the steps.
+    segments : PackedSegments or None
+        Attributes of runs of tokens.
 
     Raises
     ------
@@ -72,6 +77,7 @@ class PackedSequences:
 
     names: Names | None = None
     steps: PackedSequences | None = None
+    segments: PackedSegments | None = None
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class PackedSequences:
         offsets: ArrayLike,
         feature_names: Sequence[str] | NDArray[np.object_] | None = None,
         steps: PackedSequences | None = None,
+        segments: PackedSegments | None = None,
     ) -> None:
         if sparse is None and dense is None:
             raise ValueError("PackedSequences needs a sparse block, a dense block, or both.")
@@ -93,10 +100,11 @@ class PackedSequences:
         self.names: Names | None = _check_names(feature_names, self.n_features)
         self._check_finite()
         self.steps = _check_steps(steps, self.offsets)
+        self.segments = check_segments(segments, self.offsets)
 
     @classmethod
     def _from_arrays(cls, **arrays: Any) -> Self:
-        """Build without checks, from arrays that have passed them (`names` and `steps` too)."""
+        """Build without checks, from arrays that have passed them (names and so on too)."""
         new = cls.__new__(cls)
         new.__dict__.update(arrays)
         return new
@@ -218,6 +226,22 @@ class PackedSequences:
         arrays = self.__dict__ | {"steps": _check_steps(steps, self.offsets)}
         return self._from_arrays(**arrays)
 
+    def with_segments(self, segments: PackedSegments | None) -> PackedSequences:
+        """Return the same features with other attributes of segments; nothing is copied.
+
+        Parameters
+        ----------
+        segments : PackedSegments or None
+            Attributes of runs of tokens.
+
+        Raises
+        ------
+        ValueError
+            If the segments are those of other sequences.
+        """
+        arrays = self.__dict__ | {"segments": check_segments(segments, self.offsets)}
+        return self._from_arrays(**arrays)
+
     @property
     def feature_names(self) -> NDArray[np.object_] | None:
         """Names of the features, shape (D,), or None."""
@@ -246,7 +270,10 @@ class PackedSequences:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, without the names of the features."""
-        arrays = (self.indptr, self.indices, self.values, self.dense, self.offsets, self.steps)
+        arrays = (
+            self.indptr, self.indices, self.values, self.dense, self.offsets, self.steps,
+            self.segments,
+        )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
 
     @property
@@ -310,6 +337,8 @@ class PackedSequences:
 
     def __repr__(self) -> str:
         steps = f" and {self.steps.n_features:,} of steps" if self.steps is not None else ""
+        if self.segments is not None:
+            steps += f" and {self.segments.n_features:,} of segments"
         return (
             f"<PackedSequences: {len(self):,} sequences, {self.n_tokens:,} tokens, "
             f"{self.n_features:,} attributes{steps}, {self.nbytes:,} bytes>"
@@ -320,7 +349,7 @@ class PackedSequences:
             return NotImplemented
         same = np.array_equal(self.offsets, other.offsets) and self.n_features == other.n_features
         return bool(same and (self.to_csr() != other.to_csr()).nnz == 0) and (
-            self.steps == other.steps
+            self.steps == other.steps and self.segments == other.segments
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -329,12 +358,16 @@ class PackedSequences:
         """Return a container of the chosen sequences."""
         starts, lengths = self.offsets[chosen], self.lengths[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        taken = self.take_tokens(ranges(starts, lengths))
+        tokens = ranges(starts, lengths)
         steps = None if self.steps is None else self.steps._take(chosen)
-        return self._from_arrays(**(taken.__dict__ | {"offsets": offsets, "steps": steps}))
+        others = {
+            "offsets": offsets, "steps": steps,
+            "segments": None if self.segments is None else self.segments.take(tokens),
+        }  # fmt: skip
+        return self._from_arrays(**(self.take_tokens(tokens).__dict__ | others))
 
     def take_tokens(self, rows: IntArray) -> PackedSequences:
-        """Return one sequence of the chosen tokens; attributes of steps are left out.
+        """Return one sequence of the chosen tokens; those of steps and segments are left out.
 
         Parameters
         ----------

@@ -12,7 +12,18 @@ def marginals(structure: Structure, scores: Scores) -> tuple[FloatArray, FloatAr
     """Return the label probabilities of each token, shape (N, K), and log Z, shape (S,)."""
     expected = structure.empty(scores)
     log_z = structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
-    return expected.unary, log_z
+    return _of_labels(expected.unary, scores), log_z
+
+
+def _of_labels(expected: FloatArray, scores: Scores) -> FloatArray:
+    """Return the probabilities of labels: that a segment goes on or begins, where there are such.
+
+    Both are numbers between 0 and 1, whatever their sum is rounded to.
+    """
+    if scores.segments is None:
+        return expected
+    size = scores.pair.shape[1]
+    return np.minimum(expected[:, :size] + expected[:, size : 2 * size], 1.0)
 
 
 class PosteriorDecoder:

@@ -5,11 +5,16 @@ from crfkit.estimators.crf import CRFClassifier
 from crfkit.estimators.cv import CRFClassifierCV
 from crfkit.estimators.max_margin import MaxMarginCRF
 from crfkit.estimators.perceptron import StructuredPerceptron
+from crfkit.estimators.segments import SegmentConstraints, Segments
+from crfkit.estimators.semimarkov import SemiMarkovCRF
 
 __all__ = [
     "CRFClassifier",
     "CRFClassifierCV",
     "EarlyStopping",
     "MaxMarginCRF",
+    "SegmentConstraints",
+    "Segments",
+    "SemiMarkovCRF",
     "StructuredPerceptron",
 ]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
-from crfkit._types import Chunk, CodeArray, FloatArray, Scores
+from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
 from crfkit._validation import check_lengths, check_sample_weight
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import is_long, make_chunks
@@ -25,13 +25,12 @@ from crfkit.data.labels import LabelStream
 from crfkit.data.names import Names, name_array
 from crfkit.decoding import DECODERS
 from crfkit.estimators._input import pack_new
+from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
 from crfkit.persistence import SaveMixin
 from crfkit.scores import LinearScores
-from crfkit.scores.attributes import AttributeWeights, BoundWeights
 from crfkit.scores.linear import LinearWeights
-from crfkit.scores.steps import ObservedSteps, SharedSteps
 from crfkit.structures import Structure, split_over
 
 # Chunks of new data that each thread gets, where they are not too small.
@@ -78,8 +77,8 @@ class SequenceClassifier(SaveMixin, BaseEstimator):  # type: ignore[misc]
         float
             Between 0 and 1; NaN if there is no token.
         """
-        truth = LabelStream(y)
         predicted = LabelStream(self.predict(X))
+        truth = LabelStream(self._as_predicted(y, predicted.offsets))
         check_lengths(predicted.offsets, truth.offsets, "y")
         weight = check_sample_weight(sample_weight, truth.offsets)
         if not len(weight):
@@ -87,6 +86,11 @@ class SequenceClassifier(SaveMixin, BaseEstimator):  # type: ignore[misc]
         classes = list(truth.index)
         right = predicted.codes_for(classes) == truth.codes_for(classes)
         return float(weight[right].sum() / weight.sum())
+
+
+    def _as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form in which `predict` returns them."""
+        return y
 
 
 class LinearChainClassifier(SequenceClassifier):
@@ -105,20 +109,22 @@ class LinearChainClassifier(SequenceClassifier):
         for name, value in attributes.items():
             setattr(self, name, value)
 
+    @property
+    def _layout(self) -> Any:
+        """What the labels are: those of tokens, or of segments."""
+        structure = getattr(self, "structure", "chain")
+        return ChainLayout() if isinstance(structure, str) else structure._layout()
+
+    def _as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        return self._layout.labels(self, y, offsets)
+
     def _weight_attributes(
-        self, model: LinearScores, parameters: FloatArray, classes: NDArray[np.object_]
-    ) -> dict[str, Any]:
+        self, model: LinearScores, parameters: FloatArray, classes: NDArray[np.object_],
+        coding: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Return parameters as fitted attributes."""
-        weights = model.bind(parameters)
-        none = np.zeros(model.n_labels)
-        return {
-            "classes_": classes,
-            "coef_": _weight_matrix(model.state, weights.state),
-            "transitions_": model.step_table(parameters),
-            "start_weights_": weights.start.copy() if model.boundaries else none,
-            "end_weights_": weights.end.copy() if model.boundaries else none.copy(),
-            "step_coef_": _step_matrix(model.steps, weights.steps),
-        }
+        attributes: dict[str, Any] = self._layout.attributes(model, parameters, classes, coding)
+        return attributes
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -144,6 +150,12 @@ class LinearChainClassifier(SequenceClassifier):
     def _n_steps(self) -> int | None:
         """Number of attributes of steps; None where the model has no weights of such."""
         return None if self.step_coef_ is None else int(self.step_coef_.shape[0])
+
+    @property
+    def _n_segments(self) -> int | None:
+        """Number of attributes of segments; None where the model has no weights of such."""
+        weights = getattr(self, "segment_coef_", None)
+        return None if weights is None else int(weights.shape[0])
 
     def _names_of(self, attribute: str) -> NDArray[np.object_]:
         names = self.__dict__.get(attribute)
@@ -202,13 +214,21 @@ class LinearChainClassifier(SequenceClassifier):
             codes[chunk.tokens] = decoder.decode(structure, scores)
 
         self._each_chunk(data, decode)
-        return LabelSequences.from_codes(codes, self.classes_, data.offsets)
+        return self._labels_of(codes, data)
+
+    def _labels_of(self, codes: CodeArray, data: PackedSequences) -> LabelSequences:
+        """Return the labels that codes stand for."""
+        labels: LabelSequences = self._layout.coding(self).write(
+            codes, self.classes_, data.offsets
+        )
+        return labels
 
     def _pack(self, X: Any) -> PackedSequences:
         check_is_fitted(self)
         vectorizer: SequenceVectorizer | None = getattr(self, "vectorizer_", None)
         data = pack_new(X, vectorizer, self.n_features_in_)
         check_steps(data, self._n_steps)
+        check_segments(data, self._n_segments)
         # The last names that passed are remembered: comparing 300,000 of them takes its time.
         passed = self.__dict__.get("_matching_names", (None, None))
         steps = None if data.steps is None else data.steps.names
@@ -244,24 +264,15 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _scorer(self, data: PackedSequences) -> tuple[LinearScores, LinearWeights]:
         """Return the score model of the fitted weights, made once."""
-        fitted = (
-            self.coef_, self.transitions_, self.start_weights_, self.end_weights_, self.step_coef_,
-        )  # fmt: skip
-        layout = (data.n_sparse, 0 if data.steps is None else data.steps.n_sparse)
+        layout = self._layout
+        fitted = tuple(getattr(self, name) for name in layout.FITTED)
+        blocks = (data, data.steps, None if data.segments is None else data.segments.rows)
+        sizes = tuple(0 if block is None else block.n_sparse for block in blocks)
         cached: Predictor | None = self.__dict__.get("_predictor")
-        if cached is not None and cached.serves(layout, fitted):
+        if cached is not None and cached.serves(sizes, fitted):
             return cached.model, cached.weights
-        source, target = np.nonzero(self.transitions_)
-        state = _in_order(self.coef_)
-        triples = None if self.step_coef_ is None else _in_order(self.step_coef_)
-        model = LinearScores(
-            _weight_places(state, layout[0]), source, target, boundaries=True,
-            steps=None if triples is None else ObservedSteps(_weight_places(triples, layout[1])),
-        )  # fmt: skip
-        values = np.zeros(0) if triples is None else triples.data
-        moves = self.transitions_[source, target]
-        weights = model.place(state.data, moves, *fitted[2:4], values)
-        self._predictor = Predictor(model, weights, layout, fitted)
+        model, weights = layout.model(self, sizes)
+        self._predictor = Predictor(model, weights, sizes, fitted)
         return model, weights
 
 
@@ -270,43 +281,13 @@ class Predictor(NamedTuple):
 
     model: LinearScores
     weights: LinearWeights
-    layout: tuple[int, int]
+    layout: tuple[int, ...]
     fitted: tuple[Any, ...]
 
-    def serves(self, layout: tuple[int, int], fitted: tuple[Any, ...]) -> bool:
+    def serves(self, layout: tuple[int, ...], fitted: tuple[Any, ...]) -> bool:
         """Whether it was made for this layout of the features and from these very weights."""
         same = all(ours is theirs for ours, theirs in zip(self.fitted, fitted, strict=True))
         return same and self.layout == layout
-
-
-def _weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_array:
-    """Return weights as a matrix of shape (D, C) that stores those that are not 0."""
-    shape = (places.n_features, places.n_columns)
-    matrix = sp.csr_array((bound.pairs, places.columns, places.ptr), shape, copy=True)
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _step_matrix(steps: SharedSteps | ObservedSteps, bound: Any) -> sp.csr_array | None:
-    """Return the weights of attributes of steps, shape (D2, K * K), where there are any."""
-    return _weight_matrix(steps.weights, bound) if isinstance(steps, ObservedSteps) else None
-
-
-def _in_order(matrix: sp.csr_array) -> sp.csr_array:
-    """Return weights with rising columns in each row and none twice: by hand, they may be."""
-    view = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), matrix.shape)
-    if view.has_canonical_format:  # asked of a view, because a matrix remembers the answer
-        return view
-    ordered = view.copy()
-    ordered.sum_duplicates()
-    return ordered
-
-
-def _weight_places(matrix: sp.csr_array, n_sparse: int) -> AttributeWeights:
-    """Return where the weights of a matrix belong."""
-    return AttributeWeights(
-        matrix.indptr, matrix.indices, n_columns=matrix.shape[1], n_sparse=n_sparse
-    )
 
 
 def check_steps(data: PackedSequences, expected: int | None) -> None:
@@ -316,6 +297,17 @@ def check_steps(data: PackedSequences, expected: int | None) -> None:
         counts = ["no" if count is None else count for count in (given, expected)]
         raise ValueError(
             f"X has {counts[0]} attributes of steps, but the model was fitted with {counts[1]}. "
+            "Transform X with the transformer the model was fitted with."
+        )
+
+
+def check_segments(data: PackedSequences, expected: int | None) -> None:
+    """Raise ValueError if features have attributes of segments where the model has none, or so."""
+    given = None if data.segments is None else data.segments.n_features
+    if given != expected:
+        counts = ["no" if count is None else count for count in (given, expected)]
+        raise ValueError(
+            f"X has {counts[0]} attributes of segments, but the model was fitted with {counts[1]}. "
             "Transform X with the transformer the model was fitted with."
         )
 

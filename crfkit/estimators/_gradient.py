@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from crfkit._params import check_number
+from crfkit._params import check_method, check_number, check_option
 from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
+from crfkit.estimators._training import TrainingData
+from crfkit.losses import LOSSES, Loss
 from crfkit.penalties import ElasticNet
 from crfkit.solvers import SOLVERS, Solver
 
@@ -32,3 +35,32 @@ class GradientChainClassifier(SolvedChainClassifier):
 
     def _penalty(self) -> ElasticNet:
         return ElasticNet(float(self.c1), float(self.c2))
+
+
+class LossChainClassifier(GradientChainClassifier):
+    """Such a model with a loss that the user chooses, and a cost.
+
+    A subclass has the parameters below.
+    """
+
+    loss: str | Loss
+    cost: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.loss, str):
+            check_option("loss", self.loss, LOSSES)
+        else:
+            check_method("loss", self.loss, "value_and_grad")
+        if isinstance(self.cost, str):
+            check_option("cost", self.cost, ("hamming", "zero_one"))
+
+    def _loss(self, training: TrainingData) -> Loss:
+        found: Loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+        if not getattr(found, "takes_cost", False):
+            return found
+        loss: Any = copy.copy(found)
+        cost = self.cost if isinstance(self.loss, str) else loss.cost
+        loss.cost = cost if hasattr(cost, "total") else training.cost(cost)
+        with_cost: Loss = loss
+        return with_cost

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,8 @@ from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import check_names, check_steps
+from crfkit.estimators._coding import read_labels
+from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._input import pack_more, pack_training
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData, read_training
@@ -43,6 +46,8 @@ class OnlineChainClassifier(SolvedChainClassifier):
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         """Learn from a batch; to be called by `partial_fit`, which carries the documentation."""
         self._check_parameters()
+        if type(self._layout) is not ChainLayout:
+            raise ValueError("partial_fit learns labels of tokens, not of segments: use fit.")
         solver = self._make_solver()
         if not getattr(solver, "handles_partial", False):
             raise ValueError(
@@ -50,8 +55,9 @@ class OnlineChainClassifier(SolvedChainClassifier):
                 f"{type(solver).__name__} does not: set solver to one of {_partial_solvers()}."
             )
         training = read_training(
-            X, y, sample_weight, pack=self._pack_batch, classes=self._all_classes(classes)
-        )
+            X, y, sample_weight, pack=self._pack_batch,
+            read=partial(read_labels, classes=self._all_classes(classes)),
+        )  # fmt: skip
         model = self._choose_model(training)
         start, state = np.zeros(model.n_parameters), None
         if hasattr(self, "coef_"):

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import Chunk, CodeArray, FloatArray, Scores
-from crfkit._validation import check_lengths
 from crfkit.data import PackedSequences
-from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.decoding import marginals
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.structures import Structure
@@ -91,11 +89,8 @@ class ProbabilisticChain(LinearChainClassifier):
             As for `predict`, or if X and y do not match in number and lengths.
         """
         data = self._pack(X)
-        stream = LabelStream(y)
-        check_lengths(data.offsets, stream.offsets, "y")
-        codes = stream.codes_for(self.classes_)
-        known = codes != UNKNOWN
-        _, log_proba = self._infer(data, np.where(known, codes, 0).astype(np.int32))
+        codes, known = self._layout.codes(self, y, data.offsets)
+        _, log_proba = self._infer(data, codes)
         sequences = np.repeat(np.arange(len(data)), data.lengths)
         log_proba[sequences[~known]] = -np.inf
         return log_proba

@@ -19,12 +19,12 @@ from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
 from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
+from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._training import Labeled, TrainingData, read_training, read_validation
 from crfkit.losses import Loss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
 from crfkit.scores import LinearScores
-from crfkit.scores.selection import choose_features
 from crfkit.scores.transfer import NamedWeights, carry_over
 from crfkit.solvers.continuation import minimize
 
@@ -67,7 +67,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
     ) -> Self:
         """Fit the weights; to be called by `fit`, which carries the documentation."""
         self._check_parameters()
-        training = read_training(X, y, sample_weight)
+        training = self._read(X, y, sample_weight)
         training, validation = self._hold_out(training, X_val, y_val)
         return self._learn(training, validation)
 
@@ -149,11 +149,12 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
 
     def _choose_model(self, training: TrainingData) -> LinearScores:
         """Return the score model with the weights that are to be fitted."""
-        return choose_features(
-            training.data, training.codes, len(training.classes),
-            min_freq=self.min_freq, all_states=self.all_possible_states,
-            all_steps=self.all_possible_transitions, boundaries=self.boundary_weights,
-        )  # fmt: skip
+        model: LinearScores = self._layout.choose(self, training)
+        return model
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+        """Read and check what the model is to be fitted to."""
+        return read_training(X, y, sample_weight, read=self._layout.read)
 
     def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
         """Return how many weights `fit` would learn from the same data, without fitting.
@@ -174,7 +175,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             As for `fit`.
         """
         self._check_parameters()
-        return parameter_counts(self._choose_model(read_training(X, y, None)))
+        return parameter_counts(self._choose_model(self._read(X, y, None)))
 
     def _check_parameters(self) -> None:
         check_whole("min_freq", self.min_freq)
@@ -208,6 +209,8 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         """Return the first parameters: zeros, or those of the last fit."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return np.zeros(model.n_parameters)
+        if type(self._layout) is not ChainLayout:
+            raise ValueError("warm_start carries over labels of tokens, not of segments.")
         return carry_over(
             self._named_weights(), model, training.classes, training.data.names, training.step_names
         )
@@ -253,11 +256,13 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         self, model: LinearScores, training: TrainingData, parameters: FloatArray
     ) -> dict[str, Any]:
         """Return what prediction needs."""
-        return self._weight_attributes(model, parameters, training.classes) | {
+        weights = self._weight_attributes(model, parameters, training.classes, training.coding)
+        return weights | {
             "n_features_in_": training.data.n_features,
             "vectorizer_": training.vectorizer,
             "_feature_names": training.data.names,
             "_step_names": training.step_names,
+            "_segment_names": training.segment_names,
         }
 
     def _report(self, result: SolverResult, depth: int, *, early: bool) -> None:

@@ -17,13 +17,16 @@ from crfkit._validation import (
 )
 from crfkit.costs import Cost, make_cost
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.labels import LabelStream
 from crfkit.data.names import Names
 from crfkit.data.packed import ranges
-from crfkit.estimators._base import check_names, check_steps
+from crfkit.estimators._base import check_names, check_segments, check_steps
+from crfkit.estimators._coding import Coded, LabelCoding, read_labels
 from crfkit.estimators._input import pack_new, pack_training
 from crfkit.features import SequenceVectorizer
 
+Read = Callable[[Any, IntArray], Coded]
+LABELS = LabelCoding()
 Pack = Callable[[Any], tuple[PackedSequences, SequenceVectorizer | None]]
 
 
@@ -44,6 +47,8 @@ class TrainingData(NamedTuple):
         Token weights.
     known : ndarray of shape (K2,) or None
         Labels of the whole data, where this is a part; None if those are the classes.
+    coding : LabelCoding
+        What the codes stand for.
     """
 
     data: PackedSequences
@@ -52,24 +57,30 @@ class TrainingData(NamedTuple):
     codes: CodeArray
     weight: FloatArray
     known: NDArray[np.object_] | None = None
+    coding: LabelCoding = LABELS
 
     def cost(self, cost: Any) -> Cost:
         """Return a cost for these classes, given what the user says of those of the whole data."""
         if self.known is None:
-            return make_cost(cost, self.classes)
+            return self.coding.cost(make_cost(cost, self.classes))
         place = {label: code for code, label in enumerate(self.known.tolist())}
         codes = np.array([place[label] for label in self.classes.tolist()], np.int64)
-        return make_cost(cost, self.known).of_labels(codes)
+        return self.coding.cost(make_cost(cost, self.known).of_labels(codes))
 
     @property
     def labels(self) -> LabelSequences:
         """The labels as sequences."""
-        return LabelSequences.from_codes(self.codes, self.classes, self.data.offsets)
+        return self.coding.write(self.codes, self.classes, self.data.offsets)
 
     @property
     def step_names(self) -> Names | None:
         """Names of the attributes of steps, where they have any."""
         return None if self.data.steps is None else self.data.steps.names
+
+    @property
+    def segment_names(self) -> Names | None:
+        """Names of the attributes of segments, where they have any."""
+        return None if self.data.segments is None else self.data.segments.rows.names
 
     def take(self, sequences: IntArray) -> TrainingData:
         """Return some of the sequences, with the labels that occur in them.
@@ -85,7 +96,7 @@ class TrainingData(NamedTuple):
         """
         data = self.data
         tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
-        present, codes = np.unique(self.codes[tokens], return_inverse=True)
+        present, codes = self.coding.restrict(self.codes[tokens], len(self.classes))
         weight = self.weight[tokens]
         if not weight.any():
             raise ValueError(
@@ -93,8 +104,8 @@ class TrainingData(NamedTuple):
                 "more sequences, or leave out those of weight 0."
             )
         return TrainingData(
-            data[sequences], self.vectorizer, self.classes[present], codes.astype(np.int32), weight,
-            self.classes if self.known is None else self.known,
+            data[sequences], self.vectorizer, self.classes[present], codes, weight,
+            self.classes if self.known is None else self.known, self.coding,
         )  # fmt: skip
 
 
@@ -106,8 +117,7 @@ class Labeled(NamedTuple):
 
 
 def read_training(
-    X: Any, y: Any, sample_weight: Any, *, pack: Pack = pack_training,
-    classes: NDArray[np.object_] | None = None,
+    X: Any, y: Any, sample_weight: Any, *, pack: Pack = pack_training, read: Read = read_labels
 ) -> TrainingData:  # fmt: skip
     """Read and check what a model is to be fitted to.
 
@@ -117,33 +127,17 @@ def read_training(
         What `fit` was given.
     pack : callable
         From X to packed features and their vocabulary, if they have one.
-    classes : ndarray of shape (K,), optional
-        All labels; if None, those of `y`.
+    read : callable
+        From y and where the sequences start to codes.
     """
     data, vectorizer = pack(X)
-    stream = LabelStream(y)
-    check_training(data, stream)
+    classes, codes, coding = read(y, data.offsets)
+    check_training(data)
     weight = check_sample_weight(sample_weight, data.offsets)
     for block in (data, data.steps):
         if block is not None:
             warn_if_badly_scaled(block)
-    classes = stream.classes() if classes is None else classes
-    codes = stream.codes_for(classes)
-    _check_known(stream, codes)
-    return TrainingData(data, vectorizer, classes, codes, weight)
-
-
-def _check_known(labels: LabelStream, codes: CodeArray) -> None:
-    """Raise ValueError if a label is not one of the classes."""
-    if not np.any(codes == UNKNOWN):
-        return
-    token = int(np.argmax(codes == UNKNOWN))
-    s = int(np.searchsorted(labels.offsets, token, side="right")) - 1
-    label = list(labels.index)[labels.codes[token]]
-    raise ValueError(
-        f"sequence {s}, position {token - labels.offsets[s]}: the label {label!r} is not one "
-        "of the classes of the model. Give all labels in the first call of partial_fit."
-    )
+    return TrainingData(data, vectorizer, classes, codes, weight, coding=coding)
 
 
 def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
@@ -152,6 +146,8 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
         data = pack_new(X, training.vectorizer, training.data.n_features)
         check_steps(data, None if training.data.steps is None else training.data.steps.n_features)
         check_names(data, training.data.names, training.step_names)
+        own = training.data.segments
+        check_segments(data, None if own is None else own.n_features)
         stream = LabelStream(y)
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:

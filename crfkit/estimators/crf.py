@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
-from crfkit._params import check_method, check_option
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
-from crfkit.estimators._gradient import GradientChainClassifier
+from crfkit.estimators._gradient import LossChainClassifier
 from crfkit.estimators._online import OnlineChainClassifier
 from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.estimators._training import TrainingData
-from crfkit.losses import LOSSES, Loss
+from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
 
 
 @register(check=check_chain_model)
-class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClassifier):
+class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifier):
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
@@ -266,22 +263,3 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, GradientChainClas
             others than before, or a label is not one of them.
         """
         return self._partial_fit(X, y, classes, sample_weight)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if isinstance(self.loss, str):
-            check_option("loss", self.loss, LOSSES)
-        else:
-            check_method("loss", self.loss, "value_and_grad")
-        if isinstance(self.cost, str):
-            check_option("cost", self.cost, ("hamming", "zero_one"))
-
-    def _loss(self, training: TrainingData) -> Loss:
-        found: Loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
-        if not getattr(found, "takes_cost", False):
-            return found
-        loss: Any = copy.copy(found)
-        cost = self.cost if isinstance(self.loss, str) else loss.cost
-        loss.cost = cost if hasattr(cost, "total") else training.cost(cost)
-        with_cost: Loss = loss
-        return with_cost

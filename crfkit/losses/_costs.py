@@ -53,7 +53,14 @@ def added_cost(cost: Cost, labels: CodeArray) -> FloatArray:
 
 def with_cost(scores: Scores, labels: CodeArray, cost: Cost) -> Scores:
     """Return scores to which the cost of each label is added; ValueError as `added_cost`."""
-    return scores._replace(unary=scores.unary + added_cost(cost, labels))
+    return plus(scores, added_cost(cost, labels))
+
+
+def plus(scores: Scores, added: FloatArray) -> Scores:
+    """Return scores with something added to those of the codes of tokens, shape (N, K)."""
+    unary = scores.unary.copy()
+    unary[:, : added.shape[1]] += added
+    return scores._replace(unary=unary)
 
 
 def weight_of_sequences(loss: Any, weight: FloatArray, scores: Scores) -> FloatArray:

@@ -164,9 +164,7 @@ def _fixed_part(
     tokens = np.flatnonzero(np.repeat(level > before, lengths))
     clamped = _clamp(scores, labels, weight, level)
     offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-    table = scores.step_table
-    table = table[tokens] if len(table) > 1 else table
-    part_scores = Scores(clamped[tokens], scores.pair, offsets, table=table)
+    part_scores = scores.taken(tokens, offsets)._replace(unary=clamped[tokens])
     part = structure.empty(part_scores)
     factor = (before - level)[chosen]
     try:
@@ -193,7 +191,7 @@ def _clamp(scores: Scores, labels: CodeArray, weight: FloatArray, level: FloatAr
     """Return unary scores that forbid all but the true label where a weight reaches the level."""
     fixed = np.flatnonzero(weight >= np.repeat(level, np.diff(scores.offsets)))
     unary = scores.unary.copy()
-    unary[fixed] = -np.inf
+    unary[fixed, : scores.n_codes] = -np.inf
     unary[fixed, labels[fixed]] = scores.unary[fixed, labels[fixed]]
     return unary
 

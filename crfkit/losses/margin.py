@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, Scores
 from crfkit.costs import AdditiveCost, Cost, ZeroOneCost
-from crfkit.losses._costs import added_cost, find_cost, with_cost
+from crfkit.losses._costs import added_cost, find_cost, plus, with_cost
 from crfkit.losses._worst import WorstLabellingLoss
 from crfkit.structures import Structure
 
@@ -73,7 +73,7 @@ class HingeLoss(WorstLabellingLoss):
     ) -> CodeArray:
         check_option("rescaling", self.rescaling, RESCALINGS)
         check_option("search", self.search, SEARCHES)
-        cost = find_cost(self.cost, scores.unary.shape[1])
+        cost = find_cost(self.cost, scores.n_codes)
         if isinstance(cost, ZeroOneCost):
             return _worst_by_errors(structure, scores, labels, gold, most=1)
         if self.rescaling == "margin":
@@ -91,7 +91,7 @@ class HingeLoss(WorstLabellingLoss):
     def _linear(
         self, scores: Scores, labels: CodeArray, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        cost = find_cost(self.cost, scores.unary.shape[1]).total(labels, path, scores.offsets)
+        cost = find_cost(self.cost, scores.n_codes).total(labels, path, scores.offsets)
         if self.rescaling == "margin":
             return cost + rise, np.ones_like(rise)
         return cost * (1.0 + rise), cost
@@ -156,7 +156,7 @@ def _worst_corner(
 
     def corner(multiplier: FloatArray) -> _Corner:
         factor = np.repeat(multiplier, lengths)[:, None]
-        path = structure.max(scores._replace(unary=scores.unary + factor * added))[0]
+        path = structure.max(plus(scores, factor * added))[0]
         rise = structure.score(scores, path) - gold
         return _Corner(path, cost.total(labels, path, scores.offsets), rise)
 

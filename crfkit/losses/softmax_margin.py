@@ -93,7 +93,7 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
 
     def _augmented(self, scores: Scores, labels: CodeArray) -> Scores:
         """Return ``(cost + score) / tau``."""
-        cost = find_cost(self.cost, scores.unary.shape[1])
+        cost = find_cost(self.cost, scores.n_codes)
         augmented, heat = with_cost(scores, labels, cost), self._heat
         if heat == 1.0:
             return augmented

@@ -378,6 +378,38 @@ def find_spans(stream: TagStream, scheme: Scheme) -> SpanArrays:
     return SpanArrays(stream.types[starts][closed], starts[closed], stops[closed])
 
 
+def spans_of_all(y: Sequences, scheme: str) -> tuple[list[str], IntArray, IntArray, IntArray]:
+    """Read the spans of all sequences of tags, which must be legal.
+
+    Parameters
+    ----------
+    y : list of sequences of str
+        The tags.
+    scheme : str
+        Name of the scheme.
+
+    Returns
+    -------
+    names : list of str
+        The types.
+    types, starts, stops : ndarray of shape (n,)
+        Type of each span, its first token and the one after its last, numbered through.
+
+    Raises
+    ------
+    ValueError
+        Naming sequence and position of the first illegal tag.
+    """
+    flat, rules = flatten(y, "y"), get_scheme(scheme)
+    found = _illegal(flat, rules, suffix=False, delimiter="-")
+    if found:
+        raise ValueError(f"{found[0]} (and {len(found) - 1} more)" if found[1:] else f"{found[0]}")
+    (stream,), names = read_streams([flat], rules)
+    spans = find_spans(stream, rules)
+    before = np.searchsorted(np.cumsum(flat.lengths + 1), spans.starts, side="right")
+    return names, spans.types, spans.starts - before, spans.stops - before
+
+
 def _illegal(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> list[IllegalTag]:
     (stream,), _ = read_streams([flat], CONLL, suffix=suffix, delimiter=delimiter)
     foreign = _foreign_tokens(flat, scheme, suffix, delimiter)

@@ -17,6 +17,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from crfkit.data import PackedSequences
 from crfkit.data.names import LazyNames
 from crfkit.features import SequenceVectorizer
+from crfkit.metrics.schemes import SCHEMES
 
 _INDEX_TYPES = (np.int32, np.int64)
 
@@ -138,6 +139,8 @@ def check_chain_model(model: Any) -> None:
     if steps is not None:
         _check_coef("step_coef_", steps, k * k)
         _check_names(getattr(model, "_step_names", None), steps.shape[0])
+    if hasattr(model, "length_scores_"):
+        _check_segment_parts(model, k)
     vectorizer = getattr(model, "vectorizer_", None)
     if vectorizer is not None and (
         type(vectorizer) is not SequenceVectorizer
@@ -146,6 +149,28 @@ def check_chain_model(model: Any) -> None:
         raise ValueError("vectorizer_ is no vectorizer of as many features as the model has")
     if getattr(model, "_partial_state", None) is not None:
         _check_partial_state(model._partial_state, model.coef_, steps)
+
+
+def _check_segment_parts(model: Any, k: int) -> None:
+    """Check the weights that models of segments have besides."""
+    for name in ("first_coef_", "last_coef_"):
+        matrix = getattr(model, name, None)
+        _check_coef(name, matrix, k)
+        if matrix.shape != model.coef_.shape:  # type: ignore[union-attr]
+            raise ValueError(f"{name} does not have the shape of coef_")
+    lengths: Any = model.length_scores_
+    rows = len(lengths) if type(lengths) is np.ndarray and lengths.ndim else 0
+    if not rows:
+        raise ValueError("length_scores_ has no rows")
+    _check_table("length_scores_", lengths, (rows, k))
+    segments = getattr(model, "segment_coef_", None)
+    if segments is not None:
+        _check_coef("segment_coef_", segments, k)
+        _check_names(getattr(model, "_segment_names", None), segments.shape[0])
+    if type(getattr(model, "scheme_", None)) is not str or model.scheme_.upper() not in {
+        *SCHEMES, "RUNS",
+    }:  # fmt: skip
+        raise ValueError("scheme_ is no scheme of tags")
 
 
 def _check_partial_state(state: Any, coef: sp.csr_array, steps: sp.csr_array | None) -> None:

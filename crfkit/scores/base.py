@@ -21,6 +21,14 @@ class ScoreModel(Protocol):
         """Number of labels K."""
 
     @property
+    def n_codes(self) -> int:
+        """How many codes a token may have."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of unary scores of a token."""
+
+    @property
     def chunk_tokens(self) -> int:
         """Number of tokens that a chunk of sequences should have."""
 
@@ -59,7 +67,7 @@ class ScoreModel(Protocol):
     ) -> None:
         """Add the gradient with respect to the parameters, given the one to a block's scores.
 
-        `unary` is the gradient to the unary scores of the block, shape (n, K); `pairs` has the
+        `unary` is the gradient to the unary scores of the block, shape (n, C); `pairs` has the
         gradient to the pair scores of each chunk. `out`, shape (P,), must come out the same for
         any number of threads.
         """

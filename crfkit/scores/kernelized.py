@@ -235,6 +235,7 @@ class KernelScores:
     ) -> None:
         self.kernel, self.support, self.places, self.offsets = kernel, support, places, offsets
         self.step_from, self.step_to, self.n_labels = step_from, step_to, n_labels
+        self.n_columns = self.n_codes = n_labels
         self.state = StateCount(len(places) * n_labels)
         self.steps, self.structure = SharedSteps(), Chain()
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, FloatArray, IntArray, Scores
+from crfkit._types import Chunk, Expectations, FloatArray, IdArray, IntArray, Scores
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part
@@ -46,6 +46,25 @@ class PreparedBlock(NamedTuple):
     chunks: list[Chunk]
     state: Any
     steps: Any
+    segments: Any = None
+
+
+class Gradients(NamedTuple):
+    """The gradient to the scores of a chunk, by the weights that they are made of.
+
+    Attributes
+    ----------
+    unary : ndarray of shape (n, C)
+        That to the scores of the attributes of tokens.
+    shared : list of ndarrays
+        Those to the weights that all chunks touch, in their order.
+    rows : list of ndarrays
+        Those to the scores of other blocks of attributes.
+    """
+
+    unary: FloatArray
+    shared: list[FloatArray]
+    rows: list[FloatArray]
 
 
 class LinearScores:
@@ -89,6 +108,16 @@ class LinearScores:
     @property
     def n_labels(self) -> int:
         """Number of labels K."""
+        return self.state.n_columns
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes a token may have."""
+        return self.n_labels
+
+    @property
+    def n_columns(self) -> int:
+        """Number of unary scores of a token."""
         return self.state.n_columns
 
     @property
@@ -158,7 +187,7 @@ class LinearScores:
     ) -> Scores:
         """Return the scores of the sequences of a chunk of new data, token by token."""
         begin, end = chunk.tokens.start, chunk.tokens.stop
-        unary = np.zeros((end - begin, self.n_labels))
+        unary = np.zeros((end - begin, self.n_columns))
 
         def gather(part: Part) -> None:
             self.state.gather(bound.state, part, unary[part.begin - begin : part.end - begin])
@@ -177,7 +206,7 @@ class LinearScores:
         """Return the scores of chunk `index` of a prepared block, attribute by attribute."""
         chunk, parts = prepared.chunks[index], prepared.state.parts
         begin, end = chunk.tokens.start, chunk.tokens.stop
-        unary = np.zeros((end - begin, self.n_labels))
+        unary = np.zeros((end - begin, self.n_columns))
 
         def gather(i: int) -> None:
             out = unary[parts[i].begin - begin : parts[i].end - begin]
@@ -201,17 +230,23 @@ class LinearScores:
         offsets = chunk.offsets - chunk.tokens.start
         if self.boundaries:
             first, last = boundary_rows(offsets)
-            unary[first] += bound.start
-            unary[last] += bound.end
+            columns = self._boundary_columns
+            unary[first, columns[0]] += bound.start
+            unary[last, columns[1]] += bound.end
         pair, table = tables
         return Scores(unary, pair, offsets, chunk.first, table)
+
+    @property
+    def _boundary_columns(self) -> tuple[slice, slice]:
+        """The unary scores that the weights of first and last labels are added to."""
+        return slice(None), slice(None)
 
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many scores a chunk has, unary and in tables."""
         tables: int = self.steps.n_tables(data, chunk)
         tokens: int = chunk.tokens.stop - chunk.tokens.start
         cells: int = self.steps.table_cells(len(self.step_from), self.n_labels)
-        return tokens * self.n_labels + tables * cells
+        return tokens * self.n_columns + tables * cells
 
     def prepare(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
@@ -252,10 +287,43 @@ class LinearScores:
         self.steps.add_taken(pairs, self.step_from, self.step_to, steps)
         if self.boundaries:
             for chunk in prepared.chunks:
-                first_rows, last_rows = boundary_rows(chunk.offsets - begin)
-                start += unary[first_rows].sum(axis=0)
-                end += unary[last_rows].sum(axis=0)
+                first, last = self._boundary_gradients(unary, chunk.offsets - begin)
+                start += first
+                end += last
         self.steps.pullback(pairs, prepared.steps, threads, triples)
+
+    def shared_places(self) -> IdArray:
+        """Return the parameters that all chunks touch: those of steps and of boundaries."""
+        first, steps, start, end, _ = self._sizes
+        return np.arange(first, first + steps + start + end, dtype=np.uint32)
+
+    def other_blocks(self, prepared: PreparedBlock) -> list[tuple[int, Any]]:
+        """Return further weights of attributes: the first parameter and the prepared block."""
+        last = sum(self._sizes)
+        own = isinstance(self.steps, ObservedSteps)
+        return [(last - self.steps.n_parameters, prepared.steps.rows)] if own else []
+
+    def gradients(
+        self, residual: Expectations, prepared: PreparedBlock, index: int
+    ) -> Gradients:
+        """Return the gradient to the scores of chunk `index` by the weights they are made of."""
+        steps = np.zeros(len(self.step_from))
+        self.steps.add_taken([residual.pair], self.step_from, self.step_to, steps)
+        shared = [steps]
+        if self.boundaries:
+            chunk = prepared.chunks[index]
+            shared += self._boundary_gradients(residual.unary, chunk.offsets - chunk.tokens.start)
+        if not isinstance(self.steps, ObservedSteps):
+            return Gradients(residual.unary, shared, [])
+        flat = residual.pair.reshape(len(residual.pair), self.n_labels**2)
+        return Gradients(residual.unary, shared, [flat])
+
+    def _boundary_gradients(
+        self, unary: FloatArray, offsets: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the gradients to the weights of first and last labels, both (K,)."""
+        rows, columns = boundary_rows(offsets), self._boundary_columns
+        return unary[rows[0], columns[0]].sum(axis=0), unary[rows[1], columns[1]].sum(axis=0)
 
 
 def _parts(data: PackedSequences, chunk: Chunk) -> list[Part]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from crfkit._jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.data import PackedSequences
+from crfkit.data import PackedSegments, PackedSequences
 from crfkit.kernels.selection import seen_count, seen_list
 from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.linear import LinearScores
+from crfkit.scores.segments import LengthScores, SegmentScores
 from crfkit.scores.steps import ObservedSteps
 
 Codes = IntArray | CodeArray
@@ -57,6 +60,125 @@ def choose_features(
         choose = _all_pairs if all_steps else _seen_pairs
         steps = ObservedSteps(choose(data.steps, moves, n_labels**2, min_freq))
     return LinearScores(state, source, target, boundaries=boundaries, steps=steps)
+
+
+def choose_segment_features(
+    data: PackedSequences,
+    codes: CodeArray,
+    n_labels: int,
+    *,
+    lengths: LengthScores,
+    parts: NDArray[np.bool_],
+    forbidden: NDArray[np.bool_] | None = None,
+    min_freq: float = 0,
+    all_states: bool = False,
+    all_steps: bool = False,
+    boundaries: bool = False,
+) -> SegmentScores:
+    """Choose which weights a model of segments has: those seen in labeled data, or all.
+
+    Parameters
+    ----------
+    data, n_labels, min_freq, all_states, all_steps, boundaries
+        As for :func:`choose_features`, and the attributes of segments.
+    codes : ndarray of shape (N,)
+        Codes of the segmentation: ``k`` where a segment of label ``k`` goes on, ``K + k`` where one
+        begins.
+    lengths : LengthScores
+        How the scores of lengths are made; of its weights, those of lengths that occur are kept.
+    parts : ndarray of shape (D, 3), dtype bool
+        Which attributes count for all tokens of a segment, for its first, and for its last.
+    forbidden : ndarray of shape (K, K), dtype bool, optional
+        Steps that are not allowed.
+    """
+    runs = runs_of(codes, data.offsets, n_labels)
+    nowhere = np.full(len(codes), -1, np.int32)
+    first, last = nowhere.copy(), nowhere.copy()
+    first[runs.start], last[runs.stop - 1] = runs.label, runs.label
+    choose = _all_pairs if all_states else _seen_pairs
+    inside = (codes % n_labels).astype(np.int32)
+    blocks = [choose(data, columns, n_labels, min_freq) for columns in (inside, first, last)]
+    moves = np.full(len(codes), -1, np.int64)
+    follows = np.flatnonzero(~np.isin(runs.start, data.offsets[:-1]))
+    moves[runs.start[follows]] = runs.label[follows - 1] * n_labels + runs.label[follows]
+    counts = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
+    allowed = (counts >= max(1, min_freq)) | all_steps
+    if forbidden is not None:
+        allowed &= ~forbidden
+    source, target = np.nonzero(allowed)
+    steps = None
+    if data.steps is not None:
+        choose_steps = _all_pairs if all_steps else _seen_pairs
+        steps = ObservedSteps(choose_steps(data.steps, moves, n_labels**2, min_freq))
+    segments = None
+    if data.segments is not None:
+        segments = _segment_pairs(data.segments, runs, n_labels, min_freq, all_states)
+    return SegmentScores(
+        _side_by_side(blocks, parts), source, target, boundaries=boundaries, steps=steps,
+        lengths=_seen_lengths(lengths, runs, min_freq, all_states), segments=segments,
+        forbidden=forbidden,
+    )  # fmt: skip
+
+
+class Runs(NamedTuple):
+    """Segments: the first token of each, the one after its last, and its label, all (n,)."""
+
+    start: IntArray
+    stop: IntArray
+    label: IntArray
+
+
+def runs_of(codes: CodeArray, offsets: IntArray, n_labels: int) -> Runs:
+    """Return the segments that codes stand for."""
+    start = np.flatnonzero(codes >= n_labels)
+    stop = np.append(start[1:], len(codes))[: len(start)]
+    return Runs(start, stop, codes[start].astype(np.int64) - n_labels)
+
+
+def _seen_lengths(
+    lengths: LengthScores, runs: Runs, min_freq: float, all_states: bool
+) -> LengthScores:
+    """Return the scores of lengths with weights for what occurs, but where all are asked for."""
+    if all_states:
+        return lengths
+    seen = np.zeros(lengths.chosen.shape)
+    np.add.at(seen.T, runs.label, lengths.basis[runs.stop - runs.start - 1] != 0.0)
+    chosen = lengths.chosen & (seen >= max(1, min_freq))
+    return LengthScores(lengths.fixed, lengths.basis, chosen)
+
+
+def _segment_pairs(
+    segments: PackedSegments, runs: Runs, n_labels: int, min_freq: float, all_states: bool
+) -> AttributeWeights:
+    """Return the (attribute of segments, label) pairs that have a weight."""
+    found = segments.find(runs.start, runs.stop)
+    rows, labels = segments.row[found[found >= 0]], runs.label[found >= 0]
+    seen = segments.rows.take_tokens(rows)
+    choose = _all_pairs if all_states else _seen_pairs
+    return choose(seen, labels.astype(np.int32), n_labels, min_freq)
+
+
+def _side_by_side(
+    blocks: list[AttributeWeights], parts: NDArray[np.bool_]
+) -> AttributeWeights:
+    """Return the pairs of several blocks of columns as those of one.
+
+    `parts` tells which attributes, shape (D, B), have any in each block.
+    """
+    width, n_sparse = blocks[0].n_columns, blocks[0].n_sparse
+    kept = []
+    for number, block in enumerate(blocks):
+        attributes = np.repeat(np.arange(block.n_features), np.diff(block.ptr))
+        chosen = parts[attributes, number]
+        kept.append((attributes[chosen], block.columns[chosen] + number * width))
+    attributes = np.concatenate([a for a, _ in kept])
+    columns = np.concatenate([c for _, c in kept])
+    order = np.argsort(attributes, kind="stable")  # columns of later blocks are larger
+    counts = np.bincount(attributes, minlength=blocks[0].n_features)
+    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return AttributeWeights(
+        ptr, columns[order], n_columns=width * len(blocks), n_sparse=n_sparse
+    )
 
 
 def step_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:

@@ -207,8 +207,8 @@ class _Dual:
 
     def _is_sound(self) -> bool:
         """Whether the bound is worth something, and no entropy is what rounding made of it."""
-        entropies, n_labels = self.steps.entropies, self.batches.model.n_labels
-        most = self.batches.weighted_tokens * math.log(n_labels)
+        entropies, n_codes = self.steps.entropies, self.batches.model.n_codes
+        most = self.batches.weighted_tokens * math.log(n_codes)
         possible = (entropies >= -ROUNDING * (most + 1.0)) & (entropies <= (1.0 + ROUNDING) * most)
         return bool(0.0 < self.lower_bound < math.inf and possible.all())
 

@@ -31,7 +31,7 @@ class DualMarginSolver(CertifiedSolver):
                 f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "
                 "another solver."
             )
-        if not hasattr(find_cost(loss.cost, objective.model.n_labels), "added"):
+        if not hasattr(find_cost(loss.cost, objective.model.n_codes), "added"):
             raise ValueError(
                 f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
                 "a matrix. Use another solver for this cost."
@@ -54,7 +54,7 @@ class DualSearch:
 
     def __init__(self, batches: Any) -> None:
         self.batches = batches
-        self.cost: Any = find_cost(batches.loss.cost, batches.model.n_labels)
+        self.cost: Any = find_cost(batches.loss.cost, batches.model.n_codes)
 
     @property
     def c2(self) -> float:

@@ -132,7 +132,7 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
             If a parameter is out of range or does not fit the others or the objective.
         """
         random, task = self._begin(objective)
-        ties = Ties.by_appearance(objective.labels, objective.model.n_labels, objective.weight)
+        ties = Ties.by_appearance(objective.labels, objective.model.n_codes, objective.weight)
         task = task._replace(ties=ties)
         log = SolverLog(objective, callback)
         return log.guard(lambda: self._iterate(task, start, random, log))

@@ -3,6 +3,16 @@
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain
 from crfkit.structures.long_chain import LongChain, split_over
+from crfkit.structures.semimarkov import NoSegmentationError, SemiMarkov
 from crfkit.structures.sparse_chain import SparseChain
 
-__all__ = ["Chain", "LongChain", "NoPathError", "SparseChain", "Structure", "split_over"]
+__all__ = [
+    "Chain",
+    "LongChain",
+    "NoPathError",
+    "NoSegmentationError",
+    "SemiMarkov",
+    "SparseChain",
+    "Structure",
+    "split_over",
+]

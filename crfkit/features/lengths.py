@@ -1,0 +1,167 @@
+"""Features of the length of a segment."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from crfkit._types import FloatArray
+
+KINDS = ("indicator", "buckets", "geometric", "poisson")
+# A bucket of lengths is longer than the last one by this share of its first length.
+GROWTH = 0.4
+
+
+class LengthBasis(NamedTuple):
+    """Features of the lengths 1, ..., L.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (L, F)
+        Their values.
+    fixed : ndarray of shape (L,)
+        What each length scores beside them.
+    names : list of str
+        Names of the features.
+    """
+
+    basis: FloatArray
+    fixed: FloatArray
+    names: list[str]
+
+
+def length_basis(kinds: Any, longest: int) -> LengthBasis:
+    """Return features of lengths.
+
+    Parameters
+    ----------
+    kinds : str, callable, list of these, or None
+        "indicator", one feature a length; "buckets", one for 1 to 5 each, then for ranges that
+        grow; "geometric": the length less 1, so that ``exp(score)`` falls (or rises) geometrically;
+        "poisson": the same and minus the logarithm of its factorial, which makes the length less 1 Poisson
+        distributed; a condition or number such as ``"3 <= seg.length <= 5"``,
+        ``"log(seg.length)"``; a function of the lengths that returns an array of shape (L,) or
+        (L, F). None: no features.
+    longest : int
+        L.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a kind cannot be used.
+    """
+    lengths = np.arange(1, longest + 1)
+    fixed, names, columns = np.zeros(longest), list[str](), list[FloatArray]()
+    listed = [kinds] if isinstance(kinds, str) or callable(kinds) else kinds
+    for kind in () if listed is None else listed:
+        values, labels = _features(kind, lengths)
+        columns.append(values)
+        names += labels
+        if kind == "poisson":
+            fixed -= gammaln(lengths)
+    basis = np.hstack(columns) if columns else np.zeros((longest, 0))
+    return LengthBasis(np.ascontiguousarray(basis), fixed, names)
+
+
+def _features(kind: Any, lengths: Any) -> tuple[FloatArray, list[str]]:
+    """Return the values of one kind of features, shape (L, F), and their names."""
+    if callable(kind):
+        return _called(kind, lengths)
+    if not isinstance(kind, str):
+        raise TypeError(
+            f"length={kind!r:.60} must be one of {', '.join(KINDS)}, a condition such as "
+            "'3 <= seg.length <= 5', a function, a list of these, or None."
+        )
+    if kind == "indicator":
+        return np.eye(len(lengths)), [f"seg.length={d}" for d in lengths.tolist()]
+    if kind == "buckets":
+        return _buckets(len(lengths))
+    if kind in ("geometric", "poisson"):
+        return (lengths - 1.0)[:, None], ["seg.length-1"]
+    return _expression(kind, lengths), [kind]
+
+
+def _buckets(longest: int) -> tuple[FloatArray, list[str]]:
+    starts = [1]
+    while starts[-1] <= longest:
+        starts.append(starts[-1] + max(1, math.ceil(GROWTH * (starts[-1] - 3))))
+    pairs = [(first, after - 1) for first, after in zip(starts, starts[1:], strict=False)]
+    which = np.searchsorted(starts, np.arange(1, longest + 1), side="right") - 1
+    names = [
+        f"seg.length={first}" if first == last else f"{first} <= seg.length <= {last}"
+        for first, last in pairs
+    ]
+    return np.eye(len(pairs))[which], names
+
+
+def _called(function: Callable[..., Any], lengths: Any) -> tuple[FloatArray, list[str]]:
+    values = np.asarray(function(lengths), np.float64)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.ndim != 2 or len(values) != len(lengths) or not np.isfinite(values).all():
+        raise ValueError(
+            f"length: the function returned an array of shape {values.shape} for {len(lengths)} "
+            "lengths, or a value that is not finite; one finite number, or row of such, for each "
+            "length is needed."
+        )
+    name = getattr(function, "__name__", "length")
+    return values, [f"{name}[{i}]" for i in range(values.shape[1])]
+
+
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal,
+    ast.Eq: np.equal, ast.NotEq: np.not_equal, ast.Add: np.add, ast.Sub: np.subtract,
+    ast.Mult: np.multiply, ast.Div: np.true_divide, ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod, ast.Pow: np.float_power,
+}  # fmt: skip
+_CALLS: dict[str, Callable[..., Any]] = {
+    "log": np.log, "sqrt": np.sqrt, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
+
+
+def _expression(text: str, lengths: Any) -> FloatArray:
+    """Return the values of an expression over ``seg.length``, shape (L, 1); it is never run."""
+    try:
+        values = _value(ast.parse(text.strip(), mode="eval").body, lengths)
+    except (SyntaxError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(
+            f"length={text!r} is neither one of {', '.join(KINDS)} nor an expression over "
+            "seg.length, such as '3 <= seg.length <= 5' or 'log(seg.length)'."
+        ) from error
+    column = np.broadcast_to(np.asarray(values, np.float64), lengths.shape)
+    if not np.isfinite(column).all():
+        raise ValueError(f"length={text!r} is not finite for all lengths up to {len(lengths)}.")
+    return column[:, None]
+
+
+def _value(node: ast.expr, lengths: Any) -> Any:
+    """Return the value of an expression."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+        return node.value
+    if isinstance(node, ast.Attribute) and ast.unparse(node) == "seg.length":
+        return lengths
+    if isinstance(node, ast.BinOp):
+        return _OPERATIONS[type(node.op)](_value(node.left, lengths), _value(node.right, lengths))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_value(node.operand, lengths)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        return _CALLS[node.func.id](*(_value(argument, lengths) for argument in node.args))
+    if isinstance(node, ast.BoolOp):
+        join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+        return _joined(join, [_value(value, lengths) for value in node.values])
+    if isinstance(node, ast.Compare):
+        terms = [_value(term, lengths) for term in (node.left, *node.comparators)]
+        pairs = zip(node.ops, terms, terms[1:], strict=False)
+        return _joined(np.logical_and, [_OPERATIONS[type(op)](a, b) for op, a, b in pairs])
+    raise TypeError(ast.unparse(node))
+
+
+def _joined(join: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
+    whole = values[0]
+    for value in values[1:]:
+        whole = join(whole, value)
+    return whole

@@ -1,0 +1,427 @@
+"""Segmentations: each segment has one label."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._jit import frozen
+from crfkit._simd import WIDTH
+from crfkit._types import (
+    CodeArray,
+    Expectations,
+    FloatArray,
+    IdArray,
+    IntArray,
+    Scores,
+    SegmentParts,
+    Spans,
+)
+from crfkit.kernels import semimarkov as kernels
+from crfkit.kernels.chain import OK, UNDERFLOW
+from crfkit.kernels.semimarkov_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.structures.base import NoPathError, Structure
+
+# Scores of steps, lengths and rows further from 0 are summed by logarithms.
+LARGE = 100.0
+
+
+class NoSegmentationError(NoPathError):
+    """A sequence has no segmentation of finite score.
+
+    Parameters
+    ----------
+    sequence : int
+        Index of the sequence in the data set.
+    position : int
+        The last position that segments from the start of the sequence lead up to.
+    """
+
+    def __init__(self, sequence: int, position: int) -> None:
+        self.sequence = sequence
+        self.position = position
+        ValueError.__init__(
+            self,
+            f"sequence {sequence}: no segmentation is allowed: none gets past position {position}, "
+            "where every segment is forbidden (score -inf), too short or too long, or every step "
+            "into it is. Allow at least one segment that begins there.",
+        )
+
+
+class SemiMarkov:
+    """Segments of one label each that follow one another (Sarawagi and Cohen 2004).
+
+    A label at a token has three scores, the columns of the unary scores: that its segment goes on
+    there, begins there, and ends there. A segment has further the score of its length and, where it
+    has a row, the one of that; and each step to the next segment has one. All of them are
+    real: ``-inf`` forbids. A labelling is a code for each token, ``k`` where a segment of label
+    ``k`` goes on and ``K + k`` where it begins, so that the score of a code is that in its column.
+
+    Sums are those of a scaled recurrence in the linear domain, as in :class:`Chain`, in time
+    ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from those
+    of its tokens while its lengths are tried. Sequences whose scores are spread too far for it are
+    summed by logarithms.
+    """
+
+    def empty(self, scores: Scores) -> Expectations:
+        """Return zero weights for the parts of `scores`."""
+        return Expectations(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
+
+    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+        """Return log Z of each sequence and the expected counts of its parts.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+        weight : ndarray of shape (S,)
+            Factor of the expected counts of each sequence.
+        out : Expectations
+            The probabilities that a segment of a label goes on, begins and ends at a token replace
+            ``out.unary``, the expected steps, lengths and rows are added to ``out.pair``.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            The logarithm of the sum of ``exp(score)`` over all segmentations; 0 for an empty
+            sequence.
+
+        Raises
+        ------
+        NoSegmentationError
+            If a sequence has no segmentation of finite score.
+        """
+        weight = frozen(weight)
+        status = np.full(len(weight), UNDERFLOW)
+        log_z = np.zeros(len(weight))
+        if _is_moderate(scores):
+            self._sum_scaled(scores, weight, out, log_z, status)
+            _raise_if_dead(scores, status)
+        for s in np.flatnonzero(status == UNDERFLOW):
+            log_z[s] = self._sum_log(scores, int(s), float(weight[s]), out)
+        return log_z
+
+    def _sum_scaled(
+        self,
+        scores: Scores,
+        weight: FloatArray,
+        out: Expectations,
+        log_z: FloatArray,
+        status: IntArray,
+    ) -> None:
+        """Sum in the linear domain what can be; the status tells what could not."""
+        size = scores.pair.shape[1]
+        tables = _exponentials(scores)
+        unary = frozen(scores.unary)
+        room = _Room.of(scores)
+        todo = np.arange(len(weight))
+        while True:
+            parts = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
+            kernels.semimarkov_sum(
+                tables.stay, tables.start, tables.finish, tables.shift, tables.steps,
+                frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths,
+                tables.most, tables.spans, *_spans(scores), unary, frozen(scores.pair),
+                frozen(scores.step_table), frozen(scores.offsets), frozen(todo), weight, *room,
+                np.empty(len(unary)), out.unary, *parts, log_z, status,
+            )  # fmt: skip
+            broken = status == kernels.BROKEN
+            if not broken.any():
+                break
+            status[broken] = UNDERFLOW
+            todo = np.flatnonzero(status == OK)
+        steps, lengths, spans = parts
+        steps *= tables.steps
+        n_tables = len(steps)
+        out.pair[: n_tables * size] += steps[:, :size, :size].reshape(n_tables * size, size)
+        rows = n_tables * size + len(lengths)
+        out.pair[n_tables * size : rows] += lengths[:, :size]
+        out.pair[rows:] += spans[:, :size]
+
+    def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
+        """Sum one sequence by logarithms."""
+        begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
+        if begin == end:
+            return 0.0
+        size, length, log_z = scores.pair.shape[1], end - begin, np.empty(1)
+        parts = parts_of(scores)
+        position = semimarkov_sum_log(
+            frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
+            frozen(scores.step_table), *_spans(scores), begin, end, weight,
+            np.empty((length + 1, size)), np.empty((length, size)), np.empty((length, size)),
+            np.empty((2, size)), np.empty(len(scores.unary)), out.unary, out.pair, log_z,
+        )  # fmt: skip
+        if position >= 0:
+            raise NoSegmentationError(scores.first + s, position - begin)
+        return float(log_z[0])
+
+    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+        """Return the codes of the best segmentation of each sequence and its score.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+
+        Returns
+        -------
+        codes : ndarray of shape (N,)
+            ``k`` where a segment of label ``k`` goes on, ``K + k`` where one begins.
+        value : ndarray of shape (S,)
+            Score of the segmentation; 0 for an empty sequence.
+
+        Raises
+        ------
+        NoSegmentationError
+            If a sequence has no segmentation of finite score.
+        """
+        size, count = scores.pair.shape[1], len(scores.offsets) - 1
+        tables = _filled_up(scores)
+        width, longest = tables.stay.shape[1], _longest(scores)
+        codes: CodeArray = np.empty(len(scores.unary), np.int32)
+        value, status = np.empty(count), np.empty(count, np.int64)
+        semimarkov_max(
+            tables.stay, tables.start, tables.finish, tables.steps, tables.lengths, tables.most,
+            tables.spans, *_spans(scores)[:3], frozen(scores.step_table), frozen(scores.offsets),
+            size, np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)),
+            codes, value, status,
+        )  # fmt: skip
+        _raise_if_dead(scores, status)
+        return codes, value
+
+    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+        """Return the score of the given segmentation of each sequence.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of S sequences.
+        labels : ndarray of shape (N,)
+            Codes of all tokens.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            Sum of the scores of the parts; ``-inf`` for what is forbidden.
+        """
+        value, parts = np.empty(len(scores.offsets) - 1), parts_of(scores)
+        semimarkov_score(
+            frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
+            frozen(scores.step_table), frozen(scores.offsets), *_spans(scores)[:3], frozen(labels),
+            value,
+        )  # fmt: skip
+        return value
+
+    def add_path(
+        self, scores: Scores, labels: CodeArray, weight: FloatArray, out: Expectations
+    ) -> None:
+        """Add a weight to the parts of the segmentation of each sequence.
+
+        Parameters
+        ----------
+        scores : Scores
+            Tells the sequences; the scores themselves are not read.
+        labels : ndarray of shape (N,)
+            Codes of all tokens.
+        weight : ndarray of shape (S,)
+            What is added to each part.
+        out : Expectations
+            Added to.
+        """
+        parts = parts_of(scores)
+        semimarkov_add_path(
+            parts.n_steps, parts.n_lengths, frozen(scores.step_table), frozen(scores.offsets),
+            *_spans(scores)[:3], frozen(labels), frozen(weight), out.unary, out.pair,
+        )  # fmt: skip
+
+
+class _Tables(NamedTuple):
+    """Scores of each kind, their rows filled up to whole vectors, or their exponentials."""
+
+    stay: FloatArray  # (N, W)
+    start: FloatArray  # (N, W)
+    finish: FloatArray  # (N, W)
+    shift: FloatArray  # (N,) what was subtracted from the first two
+    steps: FloatArray  # (M, W, W)
+    lengths: FloatArray  # (L, W)
+    spans: FloatArray  # (R, W)
+    most: IntArray  # (W / 8,) the longest length of eight labels that is allowed
+
+
+class _Room(NamedTuple):
+    """What the kernel of sums works on."""
+
+    alpha: FloatArray
+    begins: FloatArray
+    going: FloatArray
+    ends: FloatArray
+    message: FloatArray
+    started: FloatArray
+    ended: FloatArray
+    work: FloatArray
+
+    @classmethod
+    def of(cls, scores: Scores) -> _Room:
+        """Return room for the longest sequence."""
+        rows, width = _longest(scores), _width(scores.pair.shape[1])
+        return cls(
+            np.empty((rows + 1, width)), *(np.empty((rows, width)) for _ in range(6)),
+            np.empty((1, width)),
+        )  # fmt: skip
+
+
+def parts_of(scores: Scores) -> SegmentParts:
+    """Return what the rows of the pair scores of segments are.
+
+    Raises
+    ------
+    ValueError
+        If the scores are not those of segments.
+    """
+    if scores.segments is None:
+        raise ValueError("the scores are not those of segments: use the structure Chain.")
+    return scores.segments
+
+
+def make_spans(
+    n_tokens: int, stop: IntArray, length: IntArray, row: IntArray
+) -> Spans:
+    """Return segments with rows, in the form that structures read.
+
+    Parameters
+    ----------
+    n_tokens : int
+        N.
+    stop : ndarray of shape (n,)
+        The token after the last one of each segment.
+    length, row : ndarray of shape (n,)
+        Its length and row. No segment may be listed twice.
+    """
+    sides: list[NDArray[np.int64]] = []
+    for token in (stop - 1, stop - length):
+        order = np.lexsort((length, token))
+        counts = np.bincount(token, minlength=n_tokens)
+        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        sides += [ptr, length[order].astype(np.int64), row[order].astype(np.int64)]
+    return Spans(*(frozen(side) for side in sides))
+
+
+def no_spans(n_tokens: int) -> Spans:
+    """Return that no segment has a row."""
+    none = np.zeros(0, np.int64)
+    return make_spans(n_tokens, none, none, none)
+
+
+def span_probabilities(
+    structure: Structure, scores: Scores, start: IntArray, stop: IntArray
+) -> FloatArray:
+    """Return the probabilities that runs of tokens are segments, with each label, shape (n, K).
+
+    Each run gets a row of its own, with the scores of the one it had: what is expected of that row
+    is the probability.
+
+    Parameters
+    ----------
+    structure : SemiMarkov
+        Sums.
+    scores : Scores
+        Scores of the parts of S sequences.
+    start, stop : ndarray of shape (n,)
+        First token of each run, and the one after its last.
+    """
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    spans, first = parts.spans, parts.n_steps + parts.n_lengths
+    ends = np.repeat(np.arange(1, len(scores.unary) + 1), np.diff(spans.end_ptr))
+    width = len(scores.unary) + 1
+    asked, which = np.unique(stop * width + (stop - start), return_inverse=True)
+    listed = ends * width + spans.end_length
+    place = np.minimum(np.searchsorted(listed, asked), max(len(listed) - 1, 0))
+    old = listed[place] == asked if len(listed) else np.zeros(len(asked), bool)
+    own = np.zeros((len(asked), size))
+    own[old] = scores.pair[first + spans.end_row[place[old]]]
+    kept = ~np.isin(listed, asked)
+    rows = np.arange(len(asked)) + len(scores.pair) - first
+    every = make_spans(
+        len(scores.unary),
+        np.concatenate([ends[kept], asked // width]),
+        np.concatenate([spans.end_length[kept], asked % width]),
+        np.concatenate([spans.end_row[kept], rows]),
+    )
+    wider = scores._replace(
+        pair=np.concatenate([scores.pair, own]), segments=parts._replace(spans=every)
+    )
+    expected = structure.empty(wider)
+    structure.sum(wider, np.ones(len(scores.offsets) - 1), expected)
+    found: FloatArray = expected.pair[len(scores.pair) :][which]
+    return found
+
+
+def _spans(scores: Scores) -> tuple[IntArray, ...]:
+    return parts_of(scores).spans
+
+
+def _width(size: int) -> int:
+    return -(-size // WIDTH) * WIDTH
+
+
+def _longest(scores: Scores) -> int:
+    return int(np.diff(scores.offsets).max(initial=0))
+
+
+def _is_moderate(scores: Scores) -> bool:
+    """Whether no score of a step, a length, a row or an end is so large that products overflow."""
+    size = scores.pair.shape[1]
+    return all(
+        np.abs(block, where=block > -np.inf, out=np.zeros_like(block)).max(initial=0.0) <= LARGE
+        for block in (scores.pair, scores.unary[:, 2 * size :])
+    )
+
+
+def _filled_up(scores: Scores) -> _Tables:
+    """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    width = _width(size)
+
+    def wide(block: FloatArray) -> FloatArray:
+        out = np.full((*block.shape[:-1], width), -np.inf)
+        out[..., :size] = block
+        return out
+
+    n_tables, rows = parts.n_steps // size, parts.n_steps + parts.n_lengths
+    steps = np.full((n_tables, width, width), -np.inf)
+    steps[:, :size, :size] = scores.pair[: parts.n_steps].reshape(n_tables, size, size)
+    lengths = wide(scores.pair[parts.n_steps : rows])
+    blocks = [wide(scores.unary[:, i * size : (i + 1) * size]) for i in range(3)]
+    allowed = (lengths > -np.inf).reshape(len(lengths), -1, WIDTH).any(axis=2)
+    most = len(lengths) - np.argmax(allowed[::-1], axis=0)
+    most[~allowed.any(axis=0)] = 0
+    return _Tables(
+        *map(frozen, blocks), frozen(np.zeros(len(scores.unary))), frozen(steps), frozen(lengths),
+        frozen(wide(scores.pair[rows:])), frozen(most.astype(np.int64)),
+    )  # fmt: skip
+
+
+def _exponentials(scores: Scores) -> _Tables:
+    """Return the exponentials of the scores; what is added to the columns is 0."""
+    tables = _filled_up(scores)
+    size = scores.pair.shape[1]
+    shift = scores.unary[:, : 2 * size].max(axis=1, initial=-np.inf)
+    shift[shift == -np.inf] = 0.0
+
+    def down(block: FloatArray) -> FloatArray:
+        return np.exp(block - shift[:, None])
+
+    return tables._replace(
+        stay=frozen(down(tables.stay)), start=frozen(down(tables.start)),
+        finish=frozen(np.exp(tables.finish)), shift=frozen(shift), steps=frozen(np.exp(tables.steps)),
+        lengths=frozen(np.exp(tables.lengths)), spans=frozen(np.exp(tables.spans)),
+    )  # fmt: skip
+
+
+def _raise_if_dead(scores: Scores, status: IntArray) -> None:
+    dead = np.flatnonzero(status >= 0)
+    if len(dead):
+        s = int(dead[0])
+        raise NoSegmentationError(scores.first + s, int(status[s] - scores.offsets[s]))
