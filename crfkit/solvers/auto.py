@@ -33,6 +33,9 @@ MUCH_L1 = 0.5
 # OEG hands over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
+# It hands over at once where its gap is known to be so many times the objective: with so weak a
+# penalty it takes as many passes as L-BFGS.
+HOPELESS = 20.0
 
 
 class AutoSolver(BaseEstimator):  # type: ignore[misc]
@@ -112,9 +115,12 @@ class _Watch:
         if self.callback is not None and self.callback(record, w):
             return True
         before, self._before = self._before, record
-        if before is None or not TRIAL_PASSES <= record.iteration < self.solver.max_iter:
+        if not 0 < record.iteration < self.solver.max_iter:
             return False
-        self.too_slow = self._expected(before, record) > PATIENCE
+        if record.iteration < TRIAL_PASSES:
+            self.too_slow = record.gap > HOPELESS * abs(record.value)
+        elif before is not None:
+            self.too_slow = self._expected(before, record) > PATIENCE
         return self.too_slow
 
     def _expected(self, before: IterationRecord, now: IterationRecord) -> float:

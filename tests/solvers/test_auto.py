@@ -88,6 +88,17 @@ def test_a_slow_dual_is_handed_over(sparse, many, monkeypatch):
     assert any(np.isfinite(record.gradient_norm) for record in result.history)
 
 
+def test_a_hopeless_dual_is_handed_over_at_once(sparse, many, monkeypatch):
+    monkeypatch.setattr(auto, "HOPELESS", 0.0)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 1e-3))
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+    passes = [record for record in result.history if np.isnan(record.gradient_norm)]
+    assert passes[-1].iteration < auto.TRIAL_PASSES
+    assert result.converged
+    assert "OEG" in result.message
+
+
 def test_max_iter_counts_both(sparse, many, monkeypatch):
     monkeypatch.setattr(auto, "TRIAL_PASSES", 2)
     monkeypatch.setattr(auto, "PATIENCE", 0)
