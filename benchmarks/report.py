@@ -13,12 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _segment_report
 from _measure import read
 
 HERE = Path(__file__).resolve().parent
 BLOCK = re.compile(r"(<!-- benchmarks:begin ?(\S*) -->\n).*?(<!-- benchmarks:end -->)", re.DOTALL)
 PEER = "python-crfsuite"
-PAGES = ["README.md", "docs/performance.md", "docs/margin.md"]
+PAGES = ["README.md", "docs/performance.md", "docs/margin.md", "docs/segments.md"]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 # The first problem of the training part, and what the README says of which solvers.
 CONLL = "conll2000, c1=0, c2=1"
@@ -466,6 +467,12 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "margin_curves": margin_curves_lines,
     "margin_claim": margin_claim_lines,
     "handwriting": handwriting_lines,
+    "segments_f1": lambda: table(*_segment_report.f1(cases("segments"))),
+    "segments_tasks": lambda: table(*_segment_report.tasks(cases("segments"))),
+    "segments_penalties": lambda: table(*_segment_report.penalties(cases("segments"))),
+    "segments_variants": lambda: table(*_segment_report.variants(cases("segments"))),
+    "segments_cost": lambda: table(*_segment_report.cost(cases("segments"))),
+    "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
 }
 
 

@@ -28,6 +28,7 @@ import memory
 import passes
 import perceptron
 import scaling
+import segments
 import solvers_agree
 import tagging
 import training
@@ -43,6 +44,7 @@ PARTS: dict[str, ModuleType] = {
     "perceptron": perceptron,
     "margin": margin,
     "handwriting": handwriting,
+    "segments": segments,
 }
 
 

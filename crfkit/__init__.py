@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         StructuredPerceptron,
     )
     from crfkit.features import (
+        SegmentFeatures,
         SequenceVectorizer,
         StepFeatures,
         TemplateFeatures,
@@ -36,6 +37,7 @@ __all__ = [
     "MaxMarginCRF",
     "PackedSequences",
     "SegmentConstraints",
+    "SegmentFeatures",
     "Segments",
     "SemiMarkovCRF",
     "SequenceVectorizer",
@@ -58,6 +60,7 @@ _HOMES = {
     "MaxMarginCRF": "estimators",
     "PackedSequences": "data",
     "SegmentConstraints": "estimators",
+    "SegmentFeatures": "features",
     "Segments": "estimators",
     "SemiMarkovCRF": "estimators",
     "SequenceVectorizer": "features",

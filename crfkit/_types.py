@@ -7,6 +7,7 @@ attributes, ``T`` the length of one sequence.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,10 +153,17 @@ class Scores(NamedTuple):
             segments=parts and parts._replace(spans=parts.spans.taken(tokens)),
         )
 
+    def each(self) -> Iterator[Scores]:
+        """Yield the scores of one sequence after the other."""
+        bounds = zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)
+        for s, (begin, end) in enumerate(bounds):
+            one = self.taken(np.arange(begin, end), np.array([0, end - begin]))
+            yield one._replace(first=self.first + s)
+
     @property
     def n_codes(self) -> int:
         """How many codes a token may have; their scores are the first columns of `unary`."""
-        return self.unary.shape[1] if self.segments is None else 2 * self.pair.shape[1]
+        return int(self.unary.shape[1] if self.segments is None else 2 * self.pair.shape[1])
 
 
 class Expectations(NamedTuple):

@@ -51,7 +51,8 @@ def check_training(data: PackedSequences) -> None:
             f"sequence {empty[0]} has no tokens ({len(empty)} such in all): nothing can be learned "
             "from it. Leave empty sequences out of the training data."
         )
-    if data.n_features == 0 and (data.steps is None or data.steps.n_features == 0):
+    blocks = (data, data.steps, data.segments)
+    if all(block is None or block.n_features == 0 for block in blocks):
         raise ValueError("no token of X has any feature: there is nothing to learn from.")
 
 

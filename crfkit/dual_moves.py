@@ -26,6 +26,7 @@ from crfkit.kernels.shares import SHARES
 from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.minibatches import MiniBatches, rounds
 from crfkit.scores.shares import FlatWeights, SharedEntries, aligned, padded
+from crfkit.structures import added_scores
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
@@ -43,7 +44,8 @@ class Block(NamedTuple):
     expected : ndarray of shape (Q,)
         Their expected counts, weighted, in the same order.
     entropy : float
-        Sum of their entropies, weighted.
+        Sum of their entropies, weighted. Where the structure adds scores, these are those of a
+        prior: it is what is expected of them less that of the true labels more.
     """
 
     scores: FloatArray
@@ -116,7 +118,8 @@ class Moves:
         inner, slope = dual_change(
             before.scores, flat, frozen(moved), before.expected, frozen(expected), residual
         )
-        reached = Block(frozen(moved), frozen(expected), float(np.sum(weight * log_z)) - inner)
+        level = log_z - added_scores(self.batches.structure, target, self.batches.labels(index))
+        reached = Block(frozen(moved), frozen(expected), float(np.sum(weight * level)) - inner)
         gradient = self.batches.gradient(index, parts_of(residual, target))
         places = self.batches.places(index)
         return Move(reached, reached.entropy - before.entropy, slope, places, frozen(gradient))

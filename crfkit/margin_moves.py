@@ -19,6 +19,7 @@ from crfkit.losses._costs import find_cost
 from crfkit.minibatches import MiniBatches
 from crfkit.scores.shares import FlatWeights, aligned, padded
 from crfkit.scores.tokens import TokenEntries
+from crfkit.structures import added_scores
 
 # Labellings of each batch that there is room for at first.
 ROOM = 8
@@ -29,7 +30,8 @@ ENOUGH = 0.1
 class Corner(NamedTuple):
     """A labelling of a batch as a point of the dual.
 
-    Its value at some scores is ``level + sum_s factor_s (score(labels_s) - score(true labels_s))``.
+    Its value at some scores is ``level + sum_s factor_s (score(labels_s) - score(true labels_s))``,
+    where scores are sums of weights.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class Corner(NamedTuple):
     factor : ndarray of shape (S,)
         The weight of each sequence, times its cost where the slack is rescaled.
     level : float
-        The cost, weighted.
+        The cost, weighted, and what the structure adds to the difference of the scores.
     """
 
     labels: CodeArray
@@ -163,14 +165,14 @@ class GeneralMarginSteps(MarginSteps):
     def _look(self, bound: Any, index: int) -> _Look:
         """Return the direction of a step at some parameters."""
         scores, labels = self.batches.scores(bound, index), self.batches.labels(index)
-        structure = self.batches.structure
+        structure, plain = self.batches.structure, self.batches.plain
         with self.batches.numbering():
             worst = self.loss.worst(structure, scores, labels)[0]
         found = self._corner(index, worst, scores)
-        truth = structure.score(scores, labels)
+        truth = plain.score(scores, labels)
 
         def value(corner: Corner) -> float:
-            rise = structure.score(scores, corner.labels) - truth
+            rise = plain.score(scores, corner.labels) - truth
             return corner.level + float(np.sum(corner.factor * rise))
 
         known, shares = self.corners[index], self.shares[index]
@@ -188,10 +190,13 @@ class GeneralMarginSteps(MarginSteps):
 
     def _corner(self, index: int, worst: CodeArray, scores: Scores) -> Corner:
         """Return the corner of a labelling."""
-        weight = self.weights[index]
-        cost = self.cost.total(self.batches.labels(index), worst, scores.offsets)
+        weight, labels = self.weights[index], self.batches.labels(index)
+        cost = self.cost.total(labels, worst, scores.offsets)
         factor = weight * cost if self.loss.rescaling == "slack" else weight
-        return Corner(worst, factor, float(np.sum(weight * cost)))
+        added, before = (
+            added_scores(self.batches.structure, scores, path) for path in (worst, labels)
+        )
+        return Corner(worst, factor, float(np.sum(weight * cost + factor * (added - before))))
 
     def _add(
         self, index: int, scores: Scores, corner: Corner, share: float, out: Expectations

@@ -47,6 +47,10 @@ class MiniBatches:
 
     Attributes
     ----------
+    model, structure : ScoreModel, Structure
+        Scores are sums of weights; what is added to them otherwise, the structure adds.
+    plain : Structure
+        The structure that adds nothing.
     n_parameters : int
         Number of parameters P.
     n_tokens : int
@@ -74,7 +78,8 @@ class MiniBatches:
             raise TypeError("mini-batches need a linear score model; use solver='lbfgs'.")
         order = check_random_state(random_state).permutation(len(data))
         rows = _token_order(data.offsets, order)
-        self.model, self.structure, self.loss, self.penalty = model, structure, loss, penalty
+        self.model, self.structure = model.linear(structure)
+        self.plain, self.loss, self.penalty = structure, loss, penalty
         self.threads = threads
         self._source, self._lock = data, threading.RLock()
         self._labels, self._weight, self._order = labels[rows], weight[rows], order
@@ -198,7 +203,8 @@ class MiniBatches:
         try:
             yield
         except NoPathError as error:
-            raise NoPathError(int(self._order[error.sequence]), error.position) from error
+            number = int(self._order[error.sequence])
+            raise type(error)(number, error.position) from error
 
     @property
     def chunks(self) -> list[Chunk]:

@@ -284,15 +284,10 @@ class Objective:
         Raises
         ------
         ValueError
-            If a feature is negative somewhere.
+            If a feature is negative somewhere, or scores have a part that is not learned.
         """
-        for data in (self.data, self.data.steps):
-            for block in () if data is None else (data.values, data.dense):
-                if block is not None and block.min(initial=0.0) < 0.0:
-                    raise ValueError(
-                        "iterative scaling needs features that are not negative, but X has a "
-                        f"value of {block.min():g}: shift or bin it, or use solver='lbfgs'."
-                    )
+        model: Any = self.model
+        model.check_counts(self.data)
         totals = np.zeros(len(self.data))
 
         def work(

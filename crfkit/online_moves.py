@@ -22,12 +22,13 @@ from crfkit.kernels.chain_online import (
     online_loss,
     online_move,
 )
+from crfkit.losses._costs import with_cost
 from crfkit.losses.likelihood import shared_weight
 from crfkit.minibatches import MiniBatches, is_plain_chain
 from crfkit.penalties import ElasticNet
 from crfkit.scores.shares import FlatWeights, aligned
 from crfkit.scores.tokens import TokenEntries
-from crfkit.structures import Structure
+from crfkit.structures import Structure, with_added
 from crfkit.structures.n_best import n_best
 from crfkit.ties import Ties
 
@@ -251,11 +252,11 @@ class GeneralVisits(OnlineVisits):
     def _predict(self, scores: Scores, labels: CodeArray) -> tuple[CodeArray, int]:
         """Return predicted labels, and how many of the first of them to learn from."""
         if self.task.cost is not None:
-            scores = scores._replace(unary=scores.unary + self.task.cost.added(labels))
+            scores = with_cost(scores, labels, self.task.cost)
         search = self.task.search
         if search is None:
-            structure = self.batches.structure
-            return self.ties.predict(lambda seen: structure.max(seen)[0], scores), len(labels)
+            plain, scores = self.batches.plain, with_added(self.batches.structure, scores)
+            return self.ties.predict(lambda seen: plain.max(seen)[0], scores), len(labels)
         ranks = self.ties.rank[labels].astype(np.int32)
         path, stop = search.violation(self.ties.scores(scores), ranks)
         return self.ties.order[path].astype(np.int32), stop
@@ -276,7 +277,8 @@ class GeneralVisits(OnlineVisits):
         structure, labels = self.batches.structure, self.batches.labels(index)
         out, one = structure.empty(scores), np.ones(1)
         table = None if scores.table is None else scores.table[:stop]
-        part = Scores(scores.unary[:stop], scores.pair, np.array([0, stop]), table=table)
+        offsets = np.array([0, stop])
+        part = scores._replace(unary=scores.unary[:stop], offsets=offsets, table=table)
         part_out = Expectations(out.unary[:stop], out.pair)
         structure.add_path(part, labels[:stop], one, part_out)
         structure.add_path(part, path[:stop], -one, part_out)
@@ -434,8 +436,8 @@ class MistakeLoss:
         assert level is not None  # the task was asked for its weights before
         seen = scores
         if self.cost is not None:
-            seen = scores._replace(unary=scores.unary + self.cost.added(labels))
-        ties = self.ties or Ties.by_code(scores.unary.shape[1])
+            seen = with_cost(scores, labels, self.cost)
+        ties = self.ties or Ties.by_code(scores.n_codes)
         path = ties.predict(lambda ordered: structure.max(ordered)[0], seen)
         lengths = np.diff(scores.offsets)
         out.unary[...] = 0.0

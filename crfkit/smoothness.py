@@ -102,6 +102,9 @@ def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray | None]:
 def _step_counts(batches: MiniBatches) -> FloatArray:
     """Return how often each step from label to label that has a weight occurs."""
     labels, offsets, model = batches.all_labels.astype(np.int64), batches.offsets, batches.model
+    if model.n_codes > model.n_labels:  # of segments, whose first tokens have the larger codes
+        first = np.flatnonzero(labels >= model.n_labels)
+        labels, offsets = labels[first] - model.n_labels, np.searchsorted(first, offsets)
     later = np.delete(np.arange(len(labels)), offsets[:-1][np.diff(offsets) > 0])
     pairs = labels[later - 1] * model.n_labels + labels[later]
     counts = np.bincount(pairs, minlength=model.n_labels**2)

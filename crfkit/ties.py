@@ -21,7 +21,7 @@ class Ties(NamedTuple):
     Attributes
     ----------
     order, rank : ndarray of shape (K,)
-        The labels in this order, and the place of each.
+        The labels in this order, and the place of each; of segments, those of their 2 K codes.
     """
 
     order: IntArray
@@ -45,15 +45,34 @@ class Ties(NamedTuple):
         """Return the order of the codes."""
         return cls(np.arange(n_labels), np.arange(n_labels))
 
+    @classmethod
+    def of_segments(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> Ties:
+        """Return the order in which labels of segments first occur, given codes, for codes."""
+        order, rank = cls.by_appearance(labels % n_labels, n_labels, weight)
+        both = (np.concatenate([one, n_labels + one]) for one in (order, rank))
+        return cls(*both)
+
     def scores(self, scores: Scores) -> Scores:
         """Return scores of the labels in this order; as they are where few steps have one."""
         if not self.apply_to(scores):
             return scores
+        if scores.segments is not None:
+            return self._scores_of_segments(scores, scores.segments.n_steps)
         pair = scores.pair[:, self.order][:, :, self.order]
         return scores._replace(unary=scores.unary[:, self.order], pair=pair)
 
+    def _scores_of_segments(self, scores: Scores, n_steps: int) -> Scores:
+        size = scores.pair.shape[1]
+        order = self.order[:size]
+        pair = scores.pair[:, order]
+        pair[:n_steps] = pair[:n_steps].reshape(-1, size, size)[:, order].reshape(-1, size)
+        columns = np.concatenate([order, size + order, 2 * size + order])
+        return scores._replace(unary=scores.unary[:, columns], pair=pair)
+
     def apply_to(self, scores: Scores) -> bool:
         """Whether scores can be put into this order."""
+        if scores.segments is not None:
+            return True
         return scores.pair.shape[1:] == (len(self.order), len(self.order))
 
     def predict(self, search: Callable[[Scores], CodeArray], scores: Scores) -> CodeArray:

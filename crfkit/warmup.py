@@ -22,8 +22,14 @@ import crfkit.kernels
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import LONG_TOKENS
 from crfkit.decoding import BeamSearch
-from crfkit.estimators import CRFClassifier, MaxMarginCRF, StructuredPerceptron
-from crfkit.features import TemplateFeatures
+from crfkit.estimators import (
+    CRFClassifier,
+    MaxMarginCRF,
+    Segments,
+    SemiMarkovCRF,
+    StructuredPerceptron,
+)
+from crfkit.features import SegmentFeatures, TemplateFeatures
 from crfkit.losses import HingeLoss
 from crfkit.solvers import MIRA, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
@@ -62,7 +68,7 @@ def warm_up() -> list[KernelReport]:
         warnings.simplefilter("ignore")  # that two iterations are not enough
         for exercise in (
             _forms_of_data, _templates, _solvers, _many_labels, _spread_scores, _long_sequence,
-            _many_entries, _online, _margins,
+            _many_entries, _online, _margins, _segments,
         ):  # fmt: skip
             exercise()
     return report()
@@ -104,7 +110,7 @@ def _words(X: list[list[dict[str, Any]]]) -> list[list[list[str]]]:
     return [[[token["w"]] for token in sequence] for sequence in X]
 
 
-def _use(crf: CRFClassifier, X: Any, y: Any) -> None:
+def _use(crf: Any, X: Any, y: Any) -> None:
     """Call all that looks at the labels of new data."""
     crf.predict(X)
     crf.predict_proba(X)
@@ -131,6 +137,8 @@ def _templates() -> None:
         crf = CRFClassifier(solver=solver, max_iter=2).fit(data, _data()[1])
         _use(crf, features.transform(words), _data()[1])
     TemplateFeatures("u:%x[@1,0]", syntax="wapiti").fit_transform(words)
+    similar = "edit(seg.text, known)"
+    SegmentFeatures(similar, lexicons={"known": ["1 0"]}, max_length=2).fit_transform(words)
 
 
 def _solvers() -> None:
@@ -193,6 +201,17 @@ def _online() -> None:
     X, y = _data(3)
     for parameters in ({}, {"search": BeamSearch()}, {"update": MIRA(n_best=2)}):
         StructuredPerceptron(max_iter=1, **parameters).fit(_words(X), y)
+
+
+def _segments() -> None:
+    """Fit and predict segments, of scores that are spread far, too; learn them online."""
+    X, y = _data()
+    crf = SemiMarkovCRF(max_iter=2).fit(_words(X), y)
+    for _ in range(2):
+        crf.predict_n_best(_words(X[:2]), 2)
+        _use(crf, _words(X), y)
+        crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
+    StructuredPerceptron(structure=Segments(), max_iter=1).fit(_words(X), y)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -277,9 +277,7 @@ def random_segment_scores(
 
 
 @st.composite
-def segment_scores(
-    draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)
-) -> Scores:
+def segment_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)) -> Scores:
     """Draw scores of the segments of up to three short sequences."""
     lengths = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
     return random_segment_scores(

@@ -136,12 +136,13 @@ def test_modules_are_short():
     assert [path for path in MODULES if len(path.read_text().splitlines()) > 500] == []
 
 
-def test_estimators_only_assign_in_init_and_have_at_most_seventeen_parameters():
+def test_estimators_only_assign_in_init_and_have_at_most_eighteen_parameters():
+    """The eighteenth is the structure of a perceptron, whose names are those of its relatives."""
     for path, function in FUNCTIONS:
         if (
             room(path) == "estimators"
             and not path.stem.startswith("_")
             and function.name == "__init__"
         ):
-            assert len(function.args.args) + len(function.args.kwonlyargs) - 1 <= 17
+            assert len(function.args.args) + len(function.args.kwonlyargs) - 1 <= 18
             assert all(isinstance(line, ast.Assign) for line in function.body)

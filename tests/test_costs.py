@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.costs import AdditiveCost, make_cost
+from crfkit.costs import AdditiveCost, ZeroOneCost, hamming, make_cost
 
 CLASSES = np.array(["a", "b", "c"], object)
 LABELS, PREDICTED = np.array([0, 1, 2, 0], np.int32), np.array([0, 2, 1, 1], np.int32)
@@ -65,3 +65,25 @@ def test_a_cost_of_some_labels_is_that_of_all_for_them():
 def test_costs_that_are_none_are_refused_however_they_come(table):
     with pytest.raises(ValueError, match="costs must be finite numbers of at least 0"):
         AdditiveCost(table)
+
+
+def test_costs_of_segments_tell_labels_and_beginnings_apart():
+    table = np.array([[0, 4, 1], [1, 0, 2], [0, 3, 0]], float)
+    found = AdditiveCost(table).of_segments().table
+    worst = [4, 2, 3]
+    for true, predicted in np.ndindex(6, 6):
+        same = true % 3 == predicted % 3 and true != predicted
+        expected = worst[true % 3] if same else table[true % 3, predicted % 3]
+        assert found[true, predicted] == expected
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 5])
+def test_the_hamming_loss_of_segments_counts_wrong_codes(n_labels):
+    cost = hamming(n_labels).of_segments()
+    np.testing.assert_array_equal(cost.table, hamming(2 * n_labels).table)
+    assert cost.counts_errors
+
+
+def test_whether_all_is_right_is_the_same_question_for_segments():
+    cost = ZeroOneCost()
+    assert cost.of_segments() is cost

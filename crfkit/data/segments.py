@@ -119,9 +119,7 @@ class PackedSegments:
         if not isinstance(other, PackedSegments):
             return NotImplemented
         same = np.array_equal(self.ptr, other.ptr) and np.array_equal(self.length, other.length)
-        return bool(
-            same and self.rows.take_tokens(self.row) == other.rows.take_tokens(other.row)
-        )
+        return bool(same and self.rows.take_tokens(self.row) == other.rows.take_tokens(other.row))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -143,9 +141,7 @@ class LocalSegments(NamedTuple):
     row: IntArray
 
 
-def check_segments(
-    segments: PackedSegments | None, offsets: IntArray
-) -> PackedSegments | None:
+def check_segments(segments: PackedSegments | None, offsets: IntArray) -> PackedSegments | None:
     """Return attributes of segments that fit sequences with these offsets.
 
     Raises
@@ -158,9 +154,7 @@ def check_segments(
     if segments is None:
         return None
     if not isinstance(segments, PackedSegments):
-        raise TypeError(
-            f"segments must be PackedSegments or None, not {type(segments).__name__}."
-        )
+        raise TypeError(f"segments must be PackedSegments or None, not {type(segments).__name__}.")
     if segments.n_tokens != offsets[-1]:
         raise ValueError(
             f"segments belong to {segments.n_tokens} tokens, the features to {offsets[-1]}: both "
@@ -176,7 +170,11 @@ def _check_runs(
 ) -> None:
     """Check runs that are sorted by their ends, then lengths."""
     sequence = np.searchsorted(offsets, start, side="right") - 1
-    inside = (start >= 0) & (start < stop) & (stop <= offsets[np.minimum(sequence, len(offsets) - 2) + 1])
+    inside = (
+        (start >= 0)
+        & (start < stop)
+        & (stop <= offsets[np.minimum(sequence, len(offsets) - 2) + 1])
+    )
     known = (row >= 0) & (row < n_rows)
     repeated = np.zeros(len(start), bool)
     repeated[1:] = (start[1:] == start[:-1]) & (stop[1:] == stop[:-1])

@@ -4,7 +4,11 @@ from crfkit.datasets.conll import fetch_conll2000, fetch_conll2002
 from crfkit.datasets.ingredient_features import ingredient_features
 from crfkit.datasets.ingredients import load_ingredients
 from crfkit.datasets.remote import get_data_home
-from crfkit.datasets.synthetic import make_label_bias_data, make_markov_sequences
+from crfkit.datasets.synthetic import (
+    make_label_bias_data,
+    make_markov_sequences,
+    make_segment_sequences,
+)
 from crfkit.datasets.tokenization import tokenize_ingredient
 from crfkit.datasets.universal_dependencies import fetch_ud
 
@@ -17,5 +21,6 @@ __all__ = [
     "load_ingredients",
     "make_label_bias_data",
     "make_markov_sequences",
+    "make_segment_sequences",
     "tokenize_ingredient",
 ]

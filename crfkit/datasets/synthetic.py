@@ -2,6 +2,7 @@
 
 Lafferty, McCallum and Pereira (2001), "Conditional random fields: probabilistic models for
 segmenting and labeling sequence data", sections 5.1 (label bias) and 5.2 (mixed-order sources).
+And segments that a dictionary tells, the case for semi-Markov models of Sarawagi and Cohen (2004).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
+from scipy.stats import poisson
 from sklearn.utils import Bunch, check_random_state
 
 from crfkit._params import check_number, check_option, check_whole
@@ -292,3 +295,148 @@ def make_label_bias_data(
         emission=emission,
         noise=noise,
     )
+
+
+def make_segment_sequences(
+    n_sequences: int = 500,
+    n_segments: int = 8,
+    *,
+    mean_lengths: Sequence[float] = (2.0, 4.0, 6.0),
+    max_length: int = 10,
+    n_symbols: int = 100,
+    coverage: float = 0.8,
+    noise: float = 0.5,
+    random_state: RandomState = None,
+) -> Bunch:
+    """Draw sequences of segments that only a noisy dictionary of whole segments tells apart.
+
+    Labels and symbols are drawn uniformly, so that a symbol tells nothing of the label it has. The
+    length of a segment is that of a Poisson distribution with the mean of its label, from 1 to
+    `max_length`. Each segment is in the dictionary of its label with the probability `coverage`;
+    and for each segment, with the probability `noise`, some other run of symbols of its sequence is
+    in the dictionary of some label. Entries of few symbols occur elsewhere by chance, too.
+
+    A model of single tokens can be told where entries begin and go on, but not which of those that
+    overlap are segments; a model of segments weighs entries against each other.
+
+    Parameters
+    ----------
+    n_sequences, n_segments : int
+        S sequences of so many segments each.
+    mean_lengths : sequence of float, default=(2, 4, 6)
+        The mean of each label's Poisson distribution, 1 or more; K labels.
+    max_length : int, default=10
+        The longest length L.
+    n_symbols : int, default=100
+        The number of symbols V.
+    coverage, noise : float, default=0.8 and 0.5
+        Probabilities, from 0 to 1.
+    random_state : int, RandomState or None
+        Seeds everything. Data for training and testing are drawn together and split.
+
+    Returns
+    -------
+    data : Bunch
+        X : list of list of list of str
+            The symbol of each token as its only attribute.
+        y : list of list of str
+            The labels as IOB2 tags.
+        segments : list of list of (int, int, str)
+            First token, the one after the last, and label of each segment.
+        dictionaries : dict of str to set of str
+            The entries of each label, their symbols joined by a blank.
+        length_probabilities : ndarray of shape (K, L)
+            The distribution of the lengths 1, ..., L of each label.
+        states, symbols : list of str
+            The names of labels and symbols.
+        coverage, noise : float
+            As given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Sarawagi and Cohen (2004), "Semi-Markov conditional random fields for information extraction".
+
+    Examples
+    --------
+    >>> data = make_segment_sequences(2, 3, random_state=0)
+    >>> data.segments[0]
+    [(0, 2, 'a'), (2, 9, 'b'), (9, 14, 'a')]
+    >>> len(data.X[0]), data.y[0][:4]
+    (14, ['B-a', 'I-a', 'B-b', 'I-b'])
+    """
+    check_whole("n_sequences", n_sequences)
+    sizes = {"n_segments": n_segments, "max_length": max_length, "n_symbols": n_symbols}
+    for name, value in sizes.items():
+        check_whole(name, value, 1)
+    if not len(mean_lengths):
+        raise ValueError("mean_lengths is empty: give a mean for each label.")
+    for mean in mean_lengths:
+        check_number("mean_lengths", mean, 1.0)
+    _check_probability("coverage", coverage, 1.0)
+    _check_probability("noise", noise, 1.0)
+    random = check_random_state(random_state)
+    states = _names(string.ascii_lowercase, len(mean_lengths))
+    symbols = _names(string.ascii_uppercase, n_symbols)
+    table = softmax(
+        poisson.logpmf(np.arange(1, max_length + 1), np.array(mean_lengths)[:, None]), axis=1
+    )
+    labels = random.randint(len(states), size=(n_sequences, n_segments))
+    lengths = 1 + _draw(table[labels.ravel()], random).reshape(labels.shape)
+    ends = np.cumsum(lengths, axis=1)
+    segments = [
+        [(j - n, j, states[k]) for j, n, k in zip(*rows, strict=True)]
+        for rows in zip(ends.tolist(), lengths.tolist(), labels.tolist(), strict=True)
+    ]
+    drawn = random.randint(n_symbols, size=int(lengths.sum()))
+    rows = _sequences_of(drawn, ends, symbols)
+    return Bunch(
+        X=[[[symbol] for symbol in row] for row in rows],
+        y=[_iob2(one) for one in segments],
+        segments=segments,
+        dictionaries=_noisy_entries(rows, segments, table, (coverage, noise), states, random),
+        length_probabilities=table,
+        states=states,
+        symbols=symbols,
+        coverage=coverage,
+        noise=noise,
+    )
+
+
+def _sequences_of(codes: IntArray, ends: IntArray, names: Sequence[str]) -> list[list[str]]:
+    """Return codes as names, cut into sequences whose segments have these ends, shape (S, n)."""
+    bounds = np.cumsum(ends[:, -1])[:-1]
+    return [[names[code] for code in row.tolist()] for row in np.split(codes, bounds)][: len(ends)]
+
+
+def _iob2(segments: list[tuple[int, int, str]]) -> list[str]:
+    """Return the tags of segments that cover a sequence."""
+    return [f"{'I' if t else 'B'}-{k}" for i, j, k in segments for t in range(j - i)]
+
+
+def _noisy_entries(
+    rows: list[list[str]],
+    segments: list[list[tuple[int, int, str]]],
+    table: FloatArray,
+    probabilities: tuple[float, float],
+    states: list[str],
+    random: np.random.RandomState,
+) -> dict[str, set[str]]:
+    """Return the entries of each label: most of its segments, and runs that are none."""
+    entries: dict[str, set[str]] = {state: set() for state in states}
+    coverage, noise = probabilities
+    for row, one in zip(rows, segments, strict=True):
+        true = {(start, stop) for start, stop, _ in one}
+        for start, stop, label in one:
+            if random.uniform() < coverage:
+                entries[label].add(" ".join(row[start:stop]))
+            code = random.randint(len(states))
+            first = random.randint(len(row))
+            wrong = first, first + 1 + random.choice(len(table[0]), p=table[code])
+            if random.uniform() < noise and wrong[1] <= len(row) and wrong not in true:
+                entries[states[code]].add(" ".join(row[first : wrong[1]]))
+    return entries

@@ -87,7 +87,6 @@ class SequenceClassifier(SaveMixin, BaseEstimator):  # type: ignore[misc]
         right = predicted.codes_for(classes) == truth.codes_for(classes)
         return float(weight[right].sum() / weight.sum())
 
-
     def _as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form in which `predict` returns them."""
         return y
@@ -218,9 +217,7 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _labels_of(self, codes: CodeArray, data: PackedSequences) -> LabelSequences:
         """Return the labels that codes stand for."""
-        labels: LabelSequences = self._layout.coding(self).write(
-            codes, self.classes_, data.offsets
-        )
+        labels: LabelSequences = self._layout.coding(self).write(codes, self.classes_, data.offsets)
         return labels
 
     def _pack(self, X: Any) -> PackedSequences:
@@ -230,11 +227,14 @@ class LinearChainClassifier(SequenceClassifier):
         check_steps(data, self._n_steps)
         check_segments(data, self._n_segments)
         # The last names that passed are remembered: comparing 300,000 of them takes its time.
-        passed = self.__dict__.get("_matching_names", (None, None))
+        passed = self.__dict__.get("_matching_names", (None, None, None))
         steps = None if data.steps is None else data.steps.names
-        if data.names is not passed[0] or steps is not passed[1]:
-            check_names(data, self._feature_names, self._step_names)
-            self._matching_names = (data.names, steps)
+        rows = None if data.segments is None else data.segments.rows.names
+        given = (data.names, steps, rows)
+        if any(ours is not theirs for ours, theirs in zip(given, passed, strict=True)):
+            segment_names = getattr(self, "_segment_names", None)
+            check_names(data, self._feature_names, self._step_names, segment_names)
+            self._matching_names = given
         return data
 
     def _decoder(self) -> Any:
@@ -245,9 +245,16 @@ class LinearChainClassifier(SequenceClassifier):
         return self.decoding
 
     def _each_chunk(
-        self, data: PackedSequences, function: Callable[[Structure, Chunk, Scores], None]
+        self,
+        data: PackedSequences,
+        function: Callable[[Structure, Chunk, Scores], None],
+        *,
+        share: int | None = None,
     ) -> None:
-        """Call a function with the structure, each chunk and its scores, over threads."""
+        """Call a function with the structure, each chunk and its scores, over threads.
+
+        Chunks have about `share` tokens; if not given, that depends on the number of threads.
+        """
         model, weights = self._scorer(data)
         with ThreadMap(self.n_jobs) as threads:
 
@@ -255,7 +262,9 @@ class LinearChainClassifier(SequenceClassifier):
                 function(structure, chunk, model.scores(weights, data, chunk, threads))
 
             # Sequences are computed one by one: how they are dealt to threads changes no bit.
-            share = max(LEAST_CHUNK, data.n_tokens // (CHUNKS_A_THREAD * threads.n_workers))
+            share = share or max(
+                LEAST_CHUNK, data.n_tokens // (CHUNKS_A_THREAD * threads.n_workers)
+            )
             chunks = make_chunks(data.offsets, min(model.chunk_tokens, share))
             short = [chunk for chunk in chunks if not is_long(chunk)]
             threads(partial(run, model.structure), short)
@@ -312,11 +321,18 @@ def check_segments(data: PackedSequences, expected: int | None) -> None:
         )
 
 
-def check_names(data: PackedSequences, names: Names | None, step_names: Names | None) -> None:
+def check_names(
+    data: PackedSequences,
+    names: Names | None,
+    step_names: Names | None,
+    segment_names: Names | None = None,
+) -> None:
     """Raise ValueError if packed features have other names, or another order, than expected."""
     _check_names(data.names, names)
     if data.steps is not None:
         _check_names(data.steps.names, step_names)
+    if data.segments is not None:
+        _check_names(data.segments.rows.names, segment_names)
 
 
 def _check_names(names: Names | None, expected: Names | None) -> None:

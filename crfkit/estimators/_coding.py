@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,17 +13,22 @@ from crfkit._types import CodeArray, IntArray
 from crfkit._validation import check_lengths
 from crfkit.costs import Cost
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream, iterate_sequences
+from crfkit.data.labels import UNKNOWN, LabelStream, iterate_sequences, label_list, plain_label
 from crfkit.data.packed import ranges
-from crfkit.metrics.schemes import INSIDE, get_scheme, write_tag
+from crfkit.metrics.schemes import CONLL, INSIDE, IO, IOB2, UNTYPED, Scheme, get_scheme, write_tag
 from crfkit.metrics.spans import Span, detect_scheme, spans_of_all
 from crfkit.scores.selection import Runs, runs_of
 
-# A segment for the user: first token, the one after the last, label.
-Segment = tuple[int, int, Hashable]
-
 # Labels as they are: a segment is a run of equal ones.
 RUNS = "runs"
+
+
+class Segment(NamedTuple):
+    """A segment: its first token, the one after its last, its label."""
+
+    start: int
+    stop: int
+    label: Hashable
 
 
 class Coded(NamedTuple):
@@ -61,6 +67,10 @@ class LabelCoding:
         """Return the cost of codes, given that of labels."""
         return cost
 
+    def as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form of predicted ones."""
+        return y
+
 
 class SegmentCoding(LabelCoding):
     """A code tells the label of a segment, and whether the segment begins at the token.
@@ -68,12 +78,13 @@ class SegmentCoding(LabelCoding):
     Parameters
     ----------
     scheme : str
-        The scheme of the tags, or "runs": labels whose runs are segments.
-    outside : label, optional
+        The scheme of the tags, or "runs": labels whose runs are segments. Tags of "conll" are read
+        as the conlleval script does, and written as IOB2.
+    outside : str
         The label of the segments of tokens outside of all spans.
     """
 
-    def __init__(self, scheme: str, outside: Hashable) -> None:
+    def __init__(self, scheme: str, outside: str) -> None:
         self.scheme, self.outside = scheme, outside
 
     def write(
@@ -84,10 +95,8 @@ class SegmentCoding(LabelCoding):
         if self.scheme == RUNS:
             return LabelSequences.from_codes(labels, classes, offsets)
         tags = self._tags(classes)
-        roles = self._roles(runs_of(codes, offsets, len(classes)), len(codes))
-        flat, bounds = tags[labels, roles].tolist(), offsets.tolist()
-        pairs = zip(bounds[:-1], bounds[1:], strict=True)
-        return LabelSequences([flat[b:e] for b, e in pairs])
+        roles = self._roles(runs_of(codes, offsets, len(classes)), offsets)
+        return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
 
     def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
         """Return which labels occur, rising, and codes with respect to these."""
@@ -98,31 +107,60 @@ class SegmentCoding(LabelCoding):
         """Return the cost of codes, given that of labels."""
         return cost.of_segments()
 
+    def as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form of predicted ones: segments as tags."""
+        sequences = lists(y)
+        if not are_segments(sequences, offsets, self.scheme):
+            return sequences
+        coded = read_segments(sequences, offsets, self.scheme, self.outside)
+        return coded.coding.write(coded.codes, coded.classes, offsets)
+
+    def key(self, label: Hashable) -> Hashable:
+        """Return what tells a label from others: where there are tags, its name in them."""
+        if self.scheme == RUNS or label == self.outside:
+            return label
+        return str(label) or UNTYPED
+
+    def places(self, classes: NDArray[np.object_], known: NDArray[np.object_]) -> IntArray:
+        """Return the place of each label among the known ones, `UNKNOWN` for any other, (K,)."""
+        place = {self.key(label): k for k, label in enumerate(known.tolist())}
+        found = [place.get(self.key(label), UNKNOWN) for label in classes.tolist()]
+        return np.array(found, np.int64)
+
+    @property
+    def merges(self) -> bool:
+        """Whether two segments of a label are written as one where they touch."""
+        return self.scheme in (RUNS, IO.name)
+
+    @property
+    def _writing(self) -> Scheme:
+        rules = get_scheme(self.scheme)
+        return IOB2 if rules is CONLL else rules
+
     def _tags(self, classes: NDArray[np.object_]) -> NDArray[np.object_]:
         """Return the tag of each label in each role, shape (K, 5)."""
-        scheme = get_scheme(self.scheme)
-        spelled = {role: letter for letter, role in reversed(scheme.roles.items())}
+        rules = self._writing
         tags = np.empty((len(classes), 5), object)
         for k, label in enumerate(classes.tolist()):
-            for role in spelled:
+            for role in set(rules.roles.values()):
                 outside = label == self.outside
-                tags[k, role] = label if outside else write_tag(role, str(label), scheme)
+                tags[k, role] = label if outside else write_tag(role, str(label), rules)
         return tags
 
-    def _roles(self, runs: Runs, n_tokens: int) -> IntArray:
+    def _roles(self, runs: Runs, offsets: IntArray) -> IntArray:
         """Return the role of each token in its segment by the rules of the scheme."""
-        scheme = get_scheme(self.scheme)
-        roles = np.full(n_tokens, INSIDE)
+        rules = self._writing
+        roles = np.full(int(offsets[-1]), INSIDE)
         marked = np.ones(len(runs.start), bool)
-        if scheme.marks != "always":  # only where two segments of a label touch
-            touch = (runs.stop[:-1] == runs.start[1:]) & (runs.label[:-1] == runs.label[1:])
+        if rules.marks != "always":  # only where two segments of a label touch
+            touch = (runs.label[:-1] == runs.label[1:]) & ~np.isin(runs.start[1:], offsets)
             marked[:] = False
-            marked[1:] |= touch if scheme.marks == "left" else False
-            marked[:-1] |= touch if scheme.marks == "right" else False
+            marked[1:] |= touch if rules.marks == "left" else False
+            marked[:-1] |= touch if rules.marks == "right" else False
         single = runs.stop - runs.start == 1
-        roles[runs.stop[marked] - 1] = scheme.last
-        roles[runs.start[marked]] = scheme.first
-        roles[runs.start[marked & single]] = scheme.single
+        roles[runs.stop[marked] - 1] = rules.last
+        roles[runs.start[marked]] = rules.first
+        roles[runs.start[marked & single]] = rules.single
         return roles
 
 
@@ -169,38 +207,56 @@ def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded
     ValueError, TypeError
         If y does not fit the sequences, or a tag does not follow the scheme.
     """
-    sequences = [list(sequence) for sequence in iterate_sequences(y, "y")]
-    if is_segments(sequences):
-        runs = _listed(sequences, offsets)
-        return _coded(*runs, offsets, SegmentCoding("IOB2" if scheme == "auto" else scheme, outside))
+    sequences = lists(y)
+    if are_segments(sequences, offsets, scheme):
+        coding = SegmentCoding(_named("IOB2" if scheme == "auto" else scheme), outside)
+        listed = read_listed(sequences, offsets, "y")
+        check_apart(listed, offsets, "y")
+        return _coded(listed, offsets, coding)
     stream = LabelStream(sequences)
     check_lengths(offsets, stream.offsets, "y")
     if scheme == "auto":
         scheme = detect_scheme(sequences) if _are_tags(stream.index, outside) else RUNS
-    coding = SegmentCoding(scheme, outside)
-    if scheme != RUNS:
-        names, types, starts, stops = spans_of_all(sequences, scheme)
-        return _coded([names[t] for t in types.tolist()], starts, stops, offsets, coding)
-    classes = stream.classes()
-    labels = stream.codes_for(classes)
-    begins = np.ones(len(labels), bool)
-    begins[1:] = labels[1:] != labels[:-1]
-    begins[offsets[:-1][offsets[:-1] < len(labels)]] = True
-    begins |= np.array([label == outside for label in classes.tolist()], bool)[labels]
-    return Coded(classes, (labels + len(classes) * begins).astype(np.int32), coding)
+    coding = SegmentCoding(_named(scheme), outside)
+    if scheme == RUNS:
+        return _coded_runs(stream, offsets, coding)
+    names, types, starts, stops = spans_of_all(sequences, scheme)
+    _check_types(names, types, starts, offsets, outside)
+    labels = np.array(names, object)[types].tolist()
+    return _coded(Listed(starts, stops, labels), offsets, coding)
 
 
-def is_segments(sequences: list[list[Any]]) -> bool:
-    """Whether sequences of labels are lists of segments (start, stop, label)."""
-    items = [item for sequence in sequences for item in sequence[:1]]
-    return bool(items) and all(map(_is_segment, items))
+def lists(y: Any) -> list[list[Any]]:
+    """Return sequences as lists.
+
+    Raises
+    ------
+    TypeError
+        If they are none.
+    """
+    return [label_list(s, sequence) for s, sequence in enumerate(iterate_sequences(y, "y"))]
+
+
+def _named(scheme: str) -> str:
+    """Return the name of a scheme that may be given by another."""
+    return scheme if scheme == RUNS else get_scheme(scheme).name
+
+
+def are_segments(sequences: list[list[Any]], offsets: IntArray, scheme: str) -> bool:
+    """Whether these are lists of segments (start, stop, label) rather than of labels of tokens.
+
+    Of a known scheme of tags, lists that are all empty say that there are no segments.
+    """
+    if any(sequences):
+        return any(_is_segment(sequence[0]) for sequence in sequences if sequence)
+    return scheme not in ("auto", RUNS) and bool(offsets[-1])
 
 
 def _is_segment(item: Any) -> bool:
     if isinstance(item, Span):
         return True
-    pair = isinstance(item, (tuple, list)) and len(item) == 3
-    return pair and all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in item[:2])
+    triple = isinstance(item, (tuple, list)) and len(item) == 3
+    return triple and all(isinstance(i, Integral) and not isinstance(i, bool) for i in item[:2])
 
 
 def _are_tags(labels: Iterable[Any], outside: str) -> bool:
@@ -212,63 +268,154 @@ def _are_tags(labels: Iterable[Any], outside: str) -> bool:
     )
 
 
-def _listed(
-    sequences: list[list[Any]], offsets: IntArray
-) -> tuple[list[Any], IntArray, IntArray]:
-    """Return labels, starts and stops of the segments that are listed for each sequence."""
+def _check_types(
+    names: list[str], types: IntArray, starts: IntArray, offsets: IntArray, outside: str
+) -> None:
+    """Raise ValueError if a segment has the label of tokens outside of all segments."""
+    if outside in names:
+        at = int(starts[types == names.index(outside)][0])
+        s = int(np.searchsorted(offsets, at, side="right")) - 1
+        raise ValueError(
+            f"sequence {s}, position {at - offsets[s]}: the tag is that of a segment of the type "
+            f"{outside!r}, which is the label of tokens outside of all segments. Give the type "
+            "another name."
+        )
+
+
+class Listed(NamedTuple):
+    """Segments that a user lists, in that order: tokens are numbered through all sequences.
+
+    Attributes
+    ----------
+    start, stop : ndarray of shape (n,)
+        First tokens, and those after the last ones.
+    labels : list of n labels
+        Their labels.
+    """
+
+    start: IntArray
+    stop: IntArray
+    labels: list[Any]
+
+
+def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Listed:
+    """Return the segments that are listed for each sequence.
+
+    Parameters
+    ----------
+    sequences : list of S lists of (start, stop, label) or Span
+        In any order.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start, and the end.
+    name : str
+        What messages call them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is another number of lists, an item is no segment, or one is not within its
+        sequence.
+    """
     if len(sequences) != len(offsets) - 1:
         raise ValueError(
-            f"X has {len(offsets) - 1} sequences, but y has {len(sequences)}: give one list of "
-            "segments for each of X."
+            f"X has {len(offsets) - 1} sequences, but {name} has {len(sequences)}: give one list "
+            f"of segments for each sequence of X."
         )
     labels, places = [], []
-    for s, (sequence, begin, end) in enumerate(
-        zip(sequences, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ):
-        last = 0
-        for start, stop, label in sorted(_segments(s, sequence), key=lambda item: item[:2]):
-            if not last <= start < stop <= end - begin:
-                raise ValueError(
-                    f"sequence {s}: the segment ({start}, {stop}, {label!r}) is empty, overlaps "
-                    f"with another one, or is not within the {end - begin} tokens."
-                )
+    bounds = zip(sequences, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    for s, (sequence, begin, end) in enumerate(bounds):
+        for item in sequence:
+            start, stop, label = _read_segment(item, s, end - begin, name)
             labels.append(label)
             places.append((begin + start, begin + stop))
-            last = stop
     starts, stops = np.array(places, np.int64).reshape(-1, 2).T
-    return labels, starts, stops
+    return Listed(starts, stops, labels)
 
 
-def _segments(s: int, sequence: list[Any]) -> Iterator[Segment]:
-    """Yield segments as (start, stop, label)."""
-    for item in sequence:
-        if not _is_segment(item):
-            raise TypeError(
-                f"sequence {s} of y: {item!r:.60} is no segment (start, stop, label), but others "
-                "are."
-            )
-        if isinstance(item, Span):
-            yield item.start, item.stop, item.label
-        else:
-            yield int(item[0]), int(item[1]), item[2]
+def _read_segment(item: Any, s: int, n_tokens: int, name: str) -> Segment:
+    """Return an item as a segment of sequence `s`, which has so many tokens."""
+    if not _is_segment(item):
+        raise TypeError(
+            f"sequence {s} of {name}: {item!r:.60} is no segment (start, stop, label) with whole "
+            "numbers, as others are."
+        )
+    found = Segment(item[1], item[2], item[0]) if isinstance(item, Span) else Segment(*item)
+    start, stop, label = int(found.start), int(found.stop), found.label
+    if not 0 <= start < stop <= n_tokens:
+        why = "is empty" if start >= stop else f"is not within the {n_tokens} tokens"
+        raise ValueError(
+            f"sequence {s} of {name}: the segment ({start}, {stop}, {label!r}) {why}. `stop` is "
+            "the token after the last one."
+        )
+    if not _is_label(label):
+        raise TypeError(
+            f"sequence {s} of {name}: the label of the segment ({start}, {stop}, {label!r}) must "
+            "be hashable, and not None or NaN."
+        )
+    return Segment(start, stop, plain_label(label))
 
 
-def _coded(
-    labels: list[Any], starts: IntArray, stops: IntArray, offsets: IntArray, coding: SegmentCoding
-) -> Coded:
+def _is_label(label: Any) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return label is not None and bool(label == label)
+
+
+def check_apart(listed: Listed, offsets: IntArray, name: str) -> None:
+    """Raise ValueError if two segments overlap."""
+    order = np.argsort(listed.start, kind="stable")
+    wrong = np.flatnonzero(listed.stop[order][:-1] > listed.start[order][1:])
+    if len(wrong):
+        s = int(np.searchsorted(offsets, listed.start[order[wrong[0]]], side="right")) - 1
+        begin = int(offsets[s])
+        one, other = (
+            (int(listed.start[i]) - begin, int(listed.stop[i]) - begin, listed.labels[i])
+            for i in order[wrong[0] : wrong[0] + 2].tolist()
+        )
+        raise ValueError(f"sequence {s} of {name}: the segments {one} and {other} overlap.")
+
+
+def _coded(listed: Listed, offsets: IntArray, coding: SegmentCoding) -> Coded:
     """Return the codes of spans, each token outside a segment of its own."""
+    start, stop, labels = listed
     n_tokens = int(offsets[-1])
     inside = np.zeros(n_tokens + 1, np.int64)
-    np.add.at(inside, starts, 1)
-    np.add.at(inside, stops, -1)
+    np.add.at(inside, start, 1)
+    np.add.at(inside, stop, -1)
     gaps = np.flatnonzero(np.cumsum(inside)[:-1] == 0)
     stream = LabelStream([[*labels, coding.outside]] if len(gaps) else [labels])
     classes = stream.classes()
+    _check_names(classes, coding)
     known = stream.codes_for(classes)
-    codes = np.repeat(known[: len(labels)], stops - starts) if len(labels) else known[:0]
+    codes = np.repeat(known[: len(labels)], stop - start) if labels else known[:0]
     out = np.zeros(n_tokens, np.int32)
-    out[ranges(starts, stops - starts)] = codes
-    out[starts] += len(classes)
+    out[ranges(start, stop - start)] = codes
+    out[start] += len(classes)
     if len(gaps):
         out[gaps] = known[-1] + len(classes)
     return Coded(classes, out, coding)
+
+
+def _check_names(classes: NDArray[np.object_], coding: SegmentCoding) -> None:
+    """Raise ValueError if two labels have the same tags."""
+    names: dict[Hashable, Any] = {}
+    for label in classes.tolist():
+        other = names.setdefault(coding.key(label), label)
+        if other is not label:
+            raise ValueError(
+                f"the labels {other!r} and {label!r} of segments are written as the same tags. "
+                "Give one of them another name, or scheme='runs'."
+            )
+
+
+def _coded_runs(stream: LabelStream, offsets: IntArray, coding: SegmentCoding) -> Coded:
+    """Return the codes of runs of equal labels, each token outside a segment of its own."""
+    classes = stream.classes()
+    labels = stream.codes_for(classes)
+    begins = np.ones(len(labels), bool)
+    begins[1:] = labels[1:] != labels[:-1]
+    begins[offsets[:-1][offsets[:-1] < len(labels)]] = True
+    begins |= np.array([label == coding.outside for label in classes.tolist()], bool)[labels]
+    return Coded(classes, (labels + len(classes) * begins).astype(np.int32), coding)

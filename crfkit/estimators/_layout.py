@@ -47,9 +47,7 @@ class ChainLayout:
         """Return what the codes of a fitted model stand for."""
         return LabelCoding()
 
-    def codes(
-        self, fitted: Any, y: Any, offsets: IntArray
-    ) -> tuple[CodeArray, NDArray[np.bool_]]:
+    def codes(self, fitted: Any, y: Any, offsets: IntArray) -> tuple[CodeArray, NDArray[np.bool_]]:
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
         stream = LabelStream(y)
         check_lengths(offsets, stream.offsets, "y")

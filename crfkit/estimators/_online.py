@@ -14,8 +14,8 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import check_names, check_steps
 from crfkit.estimators._coding import read_labels
-from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._input import pack_more, pack_training
+from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData, read_training
 from crfkit.features import SequenceVectorizer

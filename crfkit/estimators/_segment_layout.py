@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar
 
@@ -9,21 +10,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._params import check_option, check_whole
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.data.labels import UNKNOWN, iterate_sequences
-from crfkit.estimators._coding import Coded, SegmentCoding, is_segments, read_segments
-from crfkit.estimators._layout import ChainLayout, in_order, step_matrix, weight_matrix, weight_places
+from crfkit.data.labels import UNKNOWN
+from crfkit.estimators._coding import Coded, SegmentCoding, are_segments, lists, read_segments
+from crfkit.estimators._fixing import EITHER
+from crfkit.estimators._layout import ChainLayout, in_order, weight_matrix, weight_places
 from crfkit.features.lengths import length_basis
-from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.segments import TOKEN_PARTS, LengthScores, SegmentScores
 from crfkit.scores.selection import Runs, choose_segment_features, runs_of
 from crfkit.scores.steps import ObservedSteps
 
+NO_LIMIT = np.iinfo(np.int64).max
 # The label of tokens outside of all spans.
 OUTSIDE = "O"
-# Attributes whose names begin so count for first, or for last tokens of segments alone.
-FIRST, LAST = "seg.first.", "seg.last."
+# Attributes whose names begin so count for first, or for last tokens of segments alone; the name of
+# a part of a union may stand before.
+END = re.compile(r"(?:[\w.-]+__)*seg\.(first|last)\.")
 
 
 class SegmentLayout(ChainLayout):
@@ -52,53 +54,48 @@ class SegmentLayout(ChainLayout):
             shorter than is allowed.
         """
         coded = read_segments(y, offsets, self.segments.scheme, OUTSIDE)
-        size, labels = len(coded.classes), coded.classes.tolist()
-        codes = coded.codes.copy()
-        if self.segments.outside == "long" and OUTSIDE in labels:
-            _join(codes, offsets, labels.index(OUTSIDE), size)
-        most, _ = self._limits(runs_of(codes, offsets, size), coded.classes)
-        _cut(codes, offsets, coded.classes, most, self.segments._limits().too_long == "split")
+        size, classes, codes = len(coded.classes), coded.classes, coded.codes.copy()
+        _join(codes, offsets, classes, self.segments.outside)
+        most, least = self._limits(runs_of(codes, offsets, size), classes)
+        _cut(codes, offsets, size, self._cut_at(most, classes))
+        runs = runs_of(codes, offsets, size)
+        _check_most(runs, offsets, classes, most)
+        _check_least(runs, offsets, classes, least)
+        _check_steps(runs, offsets, classes, self._forbidden(classes))
         return coded._replace(codes=codes)
 
     def coding(self, fitted: Any) -> SegmentCoding:
         """Return what the codes of a fitted model stand for."""
         return SegmentCoding(fitted.scheme_, OUTSIDE)
 
-    def codes(
-        self, fitted: Any, y: Any, offsets: IntArray
-    ) -> tuple[CodeArray, NDArray[np.bool_]]:
-        """Return codes of segments for a fitted model, and whether it knows the label, both (N,)."""
-        coded = self._as_fitted(fitted, y, offsets)
-        place = {label: k for k, label in enumerate(fitted.classes_.tolist())}
-        numbers = np.array([place.get(label, UNKNOWN) for label in coded.classes.tolist()], int)
-        labels = numbers[coded.codes % max(len(numbers), 1)] if len(numbers) else coded.codes
+    def codes(self, fitted: Any, y: Any, offsets: IntArray) -> tuple[CodeArray, NDArray[np.bool_]]:
+        """Return which codes tokens may have, and whether the model knows their labels: (N,).
+
+        What labels leave open (how tokens outside are cut; how a run of labels is) is open there:
+        see :mod:`crfkit.estimators._fixing`.
+        """
+        coding, sequences = self.coding(fitted), lists(y)
+        coded = read_segments(sequences, offsets, fitted.scheme_, OUTSIDE)
+        size, names = len(coded.classes), coded.classes.tolist()
+        which = coded.codes % max(size, 1)
+        labels = coding.places(coded.classes, fitted.classes_)[which]
         known = labels != UNKNOWN
-        begins = coded.codes >= len(coded.classes)
-        codes = np.where(known, labels, 0) + len(place) * begins
-        return codes.astype(np.int32), known
+        labels[~known] = 0
+        open_ = np.array([name == OUTSIDE for name in names], bool)[which]
+        if coding.merges and not are_segments(sequences, offsets, fitted.scheme_):
+            open_[:] = True
+        exact = labels + len(fitted.classes_) * (coded.codes >= size)
+        return np.where(open_, EITHER - labels, exact).astype(np.int32), known
 
     def labels(self, fitted: Any, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form of predicted ones: segments as tags."""
-        listed = [list(sequence) for sequence in iterate_sequences(y, "y")]
-        if not is_segments(listed):
-            return listed
-        coded = self._as_fitted(fitted, listed, offsets)
-        return coded.coding.write(coded.codes, coded.classes, offsets)
-
-    def _as_fitted(self, fitted: Any, y: Any, offsets: IntArray) -> Coded:
-        """Read labels as those of the training data were."""
-        coded = read_segments(y, offsets, fitted.scheme_, OUTSIDE)
-        codes, labels = coded.codes.copy(), coded.classes.tolist()
-        if fitted.outside_ == "long" and OUTSIDE in labels:
-            _join(codes, offsets, labels.index(OUTSIDE), len(labels))
-        return coded._replace(codes=codes)
+        return self.coding(fitted).as_predicted(y, offsets)
 
     def choose(self, estimator: Any, training: Any) -> SegmentScores:
         """Return the score model with the weights that are to be fitted."""
         size = len(training.classes)
         runs = runs_of(training.codes, training.data.offsets, size)
         most, least = self._limits(runs, training.classes)
-        _check_least(runs, training.data.offsets, training.classes, least)
         return choose_segment_features(
             training.data, training.codes, size, lengths=self._lengths(most, least),
             parts=self._parts(training.data), forbidden=self._forbidden(training.classes),
@@ -122,7 +119,6 @@ class SegmentLayout(ChainLayout):
             "length_scores_": weights.lengths,
             "segment_coef_": own,
             "scheme_": coding.scheme,
-            "outside_": self.segments.outside,
         }
 
     def model(self, fitted: Any, layout: tuple[int, ...]) -> tuple[SegmentScores, Any]:
@@ -149,27 +145,30 @@ class SegmentLayout(ChainLayout):
         ]  # fmt: skip
         return model, model.bind(np.concatenate(values))
 
-    def _limits(
-        self, runs: Runs, classes: NDArray[np.object_]
-    ) -> tuple[IntArray, IntArray]:
-        """Return the longest and the shortest length of the segments of each label, both (K,)."""
+    def _limits(self, runs: Runs, classes: NDArray[np.object_]) -> tuple[IntArray, IntArray]:
+        """Return the longest and the shortest length of the segments of each label, both (K,).
+
+        A number for all labels is no least length of tokens outside.
+        """
         labels = classes.tolist()
         seen = np.zeros(len(labels), np.int64)
         np.maximum.at(seen, runs.label, runs.stop - runs.start)
-        most = _by_label("max_length", self.segments.max_length, labels, seen)
-        single = np.array([label == OUTSIDE for label in labels])
+        most = _by_label(self.segments.max_length, labels, seen)
+        given = self.segments._limits().min_length
+        least = _by_label(given, labels, np.ones(len(labels), np.int64))
+        outside = np.array([label == OUTSIDE for label in labels], bool)
         if self.segments.outside == "single":
-            most[single] = 1
-        ones = np.ones(len(labels), np.int64)
-        least = _by_label("min_length", self.segments._limits().min_length, labels, ones)
-        wrong = least > most
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise ValueError(
-                f"min_length={least[k]} of the label {labels[k]!r} is larger than its "
-                f"max_length={most[k]}."
-            )
+            most[outside] = 1
+        if not isinstance(given, Mapping):
+            least[outside] = 1
         return most, least
+
+    def _cut_at(self, most: IntArray, classes: NDArray[np.object_]) -> IntArray:
+        """Return the length at which segments of each label are cut, (K,)."""
+        if self.segments._limits().too_long == "split":
+            return most
+        outside = np.array([label == OUTSIDE for label in classes.tolist()], bool)
+        return np.where(outside, most, NO_LIMIT)
 
     def _lengths(self, most: IntArray, least: IntArray) -> LengthScores:
         """Return how the scores of lengths are made."""
@@ -184,10 +183,10 @@ class SegmentLayout(ChainLayout):
         """Return which attributes count for all, for first, and for last tokens, shape (D, 3)."""
         wanted = np.array([part in self.segments.token_parts for part in TOKEN_PARTS])
         parts = np.tile(wanted, (data.n_features, 1))
-        if data.names is not None:
-            for prefix, part in ((FIRST, 1), (LAST, 2)):
-                named = [str(name).startswith(prefix) for name in data.feature_names]
-                parts[np.array(named, bool)] = np.arange(3) == part
+        for attribute, name in enumerate(() if data.names is None else data.feature_names):
+            end = END.match(str(name))
+            if end:
+                parts[attribute] = np.array(TOKEN_PARTS) == end[1]
         return parts
 
     def _forbidden(self, classes: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -200,61 +199,91 @@ class SegmentLayout(ChainLayout):
         return forbidden
 
 
-def _by_label(name: str, given: Any, labels: list[Hashable], default: IntArray) -> IntArray:
+def _by_label(given: Any, labels: list[Hashable], default: IntArray) -> IntArray:
     """Return a number for each label, given one for all, some by label, or None."""
     if given is None:
         return default.copy()
     if not isinstance(given, Mapping):
-        check_whole(name, given, 1)
         return np.full(len(labels), int(given))
-    numbers = default.copy()
-    for k, label in enumerate(labels):
-        if label in given:
-            check_whole(f"{name}[{label!r}]", given[label], 1)
-            numbers[k] = int(given[label])
-    return numbers
+    pairs = zip(labels, default.tolist(), strict=True)
+    return np.array([int(given.get(label, number)) for label, number in pairs], np.int64)
 
 
-def _join(codes: CodeArray, offsets: IntArray, outside: int, size: int) -> None:
-    """Make one segment of each run of tokens outside of spans."""
+def _join(codes: CodeArray, offsets: IntArray, classes: NDArray[np.object_], outside: str) -> None:
+    """Make one segment of each run of tokens outside of spans, where these are to be long."""
+    size, labels = len(classes), classes.tolist()
+    if outside == "single" or OUTSIDE not in labels:
+        return
+    k = labels.index(OUTSIDE)
     again = np.zeros(len(codes), bool)
-    again[1:] = (codes[1:] % size == outside) & (codes[:-1] % size == outside)
+    again[1:] = (codes[1:] % size == k) & (codes[:-1] % size == k)
     again[offsets[:-1][offsets[:-1] < len(codes)]] = False
-    codes[again] = outside
+    codes[again] = k
 
 
-def _cut(
-    codes: CodeArray,
-    offsets: IntArray,
-    classes: NDArray[np.object_],
-    most: IntArray,
-    everything: bool,
-) -> None:
-    """Cut segments that are too long: those of tokens outside, and others if they may be."""
-    size, runs = len(classes), runs_of(codes, offsets, len(classes))
+def _cut(codes: CodeArray, offsets: IntArray, size: int, most: IntArray) -> None:
+    """Cut the segments that are longer than what is given for their labels."""
+    runs = runs_of(codes, offsets, size)
     for i in np.flatnonzero(runs.stop - runs.start > most[runs.label]):
-        start, stop, k = int(runs.start[i]), int(runs.stop[i]), int(runs.label[i])
-        if not everything and classes[k] != OUTSIDE:
-            s = int(np.searchsorted(offsets, start, side="right")) - 1
-            raise ValueError(
-                f"sequence {s}, position {start - offsets[s]}: the segment of label "
-                f"{classes[k]!r} has {stop - start} tokens, but max_length is {most[k]}. Raise "
-                "max_length, leave it out to have it learned, or have such segments cut: "
-                "constraints=SegmentConstraints(too_long='split')."
-            )
-        codes[start : stop : most[k]] = k + size
+        k = runs.label[i]
+        codes[runs.start[i] : runs.stop[i] : most[k]] = k + size
+
+
+def longest(length_scores: FloatArray) -> IntArray:
+    """Return the longest length of the segments of each label, (K,); 0 if all are forbidden."""
+    allowed = length_scores > -np.inf
+    lengths: IntArray = (allowed * np.arange(1, len(allowed) + 1)[:, None]).max(axis=0)
+    return lengths
+
+
+def _check_most(
+    runs: Runs, offsets: IntArray, classes: NDArray[np.object_], most: IntArray
+) -> None:
+    """Raise ValueError if a segment is longer than is allowed."""
+    sizes = runs.stop - runs.start
+    wrong = np.flatnonzero(sizes > most[runs.label])
+    if len(wrong):
+        i, k = int(wrong[0]), int(runs.label[wrong[0]])
+        raise ValueError(
+            f"{_place(runs.start[i], offsets)}: the segment of label {classes[k]!r} has "
+            f"{sizes[i]} tokens, but max_length is {most[k]}. Raise max_length, leave it out to "
+            "have it learned, or have such segments cut: "
+            "constraints=SegmentConstraints(too_long='split')."
+        )
 
 
 def _check_least(
     runs: Runs, offsets: IntArray, classes: NDArray[np.object_], least: IntArray
 ) -> None:
     """Raise ValueError if a segment is shorter than is allowed."""
-    short = runs.stop - runs.start < least[runs.label]
-    if short.any():
-        i = int(np.argmax(short))
-        s = int(np.searchsorted(offsets, runs.start[i], side="right")) - 1
+    sizes = runs.stop - runs.start
+    short = np.flatnonzero(sizes < least[runs.label])
+    if len(short):
+        i, k = int(short[0]), int(runs.label[short[0]])
         raise ValueError(
-            f"sequence {s}, position {runs.start[i] - offsets[s]}: the segment of label "
-            f"{classes[runs.label[i]]!r} has {runs.stop[i] - runs.start[i]} tokens, but "
-            f"min_length is {least[runs.label[i]]}. Lower min_length, or correct the labels."
+            f"{_place(runs.start[i], offsets)}: the segment of label {classes[k]!r} has "
+            f"{sizes[i]} tokens, but min_length is {least[k]}. Lower min_length, or correct the "
+            "labels; it may be what is left of a segment that was cut at max_length."
         )
+
+
+def _check_steps(
+    runs: Runs, offsets: IntArray, classes: NDArray[np.object_], forbidden: NDArray[np.bool_]
+) -> None:
+    """Raise ValueError if a segment follows one that it may not follow."""
+    follows = ~np.isin(runs.start[1:], offsets)
+    wrong = np.flatnonzero(follows & forbidden[runs.label[:-1], runs.label[1:]])
+    if len(wrong):
+        i = int(wrong[0])
+        before, after = (classes[k] for k in runs.label[i : i + 2].tolist())
+        raise ValueError(
+            f"{_place(runs.start[i + 1], offsets)}: a segment of label {after!r} follows one of "
+            f"{before!r}, which the constraints forbid. Take the pair ({before!r}, {after!r}) out "
+            "of `forbidden`, or correct the labels."
+        )
+
+
+def _place(token: int, offsets: IntArray) -> str:
+    """Return what messages call a token."""
+    s = int(np.searchsorted(offsets, token, side="right")) - 1
+    return f"sequence {s}, position {token - offsets[s]}"

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from crfkit._params import check_number, check_whole
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
 from crfkit.data import PackedSequences
-from crfkit.estimators._base import LinearChainClassifier
-from crfkit.estimators._segment_layout import OUTSIDE
+from crfkit.data.labels import UNKNOWN, iterate_sequences, object_array
+from crfkit.estimators._coding import Segment, check_apart, read_listed
+from crfkit.estimators._fixing import ANY, BEGINS, log_shares, with_fixed
+from crfkit.estimators._probabilities import ProbabilisticChain
+from crfkit.estimators._segment_layout import OUTSIDE, longest
+from crfkit.estimators._segment_views import SegmentViews
 from crfkit.scores.selection import Runs, runs_of
 from crfkit.structures import Structure
-from crfkit.structures.semimarkov import span_probabilities
+from crfkit.structures.semimarkov import parts_of, span_probabilities
+
+# Tokens of a chunk whose results depend on each other, whatever the number of threads.
+SHARE = 2000
+# Bounds of probabilities are compared with a threshold with this share to spare for rounding.
+SPARE = 1e-6
 
 
-class Segment(NamedTuple):
-    """A segment: its first token, the one after its last, its label."""
+class ProbableSegment(NamedTuple):
+    """A segment and its probability."""
 
     start: int
     stop: int
     label: Hashable
+    probability: float
 
 
-class SegmentPredictions(LinearChainClassifier):
+class SegmentPredictions(SegmentViews):
     """Segments of new sequences, instead of labels of their tokens."""
 
     def predict_segments(self, X: Any, *, fixed: Any = None) -> list[list[Segment]]:
@@ -47,79 +59,173 @@ class SegmentPredictions(LinearChainClassifier):
         NotFittedError
             Before `fit`.
         TypeError, ValueError
-            As for `predict`, or if fixed segments are not within their sequence, overlap, have an
-            unknown label, or leave no segmentation.
+            As for `predict`, or if fixed segments are not within their sequence, overlap, are too
+            long, have an unknown label, or leave no segmentation.
         """
         data = self._pack(X)
-        known = None if fixed is None else self._fixed(fixed, data)
-        codes = self._best_codes(data, known)
+        codes = self._best_codes(data, self._fixed(fixed, data))
         return self._segments_of(runs_of(codes, data.offsets, len(self.classes_)), data.offsets)
 
-    def _best_codes(self, data: PackedSequences, fixed: CodeArray | None) -> CodeArray:
-        """Return the codes of the best segmentation with the codes that are fixed (or -1)."""
+    def predict_n_best(self, X: Any, n: int) -> list[list[tuple[float, list[Segment]]]]:
+        """Return the best segmentations of each sequence.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+        n : int
+            How many, at least 1. There are fewer where a sequence has no more.
+
+        Returns
+        -------
+        list of S lists of (float, list of Segment)
+            The score of each segmentation, the best first, and its segments without those of tokens
+            outside; its log-probability, where the model has probabilities. Segmentations that
+            differ in those of tokens outside alone are listed one by one.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`, or if `n` is no whole number of at least 1.
+        """
+        check_whole("n", n, 1)
+        data = self._pack(X)
+        found: list[list[tuple[float, list[Segment]]]] = [[] for _ in range(len(data))]
+
+        def search(structure: Any, chunk: Chunk, scores: Scores) -> None:
+            base = self._base_scores(structure, scores).tolist()
+            for s, one in enumerate(scores.each()):
+                codes, values = structure.n_best(one, int(n))
+                places = np.arange(len(codes) + 1) * codes.shape[1]
+                runs = runs_of(codes.reshape(-1), places, len(self.classes_))
+                listed = self._segments_of(runs, places)
+                levels = (values - base[s]).tolist()
+                found[chunk.first + s] = list(zip(levels, listed, strict=True))
+
+        self._each_chunk(data, search)
+        return found
+
+    def _base_scores(self, structure: Structure, scores: Scores) -> FloatArray:
+        """Return what is subtracted from the scores of each sequence, shape (S,)."""
+        return np.zeros(len(scores.offsets) - 1)
+
+    def _best_codes(self, data: PackedSequences, fixed: CodeArray) -> CodeArray:
+        """Return the codes of the best segmentation with those that are fixed."""
         codes: CodeArray = np.empty(data.n_tokens, np.int32)
 
         def decode(structure: Structure, chunk: Chunk, scores: Scores) -> None:
-            if fixed is not None:
-                scores = _with_fixed(scores, fixed[chunk.tokens])
-            codes[chunk.tokens] = structure.max(scores)[0]
+            codes[chunk.tokens] = structure.max(with_fixed(scores, fixed[chunk.tokens]))[0]
 
         self._each_chunk(data, decode)
         return codes
 
     def _fixed(self, fixed: Any, data: PackedSequences) -> CodeArray:
-        """Return the code that each token has to have, -1 for any, and -2 for any beginning."""
-        runs = self._given(fixed, data, "fixed")
+        """Return the code that each token has to have, `ANY`, or `BEGINS` for any beginning."""
+        codes = np.full(data.n_tokens + 1, ANY, np.int32)
+        if fixed is None:
+            return codes[:-1]
+        runs = self._given(fixed, data.offsets, "fixed")
+        self._check_fixed(runs, data.offsets)
         size = len(self.classes_)
-        codes = np.full(data.n_tokens + 1, -1, np.int32)
-        codes[runs.stop] = -2
-        codes[data.offsets[:-1]] = -1
+        codes[runs.stop] = BEGINS
+        codes[data.offsets[:-1]] = ANY
+        most = longest(self.length_scores_).tolist()
         for start, stop, label in zip(*(part.tolist() for part in runs), strict=True):
             codes[start:stop] = label
-            codes[start] = label + size
+            codes[start : stop : most[label]] = label + size  # tokens outside may be more
         return codes[:-1]
 
-    def _given(self, segments: Any, data: PackedSequences, name: str) -> Runs:
-        """Return segments that the user lists for each sequence, numbered through."""
-        place = {label: k for k, label in enumerate(self.classes_.tolist())}
-        listed = list(segments)
-        if len(listed) != len(data):
-            raise ValueError(
-                f"X has {len(data)} sequences, but {name} has {len(listed)} lists of segments."
-            )
-        found: list[tuple[int, int, int]] = []
-        for s, (begin, end) in enumerate(
-            zip(data.offsets[:-1].tolist(), data.offsets[1:].tolist(), strict=True)
-        ):
-            last = 0
-            for start, stop, label in sorted(listed[s], key=lambda item: tuple(item[:2])):
-                if not last <= start < stop <= end - begin or label not in place:
-                    raise ValueError(
-                        f"{name}, sequence {s}: the segment ({start}, {stop}, {label!r}) is empty, "
-                        f"overlaps with another one, is not within the {end - begin} tokens, or "
-                        "its label is unknown to the model."
+    def _check_fixed(self, runs: Runs, offsets: IntArray) -> None:
+        """Raise ValueError if the model cannot have these segments."""
+        most = longest(self.length_scores_)
+        for start, stop, k in zip(*(part.tolist() for part in runs), strict=True):
+            if k == UNKNOWN or (stop - start > most[k] and self.classes_[k] != OUTSIDE):
+                s = int(np.searchsorted(offsets, start, side="right")) - 1
+                begin = int(offsets[s])
+                why = "has a label that the model does not know"
+                if k != UNKNOWN:
+                    why = (
+                        f"is longer than segments of the label {self.classes_[k]!r} can be: "
+                        f"{most[k]} tokens. Fit with a larger max_length"
                     )
-                found.append((begin + start, begin + stop, place[label]))
-                last = stop if name == "fixed" else 0
-        return Runs(*np.array(found, np.int64).reshape(-1, 3).T)
+                raise ValueError(
+                    f"sequence {s} of fixed: the segment ({start - begin}, {stop - begin}) {why}."
+                )
+
+    def _given(self, segments: Any, offsets: IntArray, name: str) -> Runs:
+        """Return segments that the user lists, with `UNKNOWN` for labels that are."""
+        sequences = [list(items) for items in iterate_sequences(segments, name)]
+        listed = read_listed(sequences, offsets, name)
+        if name == "fixed":
+            check_apart(listed, offsets, name)
+        labels = self._layout.coding(self).places(object_array(listed.labels), self.classes_)
+        return Runs(listed.start, listed.stop, labels)
 
     def _segments_of(self, runs: Runs, offsets: IntArray) -> list[list[Segment]]:
         """Return runs as the segments of each sequence, without those of tokens outside."""
-        classes = self.classes_.tolist()
         found: list[list[Segment]] = [[] for _ in range(len(offsets) - 1)]
-        sequence = np.searchsorted(offsets, runs.start, side="right") - 1
-        rows = zip(*(part.tolist() for part in (sequence, *runs)), strict=True)
-        for s, start, stop, k in rows:
-            if classes[k] != OUTSIDE or self.scheme_ == "runs":
-                begin = int(offsets[s])
-                found[s].append(Segment(start - begin, stop - begin, classes[k]))
+        for s, segment in self._placed(runs, offsets):
+            if segment.label != OUTSIDE:
+                found[s].append(segment)
         return found
 
+    def _placed(self, runs: Runs, offsets: IntArray) -> Iterator[tuple[int, Segment]]:
+        """Yield each run as a segment of its sequence, and the number of that."""
+        classes, begins = self.classes_.tolist(), offsets.tolist()
+        sequence = np.searchsorted(offsets, runs.start, side="right") - 1
+        for s, start, stop, k in zip(*(a.tolist() for a in (sequence, *runs)), strict=True):
+            yield s, Segment(start - begins[s], stop - begins[s], classes[k])
 
-class SegmentProbabilities(SegmentPredictions):
+
+class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
     """Probabilities of segments."""
 
-    def predict_segment_proba(self, X: Any, segments: Any = None) -> list[FloatArray]:
+    def _base_scores(self, structure: Structure, scores: Scores) -> FloatArray:
+        return structure.sum(scores, np.ones(len(scores.offsets) - 1), structure.empty(scores))
+
+    def sequence_log_proba(self, X: Any, y: Any) -> FloatArray:
+        """Return the log-probability of whole sequences of labels, or of segments.
+
+        Labels of tokens may stand for several segmentations, whose probabilities add up: a run of
+        equal labels (or of "IO" tags) may be one segment or several, a run of tokens outside too.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+        y : iterable of sequences of labels, or of lists of (start, stop, label)
+            The labels, or the segments, whose probability is asked for.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a segment is too long
+            or too short, or one may not follow another; 0 for an empty sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`, or if X and y do not match in number and lengths.
+        """
+        data = self._pack(X)
+        codes, known = self._layout.codes(self, y, data.offsets)
+        log_proba = np.zeros(len(data))
+
+        def infer(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+            log_proba[chunk.sequences] = log_shares(structure, scores, codes[chunk.tokens])
+
+        self._each_chunk(data, infer, share=SHARE)
+        sequences = np.repeat(np.arange(len(data)), data.lengths)
+        log_proba[sequences[~known]] = -np.inf
+        return log_proba
+
+    def predict_segment_proba(
+        self, X: Any, segments: Any = None, *, fixed: Any = None
+    ) -> list[FloatArray]:
         """Return the probabilities of segments.
 
         Parameters
@@ -128,48 +234,163 @@ class SegmentProbabilities(SegmentPredictions):
             As for `predict`.
         segments : iterable of S lists of (start, stop, label), optional
             Segments of each sequence, which may overlap; those of `predict_segments` if not given.
+        fixed : iterable of S lists of (start, stop, label), optional
+            Segments that each sequence is known to have: probabilities are those given them.
 
         Returns
         -------
         list of S ndarrays
-            The probability of each segment: that the sequence has it, with these ends.
+            The probability of each segment: that the sequence has it, with these ends. It is 0 for
+            a label that the model does not know, and for a segment longer than it allows.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
         TypeError, ValueError
-            As for `predict`, or if a segment is not within its sequence or has an unknown label.
+            As for `predict_segments`, or if a segment is not within its sequence.
         """
         data = self._pack(X)
-        listed = self.predict_segments(data) if segments is None else [list(s) for s in segments]
-        order = [sorted(range(len(one)), key=lambda i: tuple(one[i][:2])) for one in listed]
-        runs = self._given(listed, data, "segments")
+        known = self._fixed(fixed, data)
+        if segments is None:
+            codes = self._best_codes(data, known)
+            size = len(self.classes_)
+            segments = self._segments_of(runs_of(codes, data.offsets, size), data.offsets)
+        runs = self._given(segments, data.offsets, "segments")
         found = np.zeros(len(runs.start))
+        most = np.append(longest(self.length_scores_), 0)  # unknown labels have no segments
+        order = np.argsort(runs.start, kind="stable")
+        order = order[(runs.stop - runs.start <= most[runs.label])[order]]
+        starts = runs.start[order]
 
         def ask(structure: Structure, chunk: Chunk, scores: Scores) -> None:
-            low, high = np.searchsorted(runs.start, [chunk.tokens.start, chunk.tokens.stop])
-            begin = chunk.tokens.start
-            proba = span_probabilities(
-                structure, scores, runs.start[low:high] - begin, runs.stop[low:high] - begin
-            )
-            found[low:high] = proba[np.arange(high - low), runs.label[low:high]]
+            begin, end = chunk.tokens.start, chunk.tokens.stop
+            own = order[slice(*np.searchsorted(starts, [begin, end]))]
+            part = Runs(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
+            scores = with_fixed(scores, known[chunk.tokens])
+            found[own] = _probabilities(structure, scores, part)
 
         self._each_chunk(data, ask)
-        ends = np.cumsum([len(one) for one in listed])
-        result = []
-        for places, part in zip(order, np.split(found, ends[:-1]), strict=True):
-            unsorted = np.empty(len(part))
-            unsorted[places] = part
-            result.append(unsorted)
-        return result
+        sequence = np.searchsorted(data.offsets, runs.start, side="right") - 1
+        counts = np.bincount(sequence, minlength=len(data))
+        return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []
+
+    def likely_segments(self, X: Any, *, threshold: float = 0.5) -> list[list[ProbableSegment]]:
+        """Return all segments with at least some probability, which may overlap.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+        threshold : float, default=0.5
+            The least probability, above 0. A small one takes long.
+
+        Returns
+        -------
+        list of S lists of ProbableSegment
+            First token, the one after the last, label, probability: by first tokens, then by those
+            after the last, then in the order of `classes_`. Tokens outside are left out.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`, or if the threshold is not a number above 0 and at most 1.
+
+        Notes
+        -----
+        A segment is at most as probable as its beginning, its end, and each token within it, so
+        that few are asked for: `1 / threshold` labels at most begin at a token.
+        """
+        check_number("threshold", threshold)
+        if not 0.0 < threshold <= 1.0:
+            raise ValueError(f"threshold={threshold!r} must be above 0 and at most 1.")
+        data = self._pack(X)
+        found: dict[int, tuple[Runs, FloatArray]] = {}
+        shown = np.array([label != OUTSIDE for label in self.classes_.tolist()], bool)
+
+        def ask(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+            runs = _candidates(structure, scores, threshold * (1.0 - SPARE), shown)
+            proba = _probabilities(structure, scores, runs)
+            kept, begin = np.flatnonzero(proba >= threshold), chunk.tokens.start
+            runs = Runs(runs.start[kept] + begin, runs.stop[kept] + begin, runs.label[kept])
+            found[chunk.first] = runs, proba[kept]
+
+        self._each_chunk(data, ask)
+        sequences: list[list[ProbableSegment]] = [[] for _ in range(len(data))]
+        for _, (runs, proba) in sorted(found.items(), key=lambda item: item[0]):
+            placed = zip(self._placed(runs, data.offsets), proba.tolist(), strict=True)
+            for (s, segment), probability in placed:
+                sequences[s].append(ProbableSegment(*segment, probability))
+        return sequences
+
+    def expected_lengths(self, X: Any) -> FloatArray:
+        """Return how many segments of each length and label the model expects in sequences.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (L, K)
+            Expected numbers of segments of the lengths 1, ..., L and of each label. Divided by the
+            sums of its columns, these are distributions of lengths.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As for `predict`.
+        """
+        data = self._pack(X)
+        found: dict[int, FloatArray] = {}
+
+        def count(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+            expected, parts = structure.empty(scores), parts_of(scores)
+            structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
+            rows = slice(parts.n_steps, parts.n_steps + parts.n_lengths)
+            found[chunk.first] = expected.pair[rows].copy()
+
+        self._each_chunk(data, count, share=SHARE)
+        total = np.zeros(self.length_scores_.shape)
+        for first in sorted(found):
+            total += found[first]
+        return total
 
 
-def _with_fixed(scores: Scores, fixed: CodeArray) -> Scores:
-    """Return scores that forbid all codes but the fixed ones."""
-    unary, size = scores.unary.copy(), scores.n_codes
-    known = np.flatnonzero(fixed >= 0)
-    unary[known, :size] = -np.inf
-    unary[known, fixed[known]] = scores.unary[known, fixed[known]]
-    unary[fixed == -2, : size // 2] = -np.inf
-    return scores._replace(unary=unary)
+def _probabilities(structure: Structure, scores: Scores, runs: Runs) -> FloatArray:
+    """Return the probability of each segment, shape (n,)."""
+    if not len(runs.start):
+        return np.zeros(0)
+    proba = span_probabilities(structure, scores, runs.start, runs.stop)
+    return np.minimum(proba[np.arange(len(runs.start)), runs.label], 1.0)
+
+
+def _candidates(
+    structure: Structure, scores: Scores, least: float, shown: NDArray[np.bool_]
+) -> Runs:
+    """Return the segments that may have a probability of `least`, in order.
+
+    Each is at most as probable as its beginning, its end, and going on at its other tokens.
+    """
+    size, n_lengths = scores.pair.shape[1], parts_of(scores).n_lengths
+    expected = structure.empty(scores)
+    structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
+    likely = expected.unary >= least
+    on, begins, ends = (likely[:, i * size : (i + 1) * size] & shown for i in range(3))
+    start, label = np.nonzero(begins)
+    after = scores.offsets[np.searchsorted(scores.offsets, start, side="right")]
+    found = []
+    for length in range(1, n_lengths + 1):
+        hit = ends[start + length - 1, label]
+        found.append((start[hit], start[hit] + length, label[hit]))
+        goes = np.flatnonzero(start + length < after)
+        goes = goes[on[start[goes] + length, label[goes]]]
+        start, label, after = start[goes], label[goes], after[goes]
+    runs = Runs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    order = np.lexsort(runs[::-1])
+    return Runs(*(part[order] for part in runs))

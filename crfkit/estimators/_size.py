@@ -26,12 +26,18 @@ class ParameterCounts(NamedTuple):
         First and last labels.
     step_attributes : int
         (Attribute, label, next label) triples.
+    lengths : int, default=0
+        Of models of segments: (feature of the length, label) pairs.
+    segment_attributes : int, default=0
+        Of models of segments: (attribute of segments, label) pairs.
     """
 
     state: int
     transitions: int
     boundaries: int
     step_attributes: int
+    lengths: int = 0
+    segment_attributes: int = 0
 
     @property
     def total(self) -> int:
@@ -49,6 +55,8 @@ class ParameterCounts(NamedTuple):
             "label x label": self.transitions,
             "boundary": self.boundaries,
             "attribute x label x label": self.step_attributes,
+            "length x label": self.lengths,
+            "attribute of segments x label": self.segment_attributes,
         }
         named = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items() if count)
         return f"{self.total:,} weights ({named})"
@@ -56,11 +64,14 @@ class ParameterCounts(NamedTuple):
 
 def parameter_counts(model: LinearScores) -> ParameterCounts:
     """Return the numbers of weights of a score model."""
+    lengths, segments = getattr(model, "lengths", None), getattr(model, "segments", None)
     return ParameterCounts(
         state=model.state.n_parameters,
         transitions=len(model.step_from),
         boundaries=2 * model.n_labels if model.boundaries else 0,
         step_attributes=model.steps.n_parameters,
+        lengths=0 if lengths is None else lengths.n_parameters,
+        segment_attributes=0 if segments is None else segments.n_parameters,
     )
 
 

@@ -18,8 +18,8 @@ from crfkit._types import FloatArray, SolverResult
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
-from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
 from crfkit.estimators._layout import ChainLayout
+from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
 from crfkit.estimators._training import Labeled, TrainingData, read_training, read_validation
 from crfkit.losses import Loss
 from crfkit.objective import Objective

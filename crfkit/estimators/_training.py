@@ -145,10 +145,10 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
         check_steps(data, None if training.data.steps is None else training.data.steps.n_features)
-        check_names(data, training.data.names, training.step_names)
+        check_names(data, training.data.names, training.step_names, training.segment_names)
         own = training.data.segments
         check_segments(data, None if own is None else own.n_features)
-        stream = LabelStream(y)
+        stream = LabelStream(training.coding.as_predicted(y, data.offsets))
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:
         raise type(error)(f"in X_val or y_val: {error}") from error

@@ -11,7 +11,9 @@ from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
 from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
 from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
+from crfkit.estimators._structure import StructureMixin
 from crfkit.estimators._training import TrainingData
+from crfkit.estimators.segments import Segments
 from crfkit.losses import HingeLoss, Loss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
@@ -90,8 +92,8 @@ def _check_fits(solver: str | Solver) -> None:
 
 
 @register(check=check_kernel_chain)
-class MaxMarginCRF(NoProbabilitiesMixin, KernelizedChain, MarginChainClassifier):
-    """Max-margin Markov network on a chain (Taskar, Guestrin and Koller 2003).
+class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, MarginChainClassifier):
+    """Max-margin Markov network (Taskar, Guestrin and Koller 2003).
 
     Also called structural support vector machine (Tsochantaridis, Joachims, Hofmann and Altun
     2005). The score of a label sequence is that of :class:`CRFClassifier`; the weights ``w``
@@ -114,7 +116,14 @@ class MaxMarginCRF(NoProbabilitiesMixin, KernelizedChain, MarginChainClassifier)
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         What wrong labels cost: their number; 1 if any is wrong; for each wrong label what the dict
         has for the true one, 1 for those not named; or ``cost[i, j]`` for label `j` where `i` is
-        true, in the order of `classes_`.
+        true, in the order of `classes_`. With segments, a token of the right label costs as much as
+        the worst one would where its segment wrongly begins, or does not.
+    structure : {"chain"} or Segments, default="chain"
+        Whether labels are those of tokens, or of segments: then as for
+        :class:`~crfkit.SemiMarkovCRF`, with `predict_segments` and `predict_n_best`. Segments need
+        the loss "margin_rescaling" (or "approximate_slack_rescaling" with a cost that is neither of
+        the named ones), a cost that is a sum over tokens, the kernel "linear", another solver than
+        "smo", and no `warm_start`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         Inner products of the attributes of two tokens; weights of steps stay linear. With
         "precomputed", X are rows of kernel values between tokens and all those of the training
@@ -228,6 +237,7 @@ class MaxMarginCRF(NoProbabilitiesMixin, KernelizedChain, MarginChainClassifier)
         C: float = 1.0,
         loss: str = "margin_rescaling",
         cost: Any = "hamming",
+        structure: str | Segments = "chain",
         kernel: Any = "linear",
         kernel_params: Any = None,
         solver: str | Solver = "bcfw",
@@ -244,6 +254,7 @@ class MaxMarginCRF(NoProbabilitiesMixin, KernelizedChain, MarginChainClassifier)
         self.C = C
         self.loss = loss
         self.cost = cost
+        self.structure = structure
         self.kernel = kernel
         self.kernel_params = kernel_params
         self.solver = solver
@@ -256,6 +267,14 @@ class MaxMarginCRF(NoProbabilitiesMixin, KernelizedChain, MarginChainClassifier)
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def _check_segments(self) -> None:
+        super()._check_segments()
+        if self._has_kernel:
+            raise ValueError(
+                f"kernel={self.kernel!r:.60} compares tokens, not segments: use kernel='linear', "
+                "or structure='chain'."
+            )
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

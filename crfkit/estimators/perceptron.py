@@ -13,8 +13,10 @@ from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
 from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
 from crfkit.estimators._online import OnlineChainClassifier
+from crfkit.estimators._structure import StructureMixin
 from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.estimators._voting import Ballot, check_votes, elect
+from crfkit.estimators.segments import Segments
 from crfkit.losses import Loss
 from crfkit.online_moves import MistakeLoss, count_looks
 from crfkit.penalties import ElasticNet
@@ -28,8 +30,8 @@ _VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
 
 
 @register(check=check_votes)
-class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
-    """Structured perceptron on a chain (Collins 2002), passive-aggressive learning, AROW and MIRA.
+class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClassifier):
+    """Structured perceptron (Collins 2002), passive-aggressive learning, AROW and MIRA.
 
     The score of a label sequence is that of :class:`CRFClassifier`. Learning looks at one sequence
     after the other and predicts its labels; after a mistake it moves the weights along the
@@ -38,6 +40,10 @@ class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
 
     Parameters
     ----------
+    structure : {"chain"} or Segments, default="chain"
+        Whether labels are those of tokens, or of segments: then as for
+        :class:`~crfkit.SemiMarkovCRF`, with `predict_segments` and `predict_n_best`, and without
+        "vote", `search`, several labellings of `update`, `warm_start` and `partial_fit`.
     update : str or UpdateRule, default="perceptron"
         How far the weights move: "perceptron" by a fixed rate; "pa", "pa1" and "pa2"
         passive-aggressively; "arow" and "mira" see there. Pass an object for options:
@@ -156,6 +162,9 @@ class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
     as long. Ctrl-C during `fit` ends it with the weights of the last finished pass and a
     ``ConvergenceWarning``.
 
+    Of segmentations that score the same, the one whose last label comes first by these orders is
+    predicted, then the one whose last segment is the shortest, and so on.
+
     Examples
     --------
     >>> from crfkit import StructuredPerceptron
@@ -173,6 +182,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
     def __init__(
         self,
         *,
+        structure: str | Segments = "chain",
         update: str | UpdateRule = "perceptron",
         averaging: str | None = "average",
         cost: Any = None,
@@ -191,6 +201,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        self.structure = structure
         self.update = update
         self.averaging = averaging
         self.cost = cost
@@ -308,6 +319,19 @@ class StructuredPerceptron(NoProbabilitiesMixin, OnlineChainClassifier):
         if self.averaging is not None:
             check_option("averaging", self.averaging, AVERAGES)
         find_rule(self.update)
+
+    def _check_segments(self) -> None:
+        super()._check_segments()
+        for name, wrong, right in (
+            ("averaging='vote'", self.averaging == "vote", "averaging='average'"),
+            (f"search={self.search!r:.60}", self.search is not None, "search=None"),
+            ("n_best > 1", find_rule(self.update).n_best > 1, "n_best=1"),
+        ):
+            if wrong:
+                raise ValueError(
+                    f"{name} looks at labels of tokens, not of segments: use {right}, or "
+                    "structure='chain'."
+                )
 
     def _decoder(self) -> Any:
         if self.search is None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from crfkit._params import check_option
+from crfkit._params import check_option, check_whole
 from crfkit.estimators._segment_layout import SegmentLayout
 from crfkit.features.lengths import length_basis
 from crfkit.metrics.schemes import get_scheme
@@ -19,15 +19,27 @@ from crfkit.scores.segments import TOKEN_PARTS
 class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
     """Which segmentations are allowed.
 
+    They hold in training, where labels that break them are errors, and in all predictions.
+
     Parameters
     ----------
     min_length : int or dict, default=1
-        The shortest length of segments, of all labels, or by label (1 for those not named).
-    forbidden : iterable of (label, label) pairs, default=()
-        A segment of the second label may not follow one of the first.
+        The shortest length of segments: of all labels but that of tokens outside, or by label (1
+        for those not named).
+    forbidden : list of (label, label) pairs, default=()
+        A segment of the second label may not follow one of the first. Labels that the data lack
+        are left out.
     too_long : {"raise", "split"}, default="raise"
         What becomes of segments in training data that are longer than ``max_length``: an error, or
-        segments of that length and a shorter one. Tokens outside of all spans are always cut.
+        segments of that length and a shorter one. Tokens outside of all segments are always cut.
+
+    Examples
+    --------
+    >>> from crfkit import SegmentConstraints, SemiMarkovCRF
+    >>> limits = SegmentConstraints(min_length={"DATE": 2}, forbidden=[("DATE", "DATE")])
+    >>> model = SemiMarkovCRF(constraints=limits)
+    >>> model.set_params(constraints__too_long="split").constraints.too_long
+    'split'
     """
 
     def __init__(
@@ -43,6 +55,8 @@ class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_option("too_long", self.too_long, ("raise", "split"))
+        _check_lengths("min_length", self.min_length)
+        _check_collection("forbidden", self.forbidden)
         for pair in self.forbidden:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(f"forbidden: {pair!r:.60} is no pair of labels.")
@@ -57,30 +71,14 @@ class Segments(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    max_length : int, dict or None, default=None
-        The longest length of segments: of all labels, or by label; of those not named, and with
-        None of all, the longest that the training data have.
-    length : str, callable, list of these or None, default="buckets"
-        Features of the length of a segment, each with a weight for each label: "indicator", one for
-        each length; "buckets", one for each of 1 to 5 and for ranges that grow from there on;
-        "geometric": the length less 1, so that lengths are distributed geometrically; "poisson": as a
-        Poisson distribution; a condition or number such as ``"3 <= seg.length <= 5"``,
-        ``"log(seg.length)"``; a function of an array of lengths; a list of these. None: none.
-    outside : {"single", "long"}, default="single"
-        Whether each token outside of all spans (label "O") is a segment of its own, or each run of
-        such tokens is one. Runs have lengths, and steps lead from the span before to the one behind
-        them by one label alone; single tokens are more like those of a linear chain, and faster.
-    scheme : str, default="auto"
-        How segments are written as tags: "IOB2", "IOBES" or another of
-        :func:`crfkit.metrics.detect_scheme`; "runs": a run of equal labels is a segment. "auto"
-        finds the scheme of tags such as ``B-PER``, and takes other labels as runs. Lists of segments
-        (start, stop, label) are predicted as IOB2 tags, if no scheme is given.
-    token_parts : list of {"inside", "first", "last"}, default=("inside", "first", "last")
-        Of which tokens attributes count: of all tokens of a segment (they add up), of its first, of
-        its last. Attributes whose names begin with ``seg.first.`` or ``seg.last.`` count for those
-        tokens alone.
-    constraints : SegmentConstraints or None, default=None
-        Shortest lengths, and steps that are not allowed.
+    max_length, length, outside, scheme, token_parts, constraints
+        As for :class:`crfkit.SemiMarkovCRF`.
+
+    Examples
+    --------
+    >>> from crfkit import Segments
+    >>> Segments(max_length=4, outside="long")
+    Segments(max_length=4, outside='long')
     """
 
     def __init__(
@@ -112,6 +110,28 @@ class Segments(BaseEstimator):  # type: ignore[misc]
         if self.scheme not in ("auto", "runs"):
             get_scheme(self.scheme)
         length_basis(self.length, 1)
+        if self.max_length is not None:
+            _check_lengths("max_length", self.max_length)
+        _check_collection("token_parts", self.token_parts)
         for part in self.token_parts:
             check_option("token_parts", part, TOKEN_PARTS)
+        if not isinstance(self._limits(), SegmentConstraints):
+            raise TypeError(
+                f"constraints={self.constraints!r:.60} must be SegmentConstraints or None."
+            )
         self._limits()._check_parameters()
+
+
+def _check_lengths(name: str, given: Any) -> None:
+    """Raise if a parameter is neither a length nor a dict of lengths by label."""
+    if not isinstance(given, Mapping):
+        check_whole(name, given, 1)
+        return
+    for label, length in given.items():
+        check_whole(f"{name}[{label!r}]", length, 1)
+
+
+def _check_collection(name: str, given: Any) -> None:
+    """Raise TypeError if a parameter cannot be read twice, or is a string."""
+    if isinstance(given, str) or not isinstance(given, Collection):
+        raise TypeError(f"{name}={given!r:.60} must be a list, tuple or set.")

@@ -8,7 +8,6 @@ from typing import Any, Self
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
 from crfkit.estimators._gradient import LossChainClassifier
-from crfkit.estimators._probabilities import ProbabilisticChain
 from crfkit.estimators._segment_layout import SegmentLayout
 from crfkit.estimators._segment_predictions import SegmentProbabilities
 from crfkit.estimators.segments import SegmentConstraints, Segments
@@ -19,13 +18,163 @@ from crfkit.solvers import Solver
 
 
 @register(check=check_chain_model)
-class SemiMarkovCRF(SegmentProbabilities, ProbabilisticChain, LossChainClassifier):
+class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     """Semi-Markov conditional random field: labels of segments (Sarawagi and Cohen 2004).
 
-    Models ``P(segments | x) = exp(score(x, segments)) / Z(x)``, where a segmentation cuts the
-    sequence into segments of one label each. Its score is the sum of the weights of the attributes
-    of all tokens of its segments, of their first and of their last tokens, of the lengths of
-    segments, of attributes that segments have as a whole, and of the (label, next label) pairs.
+    Models ``P(s | x) = exp(score(x, s)) / Z(x)``, where a segmentation ``s`` cuts the sequence into
+    segments of one label each, and fits the weights ``w`` by minimizing::
+
+        - sum_i weight_i log P(s_i | x_i) + c1 sum |w| + c2 sum w**2
+
+    With another `loss`, that takes the place of the first term. The score of a segmentation is the
+    sum of the weights of (attribute, label) pairs of all tokens, of the first and of the last
+    tokens of its segments, of (length, label) pairs, of (attribute, label) pairs of segments as a
+    whole, and of (label, next label) pairs of segments that follow each other.
+
+    Parameters
+    ----------
+    max_length : int, dict or None, default=None
+        The longest length of segments: of all labels, or by label; of those not named, and with
+        None of all, the longest that the training data have. Time and memory grow with it.
+    length : str, callable, list of these or None, default="buckets"
+        Features of the length of a segment, each with a weight for each label: "indicator", one
+        for each length; "buckets", one for each of 1 to 5 and for ranges that grow from there on;
+        "geometric": the length less 1, so that ``exp(score)`` is a geometric distribution of
+        lengths; "poisson": the same for a Poisson distribution; a condition or number such as
+        ``"3 <= seg.length <= 5"``, ``"log(seg.length)"``; a function of an array of lengths; a
+        list of these. None: no such weights.
+    outside : {"single", "long"}, default="single"
+        Whether each token outside of all segments (tag or label "O") is a segment of its own, as
+        in a linear chain, or each run of such tokens is one. Runs have lengths, and one step leads
+        into them and one out of them, so that labels before and behind them touch but for one "O".
+        They cost time where they are longer than the segments, unless
+        ``max_length={"O": 10}`` cuts them; a run that is longer than all in the training data can
+        only be several.
+    scheme : str, default="auto"
+        How segments are written as tags: "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES",
+        "BMEWO" or "IO"; "conll" reads any tags as the conlleval script does, and writes IOB2;
+        "runs": labels are no tags, and a run of equal labels is a segment. "auto" finds the scheme
+        of tags such as ``B-PER``, and takes other labels as runs; bare tags such as ``B`` need the
+        name of their scheme. Lists of segments are predicted as IOB2 tags if no scheme is given.
+    token_parts : list of {"inside", "first", "last"}, default=("inside", "first", "last")
+        For which tokens of a segment attributes have weights: for all of them (these add up), for
+        the first, for the last; each for the labels of segments that it occurs in. Attributes whose
+        names begin with ``seg.first.`` or ``seg.last.`` have weights for these tokens alone.
+    constraints : SegmentConstraints or None, default=None
+        Shortest lengths, pairs of labels that are not allowed, and what becomes of segments that
+        are too long.
+    c1 : float, default=0.0
+        Weight of the L1 penalty; makes weights exactly 0.
+    c2 : float, default=1.0
+        Weight of the L2 penalty.
+    loss : str or Loss, default="log"
+        As for :class:`crfkit.CRFClassifier`: "log", "softmax_margin", "hinge", "annealed_hinge" or
+        an object.
+    cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
+        As for :class:`crfkit.CRFClassifier`, for each token, by the labels of segments. A token of
+        the right label where a segment wrongly begins, or does not, costs as much as the worst
+        label.
+    solver : str or Solver, default="auto"
+        As for :class:`crfkit.CRFClassifier`.
+    max_iter : int or None, default=None
+        Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
+    min_freq : int, default=0
+        Pairs that occur fewer times in the training data get no weight.
+    early_stopping : bool or EarlyStopping, default=False
+        Score the model on a validation part, a tenth of the sequences if `fit` is given none, after
+        each iteration, end the fit when the score no longer rises, and keep the best weights.
+    random_state : int, RandomState instance or None, default=None
+        Chooses the sequences that early stopping holds out, and, where `solver` is a name and this
+        is not None, the order in which a stochastic solver visits the data.
+    n_jobs : int or None, default=None
+        Threads for fitting and prediction: None is 1 (or what ``joblib.parallel_config`` says),
+        -1 all cores. The results are the same to the last bit.
+    verbose : int, default=0
+        1 prints every tenth iteration and the end, 2 every iteration.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels of segments, without the letters of tags; "O" is that of tokens outside.
+    coef_, first_coef_, last_coef_ : csr_array of shape (D, K)
+        Weights of the attributes of all tokens of a segment, of its first, and of its last.
+    transitions_ : ndarray of shape (K, K)
+        Weights of the steps from the label of a segment (row) to that of the next (column);
+        ``-inf`` where it is not allowed.
+    length_scores_ : ndarray of shape (L, K)
+        Scores of the lengths 1, ..., L of segments of each label; ``-inf`` where too long or short.
+    segment_coef_ : csr_array of shape (D3, K) or None
+        Weights of the attributes of segments as a whole, where the features have such.
+    step_coef_ : csr_array of shape (D2, K * K) or None
+        Weights of the attributes of steps into the first tokens of segments; column ``i * K + j``
+        is the step from label ``i`` to ``j``.
+    start_weights_, end_weights_ : ndarray of shape (K,)
+        Zeros.
+    max_lengths_ : dict
+        The longest length of the segments of each label.
+    scheme_ : str
+        The scheme of the tags, or "runs".
+    vectorizer_ : SequenceVectorizer or None
+        The vocabulary, where the model was fitted on dicts or strings.
+    n_features_in_ : int
+        Number of attributes D.
+    feature_names_in_, step_feature_names_in_, segment_feature_names_in_ : ndarray
+        Names of the attributes, of those of steps, and of those of segments, where they are known.
+    state_features_, first_features_, last_features_, segment_features_ : WeightView
+        The weights that are not 0 as mappings from (attribute, label): of all, of first, of last
+        tokens, and of whole segments.
+    transition_features_, step_features_ : WeightView
+        The same from (label, next label) and from (attribute, (label, next label)).
+    n_parameters_, n_iter_, converged_, objective_, gap_, training_log_
+        As of :class:`crfkit.CRFClassifier`.
+    validation_scores_, best_iteration_, best_score_
+        With early stopping, as of :class:`crfkit.CRFClassifier`.
+
+    See Also
+    --------
+    CRFClassifier : Labels of tokens. With segments of one token and their attributes alone
+        (``max_length=1, length=None, token_parts=["inside"]``) this is the same model.
+    Segments : The same description of segments for other estimators.
+
+    Notes
+    -----
+    Sums over all segmentations take the time ``O(T (L K + K**2))`` and the memory ``O(T K)`` for a
+    sequence of T tokens, where Sarawagi and Cohen (2004) have ``O(T L K**2)``: the step to a label
+    does not depend on the length of its segment, and the scores of segments are multiplied up from
+    those of their tokens while lengths are tried.
+
+    Pairs and lengths that the training data do not have get no weight. Lengths within the limits
+    and steps without a weight are allowed, with score 0. A part of the data, as in
+    cross-validation, may lack a label or the longest segments: what the rest has then cannot be
+    predicted, and labels that a dict names but the data lack are left out.
+
+    Where labels do not tell where segments of one label touch ("runs", "IO"), the longest ones are
+    learned. Predictions may have two side by side, which `predict_segments` tells apart, and
+    `predict` does not.
+
+    Token weights as in :class:`crfkit.losses.LogLoss`: what is learned of a token is its label, and
+    whether a segment begins there.
+
+    References
+    ----------
+    Sarawagi and Cohen (2004), "Semi-Markov conditional random fields for information extraction".
+
+    Examples
+    --------
+    >>> from crfkit import SemiMarkovCRF
+    >>> X = [[{"w": w} for w in "I saw New York".split()], [{"w": w} for w in "Ann left".split()]]
+    >>> y = [["O", "O", "B-LOC", "I-LOC"], ["B-PER", "O"]]
+    >>> model = SemiMarkovCRF(c2=0.1).fit(X, y)
+    >>> model.predict_segments(X)
+    [[Segment(start=2, stop=4, label='LOC')], [Segment(start=0, stop=1, label='PER')]]
+    >>> model.max_lengths_
+    {'LOC': 2, 'O': 1, 'PER': 1}
+
+    The same with segments instead of tags:
+
+    >>> spans = [[(2, 4, "LOC")], [(0, 1, "PER")]]
+    >>> SemiMarkovCRF(c2=0.1).fit(X, spans).predict(X) == y
+    True
     """
 
     all_possible_states = False
@@ -78,7 +227,31 @@ class SemiMarkovCRF(SegmentProbabilities, ProbabilisticChain, LossChainClassifie
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Fit the weights."""
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : PackedSequences, or iterable of S sequences
+            As for :class:`crfkit.CRFClassifier`; PackedSequences may have attributes of segments.
+        y : iterable of S sequences of tags or labels, or of S lists of segments
+            Tags or labels of all tokens, or the segments of each sequence as (start, stop, label)
+            or :class:`crfkit.metrics.Span`, in any order; other tokens are outside.
+        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
+            A weight for each sequence or token, as for :class:`crfkit.CRFClassifier`.
+        X_val, y_val : iterables of sequences, optional
+            With early stopping: what to score the model on, instead of a part of X and y.
+
+        Returns
+        -------
+        SemiMarkovCRF
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If X, y, the weights or a parameter cannot be used, or a segment is longer or shorter
+            than is allowed, or follows one that it may not follow; the message says where and why.
+        """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
     @property

@@ -48,6 +48,15 @@ def token_place(offsets: IntArray, token: int) -> str:
     return f"sequence {s}, position {token - int(offsets[s])}"
 
 
+def checked_columns(columns: Sequence[str] | None) -> list[str] | None:
+    """Return the names of fields; ValueError if they are no list of different names."""
+    listed = None if columns is None else list(columns)
+    repeated = listed is not None and len(set(listed)) < len(listed)
+    if repeated or isinstance(columns, str):
+        raise ValueError(f"columns={columns!r} must be a list of different names.")
+    return listed
+
+
 def read_tokens(X: Iterable[Any], columns: Sequence[str] | None, by: str | None) -> TokenTable:
     """Read sequences once.
 

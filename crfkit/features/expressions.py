@@ -16,6 +16,9 @@ Template = str | Sequence[Any]
 _CELL_NAME = "__cell__"
 _INNER_CELL = re.compile(_CELL_NAME + r"\((-?\d+), (\d+)\)")
 _IS_TRUE: Calls = (("is true", ()),)
+STEP = "step"
+# What a template describes instead of all tokens, and how the names of its attributes begin.
+_PLACES = {STEP: "", "first": "seg.first.", "last": "seg.last."}
 
 
 def window(expression: str | int, first: int, last: int) -> list[str]:
@@ -56,10 +59,10 @@ class _Shift(ast.NodeTransformer):
         self.offset = offset
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if _called(node) == "col":
+        if called(node) == "col":
             return self._moved(node)
-        if _called(node) == _CELL_NAME:
-            node.args[0] = ast.Constant((_whole(node.args[0]) or 0) + self.offset)
+        if called(node) == _CELL_NAME:
+            node.args[0] = ast.Constant((whole_number(node.args[0]) or 0) + self.offset)
             return node
         node.args = [self.visit(argument) for argument in node.args]
         return node
@@ -68,7 +71,7 @@ class _Shift(ast.NodeTransformer):
         return self._moved(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        inner = _whole(node.slice)
+        inner = whole_number(node.slice)
         if inner is None:
             raise ValueError(f"{ast.unparse(node)!r}: an offset must be a whole number.")
         return _at(node.value, inner + self.offset)
@@ -93,7 +96,7 @@ def _parse(text: str) -> ast.expr:
         ) from error
 
 
-def _whole(node: ast.expr) -> int | None:
+def whole_number(node: ast.expr) -> int | None:
     """Return a whole number that is written out, None for all else."""
     try:
         value = ast.literal_eval(node)
@@ -155,38 +158,39 @@ class _Compiler:
         self.joint = joint
         self.text = ""
 
-    def add(self, text: str, in_step: bool = False) -> None:
-        """Add the families of a template."""
+    def add(self, text: str, place: str = "") -> None:
+        """Add the families of a template; `place` says what it describes, if not all tokens."""
         self.text = text
         tree = _parse(text)
-        name = _called(tree)
-        if name == "step":
-            self._add_step(text, tree, in_step)
+        name = called(tree)
+        if name in _PLACES:
+            self._add_place(text, tree, name, place)
         elif name == "window":
             for shifted in window(*self._window_arguments(tree)):
-                self.add(shifted, in_step)
+                self.add(shifted, place)
         elif name == "affixes":
-            self._add_affixes(tree, in_step)
+            self._add_affixes(tree, place)
         else:
-            parts = [self._part(node) for node in _operands(tree)]
+            parts = [self._part(node) for node in operands(tree)]
             if any(abs(part.offset) > FARTHEST for part in parts):
                 raise self._fail(f"a cell can be {FARTHEST} tokens away, not more")
             cells = [self.builder.cell(*part) for part in parts]
-            self.builder.add_named(text.strip(), self.joint, cells, "|", in_step)
+            lead = _PLACES[place] + text.strip() if place else text.strip()
+            self.builder.add_named(lead, self.joint, cells, "|", place == STEP)
 
     def _fail(self, problem: str) -> ValueError:
         return ValueError(f"template {self.text!r}: {problem}.")
 
-    def _add_step(self, text: str, tree: Any, in_step: bool) -> None:
-        if in_step or len(tree.args) != 1 or tree.keywords:
-            raise self._fail("step() takes one expression and stands outermost")
+    def _add_place(self, text: str, tree: Any, name: str, outer: str) -> None:
+        if outer or len(tree.args) != 1 or tree.keywords:
+            raise self._fail(f"{name}() takes one expression and stands outermost")
         if isinstance(tree.args[0], ast.Constant) and isinstance(tree.args[0].value, str):
-            self.add(tree.args[0].value, True)
+            self.add(tree.args[0].value, name)
         else:
-            self.add(text.strip().removeprefix("step").strip()[1:-1].strip(), True)
+            self.add(text.strip().removeprefix(name).strip()[1:-1].strip(), name)
 
     def _window_arguments(self, tree: Any) -> tuple[str | int, int, int]:
-        bounds = [_whole(node) for node in tree.args[1:]]
+        bounds = [whole_number(node) for node in tree.args[1:]]
         if len(bounds) != 2 or None in bounds or tree.keywords:
             raise self._fail("window() takes an expression and two whole numbers")
         first = tree.args[0]
@@ -194,8 +198,8 @@ class _Compiler:
             return first.value, bounds[0], bounds[1]  # type: ignore[return-value]
         return _text(first), bounds[0], bounds[1]  # type: ignore[return-value]
 
-    def _add_affixes(self, tree: Any, in_step: bool) -> None:
-        most = _whole(tree.args[1]) if len(tree.args) == 2 and not tree.keywords else None
+    def _add_affixes(self, tree: Any, place: str) -> None:
+        most = whole_number(tree.args[1]) if len(tree.args) == 2 and not tree.keywords else None
         if most is None or not 1 <= most <= FARTHEST:
             raise self._fail(
                 "affixes() takes an expression and a whole number of at least 1, and at most "
@@ -204,16 +208,16 @@ class _Compiler:
         inner = _text(tree.args[0])
         for name in ("prefix", "suffix"):
             for size in range(1, most + 1):
-                self.add(f"{name}({inner}, {size})", in_step)
+                self.add(f"{name}({inner}, {size})", place)
 
     def _part(self, node: ast.expr) -> _Part:
         if isinstance(node, ast.Subscript):
             column = self._column(node.value)
-            offset = _whole(node.slice)
+            offset = whole_number(node.slice)
             if offset is None:
                 raise self._fail(f"{_source(node)}: an offset must be a whole number")
             return _Part(column, (), offset)
-        if isinstance(node, ast.Name) or _called(node) == "col":
+        if isinstance(node, ast.Name) or called(node) == "col":
             return _Part(self._column(node), (), 0)
         if isinstance(node, ast.Call):
             return self._call(node)
@@ -222,7 +226,7 @@ class _Compiler:
     def _column(self, node: ast.expr) -> int:
         if isinstance(node, ast.Name):
             return self.builder.column(INPUT, node.id)
-        if _called(node) == "col" and len(node.args) == 1:  # type: ignore[attr-defined]
+        if called(node) == "col" and len(node.args) == 1:  # type: ignore[attr-defined]
             argument = node.args[0]  # type: ignore[attr-defined]
             if isinstance(argument, ast.Constant) and isinstance(argument.value, (str, int)):
                 return self.builder.column(INPUT, argument.value)
@@ -231,15 +235,15 @@ class _Compiler:
         )
 
     def _call(self, node: ast.Call) -> _Part:
-        name = _called(node)
+        name = called(node)
         if name is None or node.keywords:
             raise self._fail(f"{_source(node)} is not a call of a known function by position")
         if name == _CELL_NAME:
-            offset, number = (_whole(argument) for argument in node.args)
+            offset, number = (whole_number(argument) for argument in node.args)
             return _Part(self.builder.column(INPUT, number), (), offset or 0)
         if name in (BOS, EOS, POSITION):
             return self._position(name, node)
-        if name in ("step", "window", "affixes"):
+        if name in ("window", "affixes", *_PLACES):
             raise self._fail(f"{name}() stands outermost")
         if not node.args:
             raise self._fail(f"{name}() needs an expression to work on")
@@ -253,24 +257,12 @@ class _Compiler:
     def _numbers(self, name: str, node: ast.Call, inner: _Part) -> tuple[int, ...]:
         """Return the numbers a function takes, checked."""
         try:
-            function = find_function(name, self.builder.functions)
+            return call_numbers(name, node, inner.calls, self.builder.functions)
         except ValueError as error:
-            raise ValueError(f"template {self.text!r}: {error}.") from error
-        if inner.calls and find_function(inner.calls[-1][0], self.builder.functions).kind in (
-            ITEMS,
-            FLAG,
-        ):
-            raise self._fail(f"{name}() needs a string, which {_source(node.args[0])} is not")
-        numbers = [_whole(argument) for argument in node.args[1:]]
-        if not function.least <= len(numbers) <= function.most:
-            wanted = " or ".join(map(str, sorted({function.least, function.most})))
-            raise self._fail(f"{name}() takes an expression and {wanted} numbers")
-        if any(n is None or n < 1 for n in numbers) or numbers != sorted(numbers, key=_order):
-            raise self._fail(f"{name}() takes whole numbers from 1, the smaller first")
-        return tuple(n for n in numbers if n is not None)
+            raise self._fail(str(error)) from error
 
     def _position(self, name: str, node: ast.Call) -> _Part:
-        numbers = [_whole(argument) for argument in node.args]
+        numbers = [whole_number(argument) for argument in node.args]
         if name != POSITION:
             if numbers:
                 raise self._fail(f"{name}() takes nothing")
@@ -292,21 +284,41 @@ class _Compiler:
         return _Part(self.builder.column(LEXICON, source, names[0]), (), inner.offset)
 
 
+def call_numbers(name: str, node: ast.Call, inner: Calls, functions: Functions) -> tuple[int, ...]:
+    """Return the numbers that a function takes besides an expression.
+
+    Raises
+    ------
+    ValueError
+        If there is no such function, what `inner` gives is no string, or the numbers do not fit.
+    """
+    function = find_function(name, functions)
+    if inner and find_function(inner[-1][0], functions).kind in (ITEMS, FLAG):
+        raise ValueError(f"{name}() needs a string, which {_source(node.args[0])} is not")
+    numbers = [whole_number(argument) for argument in node.args[1:]]
+    if not function.least <= len(numbers) <= function.most:
+        wanted = " or ".join(map(str, sorted({function.least, function.most})))
+        raise ValueError(f"{name}() takes an expression and {wanted} numbers")
+    if any(n is None or n < 1 for n in numbers) or numbers != sorted(numbers, key=_order):
+        raise ValueError(f"{name}() takes whole numbers from 1, the smaller first")
+    return tuple(n for n in numbers if n is not None)
+
+
 def _order(number: int | None) -> int:
     return 0 if number is None else number
 
 
-def _called(node: ast.expr) -> str | None:
+def called(node: ast.expr) -> str | None:
     """Return the name of the function that an expression calls."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id
     return None
 
 
-def _operands(node: ast.expr) -> list[ast.expr]:
+def operands(node: ast.expr) -> list[ast.expr]:
     """Return the parts that are joined by ``|``."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return [*_operands(node.left), *_operands(node.right)]
+        return [*operands(node.left), *operands(node.right)]
     return [node]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from keyword import iskeyword
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -173,6 +174,26 @@ HIDDEN = {
     "wapiti test": Function(wapiti_test, TEXT),
     "wapiti match": Function(wapiti_match, TEXT),
 }
+
+
+def checked_functions(
+    functions: Mapping[str, Callable[..., Any]] | None, reserved: Iterable[str]
+) -> dict[str, Callable[..., Any]]:
+    """Return functions of the user.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one cannot be called, or has a name that is reserved or none at all.
+    """
+    for name, function in (functions or {}).items():
+        if name in FUNCTIONS or name in reserved:
+            raise ValueError(f"functions: {name!r} is the name of a function there is.")
+        if not str(name).isidentifier() or iskeyword(name):
+            raise ValueError(f"functions: {name!r} cannot be the name of a function.")
+        if not callable(function):
+            raise TypeError(f"functions: {name!r} is {function!r}, which cannot be called.")
+    return dict(functions or {})
 
 
 def find_function(name: str, user: Functions) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,9 +42,9 @@ def length_basis(kinds: Any, longest: int) -> LengthBasis:
     ----------
     kinds : str, callable, list of these, or None
         "indicator", one feature a length; "buckets", one for 1 to 5 each, then for ranges that
-        grow; "geometric": the length less 1, so that ``exp(score)`` falls (or rises) geometrically;
-        "poisson": the same and minus the logarithm of its factorial, which makes the length less 1 Poisson
-        distributed; a condition or number such as ``"3 <= seg.length <= 5"``,
+        grow; "geometric": the length less 1, so that ``exp(score)`` falls (or rises)
+        geometrically; "poisson": the same and minus the logarithm of its factorial, which makes the
+        length less 1 Poisson distributed; a condition or number such as ``"3 <= seg.length <= 5"``,
         ``"log(seg.length)"``; a function of the lengths that returns an array of shape (L,) or
         (L, F). None: no features.
     longest : int
@@ -57,8 +57,8 @@ def length_basis(kinds: Any, longest: int) -> LengthBasis:
     """
     lengths = np.arange(1, longest + 1)
     fixed, names, columns = np.zeros(longest), list[str](), list[FloatArray]()
-    listed = [kinds] if isinstance(kinds, str) or callable(kinds) else kinds
-    for kind in () if listed is None else listed:
+    listed = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else kinds
+    for kind in () if kinds is None else listed:
         values, labels = _features(kind, lengths)
         columns.append(values)
         names += labels
@@ -118,7 +118,7 @@ _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Mult: np.multiply, ast.Div: np.true_divide, ast.FloorDiv: np.floor_divide,
     ast.Mod: np.mod, ast.Pow: np.float_power,
 }  # fmt: skip
-_CALLS: dict[str, Callable[..., Any]] = {
+_CALLS: dict[str, np.ufunc] = {
     "log": np.log, "sqrt": np.sqrt, "min": np.minimum, "max": np.maximum,
 }  # fmt: skip
 
@@ -126,35 +126,58 @@ _CALLS: dict[str, Callable[..., Any]] = {
 def _expression(text: str, lengths: Any) -> FloatArray:
     """Return the values of an expression over ``seg.length``, shape (L, 1); it is never run."""
     try:
-        values = _value(ast.parse(text.strip(), mode="eval").body, lengths)
-    except (SyntaxError, TypeError, KeyError, RecursionError) as error:
+        tree = ast.parse(text.strip(), mode="eval").body
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            values = np.asarray(value_of(tree, "seg.length", lengths), np.float64)
+    except (SyntaxError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise ValueError(
             f"length={text!r} is neither one of {', '.join(KINDS)} nor an expression over "
             "seg.length, such as '3 <= seg.length <= 5' or 'log(seg.length)'."
         ) from error
-    column = np.broadcast_to(np.asarray(values, np.float64), lengths.shape)
+    column = np.broadcast_to(values, lengths.shape)
     if not np.isfinite(column).all():
         raise ValueError(f"length={text!r} is not finite for all lengths up to {len(lengths)}.")
     return column[:, None]
 
 
-def _value(node: ast.expr, lengths: Any) -> Any:
-    """Return the value of an expression."""
+def value_of(node: ast.expr, variable: str, values: Any) -> Any:
+    """Return the value of an expression over one variable, for an array of values of that.
+
+    Parameters
+    ----------
+    node : ast.expr
+        Numbers, comparisons, arithmetic, and what the variable is written as.
+    variable : str
+        How the variable is written, as `ast.unparse` writes it.
+    values : array of shape (n,)
+        Its values.
+
+    Raises
+    ------
+    TypeError, KeyError
+        If there is anything else in the expression.
+    """
+
+    def inner(part: ast.expr) -> Any:
+        return value_of(part, variable, values)
+
+    if ast.unparse(node) == variable:
+        return values
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
         return node.value
-    if isinstance(node, ast.Attribute) and ast.unparse(node) == "seg.length":
-        return lengths
     if isinstance(node, ast.BinOp):
-        return _OPERATIONS[type(node.op)](_value(node.left, lengths), _value(node.right, lengths))
+        return _OPERATIONS[type(node.op)](inner(node.left), inner(node.right))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand, lengths)
+        return -inner(node.operand)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        return _CALLS[node.func.id](*(_value(argument, lengths) for argument in node.args))
+        function = _CALLS[node.func.id]
+        if len(node.args) == function.nin:  # a further one would be overwritten
+            return function(*map(inner, node.args))
     if isinstance(node, ast.BoolOp):
         join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-        return _joined(join, [_value(value, lengths) for value in node.values])
+        return _joined(join, list(map(inner, node.values)))
     if isinstance(node, ast.Compare):
-        terms = [_value(term, lengths) for term in (node.left, *node.comparators)]
+        terms = list(map(inner, (node.left, *node.comparators)))
         pairs = zip(node.ops, terms, terms[1:], strict=False)
         return _joined(np.logical_and, [_OPERATIONS[type(op)](a, b) for op, a, b in pairs])
     raise TypeError(ast.unparse(node))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from keyword import iskeyword
 from typing import Any, Self
 
 from crfkit._params import check_flag, check_option
 from crfkit.features._cells import template_lines
+from crfkit.features._columns import checked_columns
 from crfkit.features._compiled import CompiledFeatures, Options
 from crfkit.features._lexicons import read_lexicons, read_text
 from crfkit.features._plan import KEEP, Family, Plan
 from crfkit.features.crfpp import crfpp_plan
 from crfkit.features.expressions import Template, expression_plan, flatten
-from crfkit.features.functions import FUNCTIONS
+from crfkit.features.functions import checked_functions
 from crfkit.features.wapiti import wapiti_plan
 
 SYNTAXES = ("python", "crfpp", "wapiti")
 _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
-_WORDS = ("step", "window", "affixes", "lexicon", "position", "bos", "eos", "col")
+_WORDS = (
+    "step", "first", "last", "window", "affixes", "lexicon", "position", "bos", "eos", "col",
+)  # fmt: skip
 
 
 class TemplateFeatures(CompiledFeatures):
@@ -82,10 +84,13 @@ class TemplateFeatures(CompiledFeatures):
     ``window(w, -2, 2)`` for five templates. ``lexicon(w, "name")`` is B at the first and I at the
     further tokens of a run that is an entry, the longest from the left. ``bos()`` and ``eos()``
     are flags of the first and the last token, ``position(4)`` tells in which quarter of the
-    sequence the token lies. ``step(...)`` describes the step from the token before.
+    sequence the token lies. ``step(...)`` describes the step from the token before;
+    ``first(...)`` and ``last(...)`` the first and the last token of a segment, for models of
+    segments: ``first(w[-1])`` is the token before the segment, ``last(w[1])`` the one after it.
 
     An attribute is named as its template is written: ``w[-1]=dog``, ``w[-1]|w=the|dog``. A flag
-    is named ``is_title(w)``; within ``|`` it is True or False. Cells outside of the sequence hold
+    is named ``is_title(w)``; within ``|`` it is True or False. Names of ``first(w)`` begin with
+    ``seg.first.``, those of ``last(w)`` with ``seg.last.``. Cells outside of the sequence hold
     ``_B-1``, ``_B-2``, ``_B+1``..., which functions leave as they are.
 
     ``syntax='crfpp'``: the template files of CRF++ (:func:`crfkit.features.crfpp.crfpp_plan`).
@@ -185,20 +190,12 @@ class TemplateFeatures(CompiledFeatures):
         return plan("\n".join(lines), functions)
 
     def _options(self) -> Options:
-        columns = None if self.columns is None else list(self.columns)
-        repeated = columns is not None and len(set(columns)) < len(columns)
-        if repeated or isinstance(self.columns, str):
-            raise ValueError(f"columns={self.columns!r} must be a list of different names.")
+        columns = checked_columns(self.columns)
         if isinstance(self.numeric, str):
             raise TypeError(f"numeric={self.numeric!r} must be a list of columns.")
-        for name, function in (self.functions or {}).items():
-            if name in FUNCTIONS or name in _WORDS:
-                raise ValueError(f"functions: {name!r} is the name of a function there is.")
-            if not str(name).isidentifier() or iskeyword(name):
-                raise ValueError(f"functions: {name!r} cannot be the name of a function.")
-            if not callable(function):
-                raise TypeError(f"functions: {name!r} is {function!r}, which cannot be called.")
-        return Options(columns, self.by, dict(self.functions or {}), list(self.numeric))
+        return Options(
+            columns, self.by, checked_functions(self.functions, _WORDS), list(self.numeric)
+        )
 
     def _read_lexicons(self) -> dict[str, list[str]]:
         return read_lexicons(self.lexicons)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from crfkit.data import PackedSequences
+from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
+from crfkit.features._segment_rows import aligned
 from crfkit.features.base import SequenceTransformer
 
 _SAME = "passthrough"
@@ -45,8 +46,8 @@ class JoinedNames(LazyNames):
 class SequenceUnion(SequenceTransformer):
     """Join the features of several transformers of sequences.
 
-    Templates, vectorized dicts, embeddings and attributes of steps become one set of features:
-    sparse ones first, then the dense ones, each named ``name__feature``.
+    Templates, vectorized dicts, embeddings, attributes of steps and of segments become one set of
+    features: sparse ones first, then the dense ones, each named ``name__feature``.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class SequenceUnion(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            Features of all transformers; `steps` those of steps.
+            Features of all transformers; `steps` those of steps, `segments` those of segments.
 
         Raises
         ------
@@ -93,10 +94,11 @@ class SequenceUnion(SequenceTransformer):
         blocks = [_packed(name, X if t == _SAME else t.fit_transform(X, y))
                   for name, t in zip(names, fitted, strict=True)]  # fmt: skip
         self.transformers_ = list(zip(names, fitted, strict=True))
-        joined, steps = self._join(blocks)
+        joined = self._join(blocks)
         self._names = joined.names
-        self._step_names = None if steps is None else steps.names
-        return joined.with_steps(steps)
+        self._step_names = None if joined.steps is None else joined.steps.names
+        self._segment_names = None if joined.segments is None else joined.segments.rows.names
+        return joined
 
     def transform(self, X: Any) -> PackedSequences:
         """Return the features of all transformers side by side.
@@ -109,17 +111,19 @@ class SequenceUnion(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            Features of all transformers; `steps` those of steps.
+            Features of all transformers; `steps` those of steps, `segments` those of segments.
         """
         check_is_fitted(self)
         X = _rereadable(X)
-        joined, steps = self._join(
+        joined = self._join(
             [_packed(name, X if t == _SAME else t.transform(X)) for name, t in self.transformers_]
         )
         joined.names = self._names  # one object for all: equal names need not be compared
-        if steps is not None:
-            steps.names = self._step_names
-        return joined.with_steps(steps)
+        if joined.steps is not None:
+            joined.steps.names = self._step_names
+        if joined.segments is not None:
+            joined.segments.rows.names = self._segment_names
+        return joined
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return the names of the features, shape (D,).
@@ -174,16 +178,20 @@ class SequenceUnion(SequenceTransformer):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformers_")
 
-    def _join(
-        self, blocks: list[PackedSequences]
-    ) -> tuple[PackedSequences, PackedSequences | None]:
-        """Return the features of all blocks side by side, and their attributes of steps."""
+    def _join(self, blocks: list[PackedSequences]) -> PackedSequences:
+        """Return the features of all blocks side by side, those of steps and segments too."""
         prefixes = [f"{name}__" for name, _ in self.transformers_]
-        steps = [(p, b.steps) for p, b in zip(prefixes, blocks, strict=True) if b.steps is not None]
+        pairs = list(zip(prefixes, blocks, strict=True))
         joined = _side_by_side(blocks, prefixes)
-        return joined, _side_by_side(
-            [b for _, b in steps], [p for p, _ in steps]
-        ) if steps else None
+        steps = [(p, b.steps) for p, b in pairs if b.steps is not None]
+        if steps:
+            joined.steps = _side_by_side([b for _, b in steps], [p for p, _ in steps])
+        segments = [(p, b.segments) for p, b in pairs if b.segments is not None]
+        if segments:
+            runs, rows = aligned([b for _, b in segments])
+            named = _side_by_side(rows, [p for p, _ in segments])
+            joined.segments = PackedSegments._from_arrays(named, *runs)
+        return joined
 
 
 def make_sequence_union(*transformers: Any) -> SequenceUnion:

@@ -34,11 +34,12 @@ from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import strips_outer, strips_product
 from crfkit.kernels.chain import OK, TINY, UNDERFLOW
 
-# The outputs of a sequence are not numbers: sum it by logarithms, and all others again.
+# The expected counts of a sequence do not fit together: sum it by logarithms, and all others again.
 BROKEN = -3
 
-# Sums of probabilities outside of this range are not trusted.
-LEAST, MOST = 1e-200, 1e200
+# Sums of probabilities outside of this range are not trusted, nor are labels of a token whose
+# probabilities add up to something that is further from 1.
+LEAST, MOST, CLOSE = 1e-200, 1e200, 1e-7
 
 
 @part
@@ -174,8 +175,8 @@ def _forward(
             store(found, alpha, row + 1, p)
             mass = add(mass, found)
         whole = total(mass)
-        norm[t] = whole if whole > 0.0 else 1.0
-        if not (LEAST <= norm[t] <= MOST):
+        norm[t] = 1.0 if whole == 0.0 else whole
+        if not (LEAST <= norm[t] <= MOST):  # or no number
             return UNDERFLOW
         factor = 1.0 / norm[t]
         _scale(alpha, row + 1, factor)
@@ -183,6 +184,10 @@ def _forward(
         for p in range(0, width, WIDTH):
             store(multiply(fill(factor), load(stay, t, p)), going, row, p)
         for k in range(size):
+            if stay[t, k] < TINY and unary[t, k] > -math.inf:
+                return UNDERFLOW
+            if begins[row, k] < TINY and work[0, k] > 0.0 and unary[t, size + k] > -math.inf:
+                return UNDERFLOW
             if alpha[row + 1, k] < TINY and _can_end(
                 unary, pair, table[t * stride], steps.shape[0] * size, n_lengths, length, which,
                 ptr[t], ptr[t + 1], table, begin, t, alpha, k,
@@ -213,7 +218,8 @@ def _starting(
     Eight labels from `p` on. Adds the probability of each to what is expected of its length and
     row.
     """
-    found, run, share, q = fill(0.0), fill(1.0), load(begins, row, p), low
+    share, found, q = load(begins, row, p), fill(0.0), low
+    run = where_positive(share, fill(1.0))  # where none begins, no product grows beyond bounds
     for d in range(1, most + 1):
         value = multiply(multiply(load(ends, row + d - 1, p), run), load(lengths, d - 1, p))
         if q < high and length[q] == d:
@@ -254,15 +260,14 @@ def _backward(
     norm: FloatArray,
     of_lengths: FloatArray,
     of_spans: FloatArray,
-) -> bool:
-    """Scaled backward recurrence and expectations; returns whether all are numbers.
+) -> None:
+    """Scaled backward recurrence and expectations.
 
     ``ends`` becomes what follows a segment that ends at a token, ``message`` what follows a step
     into a segment that begins there; ``started`` and ``ended`` are the probabilities that one does.
     """
     width = alpha.shape[1]
     stride = 0 if table.shape[0] == 1 else 1
-    worst = fill(0.0)
     for p in range(0, width, WIDTH):
         store(fill(weight), work, 0, p)
     for t in range(end - 1, begin - 1, -1):
@@ -277,12 +282,9 @@ def _backward(
                 ends, going, begins, row, p, min(end - t, most[p // WIDTH]), lengths, length,
                 which, ptr[t], ptr[t + 1], spans, of_lengths, of_spans,
             )  # fmt: skip
-            share = load(begins, row, p)
-            found = where_positive(share, found)
-            store(multiply(share, found), started, row, p)
-            store(multiply(fill(1.0 / norm[t]), multiply(load(start, t, p), found)), message, row, p)
-            worst = add(worst, multiply(share, found))
-    return math.isfinite(total(worst))
+            store(multiply(load(begins, row, p), found), started, row, p)
+            entered = multiply(load(start, t, p), found)
+            store(multiply(fill(1.0 / norm[t]), entered), message, row, p)
 
 
 @kernel
@@ -309,19 +311,27 @@ def _write(
     weight: float,
     work: FloatArray,
     out: FloatArray,
-) -> None:
-    """Write the probabilities that a label goes on, that a segment begins and that one ends."""
+) -> bool:
+    """Write the probabilities that a label goes on, that a segment begins and that one ends.
+
+    Returns whether those of the labels of each token add up to 1, as they do where nothing was
+    lost on the way.
+    """
+    sound = True
     for k in range(size):
         work[0, k] = 0.0
     for t in range(begin, end):
-        row = t - begin
+        row, whole = t - begin, 0.0
         for k in range(size):
             first, last = started[row, k], ended[row, k]
             out[t, k] = work[0, k]
             out[t, size + k] = first
             out[t, 2 * size + k] = last
+            whole += work[0, k] + first
             inside = work[0, k] + first - last
             work[0, k] = inside if inside * weight > 0.0 else 0.0
+        sound = sound and abs(whole - weight) <= CLOSE * abs(weight)
+    return sound
 
 
 @kernel
@@ -403,12 +413,12 @@ def semimarkov_sum(
             status[s] = begin + reached
             continue
         log_z[s] = _log_total(norm, shift, begin, end)
-        if not _backward(
+        _backward(
             start, finish, turned, lengths, most, spans, start_ptr, start_length, start_row, table,
             begin, end, weight[s], alpha, begins, going, ends, message, started, ended, work,
             norm, of_lengths, of_spans,
-        ):  # fmt: skip
+        )  # fmt: skip
+        if not _write(started, ended, begin, end, size, weight[s], work, out):
             status[s] = BROKEN
             continue
         _add_steps(alpha, message, table, begin, end, flow)
-        _write(started, ended, begin, end, size, weight[s], work, out)

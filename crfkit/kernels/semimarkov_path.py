@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 
 from crfkit._jit import kernel, part
-from crfkit._simd import WIDTH, add, fill, larger, load, store
+from crfkit._simd import WIDTH, add, fill, larger, load, prefetch, store
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import strips_best
 from crfkit.kernels.chain import OK
+from crfkit.kernels.chain_path import AHEAD
 
 
 @part
@@ -196,12 +197,14 @@ def semimarkov_score(
     score: FloatArray,  # (S,) out
 ) -> None:
     """Add up the scores of the parts of a segmentation; ``-inf`` for a segment too long."""
-    size = pair.shape[1]
+    size, final = pair.shape[1], unary.shape[0] - 1
     stride = 0 if table.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         whole, first, before = 0.0, offsets[s], 0
         for t in range(offsets[s], offsets[s + 1]):
-            label = codes[t] % size
+            soon = min(t + AHEAD, final)
+            prefetch(unary, soon, codes[soon])
+            label = codes[t] if codes[t] < size else codes[t] - size
             whole += unary[t, codes[t]]
             if codes[t] >= size:
                 if t > offsets[s]:
@@ -233,12 +236,14 @@ def semimarkov_add_path(
     pair: FloatArray,  # (n_steps + L + R, K) out, added to
 ) -> None:
     """Add the weight of each sequence to the parts of its segmentation (adjoint of the score)."""
-    size = pair.shape[1]
+    size, final = pair.shape[1], unary.shape[0] - 1
     stride = 0 if table.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         level, first, before = weight[s], offsets[s], 0
         for t in range(offsets[s], offsets[s + 1]):
-            label = codes[t] % size
+            soon = min(t + AHEAD, final)
+            prefetch(unary, soon, codes[soon])
+            label = codes[t] if codes[t] < size else codes[t] - size
             unary[t, codes[t]] += level
             if codes[t] >= size:
                 if t > offsets[s]:

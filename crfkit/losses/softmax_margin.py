@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from crfkit._types import CodeArray, Expectations, FloatArray, Scores
 from crfkit.losses._costs import find_cost, weight_of_sequences, with_cost
 from crfkit.losses.likelihood import LogLoss
-from crfkit.structures import Structure
+from crfkit.structures import Structure, tempered
 
 
 class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
             the cost is not a sum over tokens.
         """
         level = weight_of_sequences(self, weight, scores)
-        augmented = self._augmented(scores, labels)
+        augmented, structure = self._augmented(scores, labels), tempered(structure, self._heat)
         return self._heat * LogLoss().of_sequences(structure, augmented, labels, level, out)
 
     def hessian_product(
@@ -83,7 +83,7 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
         out: Expectations,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian, as :meth:`LogLoss.curvature`."""
-        augmented = self._augmented(scores, labels)
+        augmented, structure = self._augmented(scores, labels), tempered(structure, self._heat)
         LogLoss().curvature(structure, augmented, labels, weight / self._heat, out)
 
     @property

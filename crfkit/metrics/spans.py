@@ -379,26 +379,9 @@ def find_spans(stream: TagStream, scheme: Scheme) -> SpanArrays:
 
 
 def spans_of_all(y: Sequences, scheme: str) -> tuple[list[str], IntArray, IntArray, IntArray]:
-    """Read the spans of all sequences of tags, which must be legal.
+    """Read the spans of all sequences of tags: types, and the type, start and stop of each span.
 
-    Parameters
-    ----------
-    y : list of sequences of str
-        The tags.
-    scheme : str
-        Name of the scheme.
-
-    Returns
-    -------
-    names : list of str
-        The types.
-    types, starts, stops : ndarray of shape (n,)
-        Type of each span, its first token and the one after its last, numbered through.
-
-    Raises
-    ------
-    ValueError
-        Naming sequence and position of the first illegal tag.
+    Tokens are numbered through. ValueError names sequence and position of the first illegal tag.
     """
     flat, rules = flatten(y, "y"), get_scheme(scheme)
     found = _illegal(flat, rules, suffix=False, delimiter="-")

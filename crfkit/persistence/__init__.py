@@ -9,9 +9,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from crfkit._types import IterationRecord
 from crfkit.costs import AdditiveCost, ZeroOneCost
-from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data import LabelSequences, PackedSegments, PackedSequences
 from crfkit.decoding import BeamSearch, PosteriorDecoder, ViterbiDecoder
 from crfkit.features import (
+    SegmentFeatures,
     SequenceUnion,
     SequenceVectorizer,
     StepFeatures,
@@ -34,6 +35,7 @@ from crfkit.persistence.checks import (
     check_csr,
     check_packed,
     check_rows,
+    check_runs,
     check_steps,
     check_vectorizer,
 )
@@ -76,13 +78,14 @@ for _cls in (
     BlockFrankWolfe, CuttingPlane, Subgradient, SMO, MarginEG, KernelFrankWolfe,
     PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
     TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
-    SequenceUnion, StepFeatures, JoinedNames, FunctionTransformer,
+    SequenceUnion, StepFeatures, SegmentFeatures, JoinedNames, FunctionTransformer,
 ):  # fmt: skip
     register(_cls)
 register(check=check_steps)(Pipeline)
 register(check=check_steps)(FeatureUnion)
 register(check=check_vectorizer)(SequenceVectorizer)
 register(check=check_packed)(PackedSequences)
+register(check=check_runs)(PackedSegments)
 
 __all__ = [
     "ModelFileError",
@@ -91,6 +94,7 @@ __all__ = [
     "check_csr",
     "check_packed",
     "check_rows",
+    "check_runs",
     "check_steps",
     "check_vectorizer",
     "describe",

@@ -14,8 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from crfkit.data import PackedSequences
+from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.names import LazyNames
+from crfkit.data.segments import check_segments
 from crfkit.features import SequenceVectorizer
 from crfkit.metrics.schemes import SCHEMES
 
@@ -109,6 +110,25 @@ def check_packed(packed: PackedSequences) -> None:
         or not np.array_equal(packed.steps.offsets, offsets)
     ):
         raise ValueError("the attributes of the steps do not fit the sequences")
+    if packed.segments is not None:
+        if type(packed.segments) is not PackedSegments:
+            raise ValueError("the attributes of the segments are no packed segments")
+        check_segments(packed.segments, offsets)
+
+
+def check_runs(segments: PackedSegments) -> None:
+    """Raise ValueError if the arrays of packed segments do not fit together."""
+    if type(segments.rows) is not PackedSequences:
+        raise ValueError("the rows of segments are no packed sequences")
+    for part in (segments.ptr, segments.length, segments.row):
+        if not _is_vector(part, np.int64):
+            raise ValueError("the runs of segments are no arrays of int64")
+    if not len(segments.ptr) or len(segments.length) != len(segments.row):
+        raise ValueError("the runs of segments have other lengths than rows")
+    check_rows(segments.ptr, segments.row, rows=segments.n_tokens, columns=segments.rows.n_tokens)
+    stop, length = segments.stop, segments.length
+    if np.any((stop[1:] == stop[:-1]) & (length[1:] <= length[:-1])):
+        raise ValueError("the lengths of the runs that end at a token do not rise")
 
 
 def check_chain_model(model: Any) -> None:

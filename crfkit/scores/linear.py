@@ -142,6 +142,27 @@ class LinearScores:
         structure: Structure = self.steps.structure(self.step_from, self.step_to, self.n_labels)
         return structure
 
+    def linear(self, structure: Structure) -> tuple[LinearScores, Structure]:
+        """Return the model without scores that are not learned, and the structure that adds them.
+
+        For solvers that work with products and differences of scores.
+        """
+        return self, structure
+
+    def check_counts(self, data: PackedSequences) -> None:
+        """Raise ValueError unless scores are sums of weights times what is not negative."""
+        for values in self._feature_values(data):
+            if values is not None and values.min(initial=0.0) < 0.0:
+                raise ValueError(
+                    "iterative scaling needs features that are not negative, but X has a value of "
+                    f"{values.min():g}: shift or bin it, or use solver='lbfgs'."
+                )
+
+    def _feature_values(self, data: PackedSequences) -> list[FloatArray | None]:
+        """Return the values that weights are multiplied with, but for ones."""
+        steps = [] if data.steps is None else [data.steps.values, data.steps.dense]
+        return [data.values, data.dense, *steps]
+
     @property
     def _sizes(self) -> tuple[int, int, int, int, int]:
         boundary = self.n_labels if self.boundaries else 0
@@ -303,9 +324,7 @@ class LinearScores:
         own = isinstance(self.steps, ObservedSteps)
         return [(last - self.steps.n_parameters, prepared.steps.rows)] if own else []
 
-    def gradients(
-        self, residual: Expectations, prepared: PreparedBlock, index: int
-    ) -> Gradients:
+    def gradients(self, residual: Expectations, prepared: PreparedBlock, index: int) -> Gradients:
         """Return the gradient to the scores of chunk `index` by the weights they are made of."""
         steps = np.zeros(len(self.step_from))
         self.steps.add_taken([residual.pair], self.step_from, self.step_to, steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,24 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import (
     Chunk,
-    CodeArray,
     Expectations,
     FloatArray,
     IdArray,
-    IntArray,
     Scores,
     SegmentParts,
     Spans,
 )
 from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
+from crfkit.kernels.semimarkov_scores import semimarkov_add_inside, semimarkov_collect_inside
 from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.scores.linear import Gradients, LinearScores, PreparedBlock
 from crfkit.scores.steps import ObservedSteps, SharedSteps
-from crfkit.structures import SemiMarkov, Structure
-from crfkit.structures.semimarkov import make_spans, no_spans, parts_of
+from crfkit.structures import SemiMarkov, ShiftedSemiMarkov, Structure
+from crfkit.structures.semimarkov import make_spans, no_spans
 
-# Scores of a label at a token: of attributes anywhere in a segment, at its first, at its last token.
+# Which tokens of a segment the attributes of a block of weights are counted for.
 TOKEN_PARTS = ("inside", "first", "last")
 
 
@@ -164,9 +164,39 @@ class SegmentScores(LinearScores):
         return super().n_parameters + self.lengths.n_parameters + own
 
     @property
-    def structure(self) -> Structure:  # type: ignore[override]
+    def structure(self) -> Structure:
         """The structure that reads the scores."""
         return SemiMarkov()
+
+    def linear(self, structure: Structure) -> tuple[LinearScores, Structure]:
+        """Return the model without scores that are not learned, and the structure that adds them.
+
+        These are the fixed scores of lengths, and steps and lengths that are forbidden.
+        """
+        fixed = self.lengths.fixed
+        if not (fixed.any() or self.forbidden.any()):
+            return self, structure
+        plain = copy.copy(self)
+        plain.lengths = LengthScores(np.zeros_like(fixed), self.lengths.basis, self.lengths.chosen)
+        plain.forbidden = np.zeros_like(self.forbidden)
+        return plain, ShiftedSemiMarkov(np.where(self.forbidden, -np.inf, 0.0), fixed)
+
+    def check_counts(self, data: PackedSequences) -> None:
+        """Raise ValueError unless scores are sums of weights times what is not negative."""
+        super().check_counts(data)
+        fixed, basis = self.lengths.fixed, self.lengths.basis
+        if fixed[fixed > -np.inf].any() or basis.min(initial=0.0) < 0.0:
+            raise ValueError(
+                "iterative scaling needs features that are not negative and no other scores, but "
+                "those of lengths are negative somewhere, or have a fixed part, as with "
+                "length='poisson'. Use solver='lbfgs', or other lengths."
+            )
+
+    def _feature_values(self, data: PackedSequences) -> list[FloatArray | None]:
+        """Return the values that weights are multiplied with, but for ones."""
+        rows = None if data.segments is None else data.segments.rows
+        own = [] if rows is None else [rows.values, rows.dense]
+        return [*super()._feature_values(data), *own]
 
     def split_segments(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return views of the weights of lengths and of attributes of segments."""
@@ -211,8 +241,7 @@ class SegmentScores(LinearScores):
 
     def _complete(self, unary: FloatArray, tables: Any, bound: Any, chunk: Chunk) -> Scores:
         """Make scores of going on, of beginning and of ending of those of attributes."""
-        size = self.n_labels
-        unary[:, size : 2 * size] += unary[:, :size]
+        semimarkov_add_inside(unary, self.n_labels)
         return super()._complete(unary, tables, bound, chunk)
 
     @property
@@ -220,9 +249,7 @@ class SegmentScores(LinearScores):
         size = self.n_labels
         return slice(size, 2 * size), slice(2 * size, None)
 
-    def _with_segments(
-        self, scores: Scores, bound: Any, rows: FloatArray, spans: Spans
-    ) -> Scores:
+    def _with_segments(self, scores: Scores, bound: Any, rows: FloatArray, spans: Spans) -> Scores:
         """Return scores with those of lengths and of rows of attributes."""
         size = self.n_labels
         steps = scores.pair.reshape(len(scores.pair) * size, size)
@@ -275,7 +302,8 @@ class SegmentScores(LinearScores):
         spans = [_spans_of(*pair) for pair in zip(found, plain.chunks, strict=True)]
         rows = None
         if self.segments is not None:
-            parts = [Part(local.rows, 0, local.rows.n_tokens) for local in found]
+            own = [local.rows for local in found if local is not None]
+            parts = [Part(block, 0, block.n_tokens) for block in own]
             rows = getattr(self.segments, how)(parts, threads)
         return plain._replace(segments=PreparedSegments(rows, spans))
 
@@ -292,15 +320,14 @@ class SegmentScores(LinearScores):
         parts = [self._pair_parts(pair, prepared, index) for index, pair in enumerate(pairs)]
         super().pullback(unary, [steps for steps, _, _ in parts], prepared, threads, out)
         of_lengths, of_segments = self.split_segments(out)
-        of_lengths += self.lengths.pullback(sum(lengths for _, lengths, _ in parts))
+        of_lengths += self.lengths.pullback(np.sum([lengths for _, lengths, _ in parts], axis=0))
         if self.segments is not None:
             rows = [rows for _, _, rows in parts]
             self.segments.pullback(rows, prepared.segments.rows, threads, of_segments)
 
     def _of_attributes(self, unary: FloatArray) -> None:
         """Make the gradient to scores of going on and beginning the one to those of attributes."""
-        size = self.n_labels
-        unary[:, :size] += unary[:, size : 2 * size]
+        semimarkov_collect_inside(unary, self.n_labels)
 
     def _pair_parts(
         self, pair: FloatArray, prepared: PreparedBlock, index: int
@@ -325,16 +352,16 @@ class SegmentScores(LinearScores):
         first = self.n_parameters - self.segments.n_parameters
         return [*blocks, (first, prepared.segments.rows)]
 
-    def gradients(
-        self, residual: Expectations, prepared: PreparedBlock, index: int
-    ) -> Gradients:
+    def gradients(self, residual: Expectations, prepared: PreparedBlock, index: int) -> Gradients:
         """Return the gradient to the scores of chunk `index` by the weights they are made of."""
         unary = residual.unary.copy()
         self._of_attributes(unary)
         steps, lengths, rows = self._pair_parts(residual.pair, prepared, index)
         plain = super().gradients(Expectations(unary, steps), prepared, index)
         shared = [*plain.shared, self.lengths.pullback(lengths)]
-        return Gradients(unary, shared, plain.rows if self.segments is None else [*plain.rows, rows])
+        return Gradients(
+            unary, shared, plain.rows if self.segments is None else [*plain.rows, rows]
+        )
 
 
 def _spans_of(local: LocalSegments | None, chunk: Chunk) -> Spans:

@@ -92,12 +92,10 @@ def choose_segment_features(
         Steps that are not allowed.
     """
     runs = runs_of(codes, data.offsets, n_labels)
-    nowhere = np.full(len(codes), -1, np.int32)
-    first, last = nowhere.copy(), nowhere.copy()
-    first[runs.start], last[runs.stop - 1] = runs.label, runs.label
     choose = _all_pairs if all_states else _seen_pairs
-    inside = (codes % n_labels).astype(np.int32)
-    blocks = [choose(data, columns, n_labels, min_freq) for columns in (inside, first, last)]
+    # What a label never has at first tokens tells that it does not begin there, so that pairs seen
+    # anywhere in segments have weights for first and last tokens, too.
+    seen = choose(data, (codes % n_labels).astype(np.int32), n_labels, min_freq)
     moves = np.full(len(codes), -1, np.int64)
     follows = np.flatnonzero(~np.isin(runs.start, data.offsets[:-1]))
     moves[runs.start[follows]] = runs.label[follows - 1] * n_labels + runs.label[follows]
@@ -114,7 +112,8 @@ def choose_segment_features(
     if data.segments is not None:
         segments = _segment_pairs(data.segments, runs, n_labels, min_freq, all_states)
     return SegmentScores(
-        _side_by_side(blocks, parts), source, target, boundaries=boundaries, steps=steps,
+        _side_by_side([seen] * parts.shape[1], parts), source, target,
+        boundaries=boundaries, steps=steps,
         lengths=_seen_lengths(lengths, runs, min_freq, all_states), segments=segments,
         forbidden=forbidden,
     )  # fmt: skip
@@ -158,9 +157,7 @@ def _segment_pairs(
     return choose(seen, labels.astype(np.int32), n_labels, min_freq)
 
 
-def _side_by_side(
-    blocks: list[AttributeWeights], parts: NDArray[np.bool_]
-) -> AttributeWeights:
+def _side_by_side(blocks: list[AttributeWeights], parts: NDArray[np.bool_]) -> AttributeWeights:
     """Return the pairs of several blocks of columns as those of one.
 
     `parts` tells which attributes, shape (D, B), have any in each block.
@@ -176,9 +173,7 @@ def _side_by_side(
     order = np.argsort(attributes, kind="stable")  # columns of later blocks are larger
     counts = np.bincount(attributes, minlength=blocks[0].n_features)
     ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return AttributeWeights(
-        ptr, columns[order], n_columns=width * len(blocks), n_sparse=n_sparse
-    )
+    return AttributeWeights(ptr, columns[order], n_columns=width * len(blocks), n_sparse=n_sparse)
 
 
 def step_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:

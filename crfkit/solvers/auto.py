@@ -185,4 +185,4 @@ def has_fast_dual(objective: Any) -> bool:
 def _dual_bytes(model: LinearScores, tokens: int) -> float:
     """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
     table = model.steps.table_cells(len(model.step_from), model.n_labels)
-    return float(16 * tokens * (model.n_labels + table / OEG().batch_tokens))
+    return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))

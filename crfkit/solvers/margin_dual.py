@@ -50,9 +50,19 @@ class DualSearch:
     ----------
     batches : MiniBatches
         The data.
+
+    Raises
+    ------
+    ValueError
+        If scores have a part that is not learned.
     """
 
     def __init__(self, batches: Any) -> None:
+        if not getattr(batches.structure, "only_forbids", True):
+            raise ValueError(
+                "this solver needs scores that are sums of weights, but those of lengths have a "
+                "fixed part, as with length='poisson'. Use solver='bcfw', or other lengths."
+            )
         self.batches = batches
         self.cost: Any = find_cost(batches.loss.cost, batches.model.n_codes)
 

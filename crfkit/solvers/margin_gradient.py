@@ -187,7 +187,7 @@ class _Ascents(Moves):
                 parts_of(expected, scores),
             )  # fmt: skip
         added = self._search.cost.added(self.batches.labels(index))
-        mean = inner(expected[: added.size], added)
+        mean = inner(parts_of(expected, scores).unary[:, : added.shape[1]], added)
         residual = expected - before.expected
         gradient = self.batches.gradient(index, parts_of(residual, scores))
         return Move(

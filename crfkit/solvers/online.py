@@ -132,7 +132,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
             If a parameter is out of range or does not fit the others or the objective.
         """
         random, task = self._begin(objective)
-        ties = Ties.by_appearance(objective.labels, objective.model.n_codes, objective.weight)
+        model = objective.model
+        rank = Ties.of_segments if model.n_codes > model.n_labels else Ties.by_appearance
+        ties = rank(objective.labels, model.n_labels, objective.weight)
         task = task._replace(ties=ties)
         log = SolverLog(objective, callback)
         return log.guard(lambda: self._iterate(task, start, random, log))

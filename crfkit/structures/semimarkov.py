@@ -13,7 +13,6 @@ from crfkit._types import (
     CodeArray,
     Expectations,
     FloatArray,
-    IdArray,
     IntArray,
     Scores,
     SegmentParts,
@@ -23,6 +22,8 @@ from crfkit.kernels import semimarkov as kernels
 from crfkit.kernels.chain import OK, UNDERFLOW
 from crfkit.kernels.semimarkov_log import semimarkov_sum_log
 from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov_scores import semimarkov_exponentials
+from crfkit.kernels.semimarkov_search import semimarkov_n_best
 from crfkit.structures.base import NoPathError, Structure
 
 # Scores of steps, lengths and rows further from 0 are summed by logarithms.
@@ -61,9 +62,9 @@ class SemiMarkov:
     ``k`` goes on and ``K + k`` where it begins, so that the score of a code is that in its column.
 
     Sums are those of a scaled recurrence in the linear domain, as in :class:`Chain`, in time
-    ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from those
-    of its tokens while its lengths are tried. Sequences whose scores are spread too far for it are
-    summed by logarithms.
+    ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from
+    those of its tokens while its lengths are tried. Sequences whose scores are spread too far for
+    it are summed by logarithms.
     """
 
     def empty(self, scores: Scores) -> Expectations:
@@ -95,9 +96,9 @@ class SemiMarkov:
             If a sequence has no segmentation of finite score.
         """
         weight = frozen(weight)
-        status = np.full(len(weight), UNDERFLOW)
+        status = np.where(_are_moderate(scores), OK, UNDERFLOW)
         log_z = np.zeros(len(weight))
-        if _is_moderate(scores):
+        if (status == OK).any():
             self._sum_scaled(scores, weight, out, log_z, status)
             _raise_if_dead(scores, status)
         for s in np.flatnonzero(status == UNDERFLOW):
@@ -117,22 +118,23 @@ class SemiMarkov:
         tables = _exponentials(scores)
         unary = frozen(scores.unary)
         room = _Room.of(scores)
-        todo = np.arange(len(weight))
+        todo = np.flatnonzero(status == OK)
         while True:
-            parts = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
+            steps, lengths, spans = (
+                np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)
+            )
             kernels.semimarkov_sum(
                 tables.stay, tables.start, tables.finish, tables.shift, tables.steps,
                 frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths,
                 tables.most, tables.spans, *_spans(scores), unary, frozen(scores.pair),
                 frozen(scores.step_table), frozen(scores.offsets), frozen(todo), weight, *room,
-                np.empty(len(unary)), out.unary, *parts, log_z, status,
+                np.empty(len(unary)), out.unary, steps, lengths, spans, log_z, status,
             )  # fmt: skip
             broken = status == kernels.BROKEN
             if not broken.any():
                 break
             status[broken] = UNDERFLOW
             todo = np.flatnonzero(status == OK)
-        steps, lengths, spans = parts
         steps *= tables.steps
         n_tables = len(steps)
         out.pair[: n_tables * size] += steps[:, :size, :size].reshape(n_tables * size, size)
@@ -190,6 +192,47 @@ class SemiMarkov:
         )  # fmt: skip
         _raise_if_dead(scores, status)
         return codes, value
+
+    def n_best(self, scores: Scores, count: int) -> tuple[CodeArray, FloatArray]:
+        """Return the segmentations of the largest scores of one sequence.
+
+        The list Viterbi algorithm (Seshadri and Sundberg 1994), over segments: in time
+        ``O(count T K (L + K))`` at most, and with ``4 count T K`` numbers. Of equal scores, the
+        lowest last label comes first, then the shortest last segment, and so on.
+
+        Parameters
+        ----------
+        scores : Scores
+            Scores of the parts of one sequence.
+        count : int
+            How many, at least 1: there may be fewer of a finite score.
+
+        Returns
+        -------
+        codes : ndarray of shape (n, T)
+            As for `max`, the best segmentation first.
+        value : ndarray of shape (n,)
+            Their scores.
+
+        Raises
+        ------
+        NoSegmentationError
+            If there is no segmentation of finite score.
+        """
+        length, count, parts = len(scores.unary), int(count), parts_of(scores)
+        shape = (length + 1, scores.pair.shape[1], count)
+        codes, value = np.empty((count, length), np.int32), np.zeros(count)
+        if not length:
+            return codes[:1], value[:1]
+        semimarkov_n_best(
+            frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
+            frozen(scores.step_table), *_spans(scores)[:3], np.empty(shape),
+            np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), value, codes,
+        )  # fmt: skip
+        found = value > -np.inf
+        if not found.any():
+            self.max(scores)  # raises, and tells where
+        return codes[found], value[found]
 
     def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
         """Return the score of the given segmentation of each sequence.
@@ -266,8 +309,9 @@ class _Room(NamedTuple):
     def of(cls, scores: Scores) -> _Room:
         """Return room for the longest sequence."""
         rows, width = _longest(scores), _width(scores.pair.shape[1])
+        begins, going, ends, message, started, ended = (np.empty((rows, width)) for _ in range(6))
         return cls(
-            np.empty((rows + 1, width)), *(np.empty((rows, width)) for _ in range(6)),
+            np.empty((rows + 1, width)), begins, going, ends, message, started, ended,
             np.empty((1, width)),
         )  # fmt: skip
 
@@ -285,9 +329,7 @@ def parts_of(scores: Scores) -> SegmentParts:
     return scores.segments
 
 
-def make_spans(
-    n_tokens: int, stop: IntArray, length: IntArray, row: IntArray
-) -> Spans:
+def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:
     """Return segments with rows, in the form that structures read.
 
     Parameters
@@ -358,7 +400,7 @@ def span_probabilities(
     return found
 
 
-def _spans(scores: Scores) -> tuple[IntArray, ...]:
+def _spans(scores: Scores) -> Spans:
     return parts_of(scores).spans
 
 
@@ -370,54 +412,82 @@ def _longest(scores: Scores) -> int:
     return int(np.diff(scores.offsets).max(initial=0))
 
 
-def _is_moderate(scores: Scores) -> bool:
-    """Whether no score of a step, a length, a row or an end is so large that products overflow."""
-    size = scores.pair.shape[1]
-    return all(
-        np.abs(block, where=block > -np.inf, out=np.zeros_like(block)).max(initial=0.0) <= LARGE
-        for block in (scores.pair, scores.unary[:, 2 * size :])
-    )
+def _are_moderate(scores: Scores) -> NDArray[np.bool_]:
+    """Whether no score that a sequence reads may make a product overflow, shape (S,).
+
+    Scores of others do not count, so that what is computed for one does not depend on them.
+    """
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    blocks = scores.pair, scores.unary[:, 2 * size :]
+    pair, ends = ((np.abs(block) > LARGE) & (block > -np.inf) for block in blocks)
+    if not (pair.any() or ends.any()):
+        return np.ones(len(scores.offsets) - 1, bool)
+    kinds = [parts.n_steps, parts.n_steps + parts.n_lengths]
+    steps, lengths, rows = np.split(pair.any(axis=1), kinds)
+    far: NDArray[np.bool_] = np.any(ends, axis=1)
+    far |= np.any(steps.reshape(-1, size), axis=1)[scores.step_table]
+    tokens = np.repeat(np.arange(len(far)), np.diff(parts.spans.end_ptr))
+    far[tokens[rows[parts.spans.end_row]]] = True
+    count: IntArray = np.concatenate([[0], np.cumsum(far)])[scores.offsets]
+    moderate: NDArray[np.bool_] = (np.diff(count) == 0) & (not lengths.any())
+    return moderate
+
+
+def _wide(block: FloatArray) -> FloatArray:
+    """Return rows in columns for whole vectors, of ``-inf`` where added."""
+    size = block.shape[1]
+    out = np.full((len(block), _width(size)), -np.inf)
+    out[:, :size] = block
+    return out
 
 
 def _filled_up(scores: Scores) -> _Tables:
     """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
+    size = scores.pair.shape[1]
+    stay, start, finish = (
+        frozen(_wide(scores.unary[:, i * size : (i + 1) * size])) for i in range(3)
+    )
+    return _Tables(stay, start, finish, np.zeros(0), *_filled_pairs(scores))
+
+
+class _PairTables(NamedTuple):
+    """The last tables of `_Tables`."""
+
+    steps: FloatArray
+    lengths: FloatArray
+    spans: FloatArray
+    most: IntArray
+
+
+def _filled_pairs(scores: Scores) -> _PairTables:
+    """Return the pair scores of each kind in columns for whole vectors."""
     parts, size = parts_of(scores), scores.pair.shape[1]
     width = _width(size)
-
-    def wide(block: FloatArray) -> FloatArray:
-        out = np.full((*block.shape[:-1], width), -np.inf)
-        out[..., :size] = block
-        return out
-
     n_tables, rows = parts.n_steps // size, parts.n_steps + parts.n_lengths
     steps = np.full((n_tables, width, width), -np.inf)
     steps[:, :size, :size] = scores.pair[: parts.n_steps].reshape(n_tables, size, size)
-    lengths = wide(scores.pair[parts.n_steps : rows])
-    blocks = [wide(scores.unary[:, i * size : (i + 1) * size]) for i in range(3)]
-    allowed = (lengths > -np.inf).reshape(len(lengths), -1, WIDTH).any(axis=2)
+    lengths = _wide(scores.pair[parts.n_steps : rows])
+    vectors = lengths.reshape(len(lengths), width // WIDTH, WIDTH)
+    allowed = vectors.max(axis=2) > -np.inf
     most = len(lengths) - np.argmax(allowed[::-1], axis=0)
     most[~allowed.any(axis=0)] = 0
-    return _Tables(
-        *map(frozen, blocks), frozen(np.zeros(len(scores.unary))), frozen(steps), frozen(lengths),
-        frozen(wide(scores.pair[rows:])), frozen(most.astype(np.int64)),
+    return _PairTables(
+        frozen(steps), frozen(lengths), frozen(_wide(scores.pair[rows:])),
+        frozen(most.astype(np.int64)),
     )  # fmt: skip
 
 
 def _exponentials(scores: Scores) -> _Tables:
     """Return the exponentials of the scores; what is added to the columns is 0."""
-    tables = _filled_up(scores)
-    size = scores.pair.shape[1]
-    shift = scores.unary[:, : 2 * size].max(axis=1, initial=-np.inf)
-    shift[shift == -np.inf] = 0.0
-
-    def down(block: FloatArray) -> FloatArray:
-        return np.exp(block - shift[:, None])
-
-    return tables._replace(
-        stay=frozen(down(tables.stay)), start=frozen(down(tables.start)),
-        finish=frozen(np.exp(tables.finish)), shift=frozen(shift), steps=frozen(np.exp(tables.steps)),
-        lengths=frozen(np.exp(tables.lengths)), spans=frozen(np.exp(tables.spans)),
-    )  # fmt: skip
+    size, count = scores.pair.shape[1], len(scores.unary)
+    pairs, width = _filled_pairs(scores), _width(size)
+    stay, start, finish = (np.zeros((count, width)) for _ in range(3))
+    work, shift = np.full((1, width), -np.inf), np.empty(count)
+    semimarkov_exponentials(frozen(scores.unary), size, work, stay, start, finish, shift)
+    # What is larger is not read: the sequences that have it are summed by logarithms.
+    steps, lengths, spans = (frozen(np.exp(np.minimum(part, LARGE))) for part in pairs[:3])
+    tokens = frozen(stay), frozen(start), frozen(finish), frozen(shift)
+    return _Tables(*tokens, steps, lengths, spans, pairs.most)
 
 
 def _raise_if_dead(scores: Scores, status: IntArray) -> None:

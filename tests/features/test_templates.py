@@ -826,3 +826,34 @@ def test_a_number_too_large_for_a_float_is_named():
     features = TemplateFeatures("w", columns=["w", "n"], numeric=["n"])
     with pytest.raises(ValueError, match="sequence 0, position 1, column 'n': .*inf"):
         features.fit([[("a", 1), ("b", 10**400)]])
+
+
+def test_first_and_last_are_what_they_hold_under_another_name():
+    X = [[("a", "x"), ("B", "y")], [("a", "y")]]
+    columns = {"columns": ["w", "p"]}
+    plain = ["w", "w[-1]|p", "is_upper(w)", "ngrams(p, 1)", "suffix(w, 1)", "prefix(w, 1)"]
+    wanted = TemplateFeatures(plain, **columns).fit_transform(X)
+    for part in ("first", "last"):
+        templates = [f"{part}({template})" for template in plain[:-2]]
+        features = TemplateFeatures([*templates, f"{part}(affixes(w, 1))"], **columns)
+        packed = features.fit_transform(X)
+        names, matrix = by_name(packed)
+        assert [name.removeprefix(f"seg.{part}.") for name in names] == by_name(wanted)[0]
+        np.testing.assert_array_equal(matrix, by_name(wanted)[1])
+        assert packed.steps is None
+
+
+def test_around_a_segment_is_around_its_first_and_last_token():
+    features = TemplateFeatures(["first(window(w, -1, 0))", "last(w[1])", "w[-1]"])
+    packed = features.set_params(columns=["w"]).fit_transform([["a"]])
+    wanted = ["seg.first.w=a", "seg.first.w[-1]=_B-1", "seg.last.w[1]=_B+1", "w[-1]=_B-1"]
+    assert sorted(packed.feature_names) == wanted
+
+
+@pytest.mark.parametrize(
+    "template", ["first()", "last(w, 1)", "first(last(w))", "lower(first(w))", "first(step(w))",
+                 "step(first(w))", "w|first(w)"],
+)  # fmt: skip
+def test_first_and_last_stand_outermost(template):
+    with pytest.raises(ValueError, match="stands outermost"):
+        TemplateFeatures(template, columns=["w"]).fit([["a"]])

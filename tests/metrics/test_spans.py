@@ -17,6 +17,7 @@ from crfkit.metrics import (
     tags_from_spans,
     validate_tags,
 )
+from crfkit.metrics.spans import spans_of_all
 
 SCHEMES = ("IO", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO")
 # IO writes neighboring spans of one type as one.
@@ -269,3 +270,26 @@ def test_unknown_schemes_are_named(scheme):
 def test_a_string_is_not_a_sequence_of_tags(function):
     with pytest.raises(TypeError, match="not a sequence of labels"):
         function("B-PER")
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "conll"])
+@given(st.lists(span_lists(), max_size=4))
+def test_spans_of_all_sequences_are_those_of_each_numbered_through(scheme, lists):
+    written = "IOBES" if scheme == "conll" else scheme
+    y = [tags_from_spans(spans, length, written) for spans, length in lists]
+    expected, begin = [], 0
+    for tags in y:
+        found = spans_from_tags(tags, scheme)
+        expected += [(label, begin + start, begin + stop) for label, start, stop in found]
+        begin += len(tags)
+    names, types, starts, stops = spans_of_all(y, scheme)
+    rows = zip(types.tolist(), starts.tolist(), stops.tolist(), strict=True)
+    assert [(names[k], start, stop) for k, start, stop in rows] == expected
+
+
+def test_spans_of_all_sequences_refuse_what_is_illegal():
+    y = [["B-X"], ["O", "I-X"], ["I-Y", "O"]]
+    with pytest.raises(ValueError, match=r"^sequence 1, position 1: 'I-X' may .* \(and 1 more\)$"):
+        spans_of_all(y, "IOB2")
+    with pytest.raises(ValueError, match=r"^sequence 0, position 0: 'B-X' is not a tag of IO$"):
+        spans_of_all(y, "IO")

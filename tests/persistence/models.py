@@ -10,12 +10,15 @@ from sklearn.pipeline import Pipeline
 from crfkit import (
     CRFClassifier,
     PackedSequences,
+    SegmentConstraints,
+    SemiMarkovCRF,
     SequenceVectorizer,
     StepFeatures,
     TemplateFeatures,
     WindowFeatures,
     make_sequence_union,
 )
+from crfkit.data import PackedSegments
 from crfkit.persistence import dumps
 from crfkit.solvers import LBFGS
 
@@ -76,6 +79,19 @@ def on_matrices():
 
 
 @functools.cache
+def of_segments():
+    """Return a model of segments that have attributes, together with the data it was fitted on."""
+    data, _ = packed_data()
+    starts, stops, row = np.array([(0, 2, 1), (1, 4, 0), (5, 7, 1), (8, 9, 2), (9, 12, 0)]).T
+    rows = SequenceVectorizer().fit_transform([[{"text": "ab"}, {"text": "c"}, {"n": 2.5}]])
+    data = data.with_segments(PackedSegments(rows, data.offsets, starts, stops, row))
+    limits = SegmentConstraints(forbidden=[("A", "A")], min_length={"A": 2})
+    model = SemiMarkovCRF(c2=0.3, solver=LBFGS(tol=1e-3), outside="long", constraints=limits)
+    y = [[(0, 2, "A"), (3, 4, ("B", 1))], [(0, 2, "A")], [(2, 5, "A")]]
+    return {"model": model.fit(data, y), "data": data}
+
+
+@functools.cache
 def templates():
     """Return a fitted pipeline of templates of all kinds, also of steps, side by side."""
     X, y = sentences(3)
@@ -107,4 +123,5 @@ def predictions(loaded):
 @functools.cache
 def stored():
     """Return the files of all models of this module, as bytes."""
-    return [dumps(pipeline()), dumps(direct()), dumps(on_matrices()), dumps(templates())]
+    made = pipeline(), direct(), on_matrices(), templates(), of_segments()
+    return [dumps(model) for model in made]

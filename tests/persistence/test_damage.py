@@ -1,3 +1,4 @@
+import copy
 import json
 import os
 import pickle
@@ -284,6 +285,27 @@ def test_a_model_whose_parts_do_not_fit_is_refused(name, value):
         check_chain_model(model_with(name, value))
     with pytest.raises(ModelFileError, match="CRFClassifier"):
         loads(dumps(model_with(name, value)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("first_coef_", sp.csr_array((22, 4))), ("first_coef_", sp.csr_array((21, 3))),
+        ("last_coef_", None), ("last_coef_", np.zeros((22, 3))), ("length_scores_", None),
+        ("length_scores_", np.zeros((0, 3))), ("length_scores_", np.zeros((3, 4))),
+        ("length_scores_", np.full((3, 3), np.nan)), ("length_scores_", np.float64(1)),
+        ("segment_coef_", sp.csr_array((3, 4))), ("segment_coef_", sp.csr_array((4, 3))),
+        ("scheme_", "IOB3"), ("scheme_", None), ("scheme_", b"runs"),
+    ],
+)  # fmt: skip
+def test_a_model_of_segments_whose_parts_do_not_fit_is_refused(name, value):
+    model = copy.copy(models.of_segments()["model"])
+    check_chain_model(model)
+    setattr(model, name, value)
+    with pytest.raises(ValueError):
+        check_chain_model(model)
+    with pytest.raises(ModelFileError, match="SemiMarkovCRF"):
+        loads(dumps(model))
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from crfkit.persistence import (
 from tests.persistence import models
 from tests.persistence.fuzz import assemble
 
-MODELS = [models.pipeline, models.direct, models.on_matrices]
+MODELS = [models.pipeline, models.direct, models.on_matrices, models.of_segments]
 
 
 @pytest.fixture(params=MODELS, ids=lambda make: make.__name__)

@@ -186,3 +186,14 @@ def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):
     for value, gradient in found[1:]:
         assert value == found[0][0]
         np.testing.assert_array_equal(gradient, found[0][1])
+
+
+def test_pairs_seen_anywhere_in_segments_have_weights_for_first_and_last_tokens(rng):
+    data = PackedSequences.from_flat(np.eye(3), [3], ["a", "b", "c"])
+    lengths = LengthScores(np.zeros((3, 1)), np.zeros((3, 0)), np.zeros((0, 1), bool))
+    parts = np.array([[True, True, True], [True, True, True], [False, True, False]])
+    model = choose_segment_features(
+        data, np.array([1, 0, 0], np.int32), 1, lengths=lengths, parts=parts
+    )
+    columns = np.split(model.state.columns, model.state.ptr[1:-1])
+    assert [found.tolist() for found in columns] == [[0, 1, 2], [0, 1, 2], [1]]

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crfkit._types import Scores, SegmentParts
-from crfkit.structures import Chain, NoSegmentationError, SemiMarkov
-from crfkit.structures.semimarkov import no_spans
+from crfkit.structures import Chain, NoSegmentationError, SemiMarkov, semimarkov
+from crfkit.structures.semimarkov import make_spans, no_spans, parts_of, span_probabilities
 from tests.oracles import (
     all_segmentations,
+    chain_scores,
     codes_of,
     enumerated_segments,
-    random_scores,
     random_segment_scores,
     segment_scores,
 )
 
+SEGMENTS = SemiMarkov()
 
-def summed(scores, weight):
-    out = SemiMarkov().empty(scores)
-    return SemiMarkov().sum(scores, weight, out), out
+
+def summed(scores, weight=None):
+    out = SEGMENTS.empty(scores)
+    weight = np.ones(len(scores.offsets) - 1) if weight is None else weight
+    return SEGMENTS.sum(scores, weight, out), out
+
+
+def summed_by_logarithms(monkeypatch, scores, weight=None):
+    with monkeypatch.context() as patch:
+        patch.setattr(semimarkov, "LARGE", -1.0)
+        return summed(scores, weight)
 
 
 def assert_sums_agree(scores, weight, tolerance=1e-9):
@@ -32,33 +44,471 @@ def assert_sums_agree(scores, weight, tolerance=1e-9):
     np.testing.assert_allclose(out.pair, expected.pair, atol=tolerance)
 
 
-@settings(max_examples=60)
-@given(segment_scores())
+def sequences(scores):
+    return zip(scores.offsets[:-1].tolist(), scores.offsets[1:].tolist(), strict=True)
+
+
+def of_codes(scores, s):
+    """The score of each segmentation of a sequence, by its codes."""
+    size = scores.pair.shape[1]
+    return {tuple(codes_of(path, size)): score for path, score in all_segmentations(scores, s)}
+
+
+def whole_scores(unary, pair, longest, *, lengths=None, spans=None, offsets=None):
+    """Scores of one sequence with one table of steps."""
+    size = pair.shape[1]
+    pair = np.concatenate([pair, np.zeros((longest, size)) if lengths is None else lengths])
+    offsets = np.array([0, len(unary)]) if offsets is None else offsets
+    parts = SegmentParts(size, longest, no_spans(len(unary)) if spans is None else spans)
+    return Scores(unary, pair, offsets, 0, np.zeros(1, np.uint32), parts)
+
+
+SCALES = (0.1, 1.0, 50.0, 1e3, 1e4)
+
+
+@settings(max_examples=150)
+@given(segment_scores(SCALES))
 def test_sums_are_those_of_enumeration(scores):
     weight = np.array([1.0, -0.5, 2.0])[: len(scores.offsets) - 1]
     assert_sums_agree(scores, weight)
 
 
+@settings(max_examples=100)
+@given(
+    segment_scores((1.0, 20.0)), st.sampled_from([1.0, 50.0, 200.0, 600.0]), st.integers(0, 2**16),
+    st.booleans(),
+)  # fmt: skip
+def test_scores_of_tokens_may_be_spread_however_the_others_are(scores, spread, seed, ends):
+    rng = np.random.default_rng(seed)
+    size, unary = scores.pair.shape[1], scores.unary.copy()
+    columns = slice(None) if ends else slice(None, 2 * size)
+    unary[:, columns] += spread * rng.normal(size=unary[:, columns].shape)
+    assert_sums_agree(scores._replace(unary=unary), np.ones(len(scores.offsets) - 1))
+
+
 @settings(max_examples=60)
-@given(segment_scores())
+@given(segment_scores(SCALES))
 def test_the_best_segmentation_is_that_of_enumeration(scores):
-    codes, value = SemiMarkov().max(scores)
-    size = scores.pair.shape[1]
-    for s, (b, e) in enumerate(zip(scores.offsets[:-1], scores.offsets[1:], strict=True)):
-        found = all_segmentations(scores, s)
-        best = max(score for _, score in found)
+    codes, value = SEGMENTS.max(scores)
+    for s, (b, e) in enumerate(sequences(scores)):
+        found = of_codes(scores, s)
+        best = max(found.values())
         np.testing.assert_allclose(value[s], best, rtol=1e-12, atol=1e-12)
-        of_codes = {tuple(codes_of(path, size)): score for path, score in found}
-        np.testing.assert_allclose(of_codes[tuple(codes[b:e])], best, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found[tuple(codes[b:e])], best, rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=30)
 @given(segment_scores())
 def test_scores_of_segmentations_are_those_of_their_parts(scores):
     size, n_tokens = scores.pair.shape[1], len(scores.unary)
-    for s, (b, e) in enumerate(zip(scores.offsets[:-1], scores.offsets[1:], strict=True)):
+    for s, (b, e) in enumerate(sequences(scores)):
         for path, expected in all_segmentations(scores, s)[::17]:
             codes = np.full(n_tokens, size, np.int32)
             codes[b:e] = codes_of(path, size)
-            found = SemiMarkov().score(scores, codes)[s]
+            found = SEGMENTS.score(scores, codes)[s]
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=30)
+@given(segment_scores(), st.integers(0, 2**16))
+def test_add_path_adds_the_parts_of_the_score(scores, seed):
+    rng = np.random.default_rng(seed)
+    scores = scores._replace(unary=rng.normal(size=scores.unary.shape),
+                             pair=rng.normal(size=scores.pair.shape))  # fmt: skip
+    codes, weight = SEGMENTS.max(scores)[0], rng.normal(size=len(scores.offsets) - 1)
+    out = SEGMENTS.empty(scores)
+    SEGMENTS.add_path(scores, codes, weight, out)
+    total = (out.unary * scores.unary).sum() + (out.pair * scores.pair).sum()
+    np.testing.assert_allclose(total, weight @ SEGMENTS.score(scores, codes), atol=1e-11)
+
+
+def test_a_segment_that_is_too_long_has_no_score_and_no_part():
+    scores = random_segment_scores(0, [4], 2, 2)
+    codes = np.array([2, 0, 0, 3], np.int32)
+    assert SEGMENTS.score(scores, codes)[0] == -np.inf
+    out = SEGMENTS.empty(scores)
+    SEGMENTS.add_path(scores, codes, np.ones(1), out)
+    lengths = out.pair[parts_of(scores).n_steps :][: parts_of(scores).n_lengths]
+    np.testing.assert_array_equal(lengths, [[0.0, 1.0], [0.0, 0.0]])
+
+
+@settings(max_examples=60)
+@given(segment_scores(SCALES))
+def test_the_expected_counts_fit_together(scores):
+    _, out = summed(scores)
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    going, begins, ends = np.split(out.unary, [size, 2 * size], axis=1)
+    lengths = out.pair[parts.n_steps :][: parts.n_lengths]
+    np.testing.assert_allclose((going + begins).sum(axis=1), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(begins.sum(axis=0), lengths.sum(axis=0), atol=1e-9)
+    np.testing.assert_allclose(begins.sum(axis=0), ends.sum(axis=0), atol=1e-9)
+    tokens = np.arange(1, parts.n_lengths + 1) @ lengths
+    np.testing.assert_allclose(tokens, (going + begins).sum(axis=0), atol=1e-8)
+    first = scores.offsets[:-1][np.diff(scores.offsets) > 0]
+    steps = out.pair[: parts.n_steps].reshape(-1, size, size).sum(axis=(0, 1))
+    later = begins.sum(axis=0) - begins[first].sum(axis=0)
+    np.testing.assert_allclose(steps, later, atol=1e-9)
+
+
+@settings(max_examples=60)
+@given(segment_scores(SCALES))
+def test_the_best_segmentation_is_never_above_log_z_and_its_score_is_its_value(scores):
+    codes, value = SEGMENTS.max(scores)
+    log_z, _ = summed(scores)
+    assert (value <= log_z + 1e-9 * np.maximum(1.0, np.abs(log_z))).all()
+    np.testing.assert_allclose(SEGMENTS.score(scores, codes), value, rtol=1e-12, atol=1e-12)
+
+
+def as_segments(scores):
+    """The scores of a chain as those of segments of one token; half of the labels' are of ends."""
+    size, n_tokens = scores.unary.shape[1], len(scores.unary)
+    half = np.where(np.isfinite(scores.unary), 0.5 * scores.unary, scores.unary)
+    unary = np.concatenate([np.full_like(half, 7.0), half, half], axis=1)
+    pair = np.concatenate([scores.pair.reshape(-1, size), np.zeros((1, size))])
+    parts = SegmentParts(len(scores.pair) * size, 1, no_spans(n_tokens))
+    return Scores(unary, pair, scores.offsets, scores.first, scores.step_table, parts)
+
+
+@settings(max_examples=60)
+@given(chain_scores((0.1, 1.0, 30.0, 1e4)))
+def test_segments_of_one_token_are_a_chain(scores):
+    size, segments = scores.unary.shape[1], as_segments(scores)
+    weight = np.array([1.0, -0.5, 2.0])[: len(scores.offsets) - 1]
+    expected = Chain().empty(scores)
+    expected_z = Chain().sum(scores, weight, expected)
+    log_z, out = summed(segments, weight)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-11)
+    n_steps = parts_of(segments).n_steps
+    np.testing.assert_allclose(
+        out.pair[:n_steps], expected.pair.reshape(-1, size), rtol=0, atol=1e-10
+    )
+    for columns in (slice(size, 2 * size), slice(2 * size, None)):
+        np.testing.assert_allclose(out.unary[:, columns], expected.unary, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(out.unary[:, :size], 0.0, atol=1e-10)
+    labels, value = Chain().max(scores)
+    codes, best = SEGMENTS.max(segments)
+    np.testing.assert_allclose(best, value, rtol=1e-13, atol=1e-13)
+    np.testing.assert_array_equal(codes, labels + size)
+
+
+@pytest.mark.parametrize("n_labels", [8, 9, 17])
+@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+def test_labels_of_several_vectors(n_labels, forbidden):
+    scores = random_segment_scores(
+        n_labels, [3, 0, 2], n_labels, 3, forbidden=forbidden, own_steps=True
+    )
+    assert_sums_agree(scores, np.array([1.0, 2.0, -0.5]))
+    codes, value = SEGMENTS.max(scores)
+    for s, (b, e) in enumerate(sequences(scores)):
+        found = of_codes(scores, s)
+        np.testing.assert_allclose(value[s], max(found.values()), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found[tuple(codes[b:e])], value[s], rtol=1e-12, atol=1e-12)
+
+
+def test_labels_whose_vectors_have_other_longest_lengths(monkeypatch):
+    scores = random_segment_scores(1, [12, 5], 9, 7)
+    lengths = scores.pair[parts_of(scores).n_steps :]
+    lengths[3:7, :8] = -np.inf
+    lengths[:2, 8] = -np.inf
+    expected_z, expected = summed_by_logarithms(monkeypatch, scores)
+    log_z, out = summed(scores)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-11)
+    np.testing.assert_allclose(out.pair, expected.pair, atol=1e-11)
+
+
+@pytest.mark.parametrize("longest", [5, 8, 64])
+def test_lengths_that_no_sequence_has_change_nothing(longest):
+    scores = random_segment_scores(3, [5, 1], 2, 5)
+    n_steps = parts_of(scores).n_steps
+    more = np.full((longest - 5, 2), 3.0)
+    pair = np.insert(scores.pair, n_steps + 5, more, axis=0)
+    wider = scores._replace(pair=pair, segments=scores.segments._replace(n_lengths=longest))
+    assert_sums_agree(wider, np.ones(2))
+    log_z, out = summed(wider)
+    np.testing.assert_array_equal(log_z, summed(scores)[0])
+    np.testing.assert_array_equal(out.pair[n_steps + 5 : n_steps + longest], 0.0)
+    np.testing.assert_array_equal(SEGMENTS.max(wider)[0], SEGMENTS.max(scores)[0])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_shortest_lengths_are_kept(scale):
+    scores = random_segment_scores(4, [7, 6], 2, 5, scale=scale)
+    scores.pair[parts_of(scores).n_steps :][:2] = -np.inf
+    assert_sums_agree(scores, np.ones(2))
+    _, out = summed(scores)
+    np.testing.assert_array_equal(out.pair[parts_of(scores).n_steps :][:2], 0.0)
+    codes, _ = SEGMENTS.max(scores)
+    starts = np.append(np.flatnonzero(codes >= 2), 13)
+    assert (np.diff(starts) >= 3).all()
+
+
+def test_one_label_and_one_token_leave_one_segmentation():
+    scores = random_segment_scores(0, [1], 1, 4, scale=1e4)
+    log_z, out = summed(scores)
+    codes, value = SEGMENTS.max(scores)
+    np.testing.assert_allclose(log_z, value, rtol=1e-14)
+    np.testing.assert_allclose(out.unary, [[0.0, 1.0, 1.0]], rtol=1e-11)
+    assert codes.tolist() == [1]
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [0, 0]])
+def test_sequences_without_tokens_have_one_segmentation_of_score_zero(lengths):
+    scores = random_segment_scores(0, lengths, 2, 3)
+    log_z, out = summed(scores)
+    codes, value = SEGMENTS.max(scores)
+    assert log_z.tolist() == value.tolist() == [0.0] * len(lengths)
+    assert len(codes) == 0
+    assert not out.pair.any()
+    assert SEGMENTS.score(scores, codes).tolist() == [0.0] * len(lengths)
+
+
+@pytest.mark.parametrize("longest", [8, 64])
+def test_a_hundred_thousand_tokens_agree_with_sums_of_logarithms(monkeypatch, longest):
+    scores = random_segment_scores(0, [100_000 if longest == 8 else 10_000], 3, longest)
+    log_z, out = summed(scores)
+    expected_z, expected = summed_by_logarithms(monkeypatch, scores)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-9)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=1e-9)
+    codes, value = SEGMENTS.max(scores)
+    assert value[0] < log_z[0]
+    np.testing.assert_allclose(SEGMENTS.score(scores, codes), value, rtol=1e-12)
+
+
+def test_long_segments_keep_their_digits(monkeypatch):
+    """Segments of 2,000 tokens each, which no score of a shorter one can replace."""
+    n_tokens, longest = 6_000, 2_000
+    lengths = np.full((longest, 2), -np.inf)
+    lengths[-1] = 0.0
+    rng = np.random.default_rng(0)
+    scores = whole_scores(
+        rng.normal(size=(n_tokens, 6)), rng.normal(size=(2, 2)), longest, lengths=lengths
+    )
+    log_z, out = summed(scores)
+    expected_z, expected = summed_by_logarithms(monkeypatch, scores)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-9)
+    codes, _ = SEGMENTS.max(scores)
+    assert np.flatnonzero(codes >= 2).tolist() == [0, 2000, 4000]
+
+
+def two_worlds(n_tokens):
+    """Label 0 leads by 1 a token and may not have a last one; no step leads to label 1."""
+    unary = np.zeros((n_tokens, 6))
+    unary[:, [0, 2]] = 1.0
+    unary[-1, [0, 2]] = -np.inf
+    return whole_scores(unary, np.array([[0.0, -np.inf], [-np.inf, 0.0]]), 3)
+
+
+def test_segments_of_vanishing_probability_may_win_in_the_end(monkeypatch):
+    scores = two_worlds(1001)
+    log_z, out = summed(scores)
+    expected_z, expected = summed_by_logarithms(monkeypatch, scores)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-13)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-11)
+    np.testing.assert_allclose(out.unary[:, [1, 3]].sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_a_segment_that_never_ends_may_outweigh_all_that_do():
+    """Its share of what ends so far is more than a number can hold, and times 0 it is none."""
+    unary = np.zeros((18, 6))
+    unary[:, [1, 3]] = -50.0
+    lengths = np.zeros((20, 2))
+    lengths[:-1, 0] = -np.inf
+    scores = whole_scores(unary, np.zeros((2, 2)), 20, lengths=lengths)
+    log_z, out = summed(scores)
+    np.testing.assert_allclose(log_z, -50.0 * 18 + 17 * np.log(2.0), rtol=1e-13)
+    np.testing.assert_allclose(out.unary[1:, [1, 3]], 0.5, rtol=1e-11)
+    np.testing.assert_array_equal(out.unary[:, [0, 2, 4]], 0.0)
+
+
+def lost_and_found():
+    """Two segmentations of one score: of single tokens, and one segment beside them.
+
+    Its share of what ends first grows beyond 1e280, and then falls back to one half. The products
+    of its last scores underflow on the way, while it is not the only one that ends there.
+    """
+    unary = np.zeros((23, 6))
+    unary[:, 0] = unary[1:22, 3] = unary[0, 5] = unary[22, 2] = -np.inf
+    unary[:13, 2], unary[13:22, 1], unary[22, 3] = -50.0, -84.0, -106.0
+    lengths = np.full((23, 2), -np.inf)
+    lengths[0] = lengths[22, 1] = 0.0
+    return whole_scores(unary, np.zeros((2, 2)), 23, lengths=lengths)
+
+
+def test_a_share_that_is_lost_on_the_way_is_noticed():
+    hard = lost_and_found()
+    log_z, out = summed(hard)
+    np.testing.assert_allclose(log_z, np.log(2.0) - 756.0, rtol=1e-13)
+    np.testing.assert_allclose(out.unary[1:22, [1, 2]], 0.5, rtol=1e-10)
+    easy = whole_scores(np.zeros((4, 6)), np.zeros((2, 2)), 23, lengths=hard.pair[2:])
+    both = hard._replace(
+        unary=np.concatenate([easy.unary, hard.unary]), offsets=np.array([0, 4, 27]),
+        segments=SegmentParts(2, 23, no_spans(27)),
+    )  # fmt: skip
+    together, counts = summed(both)
+    expected_z, expected = summed(easy)
+    np.testing.assert_array_equal(together, [*expected_z, *log_z])
+    np.testing.assert_array_equal(counts.unary, np.concatenate([expected.unary, out.unary]))
+    np.testing.assert_allclose(counts.pair, expected.pair + out.pair, rtol=1e-12)
+
+
+def test_a_beginning_that_underflows_may_count_as_much_as_others():
+    unary = np.zeros((3, 6))
+    unary[:, 2:4] = [[0.0, -800.0], [-400.0, -np.inf], [-450.0, -400.0]]
+    unary[1:, 0] = [-400.0, -450.0]
+    unary[:2, 5] = -np.inf
+    assert_sums_agree(whole_scores(unary, np.zeros((2, 2)), 3), np.ones(1))
+
+
+def test_sequences_that_need_logarithms_leave_the_others_as_they_are():
+    easy, hard = random_segment_scores(5, [6, 4], 2, 3), two_worlds(1001)
+    both = whole_scores(
+        np.concatenate([easy.unary[:6], hard.unary, easy.unary[6:]]), easy.pair[:2], 3,
+        lengths=easy.pair[2:5], offsets=np.array([0, 6, 1007, 1011]),
+    )  # fmt: skip
+    alone = easy._replace(pair=both.pair, segments=SegmentParts(2, 3, no_spans(10)))
+    log_z, out = summed(both)
+    expected_z, expected = summed(alone)
+    np.testing.assert_array_equal(log_z[[0, 2]], expected_z)
+    np.testing.assert_array_equal(out.unary[:6], expected.unary[:6])
+    np.testing.assert_array_equal(out.unary[1007:], expected.unary[6:])
+
+
+QUESTIONS = {
+    "sum": lambda scores: summed(scores),
+    "max": lambda scores: SEGMENTS.max(scores),
+    "n best": lambda scores: SEGMENTS.n_best(scores, 2),
+}
+
+
+@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=list(QUESTIONS))
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize(
+    ("forbid", "position"),
+    [
+        (lambda unary, lengths: unary.__setitem__((3, slice(2, 4)), -np.inf), None),
+        (lambda unary, lengths: unary.__setitem__((3, slice(0, 4)), -np.inf), 3),
+        (lambda unary, lengths: unary.__setitem__((slice(None), slice(4, 6)), -np.inf), 0),
+        (lambda unary, lengths: lengths.__setitem__(slice(None), -np.inf), 0),
+        (lambda unary, lengths: lengths.__setitem__(slice(0, 2), -np.inf), 3),
+    ],
+    ids=["no beginning", "no token", "no end", "no length", "too short"],
+)
+def test_the_error_names_the_sequence_and_the_position(ask, scale, forbid, position):
+    scores = random_segment_scores(3, [5], 2, 3, scale=scale)._replace(first=10)
+    n_steps = parts_of(scores).n_steps
+    forbid(scores.unary, scores.pair[n_steps : n_steps + 3])
+    if position is None:
+        ask(scores)
+        return
+    words = rf"sequence 10: no segmentation is allowed: none gets past position {position}"
+    with pytest.raises(NoSegmentationError, match=words) as error:
+        ask(scores)
+    assert (error.value.sequence, error.value.position) == (10, position)
+    assert pickle.loads(pickle.dumps(error.value)).args == error.value.args
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_later_sequence_is_named_too(scale):
+    scores = random_segment_scores(3, [2, 0, 3], 2, 3, scale=scale)._replace(first=10)
+    scores.unary[3] = -np.inf
+    for ask in (summed, SEGMENTS.max):
+        with pytest.raises(NoSegmentationError) as error:
+            ask(scores)
+        assert (error.value.sequence, error.value.position) == (12, 1)
+
+
+def test_scores_of_a_chain_are_refused():
+    scores = Scores(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
+    with pytest.raises(ValueError, match="not those of segments: use the structure Chain"):
+        SEGMENTS.max(scores)
+
+
+def enumerated_spans(scores, s):
+    """The probability of each segment (first, after the last, label) of a sequence."""
+    log_z, _ = enumerated_segments(scores, np.ones(len(scores.offsets) - 1))
+    found = {}
+    for path, score in all_segmentations(scores, s):
+        for segment in path:
+            found[segment] = found.get(segment, 0.0) + np.exp(score - log_z[s])
+    return found
+
+
+@settings(max_examples=40)
+@given(segment_scores((0.1, 1.0, 50.0, 1e4)))
+def test_span_probabilities_are_those_of_enumeration(scores):
+    size = scores.pair.shape[1]
+    for s, (begin, end) in enumerate(sequences(scores)):
+        found = enumerated_spans(scores, s)
+        asked = [(i, j) for i in range(end - begin) for j in range(i + 1, end - begin + 1)] * 2
+        if not asked:
+            continue
+        start, stop = begin + np.array(asked).T
+        expected = [[found.get((i, j, k), 0.0) for k in range(size)] for i, j in asked]
+        proba = span_probabilities(SEGMENTS, scores, start, stop)
+        np.testing.assert_allclose(proba, expected, atol=1e-9)
+    none = np.zeros(0, np.int64)
+    assert span_probabilities(SEGMENTS, scores, none, none).shape == (0, size)
+
+
+def test_a_row_of_a_segment_that_is_too_long_is_never_used():
+    scores = random_segment_scores(6, [4], 2, 2)
+    spans = make_spans(4, np.array([3, 4, 4]), np.array([2, 2, 4]), np.array([0, 1, 2]))
+    within = make_spans(4, np.array([3, 4]), np.array([2, 2]), np.array([0, 1]))
+    for chosen in (spans, within):
+        given = scores._replace(segments=scores.segments._replace(spans=chosen))
+        assert_sums_agree(given, np.ones(1))
+        if chosen is spans:
+            log_z, out = summed(given)
+        else:
+            np.testing.assert_array_equal(summed(given)[0], log_z)
+    np.testing.assert_array_equal(out.pair[-1], 0.0)
+
+
+@settings(max_examples=60)
+@given(segment_scores(SCALES), st.sampled_from([1, 2, 5, 40]))
+def test_the_best_segmentations_are_those_of_enumeration(scores, count):
+    for s, (begin, end) in enumerate(sequences(scores)):
+        one = scores.taken(np.arange(begin, end), np.array([0, end - begin]))
+        codes, value = SEGMENTS.n_best(one, count)
+        found = {path: score for path, score in of_codes(scores, s).items() if score > -np.inf}
+        expected = sorted(found.values(), reverse=True)[:count]
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-11)
+        listed = [tuple(path) for path in codes.tolist()]
+        assert len(set(listed)) == len(listed)
+        np.testing.assert_allclose([found[path] for path in listed], value, rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(SEGMENTS.max(one)[1][0], value[0], rtol=1e-12, atol=1e-11)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**16), st.integers(1, 4), st.integers(1, 3), st.integers(1, 4))
+def test_of_equal_scores_the_lowest_labels_and_shortest_segments_come_first(
+    seed, length, n_labels, longest
+):
+    drawn = random_segment_scores(seed, [length], n_labels, longest)
+    rng = np.random.default_rng(seed)
+    scores = drawn._replace(
+        unary=rng.integers(0, 2, size=drawn.unary.shape).astype(float),
+        pair=rng.integers(0, 2, size=drawn.pair.shape).astype(float),
+    )
+
+    def rank(item):
+        path, score = item
+        return -score, [(label, stop - start) for start, stop, label in reversed(path)]
+
+    ranked = sorted(all_segmentations(scores, 0), key=rank)
+    expected = [codes_of(path, n_labels) for path, _ in ranked]
+    for count in (1, 3, len(expected) + 2):
+        codes, value = SEGMENTS.n_best(scores, count)
+        assert codes.tolist() == expected[:count]
+        assert value.tolist() == [score for _, score in ranked][:count]
+    assert SEGMENTS.max(scores)[0].tolist() == expected[0]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_sequence_without_tokens_has_one_best_segmentation(count):
+    codes, value = SEGMENTS.n_best(random_segment_scores(0, [0], 2, 3), count)
+    assert codes.shape == (1, 0)
+    assert value.tolist() == [0.0]

@@ -5,7 +5,7 @@ import time
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from crfkit._validation import check_sample_weight, check_training
+from crfkit._validation import check_lengths, check_sample_weight, check_training
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import SequenceClassifier
@@ -22,7 +22,8 @@ class VoteClassifier(SequenceClassifier):
     def fit(self, X, y, sample_weight=None):
         data, vectorizer = pack_training(X)
         stream = LabelStream(y)
-        check_training(data, stream)
+        check_lengths(data.offsets, stream.offsets, "y")
+        check_training(data)
         weight = check_sample_weight(sample_weight, data.offsets)
         classes = stream.classes()
         self.__dict__.pop("feature_names_in_", None)

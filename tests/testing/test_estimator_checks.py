@@ -2,7 +2,7 @@ import contextlib
 
 import pytest
 
-from crfkit import CRFClassifier
+from crfkit import CRFClassifier, SemiMarkovCRF
 from crfkit.testing import (
     check_estimator,
     estimator_checks,
@@ -28,6 +28,13 @@ class Online(VoteClassifier):
 
 @parametrize_with_checks(VARIANTS)
 def test_crf_passes(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [SemiMarkovCRF(), SemiMarkovCRF(max_length=3, outside="long", length="geometric", n_jobs=2)]
+)
+def test_a_model_of_segments_passes(estimator, check):
     check(estimator)
 
 

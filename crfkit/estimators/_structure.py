@@ -1,0 +1,78 @@
+"""Estimators of the labels of tokens that may learn those of segments instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.metaestimators import available_if
+
+from crfkit.estimators._layout import ChainLayout
+from crfkit.estimators._segment_layout import SegmentLayout
+from crfkit.estimators._segment_predictions import SegmentPredictions
+from crfkit.estimators.segments import Segments
+
+# What only a fit to segments leaves behind.
+OF_SEGMENTS = (*SegmentLayout.FITTED[len(ChainLayout.FITTED) :], "scheme_")
+
+
+def _learns_segments(estimator: Any) -> bool:
+    """Return whether an estimator has the labels of segments; raise AttributeError if not."""
+    if isinstance(estimator.structure, str):
+        raise AttributeError(
+            f"{type(estimator).__name__}(structure={estimator.structure!r}) has labels of tokens, "
+            "not of segments: fit one with structure=Segments(...)."
+        )
+    return True
+
+
+class StructureMixin(SegmentPredictions):
+    """Lets the parameter `structure` choose between tokens and segments.
+
+    A subclass has the parameters below, and says in `_check_segments` what does not go with
+    segments.
+    """
+
+    structure: Any = "chain"
+    warm_start: bool
+
+    predict_segments = available_if(_learns_segments)(SegmentPredictions.predict_segments)
+    predict_n_best = available_if(_learns_segments)(SegmentPredictions.predict_n_best)
+    length_distribution = available_if(_learns_segments)(SegmentPredictions.length_distribution)
+
+    @property
+    def expected_lengths(self) -> Any:
+        """Is not there.
+
+        Raises
+        ------
+        AttributeError
+            In any case: scores of this model are no logarithms of probabilities.
+        """
+        raise AttributeError(
+            f"{type(self).__name__} has no probabilities, so no expected_lengths: use "
+            "SemiMarkovCRF."
+        )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if isinstance(self.structure, Segments):
+            self.structure._check_parameters()
+            self._check_segments()
+        elif not isinstance(self.structure, str):
+            raise TypeError(f"structure={self.structure!r:.80} must be 'chain' or Segments().")
+        elif self.structure != "chain":
+            raise ValueError(f"structure={self.structure!r:.80} must be 'chain' or Segments().")
+
+    def _check_segments(self) -> None:
+        """Raise ValueError if a parameter does not go with segments."""
+        if self.warm_start:
+            raise ValueError(
+                "warm_start=True carries weights of the labels of tokens over, not of segments: "
+                "use structure='chain', or warm_start=False."
+            )
+
+    def _set_fitted(self, attributes: dict[str, Any]) -> None:
+        if "length_scores_" not in attributes:
+            for name in OF_SEGMENTS:
+                self.__dict__.pop(name, None)
+        super()._set_fitted(attributes)

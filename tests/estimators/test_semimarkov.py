@@ -1,0 +1,518 @@
+"""The semi-Markov CRF as an estimator."""
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from crfkit import (
+    CRFClassifier,
+    EarlyStopping,
+    PackedSequences,
+    SegmentConstraints,
+    SemiMarkovCRF,
+    SequenceVectorizer,
+    StepFeatures,
+    make_sequence_union,
+)
+from crfkit._parallel import ThreadMap
+from crfkit.data import PackedSegments
+from crfkit.metrics import Span
+from crfkit.persistence import dumps, load, loads, save
+from crfkit.solvers import LBFGS
+from tests.estimators.segmentations import SPANS, TAGS, X
+from tests.estimators.test_callbacks import Inspector
+
+EXACT = LBFGS(tol=0.0, gtol=1e-9)
+RUNS = [["O", "P", "P", "O", "O", "L", "L", "L"], ["P", "P", "O", "L"], ["O"] * 3,
+        ["P", "P", "O", "P", "O", "L"], ["P"] * 3]  # fmt: skip
+
+
+def model(**parameters):
+    return SemiMarkovCRF(**{"c2": 0.3, "solver": "lbfgs"} | parameters)
+
+
+def exact(**parameters):
+    return model(**{"solver": EXACT} | parameters)
+
+
+def packed():
+    return SequenceVectorizer().fit_transform(X)
+
+
+def with_steps():
+    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    return union.fit_transform(X)
+
+
+def with_segments(data):
+    """Return data in which each pair of tokens of a sequence is marked by its first word."""
+    starts = np.concatenate(
+        [np.arange(b, e - 1) for b, e in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
+    )
+    rows = SequenceVectorizer().fit_transform([[{"pair": i % 3} for i in range(3)]])
+    segments = PackedSegments(rows, data.offsets, starts, starts + 2, starts % 3)
+    return data.with_segments(segments)
+
+
+class Bounded(SemiMarkovCRF):
+    boundary_weights = True
+    all_possible_states = True
+    all_possible_transitions = True
+
+
+SINGLE = {"max_length": 1, "length": None, "token_parts": ["inside"]}
+SPLIT = SegmentConstraints(too_long="split")
+SAME = {
+    "plain": ({}, SemiMarkovCRF, packed),
+    "lasso": ({"c1": 0.05, "solver": "owlqn"}, SemiMarkovCRF, packed),
+    "steps": ({"solver": LBFGS(tol=0.0, gtol=1e-7)}, SemiMarkovCRF, with_steps),
+    "everything": ({"solver": LBFGS(tol=0.0, gtol=1e-8)}, Bounded, with_steps),
+    "rare": ({"min_freq": 2}, SemiMarkovCRF, packed),
+}
+
+
+@pytest.fixture(params=SAME)
+def twins(request):
+    """Return a model of segments of one token, a chain, and data."""
+    parameters, form, data = SAME[request.param]
+    given = {"c2": 0.1, "solver": EXACT} | parameters
+    flags = {
+        name: getattr(form, name)
+        for name in ("boundary_weights", "all_possible_states", "all_possible_transitions")
+    }
+    return form(**given, **SINGLE, constraints=SPLIT), CRFClassifier(**given, **flags), data()
+
+
+def test_segments_of_one_token_have_the_objective_of_a_chain(twins):
+    data, found = twins[2], []
+    for estimator in twins[:2]:
+        training = estimator._read(data, RUNS, [1.0, 2.0, 0.5, 1.0, 3.0])
+        scores = estimator._choose_model(training)
+        w = np.random.default_rng(3).normal(size=scores.n_parameters)
+        with ThreadMap(1) as threads:
+            found.append(estimator._objective(scores, training, threads).value_and_grad(w))
+    (value, gradient), (chain_value, chain_gradient) = found
+    np.testing.assert_allclose(value, chain_value, rtol=1e-13)
+    np.testing.assert_allclose(gradient, chain_gradient, rtol=1e-11, atol=1e-12)
+
+
+def test_segments_of_one_token_are_a_chain(twins):
+    segments, chain, data = twins
+    segments.fit(data, RUNS)
+    chain.fit(data, RUNS)
+    assert segments.n_parameters_ == chain.n_parameters_
+    np.testing.assert_allclose(segments.objective_, chain.objective_, rtol=1e-12)
+    for name in ("coef_", "transitions_", "start_weights_", "end_weights_", "step_coef_"):
+        ours, theirs = (getattr(m, name) for m in (segments, chain))
+        if theirs is not None:
+            ours, theirs = (a if isinstance(a, np.ndarray) else a.toarray() for a in (ours, theirs))
+            np.testing.assert_allclose(ours, theirs, atol=2e-7)
+    assert segments.predict(data) == chain.predict(data)
+    for ours, theirs in zip(segments.predict_proba(data), chain.predict_proba(data), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-7)
+    ours, theirs = (m.sequence_log_proba(data, RUNS) for m in (segments, chain))
+    np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert segments.score(data, RUNS) == chain.score(data, RUNS)
+
+
+def test_weights_that_a_chain_has_give_its_probabilities_to_the_last_digits():
+    data = packed()
+    chain = CRFClassifier(c2=0.1).fit(data, RUNS)
+    segments = model(**SINGLE, constraints=SPLIT).fit(data, RUNS)
+    segments.coef_, segments.transitions_ = chain.coef_, chain.transitions_
+    for ours, theirs in zip(segments.predict_proba(data), chain.predict_proba(data), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+    ours, theirs = (m.sequence_log_proba(data, RUNS) for m in (segments, chain))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-11)
+
+
+@pytest.mark.parametrize("outside", ["single", "long"])
+def test_the_objective_is_the_penalized_negative_log_likelihood(outside):
+    weight = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
+    fitted = exact(length="indicator", outside=outside).fit(packed(), TAGS, sample_weight=weight)
+    parts = [fitted.coef_.data, fitted.first_coef_.data, fitted.last_coef_.data]
+    parts += [fitted.transitions_.ravel(), fitted.length_scores_[fitted.length_scores_ > -np.inf]]
+    penalty = 0.3 * sum((part**2).sum() for part in parts)
+    if outside == "single":  # tags tell the segmentation
+        loss = -(weight * fitted.sequence_log_proba(packed(), TAGS)).sum()
+        np.testing.assert_allclose(fitted.objective_, loss + penalty, rtol=1e-10)
+    else:  # a segmentation with longest runs outside is one of those that the tags stand for
+        loss = -(weight * fitted.sequence_log_proba(packed(), TAGS)).sum()
+        assert loss + penalty < fitted.objective_
+
+
+def test_tags_spans_and_segments_give_the_same_model():
+    fits = [
+        model(scheme=scheme).fit(X, y)
+        for scheme, y in (
+            ("auto", TAGS),
+            ("IOB2", SPANS),
+            ("auto", [[Span(k, i, j) for i, j, k in row[::-1]] for row in SPANS]),
+        )
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0].coef_.toarray(), other.coef_.toarray())
+        assert other.predict(X) == fits[0].predict(X) and other.scheme_ == "IOB2"
+    assert fits[0].predict(X) == TAGS
+    assert [[tuple(s) for s in row] for row in fits[0].predict_segments(X)] == SPANS
+    again = model().fit(X, fits[0].predict_segments(X))
+    np.testing.assert_array_equal(again.coef_.toarray(), fits[0].coef_.toarray())
+
+
+def test_the_score_takes_tags_and_segments():
+    fitted = model().fit(X, TAGS)
+    wrong = [[(1, 2, "PER"), (5, 8, "LOC")], *SPANS[1:]]
+    assert fitted.score(X, TAGS) == fitted.score(X, SPANS) == 1.0
+    assert fitted.score(X, wrong) == 1.0 - 1 / sum(map(len, X))
+    assert fitted.score(X[2:3], [[]]) == 1.0
+    assert fitted.score(X, [[(0, 1, "ORG")], *SPANS[1:]]) < 1.0
+
+
+def test_labels_of_segments_may_be_no_strings():
+    y = [[(i, j, {"PER": 1, "LOC": 2}[k]) for i, j, k in row] for row in SPANS]
+    fitted = model().fit(X, y)
+    assert fitted.classes_.tolist() == [1, 2, "O"]
+    assert fitted.predict(X)[1] == ["B-1", "I-1", "O", "B-2"]
+    assert [[tuple(s) for s in row] for row in fitted.predict_segments(X)] == y
+    assert fitted.score(X, y) == fitted.score(X, fitted.predict(X)) == 1.0
+    np.testing.assert_array_equal(
+        fitted.sequence_log_proba(X, y), fitted.sequence_log_proba(X, fitted.predict(X))
+    )
+
+
+def test_runs_are_predicted_as_labels_and_as_segments():
+    fitted = model().fit(X, RUNS)
+    assert fitted.scheme_ == "runs" and fitted.predict(X) == RUNS
+    segments = fitted.predict_segments(X[1:3])
+    assert segments == [[(0, 2, "P"), (3, 4, "L")], []]
+    assert fitted.max_lengths_ == {"L": 3, "O": 1, "P": 3}
+
+
+def test_probabilities_of_label_sequences_of_runs_sum_to_one():
+    fitted = model().fit(X, RUNS)
+    paths = [[a, b, c] for a in "LOP" for b in "LOP" for c in "LOP"]
+    found = fitted.sequence_log_proba([X[2]] * len(paths), paths)
+    np.testing.assert_allclose(np.exp(found).sum(), 1.0, rtol=1e-12)
+    exactly = fitted.sequence_log_proba([X[4]] * 2, [[(0, 3, "P")], [(0, 1, "P"), (1, 3, "P")]])
+    together = fitted.sequence_log_proba([X[4]], [["P", "P", "P"]])
+    assert np.logaddexp(*exactly) < together[0]
+
+
+@pytest.mark.parametrize("outside", ["single", "long"])
+def test_tokens_outside_are_segments_of_one_token_or_of_many(outside):
+    fitted = model(outside=outside).fit(X, TAGS)
+    assert fitted.max_lengths_["O"] == {"single": 1, "long": 3}[outside]
+    o = fitted.classes_.tolist().index("O")
+    assert (fitted.transitions_[o, o] != 0.0) == (outside == "single")
+    assert fitted.predict(X) == TAGS
+    longer = [[{"w": "the"}] * 7]
+    assert np.isfinite(fitted.sequence_log_proba(longer, [["O"] * 7])).all()
+    (found,) = fitted.sequence_log_proba([X[0][:2]], [["O", "O"]])
+    together, _ = fitted.predict_segment_proba([X[0][:2]] * 2, [[(0, 2, "O")], []])
+    if outside == "single":
+        assert together[0] == 0.0 < np.exp(found)
+    else:
+        assert 0.0 < together[0] < np.exp(found)
+
+
+def test_long_runs_outside_are_cut_at_the_longest_length():
+    fitted = model(outside="long", max_length=2, constraints=SPLIT).fit(X, TAGS)
+    assert set(fitted.max_lengths_.values()) == {2}
+
+
+def test_lengths_may_be_given_by_number_by_label_or_learned():
+    learned = model().fit(X, TAGS)
+    assert learned.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
+    number = model(max_length=5).fit(X, TAGS)
+    assert number.max_lengths_ == {"LOC": 5, "O": 1, "PER": 5}
+    by_label = model(max_length={"PER": 4, "ORG": 9}).fit(X, TAGS)
+    assert by_label.max_lengths_ == {"LOC": 3, "O": 1, "PER": 4}
+    assert by_label.length_scores_.shape == (4, 3)
+
+
+@pytest.mark.parametrize("length", ["indicator", "buckets", "geometric", "poisson", None,
+                                    ["buckets", "3 <= seg.length <= 5", np.log]])  # fmt: skip
+def test_features_of_the_length_are_learned(length):
+    fitted = exact(length=length, max_length=6).fit(X, TAGS)
+    counted = fitted.count_parameters(X, TAGS)
+    assert counted.total == fitted.n_parameters_
+    assert (counted.lengths > 0) == (length is not None)
+    assert fitted.predict(X) == TAGS
+
+
+ERRORS = {
+    "too long": (model(max_length={"LOC": 2}), TAGS,
+                 ["sequence 0, position 5", "'LOC' has 3 tokens", "max_length is 2", "too_long="]),
+    "too short": (model(constraints=SegmentConstraints(min_length={"LOC": 2})), TAGS,
+                  ["sequence 1, position 3", "'LOC' has 1 tokens", "min_length is 2"]),
+    "crossed": (model(max_length={"PER": 2},
+                      constraints=SegmentConstraints(min_length={"ORG": 1, "PER": 3})), SPANS[:1],
+                ["sequence 0, position 1", "min_length is 3"]),
+    "none so short": (model(max_length={"PER": 2}, constraints=SegmentConstraints(
+        min_length={"O": 2})), SPANS, ["sequence 0, position 0", "'O' has 1 tokens"]),
+    "forbidden": (model(constraints=SegmentConstraints(forbidden=[("PER", "PER")])), TAGS,
+                  ["sequence 4, position 1", "'PER' follows one of 'PER'", "`forbidden`"]),
+    "too far": (model(), [[(1, 12, "PER")], *SPANS[1:]], ["sequence 0 of y", "within the 8"]),
+    "rest": (model(max_length=2, constraints=SegmentConstraints(min_length=2, too_long="split")),
+             [[(5, 8, "LOC")], [], [], [], []], ["sequence 0, position 7", "was cut"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_segments_that_break_the_constraints_are_told_with_their_place(case):
+    estimator, y, parts = ERRORS[case]
+    with pytest.raises(ValueError) as info:
+        estimator.fit(X[: len(y)], y)
+    for part in parts:
+        assert part in str(info.value)
+
+
+PARAMETERS = {
+    "max_length": [0, -1, 2.5, True, "3", {"PER": 0}, {"PER": None}],
+    "length": ["bucket", 3, ["indicator", None]],
+    "outside": ["shared", None],
+    "scheme": ["IOB3", 3],
+    "token_parts": ["inside", ["middle"], iter(["inside"]), 3],
+    "constraints": [{"min_length": 2}, SegmentConstraints(min_length=0),
+                    SegmentConstraints(min_length={"PER": 1.5}),
+                    SegmentConstraints(forbidden=["PER"]), SegmentConstraints(forbidden="PER"),
+                    SegmentConstraints(forbidden=iter([("PER", "PER")])),
+                    SegmentConstraints(too_long="cut")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, v) for n, values in PARAMETERS.items() for v in values], ids=str
+)
+def test_bad_parameters_are_refused_by_name(name, value):
+    nested = {"constraints": "constraints|min_length|forbidden|too_long", "scheme": "scheme"}
+    with pytest.raises((TypeError, ValueError), match=nested.get(name, name)):
+        model(**{name: value}).fit(X, TAGS)
+
+
+def test_labels_that_a_part_of_the_data_lacks_are_left_out():
+    limits = SegmentConstraints(min_length={"ORG": 2}, forbidden=[("ORG", "PER"), ("PER", "ORG")])
+    fitted = model(max_length={"ORG": 7}, constraints=limits, cost={"PER": 2.0}).fit(X, TAGS)
+    assert fitted.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
+
+
+def test_what_is_unknown_counts_as_an_error_and_has_no_probability():
+    fitted = model().fit(X[1:], TAGS[1:])
+    assert fitted.max_lengths_["LOC"] == 1
+    assert 0.0 < fitted.score(X[:1], TAGS[:1]) < 1.0
+    assert np.isneginf(fitted.sequence_log_proba(X[:1], TAGS[:1])).all()
+    assert np.isneginf(fitted.sequence_log_proba(X[1:2], [["B-ORG", "O", "O", "O"]])).all()
+
+
+def test_forbidden_steps_have_no_weight():
+    limits = SegmentConstraints(forbidden=[("LOC", "PER"), ("PER", "LOC")])
+    fitted = model(constraints=limits).fit(X, TAGS)
+    steps = [("LOC", "PER"), ("PER", "LOC")]
+    assert all(fitted.transition_features_[step] == -np.inf for step in steps)
+    assert np.isinf(fitted.transitions_).sum() == 2
+    assert np.isneginf(fitted.sequence_log_proba(X[4:], [[(0, 1, "PER"), (1, 2, "LOC")]])).all()
+
+
+def test_grid_search_over_lengths_penalties_and_constraints():
+    grid = {
+        "max_length": [None, 4, {"PER": 3, "LOC": 4}],
+        "c2": [0.1, 1.0],
+        "outside": ["single", "long"],
+        "constraints": [None, SegmentConstraints(forbidden=[("LOC", "LOC")])],
+    }
+    search = GridSearchCV(model(constraints=SPLIT), grid, cv=2, error_score="raise")
+    search.fit(X, TAGS)
+    assert len(search.cv_results_["params"]) == 24
+    assert search.best_estimator_.predict(X) == search.predict(X)
+    nested = {"constraints__too_long": ["raise", "split"]}
+    GridSearchCV(model(constraints=SPLIT), nested, cv=2, error_score="raise").fit(X, SPANS)
+
+
+def test_cross_validation_takes_segments_and_pipelines():
+    pipeline = make_pipeline(SequenceVectorizer(), model())
+    by_tags = cross_val_score(pipeline, X, TAGS, cv=2, error_score="raise")
+    spans = np.empty(len(SPANS), object)
+    spans[:] = SPANS
+    by_spans = cross_val_score(pipeline, X, spans, cv=2, error_score="raise")
+    np.testing.assert_array_equal(by_tags, by_spans)
+    found = cross_val_predict(model(), X, TAGS, cv=2)
+    assert [len(row) for row in found] == [len(row) for row in X]
+
+
+@pytest.mark.parametrize("y", [TAGS, SPANS], ids=["tags", "spans"])
+def test_early_stopping_scores_tags_and_segments(y):
+    rules = EarlyStopping(scoring="entity_f1", patience=2)
+    fitted = model(early_stopping=rules, random_state=0).fit(X, TAGS, X_val=X, y_val=y)
+    assert fitted.best_score_ == max(fitted.validation_scores_.values()) == 1.0
+    held = model(early_stopping=True, random_state=0).fit(X * 3, list(y) * 3)
+    assert held.best_iteration_ in held.validation_scores_
+    with pytest.raises(ValueError, match="in X_val or y_val: .*sequence 0"):
+        model(early_stopping=True).fit(X, TAGS, X_val=X, y_val=[[(0, 99, "PER")], *SPANS[1:]])
+
+
+@pytest.mark.parametrize("data", ["dicts", "everything"])
+def test_models_come_back_from_files_and_pickles(data, tmp_path):
+    features = X if data == "dicts" else with_segments(with_steps())
+    limits = SegmentConstraints(forbidden=[("LOC", "LOC")], min_length={"PER": 1})
+    fitted = model(max_length={"LOC": 4}, constraints=limits, length=["poisson"]).fit(
+        features, TAGS
+    )
+    save(fitted, tmp_path / "model")
+    others = [
+        pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted), loads(dumps(fitted)),
+        load(tmp_path / "model"), load(tmp_path / "model", mmap=True),
+    ]  # fmt: skip
+    for other in others:
+        assert other.predict(features) == fitted.predict(features)
+        assert other.likely_segments(features) == fitted.likely_segments(features)
+        assert other.max_lengths_ == fitted.max_lengths_
+        assert repr(other.get_params()) == repr(fitted.get_params())
+        assert dict(other.segment_features_) == dict(fitted.segment_features_)
+    assert clone(fitted).fit(features, TAGS).predict(features) == fitted.predict(features)
+
+
+def test_attributes_of_segments_are_learned_and_named():
+    data = with_segments(packed())
+    fitted = exact().fit(data, TAGS)
+    assert fitted.segment_coef_.shape == (data.segments.n_features, 3)
+    names = fitted.segment_feature_names_in_.tolist()
+    assert names == data.segments.rows.feature_names.tolist()
+    assert set(fitted.segment_features_) <= {(n, k) for n in names for k in ("PER", "LOC")}
+    assert len(fitted.segment_features_) > 0
+    counted = fitted.count_parameters(data, TAGS)
+    assert counted.segment_attributes > 0 and counted.total == fitted.n_parameters_
+    assert f"{counted.segment_attributes:,} attribute of segments x label" in str(counted)
+    with pytest.raises(ValueError, match="no attributes of segments, but the model"):
+        fitted.predict(packed())
+    with pytest.raises(ValueError, match="2 attributes of segments|attributes of segments"):
+        model().fit(packed(), TAGS).predict(data)
+
+
+def test_attributes_of_segments_are_enough_to_learn_from():
+    data = with_segments(packed())
+    alone = PackedSequences(dense=np.zeros((24, 0)), offsets=data.offsets, segments=data.segments)
+    assert alone.n_features == 0
+    fitted = exact().fit(alone, TAGS)
+    assert len(fitted.segment_features_) > 0 == fitted.coef_.nnz
+    with pytest.raises(ValueError, match="no token of X has any feature"):
+        model().fit(alone.with_segments(None), TAGS)
+
+
+def test_other_names_of_attributes_of_segments_are_refused():
+    data = with_segments(packed())
+    rows = data.segments.rows
+    turned = rows._from_arrays(**rows.__dict__ | {"names": np.array(["x", "y", "z"], object)})
+    other = PackedSegments._from_arrays(
+        turned, data.segments.ptr, data.segments.length, data.segments.row
+    )
+    fitted = model().fit(data, TAGS)
+    with pytest.raises(ValueError, match="has the name 'x', but the model was fitted with"):
+        fitted.predict(data.with_segments(other))
+    with pytest.raises(ValueError, match="in X_val or y_val: .*'x'"):
+        model(early_stopping=True).fit(data, TAGS, X_val=data.with_segments(other), y_val=TAGS)
+
+
+def test_first_and_last_tokens_have_weights_of_their_own():
+    fitted = exact().fit(X, TAGS)
+    assert fitted.first_features_["w:new", "LOC"] > 0 < fitted.last_features_["w:city", "LOC"]
+    assert fitted.first_features_["w:city", "LOC"] < 0 > fitted.last_features_["w:new", "LOC"]
+    assert ("w:city", "PER") not in {**fitted.first_features_, **fitted.last_features_}
+    names = [[{"w": t["w"], "seg.first.x": t["w"], "seg.last.y": t["w"]} for t in s] for s in X]
+    other = exact(token_parts=["inside"]).fit(names, TAGS)
+    assert {name.split(":")[0] for name, _ in other.state_features_} == {"w"}
+    assert {name.split(":")[0] for name, _ in other.first_features_} == {"seg.first.x"}
+    assert {name.split(":")[0] for name, _ in other.last_features_} == {"seg.last.y"}
+
+
+def test_the_model_is_bit_equal_for_any_number_of_threads(monkeypatch):
+    from crfkit.data import chunks
+
+    monkeypatch.setattr(chunks, "CHUNK_CELLS", 60)
+    data = with_segments(with_steps())
+    fits = [model(n_jobs=n, outside="long").fit(data, TAGS) for n in (1, 2, 4)]
+    for other in fits[1:]:
+        for name in ("coef_", "first_coef_", "last_coef_", "segment_coef_", "step_coef_"):
+            assert getattr(other, name).data.tobytes() == getattr(fits[0], name).data.tobytes()
+        assert other.transitions_.tobytes() == fits[0].transitions_.tobytes()
+        assert other.length_scores_.tobytes() == fits[0].length_scores_.tobytes()
+
+
+def test_a_token_of_weight_zero_does_not_teach_its_label():
+    wrong = [TAGS[0][:4] + ["B-PER"] + TAGS[0][5:], *TAGS[1:]]
+    weight = [np.ones(len(row)) for row in TAGS]
+    weight[0][4] = 0.0
+    fits = [
+        Bounded(c2=0.3, solver=EXACT, max_length=3).fit(X, y, sample_weight=weight)
+        for y in (TAGS, wrong)
+    ]
+    np.testing.assert_allclose(fits[0].transitions_, fits[1].transitions_, atol=1e-6)
+    np.testing.assert_allclose(fits[0].coef_.toarray(), fits[1].coef_.toarray(), atol=1e-6)
+
+
+def test_equal_token_weights_are_the_weight_of_the_sequence():
+    weight = [2.0, 1.0, 3.0, 1.0, 0.5]
+    tokens = [np.full(len(row), w) for row, w in zip(TAGS, weight, strict=True)]
+    fits = [exact().fit(X, TAGS, sample_weight=w) for w in (weight, tokens)]
+    np.testing.assert_array_equal(fits[0].coef_.data, fits[1].coef_.data)
+
+
+@pytest.mark.parametrize("loss", ["log", "softmax_margin", "hinge"])
+def test_other_losses_separate_the_data(loss):
+    solver = "auto" if loss == "hinge" else "lbfgs"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = model(loss=loss, solver=solver, c2=0.01, max_iter=50, random_state=0).fit(X, TAGS)
+    assert fitted.predict(X) == TAGS
+
+
+def test_callbacks_get_a_usable_model_and_tags():
+    inspector = Inspector()
+    fitted = model().set_callbacks(inspector).fit(X, SPANS)
+    assert len(inspector.seen) == fitted.n_iter_ + 1
+    for _, data, labels, other, predicted in inspector.seen:
+        assert labels == TAGS and other.predict(data) == predicted
+    assert inspector.seen[-1][3].predict_segments(X) == fitted.predict_segments(X)
+
+
+def test_ctrl_c_keeps_the_weights_reached(monkeypatch):
+    from crfkit.objective import Objective
+
+    calls, plain = [], Objective.value_and_grad
+
+    def interrupt(self, *arguments):
+        calls.append(None)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(Objective, "value_and_grad", interrupt)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        fitted = model().fit(X, TAGS)
+    assert 0 < fitted.n_iter_ < 4 and len(fitted.predict(X)) == len(X)
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.sampled_from("ABO")), min_size=1, max_size=4),
+    st.sampled_from(["single", "long"]),
+)
+def test_any_segments_can_be_learned(sizes, outside):
+    stops = np.cumsum([size for size, _ in sizes]).tolist()
+    spans = [
+        (stop - size, stop, k) for stop, (size, k) in zip(stops, sizes, strict=True) if k != "O"
+    ]
+    tokens = [[f"t{t}"] for t in range(stops[-1])]
+    fitted = SemiMarkovCRF(outside=outside, c2=1.0, max_iter=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit([tokens], [spans or ["O"] * stops[-1]])
+    assert np.isfinite(fitted.sequence_log_proba([tokens], [spans or ["O"] * stops[-1]])).all()

@@ -1,0 +1,64 @@
+"""Edit distances to the nearest entry against those to all entries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crfkit.features._segment_similarity import Letters
+
+STRINGS = st.text("abc", max_size=7)
+
+
+def distance(a, b):
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        before, row = row, [i]
+        for j, y in enumerate(b, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
+    return row[-1]
+
+
+def similarity(a, b):
+    return 1 - distance(a, b) / max(len(a), len(b))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(STRINGS, max_size=6),
+    st.lists(STRINGS.filter(bool), min_size=1, max_size=12, unique=True),
+    st.sampled_from([0.0, 0.2, 0.5, 0.6, 2 / 3, 0.75, 0.8, 1.0]),
+)
+def test_the_nearest_entry_is_that_of_a_search_through_all(texts, entries, least):
+    trie = Letters(entries)
+    wanted = [max(similarity(text, entry) for entry in entries) for text in texts]
+    found = trie.nearest(texts, least)
+    assert found.tolist() == [value if value >= least else 0.0 for value in wanted]
+    near = trie.may_be_near(np.array([len(text) for text in texts], np.int64), least)
+    assert np.all(near | (found == 0.0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.sampled_from([0.0, 0.5, 0.9]))
+def test_strings_of_more_bits_than_a_word_has(data, least):
+    base = data.draw(st.text("ab", min_size=55, max_size=200))
+    entry = data.draw(st.text("abc", max_size=5)) + base[data.draw(st.integers(0, 20)) :]
+    texts = [base, base[:62], base[1:63] + "c", base[:10] + base[30:], "c" * 130]
+    found = Letters([entry]).nearest(texts, least)
+    wanted = [similarity(text, entry) for text in texts]
+    assert found.tolist() == [value if value >= least else 0.0 for value in wanted]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("\U0001f600b", 0.5), ("ß", 0.5), ("\ud800é", 1.0), ("", 0.0), ("x" * 300, 0.0)],
+)
+def test_characters_may_be_any(text, value):
+    assert Letters(["\U0001f600a", "ßß", "\ud800é"]).nearest([text], 0.0).tolist() == [value]
+
+
+def test_a_long_entry_and_many_alike_are_no_harm():
+    entries = ["a" * n for n in range(1, 200)] + ["b" * 500]
+    trie = Letters(entries)
+    found = trie.nearest(["a" * 150, "b" * 499, "a" * 400, "c"], 0.3)
+    assert found.tolist() == [1.0, 1 - 1 / 500, 1 - 201 / 400, 0.0]

@@ -1,0 +1,156 @@
+"""Kernels of segments against enumeration on tiny inputs; also run without the compiler."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crfkit._jit import frozen
+from crfkit._types import Expectations
+from crfkit.kernels import semimarkov as kernels
+from crfkit.kernels.semimarkov_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov_search import semimarkov_n_best
+from crfkit.structures.semimarkov import _exponentials, _filled_up, _Room, parts_of
+from tests.oracles import (
+    all_segmentations,
+    codes_of,
+    enumerated_segments,
+    random_segment_scores,
+    segment_scores,
+)
+from tests.structures.test_semimarkov import lost_and_found
+
+
+def read_only(scores):
+    """Scores as kernels get them: one machine code serves all."""
+    arrays = {name: frozen(getattr(scores, name)) for name in ("unary", "pair", "offsets", "table")}
+    return scores._replace(**arrays)
+
+
+def scaled_sum(scores, weight):
+    scores = read_only(scores)
+    tables, parts, size = _exponentials(scores), parts_of(scores), scores.pair.shape[1]
+    out, count = np.zeros_like(scores.unary), len(weight)
+    flows = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
+    log_z, status = np.empty(count), np.empty(count, np.int64)
+    kernels.semimarkov_sum(
+        tables.stay, tables.start, tables.finish, tables.shift, tables.steps,
+        frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths, tables.most,
+        tables.spans, *parts.spans, scores.unary, scores.pair, scores.step_table, scores.offsets,
+        frozen(np.arange(count)), frozen(weight), *_Room.of(scores), np.empty(len(out)), out,
+        *flows, log_z, status,
+    )  # fmt: skip
+    steps = (flows[0] * tables.steps)[:, :size, :size].reshape(-1, size)
+    pair = np.concatenate([steps, flows[1][:, :size], flows[2][:, :size]])
+    return log_z, Expectations(out, pair), status
+
+
+@given(segment_scores((0.1, 1.0, 10.0)))
+@settings(max_examples=40)
+def test_scaled_sums_equal_enumeration(scores):
+    weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
+    log_z, out, status = scaled_sum(scores, weight)
+    assert (status == kernels.OK).all()
+    expected_z, expected = enumerated_segments(scores, weight)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-11)
+
+
+@given(segment_scores((1.0, 50.0, 1e4)))
+@settings(max_examples=40)
+def test_sums_of_logarithms_equal_enumeration(scores):
+    weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
+    expected_z, expected = enumerated_segments(scores, weight)
+    scores = read_only(scores)
+    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    for s in np.flatnonzero(np.diff(scores.offsets)):
+        begin, end = (int(i) for i in scores.offsets[s : s + 2])
+        log_z, room = np.empty(1), [np.empty((end - begin + 1, size)) for _ in range(3)]
+        position = semimarkov_sum_log(
+            scores.unary, scores.pair, parts.n_steps, parts.n_lengths, scores.step_table,
+            *parts.spans, begin, end, float(weight[s]), *room, np.empty((2, size)),
+            np.empty(len(scores.unary)), out.unary, out.pair, log_z,
+        )  # fmt: skip
+        assert position == -1
+        np.testing.assert_allclose(log_z, expected_z[s], rtol=1e-12, atol=1e-11)
+    np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-10)
+
+
+def one_per_cause():
+    spread = random_segment_scores(0, [3], 2, 2)
+    spread.unary[1, 1] = -600.0
+    vanishing = random_segment_scores(0, [3], 2, 2)
+    vanishing.unary[0, 3] = -600.0
+    dead = random_segment_scores(0, [3], 2, 2)
+    dead.unary[2, :4] = -np.inf
+    return {
+        "fine": (random_segment_scores(0, [3], 2, 2), kernels.OK),
+        "going on": (spread, kernels.UNDERFLOW),
+        "beginning": (vanishing, kernels.UNDERFLOW),
+        "lost on the way": (lost_and_found(), kernels.BROKEN),
+        "no segmentation": (dead, 2),
+    }
+
+
+@pytest.mark.parametrize("cause", one_per_cause())
+def test_the_status_tells_what_cannot_be_summed_so(cause):
+    scores, expected = one_per_cause()[cause]
+    with np.errstate(all="ignore"):
+        *_, status = scaled_sum(scores, np.ones(1))
+    assert status.tolist() == [expected]
+
+
+@given(segment_scores((1.0, 50.0)))
+@settings(max_examples=40)
+def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(scores):
+    scores = read_only(scores)
+    tables, parts, size = _filled_up(scores), parts_of(scores), scores.pair.shape[1]
+    longest, count = int(np.diff(scores.offsets).max()), len(scores.offsets) - 1
+    width = tables.stay.shape[1]
+    codes, value = np.empty(len(scores.unary), np.int32), np.empty(count)
+    status, score = np.empty(count, np.int64), np.empty(count)
+    semimarkov_max(
+        tables.stay, tables.start, tables.finish, tables.steps, tables.lengths, tables.most,
+        tables.spans, *parts.spans[:3], scores.step_table, scores.offsets, size,
+        np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)), codes,
+        value, status,
+    )  # fmt: skip
+    assert (status == kernels.OK).all()
+    best = [max(score for _, score in all_segmentations(scores, s)) for s in range(count)]
+    np.testing.assert_allclose(value, best, rtol=1e-12, atol=1e-12)
+    shape = parts.n_steps, parts.n_lengths, scores.step_table, scores.offsets, *parts.spans[:3]
+    semimarkov_score(scores.unary, scores.pair, *shape, frozen(codes), score)
+    np.testing.assert_allclose(score, best, rtol=1e-12, atol=1e-12)
+    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    semimarkov_add_path(*shape, frozen(codes), frozen(np.ones(count)), *out)
+    used = [(block[part > 0.0], part[part > 0.0]) for block, part in
+            zip((scores.unary, scores.pair), out, strict=True)]  # fmt: skip
+    total = sum(float(block @ part) for block, part in used)
+    np.testing.assert_allclose(total, sum(best), rtol=1e-12, atol=1e-11)
+
+
+@given(segment_scores((1.0, 50.0)))
+@settings(max_examples=40)
+def test_several_segmentations_are_listed_by_their_scores(scores):
+    parts, count = parts_of(scores), 7
+    begin, end = (int(i) for i in scores.offsets[:2])
+    if begin == end:
+        return
+    one = read_only(scores.taken(np.arange(begin, end), np.array([0, end - begin])))
+    shape, found = (end - begin + 1, scores.pair.shape[1], count), all_segmentations(one, 0)
+    value, codes = np.empty(count), np.empty((count, end - begin), np.int32)
+    semimarkov_n_best(
+        one.unary, one.pair, parts.n_steps, parts.n_lengths, one.step_table,
+        *map(frozen, parts_of(one).spans[:3]), np.empty(shape), np.empty(shape, np.int64),
+        np.empty(shape), np.empty(shape, np.int64), value, codes,
+    )  # fmt: skip
+    by_codes = {tuple(codes_of(path, shape[1])): score for path, score in found}
+    ranked = sorted((score for score in by_codes.values() if score > -np.inf), reverse=True)
+    n = min(count, len(ranked))
+    np.testing.assert_allclose(value[:n], ranked[:n], rtol=1e-12, atol=1e-12)
+    assert (value[n:] == -np.inf).all()
+    scored = [by_codes[tuple(path)] for path in codes[:n].tolist()]
+    np.testing.assert_allclose(scored, value[:n], rtol=1e-12, atol=1e-12)
