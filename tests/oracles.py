@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from crfkit._types import Expectations, Scores, SegmentParts
 from crfkit.structures import SparseChain
-from crfkit.structures.semimarkov import make_spans, parts_of
+from crfkit.structures.segment_tables import make_spans, parts_of
 
 
 def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float]]:

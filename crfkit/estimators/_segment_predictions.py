@@ -19,7 +19,8 @@ from crfkit.estimators._segment_layout import OUTSIDE, longest
 from crfkit.estimators._segment_views import SegmentViews
 from crfkit.scores.selection import Runs, runs_of
 from crfkit.structures import Structure
-from crfkit.structures.semimarkov import parts_of, span_probabilities
+from crfkit.structures.segment_tables import parts_of
+from crfkit.structures.semimarkov import span_probabilities
 
 # Tokens of a chunk whose results depend on each other, whatever the number of threads.
 SHARE = 2000

@@ -1,4 +1,4 @@
-"""Scores of tokens in segments: from those of attributes, to exponentials, and back.
+"""Scores of tokens in segments: from those of attributes, to tables of each kind, and back.
 
 Shapes and letters as in `semimarkov`; unary scores have ``3 K`` columns.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from crfkit._jit import kernel, part
-from crfkit._simd import WIDTH, exponential, fill, larger, largest, load, store, subtract
+from crfkit._simd import WIDTH, fill, larger, largest, load
 from crfkit._types import FloatArray
 
 
@@ -26,38 +26,40 @@ def _top(unary: FloatArray, t: int, columns: int) -> float:
     return top
 
 
-@part
-def _exponentials(unary: FloatArray, t: int, first: int, size: int, shift: float, work: FloatArray,
-                  out: FloatArray) -> None:  # fmt: skip
-    """``out[t, k] = exp(unary[t, first + k] - shift)``; `work` ends with ``-inf``."""
-    down = fill(shift)
-    if size >= WIDTH:
-        for p in range(0, size, WIDTH):
-            k = min(p, size - WIDTH)
-            store(exponential(subtract(load(unary, t, first + k), down)), out, t, k)
-        return
-    for k in range(size):
-        work[0, k] = unary[t, first + k]
-    store(exponential(subtract(load(work, 0, 0), down)), out, t, 0)
-
-
 @kernel
-def semimarkov_exponentials(
+def semimarkov_shift(
     unary: FloatArray,  # (N, 3 K) scores of going on, of beginning and of ending
     size: int,  # K
-    work: FloatArray,  # (1, W) -inf, changed
-    stay: FloatArray,  # (N, W) zeros; out: exp(score of going on - shift)
-    start: FloatArray,  # (N, W) zeros; out: exp(score of beginning - shift)
-    finish: FloatArray,  # (N, W) zeros; out: exp(score of ending)
+    most: float,
+    shifted: FloatArray,  # (N, 3 K) out: the first two minus the shift, the last up to `most`
     shift: FloatArray,  # (N,) out: the largest score of going on and beginning
 ) -> None:
-    """``exp(unary - shift)``; the shift is 0 where all of them are ``-inf``."""
+    """``shifted_t = unary_t - shift_t``; the shift is 0 where all of them are ``-inf``."""
     for t in range(unary.shape[0]):
         top = _top(unary, t, 2 * size)
         shift[t] = top if top > -math.inf else 0.0
-        _exponentials(unary, t, 0, size, shift[t], work, stay)
-        _exponentials(unary, t, size, size, shift[t], work, start)
-        _exponentials(unary, t, 2 * size, size, 0.0, work, finish)
+        for c in range(2 * size):
+            shifted[t, c] = unary[t, c] - shift[t]
+        for c in range(2 * size, 3 * size):
+            shifted[t, c] = min(unary[t, c], most)
+
+
+@kernel
+def semimarkov_part(
+    unary: FloatArray,  # (N, 3 K)
+    size: int,  # K
+    stay: FloatArray,  # (N, W) out: the first K columns, and what it had in further ones
+    start: FloatArray,  # (N, W) out: the next
+    finish: FloatArray,  # (N, W) out: the last
+) -> None:
+    """Write each third of the columns into the rows of a table of its own."""
+    for t in range(unary.shape[0]):
+        for k in range(size):
+            stay[t, k] = unary[t, k]
+        for k in range(size):
+            start[t, k] = unary[t, size + k]
+        for k in range(size):
+            finish[t, k] = unary[t, 2 * size + k]
 
 
 @kernel

@@ -25,7 +25,7 @@ from crfkit.scores.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.scores.linear import Gradients, LinearScores, PreparedBlock
 from crfkit.scores.steps import ObservedSteps, SharedSteps
 from crfkit.structures import SemiMarkov, ShiftedSemiMarkov, Structure
-from crfkit.structures.semimarkov import make_spans, no_spans
+from crfkit.structures.segment_tables import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
 TOKEN_PARTS = ("inside", "first", "last")

@@ -5,29 +5,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._jit import frozen
-from crfkit._simd import WIDTH
 from crfkit._types import (
     CodeArray,
     Expectations,
     FloatArray,
     IntArray,
     Scores,
-    SegmentParts,
-    Spans,
 )
 from crfkit.kernels import semimarkov as kernels
 from crfkit.kernels.chain import OK, UNDERFLOW
 from crfkit.kernels.semimarkov_log import semimarkov_sum_log
 from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
-from crfkit.kernels.semimarkov_scores import semimarkov_exponentials
 from crfkit.kernels.semimarkov_search import semimarkov_n_best
 from crfkit.structures.base import NoPathError, Structure
-
-# Scores of steps, lengths and rows further from 0 are summed by logarithms.
-LARGE = 100.0
+from crfkit.structures.segment_tables import (
+    are_moderate,
+    exponentials,
+    filled_up,
+    make_spans,
+    parts_of,
+    spans_of,
+    width_of,
+)
 
 
 class NoSegmentationError(NoPathError):
@@ -96,7 +97,7 @@ class SemiMarkov:
             If a sequence has no segmentation of finite score.
         """
         weight = frozen(weight)
-        status = np.where(_are_moderate(scores), OK, UNDERFLOW)
+        status = np.where(are_moderate(scores), OK, UNDERFLOW)
         log_z = np.zeros(len(weight))
         if (status == OK).any():
             self._sum_scaled(scores, weight, out, log_z, status)
@@ -115,7 +116,7 @@ class SemiMarkov:
     ) -> None:
         """Sum in the linear domain what can be; the status tells what could not."""
         size = scores.pair.shape[1]
-        tables = _exponentials(scores)
+        tables = exponentials(scores)
         unary = frozen(scores.unary)
         room = _Room.of(scores)
         todo = np.flatnonzero(status == OK)
@@ -126,7 +127,7 @@ class SemiMarkov:
             kernels.semimarkov_sum(
                 tables.stay, tables.start, tables.finish, tables.shift, tables.steps,
                 frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths,
-                tables.most, tables.spans, *_spans(scores), unary, frozen(scores.pair),
+                tables.most, tables.spans, *spans_of(scores), unary, frozen(scores.pair),
                 frozen(scores.step_table), frozen(scores.offsets), frozen(todo), weight, *room,
                 np.empty(len(unary)), out.unary, steps, lengths, spans, log_z, status,
             )  # fmt: skip
@@ -151,7 +152,7 @@ class SemiMarkov:
         parts = parts_of(scores)
         position = semimarkov_sum_log(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.step_table), *_spans(scores), begin, end, weight,
+            frozen(scores.step_table), *spans_of(scores), begin, end, weight,
             np.empty((length + 1, size)), np.empty((length, size)), np.empty((length, size)),
             np.empty((2, size)), np.empty(len(scores.unary)), out.unary, out.pair, log_z,
         )  # fmt: skip
@@ -180,13 +181,13 @@ class SemiMarkov:
             If a sequence has no segmentation of finite score.
         """
         size, count = scores.pair.shape[1], len(scores.offsets) - 1
-        tables = _filled_up(scores)
+        tables = filled_up(scores)
         width, longest = tables.stay.shape[1], _longest(scores)
         codes: CodeArray = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         semimarkov_max(
             tables.stay, tables.start, tables.finish, tables.steps, tables.lengths, tables.most,
-            tables.spans, *_spans(scores)[:3], frozen(scores.step_table), frozen(scores.offsets),
+            tables.spans, *spans_of(scores)[:3], frozen(scores.step_table), frozen(scores.offsets),
             size, np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)),
             codes, value, status,
         )  # fmt: skip
@@ -226,7 +227,7 @@ class SemiMarkov:
             return codes[:1], value[:1]
         semimarkov_n_best(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.step_table), *_spans(scores)[:3], np.empty(shape),
+            frozen(scores.step_table), *spans_of(scores)[:3], np.empty(shape),
             np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), value, codes,
         )  # fmt: skip
         found = value > -np.inf
@@ -252,8 +253,8 @@ class SemiMarkov:
         value, parts = np.empty(len(scores.offsets) - 1), parts_of(scores)
         semimarkov_score(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.step_table), frozen(scores.offsets), *_spans(scores)[:3], frozen(labels),
-            value,
+            frozen(scores.step_table), frozen(scores.offsets), *spans_of(scores)[:3],
+            frozen(labels), value,
         )  # fmt: skip
         return value
 
@@ -276,21 +277,8 @@ class SemiMarkov:
         parts = parts_of(scores)
         semimarkov_add_path(
             parts.n_steps, parts.n_lengths, frozen(scores.step_table), frozen(scores.offsets),
-            *_spans(scores)[:3], frozen(labels), frozen(weight), out.unary, out.pair,
+            *spans_of(scores)[:3], frozen(labels), frozen(weight), out.unary, out.pair,
         )  # fmt: skip
-
-
-class _Tables(NamedTuple):
-    """Scores of each kind, their rows filled up to whole vectors, or their exponentials."""
-
-    stay: FloatArray  # (N, W)
-    start: FloatArray  # (N, W)
-    finish: FloatArray  # (N, W)
-    shift: FloatArray  # (N,) what was subtracted from the first two
-    steps: FloatArray  # (M, W, W)
-    lengths: FloatArray  # (L, W)
-    spans: FloatArray  # (R, W)
-    most: IntArray  # (W / 8,) the longest length of eight labels that is allowed
 
 
 class _Room(NamedTuple):
@@ -308,52 +296,12 @@ class _Room(NamedTuple):
     @classmethod
     def of(cls, scores: Scores) -> _Room:
         """Return room for the longest sequence."""
-        rows, width = _longest(scores), _width(scores.pair.shape[1])
+        rows, width = _longest(scores), width_of(scores.pair.shape[1])
         begins, going, ends, message, started, ended = (np.empty((rows, width)) for _ in range(6))
         return cls(
             np.empty((rows + 1, width)), begins, going, ends, message, started, ended,
             np.empty((1, width)),
         )  # fmt: skip
-
-
-def parts_of(scores: Scores) -> SegmentParts:
-    """Return what the rows of the pair scores of segments are.
-
-    Raises
-    ------
-    ValueError
-        If the scores are not those of segments.
-    """
-    if scores.segments is None:
-        raise ValueError("the scores are not those of segments: use the structure Chain.")
-    return scores.segments
-
-
-def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:
-    """Return segments with rows, in the form that structures read.
-
-    Parameters
-    ----------
-    n_tokens : int
-        N.
-    stop : ndarray of shape (n,)
-        The token after the last one of each segment.
-    length, row : ndarray of shape (n,)
-        Its length and row. No segment may be listed twice.
-    """
-    sides: list[NDArray[np.int64]] = []
-    for token in (stop - 1, stop - length):
-        order = np.lexsort((length, token))
-        counts = np.bincount(token, minlength=n_tokens)
-        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        sides += [ptr, length[order].astype(np.int64), row[order].astype(np.int64)]
-    return Spans(*(frozen(side) for side in sides))
-
-
-def no_spans(n_tokens: int) -> Spans:
-    """Return that no segment has a row."""
-    none = np.zeros(0, np.int64)
-    return make_spans(n_tokens, none, none, none)
 
 
 def span_probabilities(
@@ -400,94 +348,8 @@ def span_probabilities(
     return found
 
 
-def _spans(scores: Scores) -> Spans:
-    return parts_of(scores).spans
-
-
-def _width(size: int) -> int:
-    return -(-size // WIDTH) * WIDTH
-
-
 def _longest(scores: Scores) -> int:
     return int(np.diff(scores.offsets).max(initial=0))
-
-
-def _are_moderate(scores: Scores) -> NDArray[np.bool_]:
-    """Whether no score that a sequence reads may make a product overflow, shape (S,).
-
-    Scores of others do not count, so that what is computed for one does not depend on them.
-    """
-    parts, size = parts_of(scores), scores.pair.shape[1]
-    blocks = scores.pair, scores.unary[:, 2 * size :]
-    pair, ends = ((np.abs(block) > LARGE) & (block > -np.inf) for block in blocks)
-    if not (pair.any() or ends.any()):
-        return np.ones(len(scores.offsets) - 1, bool)
-    kinds = [parts.n_steps, parts.n_steps + parts.n_lengths]
-    steps, lengths, rows = np.split(pair.any(axis=1), kinds)
-    far: NDArray[np.bool_] = np.any(ends, axis=1)
-    far |= np.any(steps.reshape(-1, size), axis=1)[scores.step_table]
-    tokens = np.repeat(np.arange(len(far)), np.diff(parts.spans.end_ptr))
-    far[tokens[rows[parts.spans.end_row]]] = True
-    count: IntArray = np.concatenate([[0], np.cumsum(far)])[scores.offsets]
-    moderate: NDArray[np.bool_] = (np.diff(count) == 0) & (not lengths.any())
-    return moderate
-
-
-def _wide(block: FloatArray) -> FloatArray:
-    """Return rows in columns for whole vectors, of ``-inf`` where added."""
-    size = block.shape[1]
-    out = np.full((len(block), _width(size)), -np.inf)
-    out[:, :size] = block
-    return out
-
-
-def _filled_up(scores: Scores) -> _Tables:
-    """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
-    size = scores.pair.shape[1]
-    stay, start, finish = (
-        frozen(_wide(scores.unary[:, i * size : (i + 1) * size])) for i in range(3)
-    )
-    return _Tables(stay, start, finish, np.zeros(0), *_filled_pairs(scores))
-
-
-class _PairTables(NamedTuple):
-    """The last tables of `_Tables`."""
-
-    steps: FloatArray
-    lengths: FloatArray
-    spans: FloatArray
-    most: IntArray
-
-
-def _filled_pairs(scores: Scores) -> _PairTables:
-    """Return the pair scores of each kind in columns for whole vectors."""
-    parts, size = parts_of(scores), scores.pair.shape[1]
-    width = _width(size)
-    n_tables, rows = parts.n_steps // size, parts.n_steps + parts.n_lengths
-    steps = np.full((n_tables, width, width), -np.inf)
-    steps[:, :size, :size] = scores.pair[: parts.n_steps].reshape(n_tables, size, size)
-    lengths = _wide(scores.pair[parts.n_steps : rows])
-    vectors = lengths.reshape(len(lengths), width // WIDTH, WIDTH)
-    allowed = vectors.max(axis=2) > -np.inf
-    most = len(lengths) - np.argmax(allowed[::-1], axis=0)
-    most[~allowed.any(axis=0)] = 0
-    return _PairTables(
-        frozen(steps), frozen(lengths), frozen(_wide(scores.pair[rows:])),
-        frozen(most.astype(np.int64)),
-    )  # fmt: skip
-
-
-def _exponentials(scores: Scores) -> _Tables:
-    """Return the exponentials of the scores; what is added to the columns is 0."""
-    size, count = scores.pair.shape[1], len(scores.unary)
-    pairs, width = _filled_pairs(scores), _width(size)
-    stay, start, finish = (np.zeros((count, width)) for _ in range(3))
-    work, shift = np.full((1, width), -np.inf), np.empty(count)
-    semimarkov_exponentials(frozen(scores.unary), size, work, stay, start, finish, shift)
-    # What is larger is not read: the sequences that have it are summed by logarithms.
-    steps, lengths, spans = (frozen(np.exp(np.minimum(part, LARGE))) for part in pairs[:3])
-    tokens = frozen(stay), frozen(start), frozen(finish), frozen(shift)
-    return _Tables(*tokens, steps, lengths, spans, pairs.most)
 
 
 def _raise_if_dead(scores: Scores, status: IntArray) -> None:

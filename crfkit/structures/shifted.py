@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import CodeArray, Expectations, FloatArray, Scores
-from crfkit.structures.semimarkov import SemiMarkov, parts_of
+from crfkit.structures.segment_tables import parts_of
+from crfkit.structures.semimarkov import SemiMarkov
 
 
 class ShiftedSemiMarkov(SemiMarkov):

@@ -10,7 +10,8 @@ from crfkit.kernels import semimarkov as kernels
 from crfkit.kernels.semimarkov_log import semimarkov_sum_log
 from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov_search import semimarkov_n_best
-from crfkit.structures.semimarkov import _exponentials, _filled_up, _Room, parts_of
+from crfkit.structures.segment_tables import exponentials, filled_up, parts_of
+from crfkit.structures.semimarkov import _Room
 from tests.oracles import (
     all_segmentations,
     codes_of,
@@ -29,7 +30,7 @@ def read_only(scores):
 
 def scaled_sum(scores, weight):
     scores = read_only(scores)
-    tables, parts, size = _exponentials(scores), parts_of(scores), scores.pair.shape[1]
+    tables, parts, size = exponentials(scores), parts_of(scores), scores.pair.shape[1]
     out, count = np.zeros_like(scores.unary), len(weight)
     flows = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
     log_z, status = np.empty(count), np.empty(count, np.int64)
@@ -107,7 +108,7 @@ def test_the_status_tells_what_cannot_be_summed_so(cause):
 @settings(max_examples=40)
 def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(scores):
     scores = read_only(scores)
-    tables, parts, size = _filled_up(scores), parts_of(scores), scores.pair.shape[1]
+    tables, parts, size = filled_up(scores), parts_of(scores), scores.pair.shape[1]
     longest, count = int(np.diff(scores.offsets).max()), len(scores.offsets) - 1
     width = tables.stay.shape[1]
     codes, value = np.empty(len(scores.unary), np.int32), np.empty(count)

@@ -1,4 +1,4 @@
-"""Scores of tokens in segments as exponentials, and from attributes and back."""
+"""Scores of tokens in segments: tables of each kind, and from attributes and back."""
 
 import numpy as np
 import pytest
@@ -7,28 +7,33 @@ from crfkit._jit import frozen
 from crfkit.kernels.semimarkov_scores import (
     semimarkov_add_inside,
     semimarkov_collect_inside,
-    semimarkov_exponentials,
+    semimarkov_part,
+    semimarkov_shift,
 )
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 8, 9, 16, 17])
-def test_exponentials_are_those_of_numpy_and_zero_in_further_columns(rng, size):
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 9, 17])
+def test_the_shift_is_the_largest_score_of_going_on_and_beginning(rng, size):
     unary = 30.0 * rng.normal(size=(5, 3 * size))
     unary[1, : 2 * size] = -np.inf
     unary[2, size:] = -np.inf
     unary[3] += 1e4
-    width = -(-size // 8) * 8
-    tables, shift = [np.zeros((5, width)) for _ in range(3)], np.empty(5)
-    unary[:, 2 * size :] = np.minimum(unary[:, 2 * size :], 100.0)
-    work = np.full((1, width), -np.inf)
-    semimarkov_exponentials(frozen(unary), size, work, *tables, shift)
+    shifted, shift = np.empty_like(unary), np.empty(5)
+    semimarkov_shift(frozen(unary), size, 20.0, shifted, shift)
     top = unary[:, : 2 * size].max(axis=1)
-    expected = np.where(top > -np.inf, top, 0.0)
-    np.testing.assert_array_equal(shift, expected)
+    np.testing.assert_array_equal(shift, np.where(top > -np.inf, top, 0.0))
+    np.testing.assert_array_equal(shifted[:, 2 * size :], np.minimum(unary[:, 2 * size :], 20.0))
+    np.testing.assert_array_equal(shifted[:, : 2 * size], unary[:, : 2 * size] - shift[:, None])
+
+
+@pytest.mark.parametrize("size", [1, 8, 9])
+def test_each_kind_of_score_has_a_table(rng, size):
+    unary, width = rng.normal(size=(4, 3 * size)), -(-size // 8) * 8
+    tables = [np.full((4, width), 7.0) for _ in range(3)]
+    semimarkov_part(frozen(unary), size, *tables)
     for i, table in enumerate(tables):
-        own = unary[:, i * size : (i + 1) * size] - (expected[:, None] if i < 2 else 0.0)
-        np.testing.assert_allclose(table[:, :size], np.exp(own), rtol=1e-15, atol=1e-320)
-        assert not table[:, size:].any()
+        np.testing.assert_array_equal(table[:, :size], unary[:, i * size : (i + 1) * size])
+        assert (table[:, size:] == 7.0).all()
 
 
 def test_collecting_is_the_adjoint_of_adding(rng):

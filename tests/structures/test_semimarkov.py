@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._types import Scores, SegmentParts
-from crfkit.structures import Chain, NoSegmentationError, SemiMarkov, semimarkov
-from crfkit.structures.semimarkov import make_spans, no_spans, parts_of, span_probabilities
+from crfkit.structures import Chain, NoSegmentationError, SemiMarkov, segment_tables
+from crfkit.structures.segment_tables import make_spans, no_spans, parts_of
+from crfkit.structures.semimarkov import span_probabilities
 from tests.oracles import (
     all_segmentations,
     chain_scores,
@@ -32,7 +33,7 @@ def summed(scores, weight=None):
 
 def summed_by_logarithms(monkeypatch, scores, weight=None):
     with monkeypatch.context() as patch:
-        patch.setattr(semimarkov, "LARGE", -1.0)
+        patch.setattr(segment_tables, "LARGE", -1.0)
         return summed(scores, weight)
 
 

@@ -1,0 +1,163 @@
+"""Scores of segments, in the tables that kernels read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._jit import frozen
+from crfkit._simd import WIDTH
+from crfkit._types import FloatArray, IntArray, Scores, SegmentParts, Spans
+from crfkit.kernels.semimarkov_scores import semimarkov_part, semimarkov_shift
+
+# Scores of steps, lengths and rows further from 0 are summed by logarithms.
+LARGE = 100.0
+
+
+def parts_of(scores: Scores) -> SegmentParts:
+    """Return what the rows of the pair scores of segments are.
+
+    Raises
+    ------
+    ValueError
+        If the scores are not those of segments.
+    """
+    if scores.segments is None:
+        raise ValueError("the scores are not those of segments: use the structure Chain.")
+    return scores.segments
+
+
+def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:
+    """Return segments with rows, in the form that structures read.
+
+    Parameters
+    ----------
+    n_tokens : int
+        N.
+    stop : ndarray of shape (n,)
+        The token after the last one of each segment.
+    length, row : ndarray of shape (n,)
+        Its length and row. No segment may be listed twice.
+    """
+    sides: list[NDArray[np.int64]] = []
+    for token in (stop - 1, stop - length):
+        order = np.lexsort((length, token))
+        counts = np.bincount(token, minlength=n_tokens)
+        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        sides += [ptr, length[order].astype(np.int64), row[order].astype(np.int64)]
+    return Spans(*(frozen(side) for side in sides))
+
+
+def no_spans(n_tokens: int) -> Spans:
+    """Return that no segment has a row."""
+    none = np.zeros(0, np.int64)
+    return make_spans(n_tokens, none, none, none)
+
+
+def spans_of(scores: Scores) -> Spans:
+    """Return the segments that have rows."""
+    return parts_of(scores).spans
+
+
+def width_of(size: int) -> int:
+    """Return how many columns the rows of so many labels are filled up to."""
+    return -(-size // WIDTH) * WIDTH
+
+
+class SegmentTables(NamedTuple):
+    """Scores of each kind, their rows filled up to whole vectors, or their exponentials."""
+
+    stay: FloatArray  # (N, W)
+    start: FloatArray  # (N, W)
+    finish: FloatArray  # (N, W)
+    shift: FloatArray  # (N,) what was subtracted from the first two
+    steps: FloatArray  # (M, W, W)
+    lengths: FloatArray  # (L, W)
+    spans: FloatArray  # (R, W)
+    most: IntArray  # (W / 8,) the longest length of eight labels that is allowed
+
+
+def are_moderate(scores: Scores) -> NDArray[np.bool_]:
+    """Whether no score that a sequence reads may make a product overflow, shape (S,).
+
+    Scores of others do not count, so that what is computed for one does not depend on them.
+    """
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    blocks = scores.pair, scores.unary[:, 2 * size :]
+    pair, ends = ((np.abs(block) > LARGE) & (block > -np.inf) for block in blocks)
+    if not (pair.any() or ends.any()):
+        return np.ones(len(scores.offsets) - 1, bool)
+    kinds = [parts.n_steps, parts.n_steps + parts.n_lengths]
+    steps, lengths, rows = np.split(pair.any(axis=1), kinds)
+    far: NDArray[np.bool_] = np.any(ends, axis=1)
+    far |= np.any(steps.reshape(-1, size), axis=1)[scores.step_table]
+    tokens = np.repeat(np.arange(len(far)), np.diff(parts.spans.end_ptr))
+    far[tokens[rows[parts.spans.end_row]]] = True
+    count: IntArray = np.concatenate([[0], np.cumsum(far)])[scores.offsets]
+    moderate: NDArray[np.bool_] = (np.diff(count) == 0) & (not lengths.any())
+    return moderate
+
+
+def _wide(block: FloatArray) -> FloatArray:
+    """Return rows in columns for whole vectors, of ``-inf`` where added."""
+    size = block.shape[1]
+    out = np.full((len(block), width_of(size)), -np.inf)
+    out[:, :size] = block
+    return out
+
+
+def filled_up(scores: Scores) -> SegmentTables:
+    """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
+    stay, start, finish = _parted(scores.unary, scores.pair.shape[1], -np.inf)
+    return SegmentTables(stay, start, finish, np.zeros(0), *_filled_pairs(scores))
+
+
+def _parted(
+    unary: FloatArray, size: int, added: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the scores of going on, beginning and ending in columns for whole vectors."""
+    stay, start, finish = (np.full((len(unary), width_of(size)), added) for _ in range(3))
+    semimarkov_part(frozen(unary), size, stay, start, finish)
+    return frozen(stay), frozen(start), frozen(finish)
+
+
+class PairTables(NamedTuple):
+    """The last tables of `SegmentTables`."""
+
+    steps: FloatArray
+    lengths: FloatArray
+    spans: FloatArray
+    most: IntArray
+
+
+def _filled_pairs(scores: Scores) -> PairTables:
+    """Return the pair scores of each kind in columns for whole vectors."""
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    width = width_of(size)
+    n_tables, rows = parts.n_steps // size, parts.n_steps + parts.n_lengths
+    steps = np.full((n_tables, width, width), -np.inf)
+    steps[:, :size, :size] = scores.pair[: parts.n_steps].reshape(n_tables, size, size)
+    lengths = _wide(scores.pair[parts.n_steps : rows])
+    vectors = lengths.reshape(len(lengths), width // WIDTH, WIDTH)
+    allowed = vectors.max(axis=2) > -np.inf
+    most = len(lengths) - np.argmax(allowed[::-1], axis=0)
+    most[~allowed.any(axis=0)] = 0
+    return PairTables(
+        frozen(steps), frozen(lengths), frozen(_wide(scores.pair[rows:])),
+        frozen(most.astype(np.int64)),
+    )  # fmt: skip
+
+
+def exponentials(scores: Scores) -> SegmentTables:
+    """Return the exponentials of the scores; what is added to the columns is 0."""
+    size, pairs = scores.pair.shape[1], _filled_pairs(scores)
+    shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+    semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
+    stay, start, finish = _parted(np.exp(shifted, out=shifted), size, 0.0)
+    # What is larger is not read: the sequences that have it are summed by logarithms.
+    steps, lengths, spans = (frozen(np.exp(np.minimum(part, LARGE))) for part in pairs[:3])
+    return SegmentTables(
+        stay, start, finish, frozen(shift), steps, lengths, spans, pairs.most
+    )  # fmt: skip
