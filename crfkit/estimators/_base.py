@@ -301,22 +301,20 @@ class Predictor(NamedTuple):
 
 def check_steps(data: PackedSequences, expected: int | None) -> None:
     """Raise ValueError if features have attributes of steps where the model has none, or so."""
-    given = None if data.steps is None else data.steps.n_features
-    if given != expected:
-        counts = ["no" if count is None else count for count in (given, expected)]
-        raise ValueError(
-            f"X has {counts[0]} attributes of steps, but the model was fitted with {counts[1]}. "
-            "Transform X with the transformer the model was fitted with."
-        )
+    _check_count("steps", None if data.steps is None else data.steps.n_features, expected)
 
 
 def check_segments(data: PackedSequences, expected: int | None) -> None:
     """Raise ValueError if features have attributes of segments where the model has none, or so."""
-    given = None if data.segments is None else data.segments.n_features
+    _check_count("segments", None if data.segments is None else data.segments.n_features, expected)
+
+
+def _check_count(what: str, given: int | None, expected: int | None) -> None:
+    """Raise ValueError if there are other attributes of something than the model has."""
     if given != expected:
         counts = ["no" if count is None else count for count in (given, expected)]
         raise ValueError(
-            f"X has {counts[0]} attributes of segments, but the model was fitted with {counts[1]}. "
+            f"X has {counts[0]} attributes of {what}, but the model was fitted with {counts[1]}. "
             "Transform X with the transformer the model was fitted with."
         )
 
