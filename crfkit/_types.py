@@ -105,8 +105,8 @@ class SegmentParts(NamedTuple):
 class Scores(NamedTuple):
     """Scores of the parts of a batch of sequences, in nats; ``-inf`` forbids a part.
 
-    Those of segments (:class:`crfkit.structures.SemiMarkov`) have three scores for each label at a
-    token, shape (N, 3 K), and rows of pair scores, shape (R, K).
+    Those of segments (:class:`crfkit.structures.SemiMarkov`) have four scores for each label at a
+    token, shape (N, 4 K), and rows of pair scores, shape (R, K).
 
     Attributes
     ----------

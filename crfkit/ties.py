@@ -66,7 +66,7 @@ class Ties(NamedTuple):
         order = self.order[:size]
         pair = scores.pair[:, order]
         pair[:n_steps] = pair[:n_steps].reshape(-1, size, size)[:, order].reshape(-1, size)
-        columns = np.concatenate([order, size + order, 2 * size + order])
+        columns = np.concatenate([order + part * size for part in range(4)])
         return scores._replace(unary=scores.unary[:, columns], pair=pair)
 
     def apply_to(self, scores: Scores) -> bool:

@@ -190,6 +190,8 @@ def segment_parts(scores: Scores, s: int, path: list) -> Iterator[tuple[str, tup
         for t in range(begin + first, begin + last):
             yield "unary", (t, label + (size if t == begin + first else 0))
         yield "unary", (begin + last - 1, 2 * size + label)
+        if last - first == 1:
+            yield "unary", (begin + first, 3 * size + label)
         yield "pair", (parts.n_steps + last - first - 1, label)
         if before is not None:
             yield "pair", (table_of_segments(scores, begin + first) * size + before, label)
@@ -237,6 +239,22 @@ def codes_of(path: list, n_labels: int) -> list[int]:
     return codes
 
 
+def random_segment_codes(
+    rng: np.random.Generator, offsets: np.ndarray, longest: np.ndarray, forbidden: np.ndarray
+) -> np.ndarray:
+    """Return codes of segmentations, given the longest segments of labels and forbidden steps."""
+    codes, size = np.zeros(offsets[-1], np.int32), len(longest)
+    for t, end in zip(offsets[:-1], offsets[1:], strict=True):
+        allowed = np.arange(size)
+        while t < end:
+            label = rng.choice(allowed)
+            stop = min(t + rng.integers(1, longest[label] + 1), end)
+            codes[t:stop] = label
+            codes[t] += size
+            t, allowed = stop, np.flatnonzero(~forbidden[label])
+    return codes
+
+
 def random_segment_scores(
     seed: int,
     lengths: list[int],
@@ -255,7 +273,7 @@ def random_segment_scores(
     n_tokens = sum(lengths)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     n_tables = 2 if own_steps else 1
-    unary = scale * rng.normal(size=(n_tokens, 3 * n_labels))
+    unary = scale * rng.normal(size=(n_tokens, 4 * n_labels))
     pair = scale * rng.normal(size=(n_tables * n_labels + longest + 3, n_labels))
     if forbidden:
         for block in (unary, pair):

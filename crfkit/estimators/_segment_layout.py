@@ -23,9 +23,9 @@ from crfkit.scores.steps import ObservedSteps
 NO_LIMIT = np.iinfo(np.int64).max
 # The label of tokens outside of all spans.
 OUTSIDE = "O"
-# Attributes whose names begin so count for first, or for last tokens of segments alone; the name of
-# a part of a union may stand before.
-END = re.compile(r"(?:[\w.-]+__)*seg\.(first|last)\.")
+# Attributes whose names begin so count for first, last or single tokens of segments alone; the name
+# of a part of a union may stand before.
+END = re.compile(r"(?:[\w.-]+__)*seg\.(first|last|single)\.")
 
 
 class SegmentLayout(ChainLayout):
@@ -38,7 +38,8 @@ class SegmentLayout(ChainLayout):
     """
 
     FITTED: ClassVar[tuple[str, ...]] = (
-        *ChainLayout.FITTED, "first_coef_", "last_coef_", "length_scores_", "segment_coef_",
+        *ChainLayout.FITTED, "first_coef_", "last_coef_", "single_coef_", "length_scores_",
+        "segment_coef_",
     )  # fmt: skip
 
     def __init__(self, segments: Any) -> None:
@@ -115,7 +116,8 @@ class SegmentLayout(ChainLayout):
         return plain | {
             "coef_": sp.csr_array(state[:, :k]),
             "first_coef_": sp.csr_array(state[:, k : 2 * k]),
-            "last_coef_": sp.csr_array(state[:, 2 * k :]),
+            "last_coef_": sp.csr_array(state[:, 2 * k : 3 * k]),
+            "single_coef_": sp.csr_array(state[:, 3 * k :]),
             "length_scores_": weights.lengths,
             "segment_coef_": own,
             "scheme_": coding.scheme,
@@ -124,9 +126,8 @@ class SegmentLayout(ChainLayout):
     def model(self, fitted: Any, layout: tuple[int, ...]) -> tuple[SegmentScores, Any]:
         """Return the score model of fitted weights, and the weights in their places."""
         source, target = np.nonzero(fitted.transitions_)
-        state = in_order(
-            sp.csr_array(sp.hstack([fitted.coef_, fitted.first_coef_, fitted.last_coef_]))
-        )
+        parts = fitted.coef_, fitted.first_coef_, fitted.last_coef_, fitted.single_coef_
+        state = in_order(sp.csr_array(sp.hstack(parts)))
         triples = None if fitted.step_coef_ is None else in_order(fitted.step_coef_)
         own = None if fitted.segment_coef_ is None else in_order(fitted.segment_coef_)
         size = len(fitted.classes_)
@@ -180,7 +181,7 @@ class SegmentLayout(ChainLayout):
         return LengthScores(fixed, found.basis, chosen)
 
     def _parts(self, data: Any) -> NDArray[np.bool_]:
-        """Return which attributes count for all, for first, and for last tokens, shape (D, 3)."""
+        """Return which attributes count for all, first, last, and single tokens, shape (D, 4)."""
         wanted = np.array([part in self.segments.token_parts for part in TOKEN_PARTS])
         parts = np.tile(wanted, (data.n_features, 1))
         for attribute, name in enumerate(() if data.names is None else data.feature_names):

@@ -36,6 +36,11 @@ class SegmentViews(LinearChainClassifier):
         return self._token_view("last_coef_")
 
     @property
+    def single_features_(self) -> WeightView:
+        """Mapping view ``{(attribute, label): weight}`` of segments of one token."""
+        return self._token_view("single_coef_")
+
+    @property
     def segment_features_(self) -> WeightView:
         """Mapping view ``{(attribute, label): weight}`` of attributes of whole segments."""
         check_is_fitted(self)

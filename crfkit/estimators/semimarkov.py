@@ -27,9 +27,9 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         - sum_i weight_i log P(s_i | x_i) + c1 sum |w| + c2 sum w**2
 
     With another `loss`, that takes the place of the first term. The score of a segmentation is the
-    sum of the weights of (attribute, label) pairs of all tokens, of the first and of the last
-    tokens of its segments, of (length, label) pairs, of (attribute, label) pairs of segments as a
-    whole, and of (label, next label) pairs of segments that follow each other.
+    sum of the weights of (attribute, label) pairs of all tokens, of the first, of the last and of
+    the only tokens of its segments, of (length, label) pairs, of (attribute, label) pairs of
+    segments as a whole, and of (label, next label) pairs of segments that follow each other.
 
     Parameters
     ----------
@@ -56,10 +56,12 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         "runs": labels are no tags, and a run of equal labels is a segment. "auto" finds the scheme
         of tags such as ``B-PER``, and takes other labels as runs; bare tags such as ``B`` need the
         name of their scheme. Lists of segments are predicted as IOB2 tags if no scheme is given.
-    token_parts : list of {"inside", "first", "last"}, default=("inside", "first", "last")
+    token_parts : list, default=("inside", "first", "last", "single")
         For which tokens of a segment attributes have weights: for all of them (these add up), for
-        the first, for the last; each for the labels of segments that it occurs in. Attributes whose
-        names begin with ``seg.first.`` or ``seg.last.`` have weights for these tokens alone.
+        the first, for the last, and, besides these three, for one that is the whole segment; each
+        for the labels of segments that it occurs in. With all four, what a chain with tags such as
+        IOBES can tell of tokens can be told. Attributes whose names begin with ``seg.first.``,
+        ``seg.last.`` or ``seg.single.`` have weights for these tokens alone.
     constraints : SegmentConstraints or None, default=None
         Shortest lengths, pairs of labels that are not allowed, and what becomes of segments that
         are too long.
@@ -96,8 +98,9 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     ----------
     classes_ : ndarray of shape (K,)
         The labels of segments, without the letters of tags; "O" is that of tokens outside.
-    coef_, first_coef_, last_coef_ : csr_array of shape (D, K)
-        Weights of the attributes of all tokens of a segment, of its first, and of its last.
+    coef_, first_coef_, last_coef_, single_coef_ : csr_array of shape (D, K)
+        Weights of the attributes of all tokens of a segment, of its first, of its last, and of its
+        only one.
     transitions_ : ndarray of shape (K, K)
         Weights of the steps from the label of a segment (row) to that of the next (column);
         ``-inf`` where it is not allowed.
@@ -120,9 +123,11 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         Number of attributes D.
     feature_names_in_, step_feature_names_in_, segment_feature_names_in_ : ndarray
         Names of the attributes, of those of steps, and of those of segments, where they are known.
-    state_features_, first_features_, last_features_, segment_features_ : WeightView
-        The weights that are not 0 as mappings from (attribute, label): of all, of first, of last
-        tokens, and of whole segments.
+    state_features_, first_features_, last_features_, single_features_ : WeightView
+        The weights that are not 0 as mappings from (attribute, label): of all, of first, of last,
+        and of only tokens.
+    segment_features_ : WeightView
+        The same of whole segments.
     transition_features_, step_features_ : WeightView
         The same from (label, next label) and from (attribute, (label, next label)).
     n_parameters_, n_iter_, converged_, objective_, gap_, training_log_

@@ -18,7 +18,12 @@ _INNER_CELL = re.compile(_CELL_NAME + r"\((-?\d+), (\d+)\)")
 _IS_TRUE: Calls = (("is true", ()),)
 STEP = "step"
 # What a template describes instead of all tokens, and how the names of its attributes begin.
-_PLACES = {STEP: "", "first": "seg.first.", "last": "seg.last."}
+_PLACES = {
+    STEP: "",
+    "first": "seg.first.",
+    "last": "seg.last.",
+    "single": "seg.single.",
+}
 
 
 def window(expression: str | int, first: int, last: int) -> list[str]:

@@ -82,8 +82,8 @@ class SegmentFeatures(SequenceTransformer):
 
     See Also
     --------
-    TemplateFeatures : Features of tokens; ``first(...)`` and ``last(...)`` describe the first and
-        last token of a segment.
+    TemplateFeatures : Features of tokens; ``first(...)``, ``last(...)`` and ``single(...)`` are of
+        the first token of a segment, the last, and one that is all of it.
 
     Notes
     -----

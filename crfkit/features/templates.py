@@ -20,7 +20,8 @@ from crfkit.features.wapiti import wapiti_plan
 SYNTAXES = ("python", "crfpp", "wapiti")
 _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
 _WORDS = (
-    "step", "first", "last", "window", "affixes", "lexicon", "position", "bos", "eos", "col",
+    "step", "first", "last", "single", "window", "affixes", "lexicon", "position", "bos", "eos",
+    "col",
 )  # fmt: skip
 
 
@@ -85,12 +86,13 @@ class TemplateFeatures(CompiledFeatures):
     further tokens of a run that is an entry, the longest from the left. ``bos()`` and ``eos()``
     are flags of the first and the last token, ``position(4)`` tells in which quarter of the
     sequence the token lies. ``step(...)`` describes the step from the token before;
-    ``first(...)`` and ``last(...)`` the first and the last token of a segment, for models of
-    segments: ``first(w[-1])`` is the token before the segment, ``last(w[1])`` the one after it.
+    ``first(...)``, ``last(...)`` and ``single(...)`` the first token of a segment, the last one,
+    and one that is a segment alone, for models of segments: ``first(w[-1])`` is the token before
+    the segment, ``last(w[1])`` the one after it.
 
     An attribute is named as its template is written: ``w[-1]=dog``, ``w[-1]|w=the|dog``. A flag
     is named ``is_title(w)``; within ``|`` it is True or False. Names of ``first(w)`` begin with
-    ``seg.first.``, those of ``last(w)`` with ``seg.last.``. Cells outside of the sequence hold
+    ``seg.first.``, and so on. Cells outside of the sequence hold
     ``_B-1``, ``_B-2``, ``_B+1``..., which functions leave as they are.
 
     ``syntax='crfpp'``: the template files of CRF++ (:func:`crfkit.features.crfpp.crfpp_plan`).

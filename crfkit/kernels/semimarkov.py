@@ -5,7 +5,8 @@ A segmentation cuts a sequence into segments of one label each. The score of the
 
     begin_s(k) + stay_{s+1}(k) + ... + stay_e(k) + finish_e(k) + length_d(k) + span_{s, e}(k)
 
-where few segments have a `span` score of their own. The step from a segment to the next has a score
+and ``alone_s(k)`` besides where the segment is that token alone. Few segments have a `span` score
+of their own. The step from a segment to the next has a score
 in the table of the token that the next one begins with.
 
 Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels, ``W`` the same filled up with zeros to whole
@@ -47,6 +48,7 @@ def _ending(
     begins: FloatArray,
     going: FloatArray,
     stay: FloatArray,
+    alone: FloatArray,
     t: int,
     row: int,
     p: int,
@@ -62,7 +64,7 @@ def _ending(
 
     Eight labels from `p` on; `row` is that of the token in the workspace, `t` that in the data.
     """
-    value = multiply(load(begins, row, p), load(lengths, 0, p))
+    value = multiply(multiply(load(begins, row, p), load(alone, t, p)), load(lengths, 0, p))
     q = low
     if q < high and length[q] == 1:
         value = multiply(value, load(spans, which[q], p))
@@ -114,6 +116,8 @@ def _can_end(
         if d > 1 and unary[s + 1, k] == -math.inf:
             return False
         allowed = pair[first_length + d - 1, k] > -math.inf and unary[s, size + k] > -math.inf
+        if d == 1:
+            allowed = allowed and unary[s, 3 * size + k] > -math.inf
         if q < high and length[q] == d:
             allowed = allowed and pair[first + which[q], k] > -math.inf
             q += 1
@@ -132,6 +136,7 @@ def _forward(
     stay: FloatArray,  # the arguments of `semimarkov_sum`
     start: FloatArray,
     finish: FloatArray,
+    alone: FloatArray,
     steps: FloatArray,
     lengths: FloatArray,
     most: IntArray,
@@ -168,8 +173,8 @@ def _forward(
         for p in range(0, width, WIDTH):
             store(multiply(load(work, 0, p), load(start, t, p)), begins, row, p)
             found = _ending(
-                begins, going, stay, t, row, p, min(row + 1, most[p // WIDTH]), lengths, length,
-                which, ptr[t], ptr[t + 1], spans,
+                begins, going, stay, alone, t, row, p, min(row + 1, most[p // WIDTH]), lengths,
+                length, which, ptr[t], ptr[t + 1], spans,
             )  # fmt: skip
             found = multiply(found, load(finish, t, p))
             store(found, alpha, row + 1, p)
@@ -201,6 +206,8 @@ def _starting(
     ends: FloatArray,
     going: FloatArray,
     begins: FloatArray,
+    alone: FloatArray,
+    t: int,
     row: int,
     p: int,
     most: int,
@@ -210,17 +217,27 @@ def _starting(
     low: int,
     high: int,
     spans: FloatArray,
+    single: FloatArray,
     of_lengths: FloatArray,
     of_spans: FloatArray,
 ) -> FloatArray:
     """``sum_d prod_u going_u length_d span ends_{s+d-1}``: segments that begin at ``s``.
 
     Eight labels from `p` on. Adds the probability of each to what is expected of its length and
-    row.
+    row; `single` becomes that of the segment of one token.
     """
-    share, found, q = load(begins, row, p), fill(0.0), low
+    share, q = load(begins, row, p), low
     run = where_positive(share, fill(1.0))  # where none begins, no product grows beyond bounds
-    for d in range(1, most + 1):
+    found = multiply(multiply(load(ends, row, p), run), load(lengths, 0, p))
+    found = multiply(found, load(alone, t, p))
+    if q < high and length[q] == 1:
+        found = multiply(found, load(spans, which[q], p))
+        store(multiply_add(share, found, load(of_spans, which[q], p)), of_spans, which[q], p)
+        q += 1
+    store(multiply(share, found), single, row, p)
+    store(multiply_add(share, found, load(of_lengths, 0, p)), of_lengths, 0, p)
+    for d in range(2, most + 1):
+        run = multiply(run, load(going, row + d - 1, p))
         value = multiply(multiply(load(ends, row + d - 1, p), run), load(lengths, d - 1, p))
         if q < high and length[q] == d:
             value = multiply(value, load(spans, which[q], p))
@@ -229,8 +246,6 @@ def _starting(
             q += 1
         store(multiply_add(share, value, load(of_lengths, d - 1, p)), of_lengths, d - 1, p)
         found = add(found, value)
-        if d < most:
-            run = multiply(run, load(going, row + d, p))
     return found
 
 
@@ -238,6 +253,7 @@ def _starting(
 def _backward(
     start: FloatArray,  # the arguments of `semimarkov_sum`
     finish: FloatArray,
+    alone: FloatArray,
     turned: FloatArray,
     lengths: FloatArray,
     most: IntArray,
@@ -256,6 +272,7 @@ def _backward(
     message: FloatArray,
     started: FloatArray,
     ended: FloatArray,
+    single: FloatArray,
     work: FloatArray,
     norm: FloatArray,
     of_lengths: FloatArray,
@@ -264,7 +281,8 @@ def _backward(
     """Scaled backward recurrence and expectations.
 
     ``ends`` becomes what follows a segment that ends at a token, ``message`` what follows a step
-    into a segment that begins there; ``started`` and ``ended`` are the probabilities that one does.
+    into a segment that begins there; ``started`` and ``ended`` are the probabilities that one does,
+    ``single`` that both do.
     """
     width = alpha.shape[1]
     stride = 0 if table.shape[0] == 1 else 1
@@ -279,8 +297,8 @@ def _backward(
             store(multiply(load(finish, t, p), behind), ends, row, p)
             store(multiply(load(alpha, row + 1, p), behind), ended, row, p)
             found = _starting(
-                ends, going, begins, row, p, min(end - t, most[p // WIDTH]), lengths, length,
-                which, ptr[t], ptr[t + 1], spans, of_lengths, of_spans,
+                ends, going, begins, alone, t, row, p, min(end - t, most[p // WIDTH]), lengths,
+                length, which, ptr[t], ptr[t + 1], spans, single, of_lengths, of_spans,
             )  # fmt: skip
             store(multiply(load(begins, row, p), found), started, row, p)
             entered = multiply(load(start, t, p), found)
@@ -305,6 +323,7 @@ def _add_steps(alpha: FloatArray, message: FloatArray, table: IdArray, begin: in
 def _write(
     started: FloatArray,
     ended: FloatArray,
+    single: FloatArray,
     begin: int,
     end: int,
     size: int,
@@ -312,7 +331,7 @@ def _write(
     work: FloatArray,
     out: FloatArray,
 ) -> bool:
-    """Write the probabilities that a label goes on, that a segment begins and that one ends.
+    """Write the probabilities that a segment goes on, begins, ends, and is of one token.
 
     Returns whether those of the labels of each token add up to 1, as they do where nothing was
     lost on the way.
@@ -327,6 +346,7 @@ def _write(
             out[t, k] = work[0, k]
             out[t, size + k] = first
             out[t, 2 * size + k] = last
+            out[t, 3 * size + k] = single[row, k]
             whole += work[0, k] + first
             inside = work[0, k] + first - last
             work[0, k] = inside if inside * weight > 0.0 else 0.0
@@ -351,6 +371,7 @@ def semimarkov_sum(
     stay: FloatArray,  # (N, W) exp(score of going on - shift)
     start: FloatArray,  # (N, W) exp(score of beginning - shift)
     finish: FloatArray,  # (N, W) exp(score of ending)
+    alone: FloatArray,  # (N, W) exp(score of being a segment of one token)
     shift: FloatArray,  # (N,) the largest score of going on and beginning
     steps: FloatArray,  # (M, W, W)
     turned: FloatArray,  # (M, W, W) each transposed
@@ -363,22 +384,23 @@ def semimarkov_sum(
     start_ptr: IntArray,  # (N + 1,) which of them begin at a token
     start_length: IntArray,  # (n,)
     start_row: IntArray,  # (n,)
-    unary: FloatArray,  # (N, 3 K) scores of going on, of beginning and of ending
+    unary: FloatArray,  # (N, 4 K) scores of going on, beginning, ending, being alone
     pair: FloatArray,  # (M K + L + R, K) scores of steps, lengths and rows
     table: IdArray,  # (N,) or (1,)
     offsets: IntArray,  # (S + 1,)
     todo: IntArray,  # (n,) the sequences to sum
     weight: FloatArray,  # (S,) factor of the expected counts
-    alpha: FloatArray,  # (T + 1, W) workspace, as the next eight
+    alpha: FloatArray,  # (T + 1, W) workspace, as the next nine
     begins: FloatArray,  # (T, W)
     going: FloatArray,  # (T, W)
     ends: FloatArray,  # (T, W)
     message: FloatArray,  # (T, W)
     started: FloatArray,  # (T, W)
     ended: FloatArray,  # (T, W)
+    single: FloatArray,  # (T, W)
     work: FloatArray,  # (1, W)
     norm: FloatArray,  # (N,)
-    out: FloatArray,  # (N, 3 K) out: expected counts
+    out: FloatArray,  # (N, 4 K) out: expected counts
     flow: FloatArray,  # (M, W, W) out, added to: expected steps divided by their exponentials
     of_lengths: FloatArray,  # (L, W) out, added to: expected lengths
     of_spans: FloatArray,  # (R, W) out, added to: expected rows
@@ -397,8 +419,8 @@ def semimarkov_sum(
         if begin == end:
             continue
         status[s] = _forward(
-            stay, start, finish, steps, lengths, most, spans, end_ptr, end_length, end_row, unary,
-            pair, table, begin, end, alpha, begins, going, work, norm,
+            stay, start, finish, alone, steps, lengths, most, spans, end_ptr, end_length, end_row,
+            unary, pair, table, begin, end, alpha, begins, going, work, norm,
         )  # fmt: skip
         if status[s] != OK:
             continue
@@ -414,11 +436,11 @@ def semimarkov_sum(
             continue
         log_z[s] = _log_total(norm, shift, begin, end)
         _backward(
-            start, finish, turned, lengths, most, spans, start_ptr, start_length, start_row, table,
-            begin, end, weight[s], alpha, begins, going, ends, message, started, ended, work,
-            norm, of_lengths, of_spans,
+            start, finish, alone, turned, lengths, most, spans, start_ptr, start_length, start_row,
+            table, begin, end, weight[s], alpha, begins, going, ends, message, started, ended,
+            single, work, norm, of_lengths, of_spans,
         )  # fmt: skip
-        if not _write(started, ended, begin, end, size, weight[s], work, out):
+        if not _write(started, ended, single, begin, end, size, weight[s], work, out):
             status[s] = BROKEN
             continue
         _add_steps(alpha, message, table, begin, end, flow)

@@ -62,6 +62,8 @@ def _forward_log(
             most, sums = -math.inf, 0.0
             for d in range(1, min(row + 1, n_lengths) + 1):
                 score = begins[row - d + 1, k] + run + pair[n_steps + d - 1, k]
+                if d == 1:
+                    score += unary[t, 3 * size + k]
                 if q < ptr[t + 1] and length[q] == d:
                     score += pair[n_steps + n_lengths + which[q], k]
                     q += 1
@@ -76,7 +78,7 @@ def _forward_log(
 
 @kernel
 def semimarkov_sum_log(
-    unary: FloatArray,  # (N, 3 K) scores of going on, of beginning and of ending
+    unary: FloatArray,  # (N, 4 K) scores of going on, beginning, ending, being alone
     pair: FloatArray,  # (n_steps + L + R, K) scores of steps, lengths and rows
     n_steps: int,
     n_lengths: int,
@@ -95,7 +97,7 @@ def semimarkov_sum_log(
     ends: FloatArray,  # (T, K)
     beta: FloatArray,  # (2, K)
     norm: FloatArray,  # (N,)
-    out: FloatArray,  # (N, 3 K) out: expected counts
+    out: FloatArray,  # (N, 4 K) out: expected counts
     of_pair: FloatArray,  # (n_steps + L + R, K) out, added to
     log_z: FloatArray,  # (1,) out
 ) -> int:
@@ -132,12 +134,16 @@ def semimarkov_sum_log(
             most, sums = -math.inf, 0.0
             for d in range(1, min(end - t, n_lengths) + 1):
                 score = run + pair[n_steps + d - 1, k] + ends[row + d - 1, k]
+                if d == 1:
+                    score += unary[t, 3 * size + k]
                 place = -1
                 if q < start_ptr[t + 1] and start_length[q] == d:
                     place = n_steps + n_lengths + start_row[q]
                     score += pair[place, k]
                     q += 1
                 amount = weight * math.exp(share + score) if share > -math.inf else 0.0
+                if d == 1:
+                    out[t, 3 * size + k] = amount
                 of_pair[n_steps + d - 1, k] += amount
                 if place >= 0:
                     of_pair[place, k] += amount

@@ -21,6 +21,7 @@ from crfkit.kernels.chain_path import AHEAD
 def _best_ending(
     begins: FloatArray,
     stay: FloatArray,
+    alone: FloatArray,
     t: int,
     row: int,
     p: int,
@@ -36,6 +37,8 @@ def _best_ending(
     best, run, q = fill(-math.inf), fill(0.0), low
     for d in range(1, most + 1):
         score = add(add(load(begins, row - d + 1, p), run), load(lengths, d - 1, p))
+        if d == 1:
+            score = add(score, load(alone, t, p))
         if q < high and length[q] == d:
             score = add(score, load(spans, which[q], p))
             q += 1
@@ -49,6 +52,7 @@ def semimarkov_max(
     stay: FloatArray,  # (N, W) scores of going on, -inf in the columns that are filled up
     start: FloatArray,  # (N, W) of beginning
     finish: FloatArray,  # (N, W) of ending
+    alone: FloatArray,  # (N, W) of being a segment of one token
     steps: FloatArray,  # (M, W, W)
     lengths: FloatArray,  # (L, W)
     most: IntArray,  # (W / 8,) the longest length of eight labels that is allowed
@@ -87,13 +91,13 @@ def semimarkov_max(
             for p in range(0, width, WIDTH):
                 store(add(load(work, 0, p), load(start, t, p)), begins, row, p)
                 found = _best_ending(
-                    begins, stay, t, row, p, min(row + 1, most[p // WIDTH]), lengths, length,
-                    which, ptr[t], ptr[t + 1], spans,
+                    begins, stay, alone, t, row, p, min(row + 1, most[p // WIDTH]), lengths,
+                    length, which, ptr[t], ptr[t + 1], spans,
                 )  # fmt: skip
                 store(add(found, load(finish, t, p)), best, row + 1, p)
         status[s] = _trace_back(
-            stay, steps, lengths, most, spans, ptr, length, which, table, begin, end, size, best,
-            begins, codes,
+            stay, alone, steps, lengths, most, spans, ptr, length, which, table, begin, end, size,
+            best, begins, codes,
         )  # fmt: skip
         if status[s] == OK:
             value[s] = best[end - begin, _best_label(best, end - begin, size)]
@@ -112,6 +116,7 @@ def _best_label(best: FloatArray, row: int, size: int) -> int:
 @kernel
 def _trace_back(
     stay: FloatArray,  # the arguments of `semimarkov_max`
+    alone: FloatArray,
     steps: FloatArray,
     lengths: FloatArray,
     most: IntArray,
@@ -137,6 +142,8 @@ def _trace_back(
         top, chosen = -math.inf, 1
         for d in range(1, min(row + 1, most[label // WIDTH]) + 1):
             score = begins[row - d + 1, label] + run + lengths[d - 1, label]
+            if d == 1:
+                score += alone[t, label]
             if q < ptr[t + 1] and length[q] == d:
                 score += spans[which[q], label]
                 q += 1
@@ -184,7 +191,7 @@ def _find(length: IntArray, low: int, high: int, wanted: int) -> int:
 
 @kernel
 def semimarkov_score(
-    unary: FloatArray,  # (N, 3 K) scores of going on, of beginning and of ending
+    unary: FloatArray,  # (N, 4 K) scores of going on, beginning, ending, being alone
     pair: FloatArray,  # (n_steps + L + R, K) scores of steps, lengths and rows
     n_steps: int,
     n_lengths: int,
@@ -213,6 +220,8 @@ def semimarkov_score(
             if t + 1 == offsets[s + 1] or codes[t + 1] >= size:
                 d = t - first + 1
                 whole += unary[t, 2 * size + label]
+                if d == 1:
+                    whole += unary[t, 3 * size + label]
                 whole += pair[n_steps + d - 1, label] if d <= n_lengths else -math.inf
                 q = _find(length, ptr[t], ptr[t + 1], d)
                 if q >= 0:
@@ -232,7 +241,7 @@ def semimarkov_add_path(
     which: IntArray,  # (n,)
     codes: CodeArray,  # (N,)
     weight: FloatArray,  # (S,)
-    unary: FloatArray,  # (N, 3 K) out, added to
+    unary: FloatArray,  # (N, 4 K) out, added to
     pair: FloatArray,  # (n_steps + L + R, K) out, added to
 ) -> None:
     """Add the weight of each sequence to the parts of its segmentation (adjoint of the score)."""
@@ -252,6 +261,8 @@ def semimarkov_add_path(
             if t + 1 == offsets[s + 1] or codes[t + 1] >= size:
                 d = t - first + 1
                 unary[t, 2 * size + label] += level
+                if d == 1:
+                    unary[t, 3 * size + label] += level
                 if d <= n_lengths:
                     pair[n_steps + d - 1, label] += level
                 q = _find(length, ptr[t], ptr[t + 1], d)

@@ -14,7 +14,7 @@ from crfkit.kernels.chain_search import _insert
 
 @kernel
 def semimarkov_n_best(
-    unary: FloatArray,  # (T, 3 K) scores of going on, of beginning and of ending
+    unary: FloatArray,  # (T, 4 K) scores of going on, beginning, ending, being alone
     pair: FloatArray,  # (n_steps + L + R, K) scores of steps, lengths and rows
     n_steps: int,
     n_lengths: int,
@@ -118,15 +118,13 @@ def _list_ends(
     for r in range(count):
         ends[t + 1, k, r] = -math.inf
     for d in range(1, min(t + 1, n_lengths) + 1):
-        own = -math.inf
-        has_row = q < ptr[t + 1] and length[q] == d
-        if has_row:
+        alone = unary[t, 3 * size + k] if d == 1 else 0.0
+        own = 0.0
+        if q < ptr[t + 1] and length[q] == d:
             own = pair[n_steps + n_lengths + which[q], k]
             q += 1
         for r in range(count):
-            score = begins[t - d + 1, k, r] + run + pair[n_steps + d - 1, k]
-            if has_row:
-                score += own
+            score = begins[t - d + 1, k, r] + run + pair[n_steps + d - 1, k] + alone + own
             if not score > ends[t + 1, k, count - 1]:
                 break
             _insert(score, d * count + r, t + 1, k, ends, inside)

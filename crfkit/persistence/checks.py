@@ -173,7 +173,7 @@ def check_chain_model(model: Any) -> None:
 
 def _check_segment_parts(model: Any, k: int) -> None:
     """Check the weights that models of segments have besides."""
-    for name in ("first_coef_", "last_coef_"):
+    for name in ("first_coef_", "last_coef_", "single_coef_"):
         matrix = getattr(model, name, None)
         _check_coef(name, matrix, k)
         if matrix.shape != model.coef_.shape:  # type: ignore[union-attr]

@@ -28,7 +28,7 @@ from crfkit.structures import SemiMarkov, ShiftedSemiMarkov, Structure
 from crfkit.structures.segment_tables import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
-TOKEN_PARTS = ("inside", "first", "last")
+TOKEN_PARTS = ("inside", "first", "last", "single")
 
 
 class LengthScores:
@@ -104,14 +104,14 @@ class PreparedSegments(NamedTuple):
 class SegmentScores(LinearScores):
     """Scores of segments (Sarawagi and Cohen 2004, section 2), linear in their features.
 
-    The score of a segment is the sum of the weights of the attributes of all its tokens, of those
-    of its first and of its last token, of its length, and of its own attributes.
+    The score of a segment is the sum of the weights of the attributes of all its tokens, of its
+    first and its last one, of one that is alone, of its length, and of its own attributes.
 
     Parameters
     ----------
     state : AttributeWeights
         Which (attribute, column) pairs have a weight; columns are K labels for tokens anywhere in a
-        segment, K for first and K for last tokens.
+        segment, K for first and K for last ones, and K for those that are a segment alone.
     step_from, step_to, boundaries, steps
         As for :class:`crfkit.scores.LinearScores`: of a step from a segment to the next, of the
         labels of the first and last segments, of attributes of the steps into first tokens.
@@ -247,7 +247,7 @@ class SegmentScores(LinearScores):
     @property
     def _boundary_columns(self) -> tuple[slice, slice]:
         size = self.n_labels
-        return slice(size, 2 * size), slice(2 * size, None)
+        return slice(size, 2 * size), slice(2 * size, 3 * size)
 
     def _with_segments(self, scores: Scores, bound: Any, rows: FloatArray, spans: Spans) -> Scores:
         """Return scores with those of lengths and of rows of attributes."""

@@ -86,15 +86,15 @@ def choose_segment_features(
         begins.
     lengths : LengthScores
         How the scores of lengths are made; of its weights, those of lengths that occur are kept.
-    parts : ndarray of shape (D, 3), dtype bool
-        Which attributes count for all tokens of a segment, for its first, and for its last.
+    parts : ndarray of shape (D, 4), dtype bool
+        Which attributes count for all tokens of a segment, for its first, its last, and one alone.
     forbidden : ndarray of shape (K, K), dtype bool, optional
         Steps that are not allowed.
     """
     runs = runs_of(codes, data.offsets, n_labels)
     choose = _all_pairs if all_states else _seen_pairs
     # What a label never has at first tokens tells that it does not begin there, so that pairs seen
-    # anywhere in segments have weights for first and last tokens, too.
+    # anywhere in segments have weights for first, last and single tokens, too.
     seen = choose(data, (codes % n_labels).astype(np.int32), n_labels, min_freq)
     moves = np.full(len(codes), -1, np.int64)
     follows = np.flatnonzero(~np.isin(runs.start, data.offsets[:-1]))

@@ -72,6 +72,7 @@ class SegmentTables(NamedTuple):
     stay: FloatArray  # (N, W)
     start: FloatArray  # (N, W)
     finish: FloatArray  # (N, W)
+    alone: FloatArray  # (N, W)
     shift: FloatArray  # (N,) what was subtracted from the first two
     steps: FloatArray  # (M, W, W)
     lengths: FloatArray  # (L, W)
@@ -110,17 +111,18 @@ def _wide(block: FloatArray) -> FloatArray:
 
 def filled_up(scores: Scores) -> SegmentTables:
     """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
-    stay, start, finish = _parted(scores.unary, scores.pair.shape[1], -np.inf)
-    return SegmentTables(stay, start, finish, np.zeros(0), *_filled_pairs(scores))
+    of_tokens = _parted(scores.unary, scores.pair.shape[1], -np.inf)
+    return SegmentTables(*of_tokens, np.zeros(0), *_filled_pairs(scores))
 
 
 def _parted(
     unary: FloatArray, size: int, added: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the scores of going on, beginning and ending in columns for whole vectors."""
-    stay, start, finish = (np.full((len(unary), width_of(size)), added) for _ in range(3))
-    semimarkov_part(frozen(unary), size, stay, start, finish)
-    return frozen(stay), frozen(start), frozen(finish)
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the scores of each kind that tokens have in columns for whole vectors."""
+    width = width_of(size)
+    stay, start, finish, alone = (np.full((len(unary), width), added) for _ in range(4))
+    semimarkov_part(frozen(unary), size, stay, start, finish, alone)
+    return frozen(stay), frozen(start), frozen(finish), frozen(alone)
 
 
 class PairTables(NamedTuple):
@@ -155,9 +157,7 @@ def exponentials(scores: Scores) -> SegmentTables:
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
     semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
-    stay, start, finish = _parted(np.exp(shifted, out=shifted), size, 0.0)
+    of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.
     steps, lengths, spans = (frozen(np.exp(np.minimum(part, LARGE))) for part in pairs[:3])
-    return SegmentTables(
-        stay, start, finish, frozen(shift), steps, lengths, spans, pairs.most
-    )  # fmt: skip
+    return SegmentTables(*of_tokens, frozen(shift), steps, lengths, spans, pairs.most)

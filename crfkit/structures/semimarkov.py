@@ -56,11 +56,12 @@ class NoSegmentationError(NoPathError):
 class SemiMarkov:
     """Segments of one label each that follow one another (Sarawagi and Cohen 2004).
 
-    A label at a token has three scores, the columns of the unary scores: that its segment goes on
-    there, begins there, and ends there. A segment has further the score of its length and, where it
-    has a row, the one of that; and each step to the next segment has one. All of them are
-    real: ``-inf`` forbids. A labelling is a code for each token, ``k`` where a segment of label
-    ``k`` goes on and ``K + k`` where it begins, so that the score of a code is that in its column.
+    A label at a token has four scores, the columns of the unary scores: that its segment goes on
+    there, begins there, ends there, and is this token alone, which adds to the two before. A
+    segment has further the score of its length and, where it has a row, the one of that; and each
+    step to the next segment has one. All of them are real: ``-inf`` forbids. A labelling is a code
+    for each token, ``k`` where a segment of label ``k`` goes on and ``K + k`` where it begins, so
+    that the score of a code is that in its column.
 
     Sums are those of a scaled recurrence in the linear domain, as in :class:`Chain`, in time
     ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from
@@ -82,8 +83,9 @@ class SemiMarkov:
         weight : ndarray of shape (S,)
             Factor of the expected counts of each sequence.
         out : Expectations
-            The probabilities that a segment of a label goes on, begins and ends at a token replace
-            ``out.unary``, the expected steps, lengths and rows are added to ``out.pair``.
+            The probabilities that a segment of a label goes on, begins, ends and is alone at a
+            token replace ``out.unary``, the expected steps, lengths and rows are added to
+            ``out.pair``.
 
         Returns
         -------
@@ -125,7 +127,7 @@ class SemiMarkov:
                 np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)
             )
             kernels.semimarkov_sum(
-                tables.stay, tables.start, tables.finish, tables.shift, tables.steps,
+                tables.stay, tables.start, tables.finish, tables.alone, tables.shift, tables.steps,
                 frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths,
                 tables.most, tables.spans, *spans_of(scores), unary, frozen(scores.pair),
                 frozen(scores.step_table), frozen(scores.offsets), frozen(todo), weight, *room,
@@ -186,10 +188,10 @@ class SemiMarkov:
         codes: CodeArray = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         semimarkov_max(
-            tables.stay, tables.start, tables.finish, tables.steps, tables.lengths, tables.most,
-            tables.spans, *spans_of(scores)[:3], frozen(scores.step_table), frozen(scores.offsets),
-            size, np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)),
-            codes, value, status,
+            tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
+            tables.most, tables.spans, *spans_of(scores)[:3], frozen(scores.step_table),
+            frozen(scores.offsets), size, np.empty((longest + 1, width)),
+            np.empty((longest, width)), np.empty((1, width)), codes, value, status,
         )  # fmt: skip
         _raise_if_dead(scores, status)
         return codes, value
@@ -291,17 +293,15 @@ class _Room(NamedTuple):
     message: FloatArray
     started: FloatArray
     ended: FloatArray
+    single: FloatArray
     work: FloatArray
 
     @classmethod
     def of(cls, scores: Scores) -> _Room:
         """Return room for the longest sequence."""
         rows, width = _longest(scores), width_of(scores.pair.shape[1])
-        begins, going, ends, message, started, ended = (np.empty((rows, width)) for _ in range(6))
-        return cls(
-            np.empty((rows + 1, width)), begins, going, ends, message, started, ended,
-            np.empty((1, width)),
-        )  # fmt: skip
+        tables = (np.empty((rows, width)) for _ in range(7))
+        return cls(np.empty((rows + 1, width)), *tables, np.empty((1, width)))
 
 
 def span_probabilities(

@@ -35,11 +35,13 @@ def score(model, tokens, path):
     """Return the score of a segmentation (first, after the last, label), by the public weights."""
     columns = model.vectorizer_.vocabulary_
     rows = [[columns[name] for name in (f"w:{t['w']}",) if name in columns] for t in tokens]
-    inside, first, last = (m.toarray() for m in (model.coef_, model.first_coef_, model.last_coef_))
+    parts = model.coef_, model.first_coef_, model.last_coef_, model.single_coef_
+    inside, first, last, single = (part.toarray() for part in parts)
     total, before = 0.0, None
     for start, stop, k in path:
         total += sum(inside[rows[t], k].sum() for t in range(start, stop))
         total += first[rows[start], k].sum() + last[rows[stop - 1], k].sum()
+        total += single[rows[start], k].sum() if stop - start == 1 else 0.0
         total += model.length_scores_[stop - start - 1, k]
         total += 0.0 if before is None else model.transitions_[before, k]
         before = k

@@ -232,7 +232,14 @@ def test_a_sequence_far_off_does_not_change_the_others(model):
 @pytest.mark.parametrize("scale", [1e3, 1e6])
 def test_weights_of_any_size_give_probabilities(model, scale):
     changed = copy.copy(model)
-    for name in ("coef_", "first_coef_", "last_coef_", "transitions_", "length_scores_"):
+    for name in (
+        "coef_",
+        "first_coef_",
+        "last_coef_",
+        "single_coef_",
+        "transitions_",
+        "length_scores_",
+    ):
         setattr(changed, name, scale * getattr(model, name))
     for tokens in SHORT:
         paths, shares = enumerated(changed, tokens)

@@ -139,7 +139,8 @@ def test_weights_that_a_chain_has_give_its_probabilities_to_the_last_digits():
 def test_the_objective_is_the_penalized_negative_log_likelihood(outside):
     weight = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
     fitted = exact(length="indicator", outside=outside).fit(packed(), TAGS, sample_weight=weight)
-    parts = [fitted.coef_.data, fitted.first_coef_.data, fitted.last_coef_.data]
+    names = "coef_", "first_coef_", "last_coef_", "single_coef_"
+    parts = [getattr(fitted, name).data for name in names]
     parts += [fitted.transitions_.ravel(), fitted.length_scores_[fitted.length_scores_ > -np.inf]]
     penalty = 0.3 * sum((part**2).sum() for part in parts)
     if outside == "single":  # tags tell the segmentation
@@ -440,7 +441,14 @@ def test_the_model_is_bit_equal_for_any_number_of_threads(monkeypatch):
     data = with_segments(with_steps())
     fits = [model(n_jobs=n, outside="long").fit(data, TAGS) for n in (1, 2, 4)]
     for other in fits[1:]:
-        for name in ("coef_", "first_coef_", "last_coef_", "segment_coef_", "step_coef_"):
+        for name in (
+            "coef_",
+            "first_coef_",
+            "last_coef_",
+            "single_coef_",
+            "segment_coef_",
+            "step_coef_",
+        ):
             assert getattr(other, name).data.tobytes() == getattr(fits[0], name).data.tobytes()
         assert other.transitions_.tobytes() == fits[0].transitions_.tobytes()
         assert other.length_scores_.tobytes() == fits[0].length_scores_.tobytes()

@@ -623,9 +623,11 @@ def test_attributes_of_segments_longer_than_a_model_has_them_do_not_matter():
 
 
 @pytest.mark.parametrize("in_union", [False, True])
-def test_attributes_of_first_and_last_tokens_count_for_those(in_union):
+def test_attributes_of_first_last_and_only_tokens_count_for_those(in_union):
     X, y, _ = addresses(20, 3)
-    features = TemplateFeatures(["w", "first(w[-1])", "last(shape(w)|w[1])"], columns=["w"])
+    features = TemplateFeatures(
+        ["w", "first(w[-1])", "last(shape(w)|w[1])", "single(w[2])"], columns=["w"]
+    )
     lead = "t-1__" if in_union else ""
     data = (SequenceUnion([("t-1", features)]) if in_union else features).fit_transform(X)
     crf = SemiMarkovCRF().fit(data, y)
@@ -635,14 +637,16 @@ def test_attributes_of_first_and_last_tokens_count_for_those(in_union):
             ("all", "w="),
             ("first", "seg.first.w[-1]="),
             ("last", "seg.last.shape(w)|w[1]="),
+            ("single", "seg.single.w[2]="),
         )
     }
     assert all(rows.values())
     assert sum(map(len, rows.values())) == data.n_features
     used = {
         name: set(np.flatnonzero(np.diff(getattr(crf, name).indptr)).tolist())
-        for name in ("coef_", "first_coef_", "last_coef_")
+        for name in ("coef_", "first_coef_", "last_coef_", "single_coef_")
     }
     assert used["coef_"] == set(rows["all"])
     assert used["first_coef_"] == {*rows["all"], *rows["first"]}
     assert used["last_coef_"] == {*rows["all"], *rows["last"]}
+    assert used["single_coef_"] == {*rows["all"], *rows["single"]}

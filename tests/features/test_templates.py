@@ -833,7 +833,7 @@ def test_first_and_last_are_what_they_hold_under_another_name():
     columns = {"columns": ["w", "p"]}
     plain = ["w", "w[-1]|p", "is_upper(w)", "ngrams(p, 1)", "suffix(w, 1)", "prefix(w, 1)"]
     wanted = TemplateFeatures(plain, **columns).fit_transform(X)
-    for part in ("first", "last"):
+    for part in ("first", "last", "single"):
         templates = [f"{part}({template})" for template in plain[:-2]]
         features = TemplateFeatures([*templates, f"{part}(affixes(w, 1))"], **columns)
         packed = features.fit_transform(X)
@@ -852,7 +852,7 @@ def test_around_a_segment_is_around_its_first_and_last_token():
 
 @pytest.mark.parametrize(
     "template", ["first()", "last(w, 1)", "first(last(w))", "lower(first(w))", "first(step(w))",
-                 "step(first(w))", "w|first(w)"],
+                 "step(first(w))", "single(last(w))", "w|first(w)"],
 )  # fmt: skip
 def test_first_and_last_stand_outermost(template):
     with pytest.raises(ValueError, match="stands outermost"):

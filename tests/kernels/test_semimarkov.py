@@ -35,7 +35,7 @@ def scaled_sum(scores, weight):
     flows = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
     log_z, status = np.empty(count), np.empty(count, np.int64)
     kernels.semimarkov_sum(
-        tables.stay, tables.start, tables.finish, tables.shift, tables.steps,
+        tables.stay, tables.start, tables.finish, tables.alone, tables.shift, tables.steps,
         frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths, tables.most,
         tables.spans, *parts.spans, scores.unary, scores.pair, scores.step_table, scores.offsets,
         frozen(np.arange(count)), frozen(weight), *_Room.of(scores), np.empty(len(out)), out,
@@ -114,8 +114,8 @@ def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(
     codes, value = np.empty(len(scores.unary), np.int32), np.empty(count)
     status, score = np.empty(count, np.int64), np.empty(count)
     semimarkov_max(
-        tables.stay, tables.start, tables.finish, tables.steps, tables.lengths, tables.most,
-        tables.spans, *parts.spans[:3], scores.step_table, scores.offsets, size,
+        tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
+        tables.most, tables.spans, *parts.spans[:3], scores.step_table, scores.offsets, size,
         np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)), codes,
         value, status,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from crfkit.kernels.semimarkov_scores import (
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 9, 17])
 def test_the_shift_is_the_largest_score_of_going_on_and_beginning(rng, size):
-    unary = 30.0 * rng.normal(size=(5, 3 * size))
+    unary = 30.0 * rng.normal(size=(5, 4 * size))
     unary[1, : 2 * size] = -np.inf
     unary[2, size:] = -np.inf
     unary[3] += 1e4
@@ -28,8 +28,8 @@ def test_the_shift_is_the_largest_score_of_going_on_and_beginning(rng, size):
 
 @pytest.mark.parametrize("size", [1, 8, 9])
 def test_each_kind_of_score_has_a_table(rng, size):
-    unary, width = rng.normal(size=(4, 3 * size)), -(-size // 8) * 8
-    tables = [np.full((4, width), 7.0) for _ in range(3)]
+    unary, width = rng.normal(size=(4, 4 * size)), -(-size // 8) * 8
+    tables = [np.full((4, width), 7.0) for _ in range(4)]
     semimarkov_part(frozen(unary), size, *tables)
     for i, table in enumerate(tables):
         np.testing.assert_array_equal(table[:, :size], unary[:, i * size : (i + 1) * size])
@@ -38,7 +38,7 @@ def test_each_kind_of_score_has_a_table(rng, size):
 
 def test_collecting_is_the_adjoint_of_adding(rng):
     size = 3
-    x, y = rng.normal(size=(2, 4, 3 * size))
+    x, y = rng.normal(size=(2, 4, 4 * size))
     forward, back = x.copy(), y.copy()
     semimarkov_add_inside(forward, size)
     semimarkov_collect_inside(back, size)

@@ -291,7 +291,8 @@ def test_a_model_whose_parts_do_not_fit_is_refused(name, value):
     ("name", "value"),
     [
         ("first_coef_", sp.csr_array((22, 4))), ("first_coef_", sp.csr_array((21, 3))),
-        ("last_coef_", None), ("last_coef_", np.zeros((22, 3))), ("length_scores_", None),
+        ("last_coef_", None), ("last_coef_", np.zeros((22, 3))), ("single_coef_", None),
+        ("length_scores_", None),
         ("length_scores_", np.zeros((0, 3))), ("length_scores_", np.zeros((3, 4))),
         ("length_scores_", np.full((3, 3), np.nan)), ("length_scores_", np.float64(1)),
         ("segment_coef_", sp.csr_array((3, 4))), ("segment_coef_", sp.csr_array((4, 3))),

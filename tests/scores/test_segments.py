@@ -11,11 +11,11 @@ from crfkit.data.chunks import make_chunks
 from crfkit.losses import LogLoss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
-from crfkit.scores.segments import LengthScores
+from crfkit.scores.segments import TOKEN_PARTS, LengthScores
 from crfkit.scores.selection import choose_segment_features, runs_of
 from crfkit.scores.touched import TouchedWeights
 from crfkit.structures import SemiMarkov
-from tests.oracles import finite_difference
+from tests.oracles import finite_difference, random_segment_codes
 
 LENGTHS, LABELS, LONGEST = (3, 1, 6, 2, 4), 2, 3
 
@@ -47,25 +47,14 @@ def make_data(rng, *, steps=False, segments=True):
         data = data.with_steps(PackedSequences(sparse=z, offsets=offsets))
     if segments:
         data = data.with_segments(make_segments(rng, offsets))
-    return data, random_codes(rng, offsets)
-
-
-def random_codes(rng, offsets):
-    codes = np.zeros(offsets[-1], np.int32)
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
-        t = begin
-        while t < end:
-            stop, label = min(t + rng.integers(1, LONGEST + 1), end), rng.integers(LABELS)
-            codes[t:stop] = label
-            codes[t] += LABELS
-            t = stop
-    return codes
+    anything = np.zeros((LABELS, LABELS), bool)
+    return data, random_segment_codes(rng, offsets, np.full(LABELS, LONGEST), anything)
 
 
 def choose(rng, data, codes, **options):
     fixed = np.zeros((LONGEST, LABELS))
     lengths = LengthScores(fixed, rng.normal(size=(LONGEST, 2)), np.ones((2, LABELS), bool))
-    parts = np.ones((data.n_features, 3), bool)
+    parts = np.ones((data.n_features, len(TOKEN_PARTS)), bool)
     return choose_segment_features(
         data, codes, LABELS, lengths=lengths, parts=parts, all_states=True, all_steps=True,
         **options,
@@ -145,7 +134,7 @@ def test_the_score_of_a_segmentation_is_the_sum_of_the_weights_of_its_features(r
 def by_hand(model, w, data, codes, s):
     state, step, start, end, triples = model.split(w)
     of_lengths, of_segments = model.split_segments(w)
-    x, table = data.to_csr().toarray(), state.reshape(-1, 3, LABELS)
+    x, table = data.to_csr().toarray(), state.reshape(-1, len(TOKEN_PARTS), LABELS)
     z, triples = data.steps.to_csr().toarray(), triples.reshape(-1, LABELS, LABELS)
     rows, own = data.segments.rows.to_csr().toarray(), of_segments.reshape(-1, LABELS)
     pairs = np.zeros((LABELS, LABELS))
@@ -157,6 +146,7 @@ def by_hand(model, w, data, codes, s):
             continue
         total += x[first:last].sum(axis=0) @ table[:, 0, label]
         total += x[first] @ table[:, 1, label] + x[last - 1] @ table[:, 2, label]
+        total += x[first] @ table[:, 3, label] if last == first + 1 else 0.0
         total += model.lengths.bind(of_lengths)[last - first - 1, label]
         place = data.segments.find(np.array([first]), np.array([last]))[0]
         if place >= 0:

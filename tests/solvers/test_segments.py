@@ -18,7 +18,7 @@ from crfkit.losses._costs import find_cost
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
-from crfkit.scores.segments import LengthScores
+from crfkit.scores.segments import TOKEN_PARTS, LengthScores
 from crfkit.scores.selection import choose_segment_features
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
@@ -29,7 +29,7 @@ from crfkit.solvers.margin import (
     MarginEG,
     Subgradient,
 )
-from tests.oracles import all_segmentations, codes_of, finite_difference
+from tests.oracles import all_segmentations, codes_of, finite_difference, random_segment_codes
 
 LABELS, LONGEST = 2, 3
 # What is added to the scores of lengths: nothing; what forbids; and other scores beside that.
@@ -43,22 +43,6 @@ FIXED = {
 # The steps that are not allowed.
 STEPS = {name: np.zeros((LABELS, LABELS), bool) for name in FIXED}
 STEPS["forbidden"][1, 1] = True
-
-
-def make_codes(rng, offsets, fixed, steps):
-    """Segmentations that are allowed."""
-    codes = np.zeros(offsets[-1], np.int32)
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
-        t, before = begin, None
-        while t < end:
-            allowed = range(LABELS) if before is None else np.flatnonzero(~steps[before])
-            before = label = rng.choice(allowed)
-            most = np.flatnonzero(fixed[:, label] > -np.inf)[-1] + 1
-            stop = min(t + rng.integers(1, most + 1), end)
-            codes[t:stop] = label
-            codes[t] += LABELS
-            t = stop
-    return codes
 
 
 def make_segments(rng, offsets):
@@ -82,15 +66,17 @@ def problem(
     """A small objective over segments, some of which have attributes of their own."""
     rng = np.random.default_rng(seed)
     offsets, steps, fixed = np.cumsum([0, *lengths]), STEPS[fixed], FIXED[fixed]
-    codes = make_codes(rng, offsets, fixed, steps)
+    most = LONGEST - np.argmax(fixed[::-1] > -np.inf, axis=0)
+    codes = random_segment_codes(rng, offsets, most, steps)
     seen = np.eye(4)[codes] * (rng.random((len(codes), 4)) < 0.8)
     blocks = {"dense": rng.normal(size=(len(codes), 2)) + codes[:, None] % 2} if dense else {}
     data = PackedSequences(sparse=sp.csr_array(seen), offsets=offsets, **blocks)
     if rows:
         data = data.with_segments(make_segments(rng, offsets))
     basis = np.arange(LONGEST, dtype=float)[:, None] if basis is None else basis
+    parts = np.ones((data.n_features, len(TOKEN_PARTS)), bool)
     model = choose_segment_features(
-        data, codes, LABELS, parts=np.ones((data.n_features, 3), bool), all_states=True,
+        data, codes, LABELS, parts=parts, all_states=True,
         lengths=LengthScores(fixed, basis, np.ones((basis.shape[1], LABELS), bool)),
         boundaries=True, forbidden=steps, all_steps=True,
     )  # fmt: skip

@@ -138,11 +138,13 @@ def test_a_segment_that_is_too_long_has_no_score_and_no_part():
 def test_the_expected_counts_fit_together(scores):
     _, out = summed(scores)
     parts, size = parts_of(scores), scores.pair.shape[1]
-    going, begins, ends = np.split(out.unary, [size, 2 * size], axis=1)
+    going, begins, ends, alone = np.split(out.unary, 4, axis=1)
     lengths = out.pair[parts.n_steps :][: parts.n_lengths]
     np.testing.assert_allclose((going + begins).sum(axis=1), 1.0, rtol=1e-9)
     np.testing.assert_allclose(begins.sum(axis=0), lengths.sum(axis=0), atol=1e-9)
     np.testing.assert_allclose(begins.sum(axis=0), ends.sum(axis=0), atol=1e-9)
+    np.testing.assert_allclose(alone.sum(axis=0), lengths[0], atol=1e-9)
+    assert (alone <= np.minimum(begins, ends) + 1e-9).all()
     tokens = np.arange(1, parts.n_lengths + 1) @ lengths
     np.testing.assert_allclose(tokens, (going + begins).sum(axis=0), atol=1e-8)
     first = scores.offsets[:-1][np.diff(scores.offsets) > 0]
@@ -161,10 +163,13 @@ def test_the_best_segmentation_is_never_above_log_z_and_its_score_is_its_value(s
 
 
 def as_segments(scores):
-    """The scores of a chain as those of segments of one token; half of the labels' are of ends."""
+    """The scores of a chain as those of segments of one token, to which three scores add up."""
     size, n_tokens = scores.unary.shape[1], len(scores.unary)
-    half = np.where(np.isfinite(scores.unary), 0.5 * scores.unary, scores.unary)
-    unary = np.concatenate([np.full_like(half, 7.0), half, half], axis=1)
+    half, quarter = (
+        np.where(np.isfinite(scores.unary), share * scores.unary, scores.unary)
+        for share in (0.5, 0.25)
+    )
+    unary = np.concatenate([np.full_like(half, 7.0), half, quarter, quarter], axis=1)
     pair = np.concatenate([scores.pair.reshape(-1, size), np.zeros((1, size))])
     parts = SegmentParts(len(scores.pair) * size, 1, no_spans(n_tokens))
     return Scores(unary, pair, scores.offsets, scores.first, scores.step_table, parts)
@@ -183,9 +188,10 @@ def test_segments_of_one_token_are_a_chain(scores):
     np.testing.assert_allclose(
         out.pair[:n_steps], expected.pair.reshape(-1, size), rtol=0, atol=1e-10
     )
-    for columns in (slice(size, 2 * size), slice(2 * size, None)):
-        np.testing.assert_allclose(out.unary[:, columns], expected.unary, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(out.unary[:, :size], 0.0, atol=1e-10)
+    going, *others = np.split(out.unary, 4, axis=1)
+    for counts in others:
+        np.testing.assert_allclose(counts, expected.unary, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(going, 0.0, atol=1e-10)
     labels, value = Chain().max(scores)
     codes, best = SEGMENTS.max(segments)
     np.testing.assert_allclose(best, value, rtol=1e-13, atol=1e-13)
@@ -249,7 +255,7 @@ def test_one_label_and_one_token_leave_one_segmentation():
     log_z, out = summed(scores)
     codes, value = SEGMENTS.max(scores)
     np.testing.assert_allclose(log_z, value, rtol=1e-14)
-    np.testing.assert_allclose(out.unary, [[0.0, 1.0, 1.0]], rtol=1e-11)
+    np.testing.assert_allclose(out.unary, [[0.0, 1.0, 1.0, 1.0]], rtol=1e-11)
     assert codes.tolist() == [1]
 
 
@@ -284,7 +290,7 @@ def test_long_segments_keep_their_digits(monkeypatch):
     lengths[-1] = 0.0
     rng = np.random.default_rng(0)
     scores = whole_scores(
-        rng.normal(size=(n_tokens, 6)), rng.normal(size=(2, 2)), longest, lengths=lengths
+        rng.normal(size=(n_tokens, 8)), rng.normal(size=(2, 2)), longest, lengths=lengths
     )
     log_z, out = summed(scores)
     expected_z, expected = summed_by_logarithms(monkeypatch, scores)
@@ -296,7 +302,7 @@ def test_long_segments_keep_their_digits(monkeypatch):
 
 def two_worlds(n_tokens):
     """Label 0 leads by 1 a token and may not have a last one; no step leads to label 1."""
-    unary = np.zeros((n_tokens, 6))
+    unary = np.zeros((n_tokens, 8))
     unary[:, [0, 2]] = 1.0
     unary[-1, [0, 2]] = -np.inf
     return whole_scores(unary, np.array([[0.0, -np.inf], [-np.inf, 0.0]]), 3)
@@ -313,7 +319,7 @@ def test_segments_of_vanishing_probability_may_win_in_the_end(monkeypatch):
 
 def test_a_segment_that_never_ends_may_outweigh_all_that_do():
     """Its share of what ends so far is more than a number can hold, and times 0 it is none."""
-    unary = np.zeros((18, 6))
+    unary = np.zeros((18, 8))
     unary[:, [1, 3]] = -50.0
     lengths = np.zeros((20, 2))
     lengths[:-1, 0] = -np.inf
@@ -330,7 +336,7 @@ def lost_and_found():
     Its share of what ends first grows beyond 1e280, and then falls back to one half. The products
     of its last scores underflow on the way, while it is not the only one that ends there.
     """
-    unary = np.zeros((23, 6))
+    unary = np.zeros((23, 8))
     unary[:, 0] = unary[1:22, 3] = unary[0, 5] = unary[22, 2] = -np.inf
     unary[:13, 2], unary[13:22, 1], unary[22, 3] = -50.0, -84.0, -106.0
     lengths = np.full((23, 2), -np.inf)
@@ -343,7 +349,7 @@ def test_a_share_that_is_lost_on_the_way_is_noticed():
     log_z, out = summed(hard)
     np.testing.assert_allclose(log_z, np.log(2.0) - 756.0, rtol=1e-13)
     np.testing.assert_allclose(out.unary[1:22, [1, 2]], 0.5, rtol=1e-10)
-    easy = whole_scores(np.zeros((4, 6)), np.zeros((2, 2)), 23, lengths=hard.pair[2:])
+    easy = whole_scores(np.zeros((4, 8)), np.zeros((2, 2)), 23, lengths=hard.pair[2:])
     both = hard._replace(
         unary=np.concatenate([easy.unary, hard.unary]), offsets=np.array([0, 4, 27]),
         segments=SegmentParts(2, 23, no_spans(27)),
@@ -356,7 +362,7 @@ def test_a_share_that_is_lost_on_the_way_is_noticed():
 
 
 def test_a_beginning_that_underflows_may_count_as_much_as_others():
-    unary = np.zeros((3, 6))
+    unary = np.zeros((3, 8))
     unary[:, 2:4] = [[0.0, -800.0], [-400.0, -np.inf], [-450.0, -400.0]]
     unary[1:, 0] = [-400.0, -450.0]
     unary[:2, 5] = -np.inf
