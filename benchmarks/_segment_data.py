@@ -33,8 +33,6 @@ CHARACTERS = [
     "w[-1]|w[1]", "short_shape(w)", "short_shape(w[-1])|short_shape(w)|short_shape(w[1])",
     "bos()", "eos()",
 ]  # fmt: skip
-# The first sentences of conll2002_es, and headers, so that a fit takes less than half a minute.
-SPANISH, HEADERS = 2500, 300
 # Entries of dictionaries are segments that so many sequences of the training part have: all that
 # one has would tell a model the labels of the sequence it learns from, and nothing of others.
 LEAST_SEQUENCES = 2
@@ -105,16 +103,16 @@ def from_tags(rows: Iterable[Iterable[str]]) -> list[list[Segment]]:
     ]
 
 
-def _columns(path: str, separator: str, limit: int | None) -> tuple[Sentences, Sentences]:
+def _columns(path: str, separator: str) -> tuple[Sentences, Sentences]:
     """Return the first and the last column of a file."""
-    blocks = read_blocks(path, separator)[:limit]
+    blocks = read_blocks(path, separator)
     words, labels = ([[row[i] for row in rows] for rows in blocks] for i in (0, -1))
     return words, labels
 
 
 def _usaddress() -> Task:
     """Return addresses; a run of equal labels is a segment."""
-    tokens, labels = _columns("usaddress/train.tsv.gz", "\t", None)
+    tokens, labels = _columns("usaddress/train.tsv.gz", "\t")
     segments = []
     for row in labels:
         runs = [(k, len(list(same))) for k, same in itertools.groupby(row)]
@@ -123,9 +121,9 @@ def _usaddress() -> Task:
     return Task(tokens, segments, WORDS)
 
 
-def _tagged(path: str, separator: str, limit: int | None = None) -> Task:
+def _tagged(path: str, separator: str) -> Task:
     """Return sequences whose segments are written as tags."""
-    tokens, tags = _columns(path, separator, limit)
+    tokens, tags = _columns(path, separator)
     return Task(tokens, from_tags(tags), WORDS)
 
 
@@ -153,9 +151,9 @@ def _synthetic() -> Task:
 TASKS: dict[str, Callable[[], Task]] = {
     "usaddress": _usaddress,
     "citations_cora": functools.partial(_tagged, "citations_cora/cora.iob.tsv.gz", "\t"),
-    "conll2002_es": functools.partial(_tagged, "conll2002_es/esp.train.gz", " ", SPANISH),
+    "conll2002_es": functools.partial(_tagged, "conll2002_es/esp.train.gz", " "),
     "ud_chinese_gsdsimp": _chinese,
-    "headers_cora": functools.partial(_tagged, "headers_cora/headers.iob.tsv.gz", "\t", HEADERS),
+    "headers_cora": functools.partial(_tagged, "headers_cora/headers.iob.tsv.gz", "\t"),
     "dictionary of segments": _synthetic,
 }
 
