@@ -1,11 +1,12 @@
 """SemiMarkovCRF against a CRF of tags: F1 of segments, and what a pass costs.
 
 F1 is the mean over five folds of sequences. All models have the same features of tokens. Of each
-model the penalty is chosen on the training part of the first fold, or its first 40,000 tokens: it is
-fitted to four fifths of them and scored on the rest. Dictionaries are made of each training part:
-segments that at least two of its sequences have. The CRF is told where the tokens of their longest
-entries begin and go on (from the left), the semi-Markov model which segments are entries; in its
-last form both, and the words and shapes of segments, where these come at least twice.
+model the penalty is chosen on the training part of the first fold, or its first 40,000 tokens: the
+model is fitted to four fifths of them and scored on the rest. Dictionaries are made of each
+training part: segments that at least two of its sequences have. The CRF is told where the tokens of
+their longest entries begin and go on (from the left), the semi-Markov model which segments are
+entries; in its last form both, and the words and shapes of segments, where these come at least
+twice.
 
 Costs are those of a value and a gradient of the objective; memory is the peak of what these
 allocate.
