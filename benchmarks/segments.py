@@ -3,9 +3,9 @@
 F1 is the mean over five folds of sequences. All models have the same features of tokens. Of each
 model the penalty is chosen on the training part of the first fold, or its first 40,000 tokens: the
 model is fitted to four fifths of them and scored on the rest. Dictionaries are made of each
-training part: segments that at least two of its sequences have. The CRF is told where the tokens of
-their longest entries begin and go on (from the left), the semi-Markov model which segments are
-entries; in its last form both, and the words and shapes of segments, where these come at least
+training part: segments that at least two of its sequences have. The CRF is told where around a
+token their longest entries begin and go on (from the left), the semi-Markov model which segments
+are entries; in its last form both, and the words and shapes of segments, where these come at least
 twice.
 
 Costs are those of a value and a gradient of the objective; memory is the peak of what these
@@ -40,7 +40,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray
 from crfkit.data.chunks import make_chunks
 from crfkit.estimators.segments import SegmentConstraints, Segments
-from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_union
+from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_union, window
 from crfkit.losses import LogLoss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
@@ -48,14 +48,15 @@ from crfkit.penalties import ElasticNet
 FOLDS = 5
 # Tokens that penalties are chosen on, and variants tried.
 FEWER = 40_000
-PENALTIES = (0.03, 0.1, 0.3, 1.0)
+PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 QUICK_SEQUENCES, QUICK_PENALTIES = 60, (0.3,)
 SEMI = "SemiMarkovCRF"
 TEXTS, LONGEST_TEXT = ["lower(seg.text)", "seg.length|seg.shape"], 6
 # Sizes of the curves, and what the others are: tokens, labels of segments, attributes.
 LENGTHS = (1, 2, 4, 8, 16, 32, 64)
+T_OF_LENGTHS = 1000
 SIZES = (10, 100, 1000, 10_000, 100_000)
-TOKENS, LABELS, ATTRIBUTES, T, L = 100_000, 10, 100_000, 50, 10
+TOKENS, LABELS, ATTRIBUTES, L = 100_000, 10, 100_000, 10
 THREADS = (1, 2)
 REPEATS = 5
 # The same optimum for all, whatever way leads to it.
@@ -92,16 +93,23 @@ class Model(NamedTuple):
         """Return what makes attributes of the tokens of a task."""
         templates, lexicons = list(task.templates), {k: v for k, v in known.items() if v}
         if self.marks:
-            templates += [f'lexicon(lower(w), "{name}")' for name in lexicons]
+            templates += [mark for name in lexicons for mark in marks(name)]
         of_tokens = TemplateFeatures(templates, columns=["w"], lexicons=lexicons)
         if not self.dictionary:
             return of_tokens
-        whole = [f"lower(seg.text) in {name}" for name in lexicons]
-        of_segments = SegmentFeatures(
-            [*whole, *TEXTS] if self.texts else whole, columns=["w"], lexicons=lexicons,
-            max_length=LONGEST_TEXT, min_freq=2 if self.texts else 0,
-        )  # fmt: skip
-        return make_sequence_union(of_tokens, of_segments)
+        parts = [of_tokens]
+        if lexicons:
+            entries = [f"lower(seg.text) in {name}" for name in lexicons]
+            parts.append(SegmentFeatures(entries, columns=["w"], lexicons=lexicons))
+        if self.texts:
+            parts.append(SegmentFeatures(TEXTS, columns=["w"], max_length=LONGEST_TEXT, min_freq=2))
+        return make_sequence_union(*parts)
+
+
+def marks(name: str) -> list[str]:
+    """Return templates of where the longest entries of a lexicon begin and go on around a token."""
+    before, here, behind = (f'lexicon(lower(w[{i}]), "{name}")' for i in (-1, 0, 1))
+    return [*window(here, -2, 2), f"{before}|{here}", f"{here}|{behind}"]
 
 
 MODELS = {
@@ -314,9 +322,9 @@ def real(name: str, limit: int | None) -> dict[str, Any]:
 def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return the measurements by name."""
     limit, penalties = (QUICK_SEQUENCES, QUICK_PENALTIES) if quick else (None, PENALTIES)
-    tokens = TOKENS // 50 if quick else TOKENS
+    tokens = TOKENS // 20 if quick else TOKENS
     found: dict[str, Callable[[], dict[str, Any]]] = {
-        f"cost, L = {longest}": functools.partial(cost, tokens, T, longest)
+        f"cost, L = {longest}": functools.partial(cost, tokens, T_OF_LENGTHS, longest)
         for longest in (LENGTHS[:3] if quick else LENGTHS)
     }
     for length in SIZES[:3] if quick else SIZES:
@@ -338,7 +346,10 @@ def plot(results: dict[str, Any], folder: Path) -> None:
         if kind != "cost":
             continue
         what, value = size.split(" = ")
-        title = {"L": f"longest segment L (T = {T})", "T": f"length of sequences T (L = {L})"}[what]
+        title = {
+            "L": f"longest segment L (T = {T_OF_LENGTHS})",
+            "T": f"length of sequences T (L = {L})",
+        }[what]
         for model, row in case["models"].items():
             figures = {
                 "seconds a pass": row["seconds a pass"]["1 threads"],
