@@ -7,7 +7,7 @@ attributes, ``T`` the length of one sequence.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,14 +71,14 @@ class Spans(NamedTuple):
 
     def taken(self, tokens: IntArray) -> Spans:
         """Return the segments of the chosen tokens, shape (n,), which are those of sequences."""
-        ends = _listed_for(tokens, self.end_ptr, self.end_length, self.end_row)
-        starts = _listed_for(tokens, self.start_ptr, self.start_length, self.start_row)
+        ends = listed_for(tokens, self.end_ptr, self.end_length, self.end_row)
+        starts = listed_for(tokens, self.start_ptr, self.start_length, self.start_row)
         return Spans(*ends, *starts)
 
 
-def _listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:
+def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:
     """Return pointers and lists of what is listed for the chosen tokens alone."""
-    counts = np.diff(ptr)[tokens]
+    counts = ptr[1:][tokens] - ptr[:-1][tokens]  # of few tokens, in time for these
     fewer = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     entries = np.arange(fewer[-1]) + np.repeat(ptr[:-1][tokens] - fewer[:-1], counts)
     return (fewer, *(each[entries] for each in lists))
@@ -244,3 +244,20 @@ class SolverResult(NamedTuple):
 
 
 Frame = Any  # a pandas or polars data frame; neither is a dependency
+
+
+class Segment(NamedTuple):
+    """A segment: its first token, the one after its last, its label."""
+
+    start: int
+    stop: int
+    label: Hashable
+
+
+class ProbableSegment(NamedTuple):
+    """A segment and its probability."""
+
+    start: int
+    stop: int
+    label: Hashable
+    probability: float

@@ -12,7 +12,9 @@ from crfkit.metrics import (
     conlleval_report,
     entity_classification_report,
     flat_classification_report,
+    segment_classification_report,
 )
+from crfkit.metrics.scorers import are_tags
 
 _EPILOG = """\
 examples:
@@ -36,9 +38,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--model", help="a model file of crfkit or CRFsuite")
     parser.add_argument(
         "--report",
-        choices=("conlleval", "entities", "tokens"),
-        help="the text of the conlleval script, entities by a strict tag scheme, or single labels "
-        "(default: conlleval if all labels are tags such as B-NP, I-NP and O, else tokens)",
+        choices=("conlleval", "entities", "segments", "tokens"),
+        help="the text of the conlleval script, entities by a strict tag scheme, runs of equal "
+        "labels, or single labels (default: segments if the model is one of runs; else conlleval "
+        "if all labels are tags such as B-NP, I-NP and O; else tokens)",
     )
     parser.add_argument(
         "--scheme",
@@ -92,15 +95,21 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
         predicted = [
             [str(label) for label in labels] for labels in model.crf.predict(model.pack(labeled.X))
         ]
-        _print_report(labeled.y, predicted, arguments)
+        runs = getattr(model.crf, "scheme_", None) == "runs"
+        _print_report(labeled.y, predicted, arguments, "segments" if runs else None)
 
 
-def _print_report(truth: Any, predicted: Any, arguments: argparse.Namespace) -> None:
+def _print_report(
+    truth: Any, predicted: Any, arguments: argparse.Namespace, usual: str | None = None
+) -> None:
+    """Print the report that is asked for, or else the usual one of a model or of such labels."""
     if not truth:
         raise ValueError("the file has no sequences: there is nothing to judge.")
-    kind = getattr(arguments, "report", None) or _usual_report([*truth, *predicted])
+    kind = getattr(arguments, "report", None) or usual or _usual_report([*truth, *predicted])
     if kind == "tokens":
         print(flat_classification_report(truth, predicted, digits=3))
+    elif kind == "segments":
+        print(segment_classification_report(truth, predicted, scheme="runs", digits=4))
     elif kind == "entities":
         scheme = arguments.scheme or "IOB2"
         report = entity_classification_report(
@@ -113,8 +122,5 @@ def _print_report(truth: Any, predicted: Any, arguments: argparse.Namespace) -> 
 
 def _usual_report(sequences: list[list[str]]) -> str:
     """Return the report for labels: conlleval knows only chunk tags."""
-    try:
-        allowed_transitions(sorted({label for labels in sequences for label in labels}), "conll")
-    except ValueError:
-        return "tokens"
-    return "conlleval"
+    tags = are_tags({label for labels in sequences for label in labels})
+    return "conlleval" if tags else "tokens"

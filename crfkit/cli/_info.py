@@ -40,20 +40,18 @@ def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
     from crfkit.cli import _models  # estimators are imported only by commands that need them
 
-    facts = _facts(_models.open_model(arguments.model, arguments.allow), arguments)
+    model = _models.open_model(arguments.model, arguments.allow)
+    facts = _facts(model, _models.weight_views(model.crf), arguments)
+    if _models.learns_segments(model.crf):
+        facts |= _facts_of_segments(model.crf)
     if arguments.json:
         print(json.dumps(facts, indent=2, default=str))
     else:
         _print_facts(facts)
 
 
-def _facts(model: Any, arguments: argparse.Namespace) -> dict[str, Any]:
+def _facts(model: Any, views: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     crf = model.crf
-    views = {
-        "attributes": crf.state_features_,
-        "transitions": crf.transition_features_,
-        "attributes of steps": crf.step_features_,
-    }
     return {
         "file": arguments.model,
         "bytes": os.path.getsize(arguments.model),
@@ -70,15 +68,28 @@ def _facts(model: Any, arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def _facts_of_segments(crf: Any) -> dict[str, Any]:
+    return {
+        "scheme": crf.scheme_,
+        "longest": {str(label): length for label, length in crf.max_lengths_.items()},
+    }
+
+
 def _templates(features: Any) -> list[str]:
     """Return the templates of a pipeline, one a line."""
     steps = [] if features is None else [step for _, step in features.steps]
     found: list[str] = []
-    for step in steps:
+    for step in _parts(steps):
         templates = getattr(step, "templates", [])
         lines = templates.splitlines() if isinstance(templates, str) else _flat(templates)
         found += [str(line) for line in lines]
     return found
+
+
+def _parts(steps: list[Any]) -> list[Any]:
+    """Return transformers, in place of a union those that it joins."""
+    joined = [[part for _, part in getattr(step, "transformers", [("", step)])] for step in steps]
+    return [part for parts in joined for part in parts]
 
 
 def _flat(items: Any) -> list[Any]:
@@ -100,12 +111,8 @@ def _report(facts: dict[str, Any]) -> Iterator[str]:
             yield f"{name:<12} {_line(value)}"
     yield f"{'file':<12} {facts['file']}, {facts['bytes']:,} bytes"
     yield f"{'labels':<12} {len(facts['labels'])}: {' '.join(facts['labels'])}"
-    sizes = facts["counts"]
-    yield (
-        f"{'sizes':<12} {facts['n_attributes']:,} attributes, {sizes['attributes']:,} weights of "
-        f"attributes not 0, {sizes['transitions']:,} of transitions, "
-        f"{sizes['attributes of steps']:,} of attributes of steps"
-    )
+    sizes = ", ".join(f"{count:,} of {kind}" for kind, count in facts["counts"].items())
+    yield f"{'sizes':<12} {facts['n_attributes']:,} attributes; weights not 0: {sizes}"
     if facts["templates"]:
         yield "\ntemplates"
         yield from (f"  {line}" for line in facts["templates"])

@@ -12,7 +12,7 @@ from crfkit.cli._common import chosen_format, user_errors
 from crfkit.cli._formats import FORMATS, DataFormat
 from crfkit.compat.crfsuite import load_crfsuite
 from crfkit.compat.sklearn_crfsuite import CRF
-from crfkit.estimators import CRFClassifier
+from crfkit.estimators._base import SequenceClassifier
 from crfkit.features import SequenceVectorizer, TemplateFeatures, window
 from crfkit.persistence import describe, load, save
 
@@ -27,14 +27,14 @@ class OpenedModel(NamedTuple):
     ----------
     features : transformer or None
         Turns tokens into packed features, where the model does not do that itself.
-    crf : CRFClassifier
+    crf : SequenceClassifier
         The classifier.
     about : dict
         What the file says of itself.
     """
 
     features: Any
-    crf: CRFClassifier
+    crf: Any
     about: dict[str, Any]
 
     def pack(self, X: Sequence[Any]) -> Any:
@@ -111,7 +111,9 @@ def make_features(template: str | None, data: DataFormat, width: int) -> Templat
     return TemplateFeatures.from_file(template, columns=columns)
 
 
-def save_model(path: str, features: Any, crf: CRFClassifier, data: DataFormat, width: int) -> None:
+def save_model(
+    path: str, features: Any, crf: SequenceClassifier, data: DataFormat, width: int
+) -> None:
     """Write a model with what tagging has to know of its training data."""
     model = crf if features is None else Pipeline([("features", features), ("crf", crf)])
     save(model, path, metadata={_KEY: data.options() | {"width": width}})
@@ -134,10 +136,31 @@ def _before_last(model: Any) -> Any:
     return model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
 
 
-def _classifier(path: str, model: Any) -> CRFClassifier:
+def weight_views(crf: Any) -> dict[str, Any]:
+    """Return the weights of a model that are not 0, as mappings from names, by kind."""
+    names = {
+        "attributes": "state_features_",
+        "transitions": "transition_features_",
+        "attributes of steps": "step_features_",
+        "attributes of first tokens": "first_features_",
+        "attributes of last tokens": "last_features_",
+        "attributes of single tokens": "single_features_",
+        "attributes of segments": "segment_features_",
+    }
+    # A model of tokens has none of segments, and one with a kernel none of attributes.
+    views = {kind: getattr(crf, name, None) for kind, name in names.items()}
+    return {kind: view for kind, view in views.items() if view is not None}
+
+
+def learns_segments(crf: Any) -> bool:
+    """Whether a fitted model cuts sequences into segments."""
+    return hasattr(crf, "scheme_")
+
+
+def _classifier(path: str, model: Any) -> SequenceClassifier:
     """Return a fitted classifier; of a drop-in, what it wraps."""
     classifier = getattr(model, "model_", model)
-    if not isinstance(classifier, (CRFClassifier, CRF)):
+    if not isinstance(classifier, (SequenceClassifier, CRF)):
         raise ValueError(f"{path} holds a {type(model).__name__}, which is no sequence classifier.")
     if isinstance(classifier, CRF) or not hasattr(classifier, "classes_"):
         raise ValueError(f"{path} holds a {type(model).__name__} that is not fitted.")

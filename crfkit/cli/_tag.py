@@ -78,9 +78,10 @@ def run(arguments: argparse.Namespace) -> None:
 
     model = _models.open_model(arguments.model, arguments.allow)
     model.crf.set_params(n_jobs=arguments.jobs)
-    if arguments.decoding is not None:
-        model.crf.set_params(decoding=arguments.decoding)
     with user_errors():
+        _check_abilities(model.crf, arguments)
+        if arguments.decoding is not None and "decoding" in model.crf.get_params():
+            model.crf.set_params(decoding=arguments.decoding)
         data = model.data_format(arguments, arguments.data)
         if arguments.all_marginals and data.name == "conllu":
             raise ValueError("--all-marginals: CoNLL-U has no place for them; use --marginals.")
@@ -95,6 +96,15 @@ def run(arguments: argparse.Namespace) -> None:
 
             with open_output(arguments.output) as write:
                 _print_to(write, blocks)
+
+
+def _check_abilities(crf: Any, arguments: argparse.Namespace) -> None:
+    """Raise ValueError if a model cannot do what an option asks for."""
+    wanted, name = arguments.marginals or arguments.all_marginals, type(crf).__name__
+    if wanted and not hasattr(crf, "predict_proba"):
+        raise ValueError(f"--marginals: the model is a {name}, which has no probabilities.")
+    if arguments.decoding == "posterior" and "decoding" not in crf.get_params():
+        raise ValueError(f"--decoding posterior: the model is a {name}, which cannot do that.")
 
 
 def _print_to(write: Callable[[str], Any], blocks: Iterable[str]) -> None:
@@ -137,13 +147,28 @@ def _tagged(
 
 
 def _marginal_columns(model: Any, X: Any, labels: Any, every: bool) -> list[list[list[str]]]:
-    """Return the probability of each label, and with `every` those of all labels."""
+    """Return the probability of each label, and with `every` those of all labels.
+
+    The label of a tag is that of its segment, where the model is one of segments.
+    """
     names = model.crf.classes_.tolist()
     place = {label: column for column, label in enumerate(names)}
     columns: list[list[list[str]]] = [[] for _ in range(1 + every * len(names))]
+    labels = _labels_of_tokens(model.crf, X, labels)
     for row, probabilities in zip(labels, model.crf.predict_proba(X), strict=True):
         own = [p[place[label]] for label, p in zip(row, probabilities, strict=True)]
         columns[0].append([f"{p:.6f}" for p in own])
         for column, name in enumerate(names if every else []):
             columns[1 + column].append([f"{name}:{p:.6f}" for p in probabilities[:, column]])
     return columns
+
+
+def _labels_of_tokens(crf: Any, X: Any, tags: Any) -> Any:
+    """Return which of the classes of a model each token was given."""
+    if getattr(crf, "scheme_", "runs") == "runs":
+        return tags
+    labels = [["O"] * len(sequence) for sequence in tags]
+    for row, segments in zip(labels, crf.predict_segments(X), strict=True):
+        for start, stop, label in segments:
+            row[start:stop] = [label] * (stop - start)
+    return labels

@@ -17,6 +17,7 @@ from crfkit.cli._common import (
     source,
     user_errors,
 )
+from crfkit.metrics import allowed_transitions
 
 _DESCRIPTION = """\
 Learn a CRF from labeled sequences and save it with its features in one file.
@@ -32,6 +33,7 @@ examples:
   crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --c2 1 --jobs 2
   crfkit train en-train.conllu --label upos --model tagger.crfkit
   crfkit train data.crfsuite.txt --format crfsuite --model m.crfkit --c1 0.1 --c2 0.01
+  crfkit train addresses.txt --segments --scheme runs --max-length 6 --model addresses.crfkit
 """
 
 
@@ -69,6 +71,20 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--boundaries", action="store_true", help="weights for first and last labels"
     )
+    group = parser.add_argument_group("segments")
+    group.add_argument(
+        "--segments",
+        action="store_true",
+        help="learn a semi-Markov CRF: of the segments that tags, or runs of equal labels, are",
+    )
+    group.add_argument(
+        "--max-length", type=int, help="of segments (default: the longest of each label)"
+    )
+    group.add_argument(
+        "--scheme",
+        help="of the tags, such as IOB2 or IOBES; runs: labels whose runs are segments (default: "
+        "found by the labels)",
+    )
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but warnings and the report of --test"
     )
@@ -95,6 +111,23 @@ def check(arguments: argparse.Namespace) -> None:
     check_whole("min_count", arguments.min_count)
     if arguments.max_iter is not None:
         check_whole("max_iter", arguments.max_iter)
+    _check_segments(arguments)
+
+
+def _check_segments(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go with the kind of model."""
+    if arguments.segments:
+        for name in ("all_states", "all_transitions", "boundaries"):
+            if getattr(arguments, name):
+                raise ValueError(f"--{name.replace('_', '-')} does not go with --segments.")
+        if arguments.max_length is not None:
+            check_whole("--max-length", arguments.max_length, 1)
+        if arguments.scheme not in (None, "runs"):
+            allowed_transitions([], arguments.scheme)
+        return
+    for name in ("max_length", "scheme"):
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} needs --segments.")
 
 
 def _same_file(path: str, other: str) -> bool:
@@ -131,32 +164,43 @@ def run(arguments: argparse.Namespace) -> None:
 def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool]:
     """Return a fitted classifier, and whether the user stopped the fit."""
     from crfkit.cli._progress import ShownSolver
-    from crfkit.estimators import CRFClassifier
+    from crfkit.estimators import CRFClassifier, SemiMarkovCRF
     from crfkit.solvers import LBFGS, OWLQN
 
     solver = ShownSolver(OWLQN() if arguments.c1 else LBFGS(), arguments.max_iter, arguments.quiet)
     if arguments.max_iter is not None:
         solver.solver.max_iter = arguments.max_iter
-    crf = CRFClassifier(
-        c1=arguments.c1,
-        c2=arguments.c2,
-        solver=solver,
-        min_freq=arguments.min_freq,
-        all_possible_states=arguments.all_states,
-        all_possible_transitions=arguments.all_transitions,
-        boundary_weights=arguments.boundaries,
-        n_jobs=arguments.jobs,
-    )
+    common: dict[str, Any] = {
+        "c1": arguments.c1,
+        "c2": arguments.c2,
+        "solver": solver,
+        "min_freq": arguments.min_freq,
+        "n_jobs": arguments.jobs,
+    }
+    crf: Any
+    if arguments.segments:
+        scheme = arguments.scheme or "auto"
+        crf = SemiMarkovCRF(max_length=arguments.max_length, scheme=scheme, **common)
+    else:
+        crf = CRFClassifier(
+            all_possible_states=arguments.all_states,
+            all_possible_transitions=arguments.all_transitions,
+            boundary_weights=arguments.boundaries,
+            **common,
+        )
     with user_errors():
         crf.fit(X, labeled.y, sample_weight=labeled.weight)
     return crf.set_params(solver="auto", max_iter=arguments.max_iter), solver.interrupted
 
 
 def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> None:
+    from crfkit.cli import _models
+
     size = os.path.getsize(arguments.model)
-    used = crf.coef_.nnz + int((crf.transitions_ != 0.0).sum())
+    used = sum(map(len, _models.weight_views(crf).values()))
+    of = " of attributes and transitions" if arguments.segments else ""  # lengths have weights too
     print(
-        f"{crf.n_parameters_:,} weights, {used:,} not 0, after {crf.n_iter_} iterations: "
+        f"{crf.n_parameters_:,} weights, {used:,}{of} not 0, after {crf.n_iter_} iterations: "
         f"objective {crf.objective_:,.4f}"
     )
     print(f"{arguments.model}: {size / 1e6:,.1f} MB, {seconds:.1f} s")

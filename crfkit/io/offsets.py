@@ -6,10 +6,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crfkit._params import check_option
 from crfkit.metrics import Span, spans_from_tags, tags_from_spans
+from crfkit.metrics._given import as_span
 
 Offsets = Iterable[tuple[int, int]]
 _BLANKS = re.compile(r"\s*")
@@ -113,7 +114,7 @@ def _check_apart(placed: Sequence[_Placed]) -> None:
 
 def spans_to_tags(
     offsets: Offsets,
-    spans: Iterable[tuple[str, int, int]],
+    spans: Iterable[Any],
     scheme: str = "IOB2",
     *,
     misfit: str = "raise",
@@ -124,8 +125,8 @@ def spans_to_tags(
     ----------
     offsets : iterable of (start, stop), length T
         Where the tokens are, in characters, as from :func:`token_offsets` or a tokenizer.
-    spans : iterable of (label, start, stop)
-        Half-open spans of characters in any order, such as :class:`crfkit.metrics.Span`.
+    spans : iterable of Span, Segment or (label, start, stop)
+        Half-open spans of characters in any order, as for :func:`crfkit.metrics.tags_from_spans`.
     scheme : str, default="IOB2"
         The tag scheme to write; see :func:`crfkit.metrics.tags_from_spans`.
     misfit : {"raise", "expand", "contract"}, default="raise"
@@ -138,9 +139,10 @@ def spans_to_tags(
 
     Raises
     ------
-    ValueError
-        Naming the span, if it does not fit (with ``misfit="raise"``), holds no token, or overlaps
-        another; naming the token, if `offsets` are not in order.
+    ValueError, TypeError
+        Naming the span, if it does not fit (with ``misfit="raise"``), holds no token, overlaps
+        another, or is a plain triple that begins with a number; naming the token, if `offsets` are
+        not in order.
 
     Examples
     --------
@@ -150,7 +152,7 @@ def spans_to_tags(
     """
     check_option("misfit", misfit, _POLICIES)
     tokens = _checked_offsets(offsets)
-    placed = [_place(Span(*span), tokens, misfit) for span in spans]
+    placed = [_place(as_span(span), tokens, misfit) for span in spans]
     placed.sort(key=lambda pair: (pair.tokens.start, pair.tokens.stop))
     _check_apart(placed)
     return tags_from_spans((pair.tokens for pair in placed), len(tokens), scheme)

@@ -1,6 +1,9 @@
-"""Metrics of sequence labeling: tokens, whole sequences and entities; tag schemes; scorers."""
+"""Metrics of tokens, whole sequences, entities and segments; tag schemes; scorers."""
+
+from crfkit._types import Segment
 
 from . import scorers
+from ._given import Span
 from .entity import (
     conlleval_report,
     entity_classification_report,
@@ -11,9 +14,15 @@ from .entity import (
 )
 from .schemes import allowed_transitions
 from .scorers import get_scorer, get_scorer_names
+from .segments import (
+    segment_classification_report,
+    segment_f1_score,
+    segment_precision_recall_fscore_support,
+    segment_precision_score,
+    segment_recall_score,
+)
 from .spans import (
     IllegalTag,
-    Span,
     convert_tags,
     detect_scheme,
     illegal_tags,
@@ -34,6 +43,7 @@ from .tokens import (
 
 __all__ = [
     "IllegalTag",
+    "Segment",
     "Span",
     "allowed_transitions",
     "conlleval_report",
@@ -55,6 +65,11 @@ __all__ = [
     "illegal_tags",
     "repair_tags",
     "scorers",
+    "segment_classification_report",
+    "segment_f1_score",
+    "segment_precision_recall_fscore_support",
+    "segment_precision_score",
+    "segment_recall_score",
     "sequence_accuracy_score",
     "spans_from_tags",
     "tags_from_spans",

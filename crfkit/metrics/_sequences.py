@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ._given import has_names, segment_fields
+
 Sequences: TypeAlias = Iterable[Iterable[Hashable]] | npt.NDArray[Any]
 Weights: TypeAlias = Iterable[Any] | npt.NDArray[Any]
 IntArray: TypeAlias = npt.NDArray[np.intp]
@@ -46,21 +48,36 @@ def flatten(y: Sequences, name: str) -> FlatLabels:
         If a string (or anything else that is not a sequence of labels) stands where a sequence is
         expected, or a label is not hashable.
     """
-    sequences = [_as_labels(sequence, name, i) for i, sequence in enumerate(_as_outer(y, name))]
+    sequences = as_lists(y, name)
     lengths = np.fromiter(map(len, sequences), np.intp, len(sequences))
     return FlatLabels(list(chain.from_iterable(sequences)), lengths)
 
 
+def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
+    """Return sequences as lists or tuples; ``name`` is what errors call the argument.
+
+    Raises
+    ------
+    TypeError
+        As :func:`flatten`, but for what labels are.
+    """
+    return [_as_labels(sequence, name, i) for i, sequence in enumerate(_as_outer(y, name))]
+
+
 def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, FlatLabels]:
-    """Flatten truth and prediction together.
+    """Flatten labels of tokens, truth and prediction together.
 
     Raises
     ------
     ValueError
         If the numbers of sequences differ, or two sequences differ in length.
+    TypeError
+        If they are segments instead, or no sequences.
     """
-    true, pred = flatten(y_true, "y_true"), flatten(y_pred, "y_pred")
-    _check_same_lengths(true.lengths, pred.lengths, "y_pred")
+    given = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
+    _refuse_segments(*given)
+    true, pred = flatten(given[0], "y_true"), flatten(given[1], "y_pred")
+    check_same_lengths(true.lengths, pred.lengths, "y_pred")
     return true, pred
 
 
@@ -76,7 +93,7 @@ def encode_labels(
     codes : list of ndarray of shape (N,), dtype intp
         For each argument the index of each token's label in ``vocabulary``.
     """
-    vocabulary = _sorted_labels(set(extra).union(*(_distinct(flat) for flat in flats)))
+    vocabulary = sorted_labels(set(extra).union(*(_distinct(flat) for flat in flats)))
     index = {label: code for code, label in enumerate(vocabulary)}
     codes = [
         np.fromiter(map(index.__getitem__, flat.labels), np.intp, len(flat.labels))
@@ -97,8 +114,15 @@ def token_weights(sample_weight: Weights, lengths: IntArray) -> FloatArray:
     if all(np.ndim(row) == 0 for row in rows):
         return _from_scalars(np.asarray(rows, dtype=np.float64), lengths)
     row_lengths = np.fromiter(map(len, rows), np.intp, len(rows))
-    _check_same_lengths(lengths, row_lengths, "sample_weight")
+    check_same_lengths(lengths, row_lengths, "sample_weight")
     return np.asarray(list(chain.from_iterable(rows)), dtype=np.float64)
+
+
+def shown_names(labels: Iterable[Any]) -> list[str]:
+    """Return different names for different labels: 1 and "1" would be one key of a dictionary."""
+    labels = list(labels)
+    names = [str(label) for label in labels]
+    return names if len(set(names)) == len(names) else [repr(label) for label in labels]
 
 
 def sequence_index(lengths: IntArray) -> IntArray:
@@ -149,6 +173,23 @@ def _refuse(found: object, where: str) -> NoReturn:
     )
 
 
+def _refuse_segments(true: list[Any], pred: list[Any]) -> None:
+    """Raise TypeError where segments are compared by labels of tokens.
+
+    A plain triple may be a label too, where both sides have such.
+    """
+    firsts = [[sequence[0] for sequence in y if len(sequence)] for y in (true, pred)]
+    found = [next(filter(segment_fields, first), None) for first in firsts]
+    plain = None not in found and not any(map(has_names, found))
+    for name, segment in zip(("y_true", "y_pred"), found, strict=True):
+        if segment is not None and not plain:
+            raise TypeError(
+                f"{name} has segments, such as {segment!r:.60}, but labels of tokens are compared "
+                "here: take segment_f1_score (as a scorer, 'segment_f1'), or write segments as "
+                "tags with tags_from_spans."
+            )
+
+
 def _distinct(flat: FlatLabels) -> set[Any]:
     try:
         return set(flat.labels)
@@ -169,14 +210,16 @@ def _is_hashable(label: object) -> bool:
     return True
 
 
-def _sorted_labels(labels: set[Any]) -> list[Any]:
+def sorted_labels(labels: set[Any]) -> list[Any]:
+    """Return labels in their order; where they have none, by type and name."""
     try:
         return sorted(labels)
     except TypeError:
         return sorted(labels, key=lambda label: (type(label).__name__, repr(label)))
 
 
-def _check_same_lengths(expected: IntArray, found: IntArray, name: str) -> None:
+def check_same_lengths(expected: IntArray, found: IntArray, name: str) -> None:
+    """Raise ValueError unless sequences are as many and as long as those of y_true."""
     if len(expected) != len(found):
         raise ValueError(f"y_true has {len(expected)} sequences but {name} has {len(found)}")
     differs = np.flatnonzero(expected != found)

@@ -7,41 +7,16 @@ strict one, which drops chunks that the scheme does not allow.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import UndefinedMetricWarning
 
-from ._sequences import BoolArray, FlatLabels, FloatArray, IntArray, Sequences, flatten_pair
+from ._counts import Counts, check_parameters, count, report, scores, spans_of_stream, summarize
+from ._sequences import FlatLabels, Sequences, flatten_pair
 from .schemes import CONLL, Scheme, get_scheme
-from .spans import SpanArrays, TagStream, find_spans, first_legal_scheme, read_streams
-
-AVERAGES = ("micro", "macro", "weighted")
-
-_Scores = tuple[FloatArray, FloatArray, FloatArray]
-
-
-class EntityCounts(NamedTuple):
-    """Numbers of entities per type, for the types that are in the truth or the prediction."""
-
-    names: list[str]
-    true: IntArray
-    predicted: IntArray
-    correct: IntArray
-
-    def select(self, labels: Iterable[str]) -> EntityCounts:
-        """Return the counts of given types in the given order; unknown types count zero."""
-        names = list(labels)
-        index = {name: i for i, name in enumerate(self.names)}
-        rows = [index.get(name, len(self.names)) for name in names]
-        return EntityCounts(names, *(np.append(column, 0)[rows] for column in self[1:]))
-
-    def total(self) -> EntityCounts:
-        """Return the counts of all types together, as one type."""
-        return EntityCounts(["all"], *(column.sum(keepdims=True) for column in self[1:]))
+from .spans import first_legal_scheme, read_streams
 
 
 def entity_precision_recall_fscore_support(
@@ -100,10 +75,10 @@ def entity_precision_recall_fscore_support(
     >>> entity_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (0.5, 0.5, 0.5, 2)
     """
-    _check_parameters(beta, average, zero_division)
+    check_parameters(beta, average, zero_division)
     counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter)
     counts = counts if labels is None else counts.select(labels)
-    return _summarize(counts, average, beta, zero_division)
+    return summarize(counts, average, beta, zero_division)
 
 
 def entity_precision_score(
@@ -239,16 +214,10 @@ def entity_classification_report(
     weighted avg       0.25      0.50      0.33         2
     <BLANKLINE>
     """
-    _check_parameters(1.0, None, zero_division)
+    check_parameters(1.0, None, zero_division)
     counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter)
     counts = counts if labels is None else counts.select(labels)
-    columns = _summarize(counts, None, 1.0, zero_division)
-    types = {name: _row(*values) for name, *values in zip(counts.names, *columns, strict=True)}
-    averages = {
-        f"{average} avg": _row(*_summarize(counts, average, 1.0, zero_division))
-        for average in AVERAGES
-    }
-    return {**types, **averages} if output_dict else _format_report(types, averages, digits)
+    return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
 
 
 def conlleval_report(
@@ -284,7 +253,7 @@ def conlleval_report(
                   PER: precision:  50.00%; recall: 100.00%; FB1:  66.67  2
     """
     true, pred = flatten_pair(y_true, y_pred)
-    counts = _count_spans(*read_streams([true, pred], CONLL, suffix=suffix, delimiter=delimiter))
+    counts = _count_tags(true, pred, CONLL, suffix, delimiter)
     agree = np.array([a == b for a, b in zip(true.labels, pred.labels, strict=True)], dtype=bool)
     accuracy = 100 * agree.sum() / max(len(agree), 1)
     totals, lines = _percentages(counts.total())[0], _percentages(counts)
@@ -308,12 +277,9 @@ def _count(
     scheme: str | None,
     suffix: bool,
     delimiter: str,
-) -> EntityCounts:
+) -> Counts:
     true, pred = flatten_pair(y_true, y_pred)
-    rules = _rules(true, mode, scheme, suffix, delimiter)
-    return _count_spans(
-        *read_streams([true, pred], rules, suffix=suffix, delimiter=delimiter), rules
-    )
+    return _count_tags(true, pred, _rules(true, mode, scheme, suffix, delimiter), suffix, delimiter)
 
 
 def _rules(true: FlatLabels, mode: str, scheme: str | None, suffix: bool, delimiter: str) -> Scheme:
@@ -328,114 +294,19 @@ def _rules(true: FlatLabels, mode: str, scheme: str | None, suffix: bool, delimi
     return CONLL
 
 
-def _count_spans(
-    streams: Sequence[TagStream], names: list[str], rules: Scheme = CONLL
-) -> EntityCounts:
-    true, pred = (find_spans(stream, rules) for stream in streams)
-    hits = true.types[_in_both(true, pred, len(streams[0].roles))]
-    columns = [np.bincount(types, minlength=len(names)) for types in (true.types, pred.types, hits)]
-    # A type that only stands in broken chunks has no entity on either side: it is not a type.
-    present = np.flatnonzero(columns[0] + columns[1])
-    return EntityCounts([names[i] for i in present], *(column[present] for column in columns))
+def _count_tags(
+    true: FlatLabels, pred: FlatLabels, rules: Scheme, suffix: bool, delimiter: str
+) -> Counts:
+    try:
+        streams, names = read_streams([true, pred], rules, suffix=suffix, delimiter=delimiter)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{error}. Where labels are no tags, and runs of equal labels are segments, take "
+            "segment_f1_score(..., scheme='runs') (as a scorer, 'segment_f1')."
+        ) from None
+    return count(*(spans_of_stream(stream, rules, names, true.lengths) for stream in streams))
 
 
-def _in_both(true: SpanArrays, pred: SpanArrays, n_positions: int) -> BoolArray:
-    """Mark the true spans that are predicted; spans of one side never share a start."""
-    predicted_at = np.full(n_positions, -1, dtype=np.intp)
-    predicted_at[pred.starts] = np.arange(len(pred.starts))
-    match = predicted_at[true.starts]
-    found = match >= 0
-    found[found] = (pred.stops[match[found]] == true.stops[found]) & (
-        pred.types[match[found]] == true.types[found]
-    )
-    return found
-
-
-def _summarize(
-    counts: EntityCounts, average: str | None, beta: float, zero_division: float | str
-) -> tuple[Any, Any, Any, Any]:
-    if average is None:
-        return *_scores(counts, beta, zero_division), counts.true
-    summed = counts.total() if average == "micro" else counts
-    weights = counts.true if average == "weighted" else np.ones(len(summed.names))
-    support = int(counts.true.sum())
-    if not weights.any():
-        return *_without_weight(counts, zero_division), support
-    precision, recall, fscore = (
-        float(np.average(score, weights=weights)) for score in _scores(summed, beta, zero_division)
-    )
-    return precision, recall, fscore, support
-
-
-def _scores(counts: EntityCounts, beta: float, zero_division: float | str) -> _Scores:
-    precision = _divide(counts.correct, counts.predicted, "Precision", zero_division)
-    recall = _divide(counts.correct, counts.true, "Recall", zero_division)
-    if np.isposinf(beta):
-        return precision, recall, recall
-    weighted = beta**2 * precision + recall
-    # Both are zero together only where there is nothing to divide: the F-score is zero there.
-    weighted[weighted == 0] = 1
-    return precision, recall, (1 + beta**2) * precision * recall / weighted
-
-
-def _divide(
-    correct: IntArray, total: IntArray, name: str, zero_division: float | str
-) -> FloatArray:
-    undefined = total == 0
-    if zero_division == "warn" and undefined.any():
-        message = f"{name} is 0/0 for some entity type and set to 0; see zero_division"
-        warnings.warn(message, UndefinedMetricWarning, stacklevel=5)
-    ratio: FloatArray = correct / np.where(undefined, 1, total)
-    ratio[undefined] = _zero_division_value(zero_division)
-    return ratio
-
-
-def _without_weight(counts: EntityCounts, zero_division: float | str) -> tuple[float, float, float]:
-    """Return the averages where no type has weight; wrong predictions still have precision 0."""
-    value = _zero_division_value(zero_division)
-    precision = value if counts.predicted.sum() == 0 else 0.0
-    return precision, value, precision
-
-
-def _zero_division_value(zero_division: float | str) -> float:
-    return 0.0 if zero_division == "warn" else float(zero_division)
-
-
-def _check_parameters(beta: float, average: str | None, zero_division: float | str) -> None:
-    if not beta >= 0:
-        raise ValueError(f"beta is at least 0, not {beta!r}")
-    if average is not None and average not in AVERAGES:
-        raise ValueError(f"average is None or one of {AVERAGES}, not {average!r}")
-    if zero_division not in (0, 1, "warn"):
-        raise ValueError(f"zero_division is 0, 1 or 'warn', not {zero_division!r}")
-
-
-def _row(precision: float, recall: float, fscore: float, support: int) -> dict[str, float | int]:
-    return {
-        "precision": float(precision),
-        "recall": float(recall),
-        "f1-score": float(fscore),
-        "support": int(support),
-    }
-
-
-def _format_report(
-    types: dict[str, dict[str, float | int]],
-    averages: dict[str, dict[str, float | int]],
-    digits: int,
-) -> str:
-    width = max(map(len, [*types, *averages]))
-    header = f"{'':>{width}s} " + "".join(f" {name:>9s}" for name in _row(0, 0, 0, 0))
-    blocks = ["\n".join(_format_row(*item, width, digits) for item in types.items())]
-    blocks += ["\n".join(_format_row(*item, width, digits) for item in averages.items())]
-    return "\n\n".join([header, *filter(None, blocks)]) + "\n"
-
-
-def _format_row(name: str, row: dict[str, float | int], width: int, digits: int) -> str:
-    *scores, support = row.values()
-    return f"{name:>{width}s} " + "".join(f" {x:>9.{digits}f}" for x in scores) + f" {support:>9d}"
-
-
-def _percentages(counts: EntityCounts) -> list[str]:
-    percent: npt.NDArray[np.float64] = 100 * np.array(_scores(counts, 1.0, 0)).T
+def _percentages(counts: Counts) -> list[str]:
+    percent: npt.NDArray[np.float64] = 100 * np.array(scores(counts, 1.0, 0)).T
     return [f"precision: {p:6.2f}%; recall: {r:6.2f}%; FB1: {f:6.2f}" for p, r, f in percent]

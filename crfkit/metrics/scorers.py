@@ -6,14 +6,19 @@ so that a search over many folds stays quiet.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from sklearn.metrics import make_scorer
+from sklearn.pipeline import Pipeline
 
+from ._given import holds_segments
+from ._sequences import as_lists, flatten
 from .entity import entity_f1_score, entity_precision_score, entity_recall_score
+from .schemes import allowed_transitions
+from .segments import RUNS, segment_f1_score, segment_precision_score, segment_recall_score
 from .tokens import (
     flat_accuracy_score,
     flat_f1_score,
@@ -23,6 +28,64 @@ from .tokens import (
 )
 
 Scorer: TypeAlias = Callable[..., float]
+
+
+class SegmentScorer:
+    """Score an estimator by whole segments, in whatever form it takes the true labels.
+
+    Where y are segments, they are compared with those that the estimator predicts as such, also
+    behind a pipeline. Labels and tags are compared with predicted ones, both read the same way: by
+    the scheme of a model of segments; else as tags where all of them are, and as runs.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_pred, scheme=..., average=..., zero_division=0)``.
+    average : {"micro", "macro", "weighted"}
+        How the scores of labels become one.
+    """
+
+    def __init__(self, metric: Callable[..., Any], average: str) -> None:
+        self.metric, self.average = metric, average
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the score of the predictions for X."""
+        last, X = _last_step(estimator, X)
+        truth, scheme = as_lists(y, "y"), getattr(last, "scheme_", None)
+        listed = holds_segments(truth)
+        if listed and scheme is not None:
+            return self._score(truth, last.predict_segments(X))
+        predicted = last.predict(X)
+        if scheme != RUNS:
+            labels = {*flatten([] if listed else truth, "y").labels}
+            labels.update(flatten(predicted, "the prediction").labels)
+            scheme = "conll" if scheme is not None or are_tags(labels) else RUNS
+        return self._score(truth, predicted, scheme=scheme)
+
+    def _score(self, y_true: Any, y_pred: Any, **kwargs: Any) -> float:
+        return float(self.metric(y_true, y_pred, average=self.average, zero_division=0, **kwargs))
+
+    def __repr__(self) -> str:
+        return f"SegmentScorer({self.metric.__name__}, average={self.average!r})"
+
+
+def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return what predicts within searches and pipelines, and what it is given."""
+    if hasattr(estimator, "best_estimator_"):
+        return _last_step(estimator.best_estimator_, X)
+    if not isinstance(estimator, Pipeline):
+        return estimator, X
+    before = estimator[:-1]
+    return _last_step(estimator[-1], before.transform(X) if len(before) else X)
+
+
+def are_tags(labels: Iterable[Any]) -> bool:
+    """Whether all labels are tags such as ``B-PER`` and ``O``."""
+    try:
+        allowed_transitions(list(labels), "conll")
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _averaged(metric: Callable[..., Any], average: str) -> Scorer:
@@ -50,11 +113,21 @@ entity_recall_weighted = _averaged(entity_recall_score, "weighted")
 entity_f1 = _averaged(entity_f1_score, "micro")
 entity_f1_macro = _averaged(entity_f1_score, "macro")
 entity_f1_weighted = _averaged(entity_f1_score, "weighted")
+segment_precision: Scorer = SegmentScorer(segment_precision_score, "micro")
+segment_precision_macro: Scorer = SegmentScorer(segment_precision_score, "macro")
+segment_precision_weighted: Scorer = SegmentScorer(segment_precision_score, "weighted")
+segment_recall: Scorer = SegmentScorer(segment_recall_score, "micro")
+segment_recall_macro: Scorer = SegmentScorer(segment_recall_score, "macro")
+segment_recall_weighted: Scorer = SegmentScorer(segment_recall_score, "weighted")
+segment_f1: Scorer = SegmentScorer(segment_f1_score, "micro")
+segment_f1_macro: Scorer = SegmentScorer(segment_f1_score, "macro")
+segment_f1_weighted: Scorer = SegmentScorer(segment_f1_score, "weighted")
 
 _SCORERS: dict[str, Scorer] = {
     name: value
     for name, value in globals().items()
-    if name.startswith(("flat_", "entity_", "sequence_")) and not name.endswith("_score")
+    if name.startswith(("flat_", "entity_", "segment_", "sequence_"))
+    and not name.endswith("_score")
 }
 
 
@@ -70,7 +143,8 @@ def get_scorer(name: str) -> Scorer:
     -------
     callable
         A scorer with signature ``(estimator, X, y)``. It is a copy, so that ``set_score_request``
-        on it changes nobody else's.
+        on it changes nobody else's. Those of segments are :class:`SegmentScorer`, which take y in
+        any form that models of segments are fitted on, and no weights.
 
     Raises
     ------

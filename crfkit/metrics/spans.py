@@ -6,10 +6,11 @@ Spans are half-open, ``[start, stop)``, as Python slices are: ``tokens[span.star
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._given import Span, ordered_spans
 from ._sequences import (
     BoolArray,
     FlatLabels,
@@ -32,14 +33,6 @@ from .schemes import (
     tag_table,
     write_tag,
 )
-
-
-class Span(NamedTuple):
-    """A labeled stretch of a sequence, ``[start, stop)``."""
-
-    label: str
-    start: int
-    stop: int
 
 
 class IllegalTag(NamedTuple):
@@ -127,7 +120,7 @@ def spans_from_tags(
 
 
 def tags_from_spans(
-    spans: Iterable[tuple[str, int, int]],
+    spans: Iterable[Any],
     length: int,
     scheme: str = "IOB2",
     *,
@@ -138,8 +131,8 @@ def tags_from_spans(
 
     Parameters
     ----------
-    spans : iterable of Span or (label, start, stop)
-        In any order.
+    spans : iterable of Span, Segment or (label, start, stop)
+        In any order; also what else has fields `label`, `start` and `stop`.
     length : int
         Number of tokens of the sequence.
     scheme : str, default="IOB2"
@@ -153,8 +146,9 @@ def tags_from_spans(
 
     Raises
     ------
-    ValueError
-        If spans overlap, are empty or reach outside the sequence, or the scheme is ``"conll"``.
+    ValueError, TypeError
+        If spans overlap, are empty or reach outside the sequence, a plain triple begins with a
+        number, or the scheme is ``"conll"``.
 
     Examples
     --------
@@ -165,7 +159,7 @@ def tags_from_spans(
     rules = get_scheme(scheme)
     if rules is CONLL:
         raise ValueError("'conll' is a way to read tags; write a scheme such as 'IOB2'")
-    ordered = _checked_spans(spans, length)
+    ordered = ordered_spans(spans, length)
     tags = [write_tag(OUTSIDE, "", rules)] * length
     for i, span in enumerate(ordered):
         roles = _span_roles(span, _is_marked(ordered, i, rules), rules)
@@ -296,8 +290,7 @@ def validate_tags(y: Sequences, scheme: str, *, suffix: bool = False, delimiter:
     """
     found = illegal_tags(y, scheme, suffix=suffix, delimiter=delimiter)
     if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise ValueError(f"{found[0]}{more}")
+        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
 
 
 def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -> str:
@@ -334,11 +327,18 @@ def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -
 
 def first_legal_scheme(flat: FlatLabels, *, suffix: bool = False, delimiter: str = "-") -> Scheme:
     """Do what ``detect_scheme`` does, on flat labels."""
+    counts = []
     for scheme in DETECTABLE:
-        if not _illegal(flat, scheme, suffix, delimiter):
+        faults, foreign = _faults(flat, scheme, suffix, delimiter)
+        if not len(faults):
             return scheme
-    first = _illegal(flat, DETECTABLE[0], suffix, delimiter)[0]
-    raise ValueError(f"the tags are legal in no scheme; {first}; pass the name of the scheme")
+        counts.append((len(faults), int(foreign.sum())))
+    nearest = DETECTABLE[counts.index(min(counts))]
+    first, more = _illegal(flat, nearest, suffix, delimiter)[0], min(counts)[0] - 1
+    raise ValueError(
+        f"the tags are legal in no scheme; {first}, the nearest one{_and_more(more)}; pass the "
+        "name of the scheme"
+    )
 
 
 def read_streams(
@@ -386,19 +386,32 @@ def spans_of_all(y: Sequences, scheme: str) -> tuple[list[str], IntArray, IntArr
     flat, rules = flatten(y, "y"), get_scheme(scheme)
     found = _illegal(flat, rules, suffix=False, delimiter="-")
     if found:
-        raise ValueError(f"{found[0]} (and {len(found) - 1} more)" if found[1:] else f"{found[0]}")
+        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
     (stream,), names = read_streams([flat], rules)
     spans = find_spans(stream, rules)
     before = np.searchsorted(np.cumsum(flat.lengths + 1), spans.starts, side="right")
     return names, spans.types, spans.starts - before, spans.stops - before
 
 
-def _illegal(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> list[IllegalTag]:
+def _and_more(count: int) -> str:
+    return f" (and {count} more)" if count else ""
+
+
+def _faults(
+    flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str
+) -> tuple[IntArray, BoolArray]:
+    """Return the stream positions of what is illegal, and which tags are none of the scheme."""
     (stream,), _ = read_streams([flat], CONLL, suffix=suffix, delimiter=delimiter)
     foreign = _foreign_tokens(flat, scheme, suffix, delimiter)
     judged = ~foreign & ~np.roll(foreign, 1)
     at_fault = foreign | (judged & ~scheme.legal[stream.pairs])
-    return [_describe(int(at), flat, scheme, foreign) for at in np.flatnonzero(at_fault)]
+    return np.flatnonzero(at_fault), foreign
+
+
+def _illegal(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> list[IllegalTag]:
+    faults, foreign = _faults(flat, scheme, suffix, delimiter)
+    stops = np.cumsum(flat.lengths + 1)
+    return [_describe(at, flat, scheme, foreign, stops) for at in faults.tolist()]
 
 
 def _stream(codes: IntArray, lengths: IntArray, table: TagTable) -> TagStream:
@@ -437,10 +450,12 @@ def _foreign_tokens(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: s
     return marks
 
 
-def _describe(at: int, flat: FlatLabels, scheme: Scheme, foreign: BoolArray) -> IllegalTag:
-    stream_stops = np.cumsum(flat.lengths + 1)
-    sequence = int(np.searchsorted(stream_stops, at, side="right"))
-    position = int(at - stream_stops[sequence] + flat.lengths[sequence] + 1)
+def _describe(
+    at: int, flat: FlatLabels, scheme: Scheme, foreign: BoolArray, stops: IntArray
+) -> IllegalTag:
+    """Say what is wrong at a stream position; the streams of sequences end before `stops`."""
+    sequence = int(np.searchsorted(stops, at, side="right"))
+    position = int(at - stops[sequence] + flat.lengths[sequence] + 1)
     token = at - sequence
     if position == flat.lengths[sequence]:
         tag = flat.labels[token - 1]
@@ -453,16 +468,6 @@ def _describe(at: int, flat: FlatLabels, scheme: Scheme, foreign: BoolArray) -> 
     else:
         reason = f"{tag!r} may not follow {flat.labels[token - 1]!r} in {scheme.name}"
     return IllegalTag(sequence, position, tag, reason)
-
-
-def _checked_spans(spans: Iterable[tuple[str, int, int]], length: int) -> list[Span]:
-    ordered = sorted((Span(*span) for span in spans), key=lambda span: (span.start, span.stop))
-    for i, span in enumerate(ordered):
-        if not 0 <= span.start < span.stop <= length:
-            raise ValueError(f"{span} is empty or outside a sequence of length {length}")
-        if i and ordered[i - 1].stop > span.start:
-            raise ValueError(f"{ordered[i - 1]} and {span} overlap")
-    return ordered
 
 
 def _is_marked(spans: Sequence[Span], i: int, scheme: Scheme) -> bool:

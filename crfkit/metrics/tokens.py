@@ -18,6 +18,7 @@ from ._sequences import (
     encode_labels,
     flatten_pair,
     sequence_index,
+    shown_names,
     token_weights,
 )
 
@@ -257,6 +258,4 @@ def _names(
     vocabulary: list[Any], labels: list[int] | None, true_codes: IntArray, pred_codes: IntArray
 ) -> list[str]:
     shown = np.union1d(true_codes, pred_codes) if labels is None else labels
-    names = [str(vocabulary[code]) for code in shown]
-    # 1 and "1" are different labels, and would be one key of the dictionary.
-    return names if len(set(names)) == len(names) else [repr(vocabulary[code]) for code in shown]
+    return shown_names(vocabulary[code] for code in shown)

@@ -2,11 +2,13 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
 
-from crfkit import metrics
-from crfkit.metrics import get_scorer, get_scorer_names, scorers
+from crfkit import EarlyStopping, SemiMarkovCRF, SequenceVectorizer, metrics
+from crfkit.metrics import get_scorer, get_scorer_names, scorers, segment_f1_score
 
 # Chosen so that the micro, macro and weighted averages of a tagger that saw two sequences differ.
 X = [
@@ -53,13 +55,16 @@ def test_scorers_equal_their_metrics(name):
         metric_name, average = name, None
     metric = getattr(metrics, f"{metric_name}_score")
     kwargs = {"average": average, "zero_division": 0} if average else {}
+    if metric_name.startswith("segment"):
+        kwargs |= {"scheme": "conll", "average": average or "micro"}
     assert get_scorer(name)(tagger, X, Y) == metric(Y, tagger.predict(X), **kwargs)
 
 
+@pytest.mark.parametrize("kind", ["entity", "segment"])
 @pytest.mark.parametrize("score", ["precision", "recall", "f1"])
-def test_entity_averages_differ(score):
+def test_averages_of_spans_differ(kind, score):
     tagger = LookupTagger().fit(X[:2], Y[:2])
-    names = [f"entity_{score}{average}" for average in ("", "_macro", "_weighted")]
+    names = [f"{kind}_{score}{average}" for average in ("", "_macro", "_weighted")]
     values = {get_scorer(name)(tagger, X, Y) for name in names}
     # Weighted recall is micro recall by definition.
     assert len(values) == (2 if score == "recall" else 3)
@@ -112,3 +117,108 @@ def test_the_names_users_know_are_there():
 def test_unknown_scorers_are_answered_with_close_ones():
     with pytest.raises(ValueError, match="unknown scorer 'entity_fl'; try .*entity_f1"):
         get_scorer("entity_fl")
+
+
+# Segments in the three forms that models of segments are fitted on.
+WORDS = [[[word] for word in x] for x in X]
+TAGS = [
+    ["B-PER", "O", "B-LOC"],
+    ["B-LOC"],
+    ["B-PER", "O"],
+    ["B-PER", "I-PER", "B-LOC"],
+    ["B-PER", "I-PER"],
+    ["O", "B-PER"],
+    ["B-LOC", "I-LOC"],
+]
+FORMS = {
+    "tags": TAGS,
+    "runs": [[tag[2:] or "O" for tag in tags] for tags in TAGS],
+    "segments": [metrics.spans_from_tags(tags) for tags in TAGS],
+}
+
+
+class Recorder(SemiMarkovCRF):
+    """Predict segments or labels that are given."""
+
+    def __init__(self, segments=None, labels=None, scheme_="runs"):
+        self.segments, self.labels, self.scheme_ = segments, labels, scheme_
+
+    def predict_segments(self, X):
+        return self.segments
+
+    def predict(self, X):
+        return self.labels
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("piped", [False, True])
+def test_grid_search_over_segments_takes_labels_in_every_form(form, piped):
+    model = SemiMarkovCRF()
+    grid = {"c2": [0.1, 1000.0], "max_length": [2, 3]}
+    if piped:
+        model = make_pipeline(SequenceVectorizer(), model)
+        grid = {f"semimarkovcrf__{name}": values for name, values in grid.items()}
+    search = GridSearchCV(model, grid, scoring=get_scorer("segment_f1"), cv=2, error_score="raise")
+    search.fit(WORDS, FORMS[form])
+    assert search.best_params_[next(iter(grid))] == 0.1
+    best = search.best_estimator_
+    found = (
+        best[-1].predict_segments(best[:-1].transform(WORDS))
+        if piped
+        else best.predict_segments(WORDS)
+    )
+    expected = segment_f1_score(FORMS["segments"], found)
+    # A search is an estimator too: what it found is asked.
+    assert search.score(WORDS, FORMS[form]) == expected
+    assert get_scorer("segment_f1")(search, WORDS, FORMS[form]) == expected > 0
+
+
+def test_listed_segments_are_compared_with_predicted_segments():
+    touching = [[(0, 1, "a"), (1, 2, "a")]]
+    model = Recorder(segments=touching, labels=[["a", "a"]])
+    assert scorers.segment_f1(model, WORDS[2:3], touching) == 1.0
+    assert scorers.segment_f1(model, WORDS[2:3], [[(0, 2, "a")]]) == 0.0
+    assert scorers.segment_f1(make_pipeline(model), WORDS[2:3], touching) == 1.0
+
+
+def test_labels_that_cannot_part_segments_are_compared_with_predicted_labels():
+    model = Recorder(segments=[[(0, 1, "a"), (1, 2, "a")]], labels=[["a", "a"]])
+    assert scorers.segment_f1(model, WORDS[2:3], [["a", "a"]]) == 1.0
+
+
+def test_the_scheme_of_the_model_tells_how_labels_are_read():
+    y = [["B", "B"]]
+    assert scorers.segment_recall(Recorder(labels=[["B", "O"]]), WORDS[2:3], y) == 0.0
+    tags = Recorder(labels=[["B", "O"]], scheme_="IOB2")
+    assert scorers.segment_recall(tags, WORDS[2:3], y) == 0.5
+
+
+def test_labels_of_tokens_that_are_no_tags_are_read_as_runs():
+    y = [["street", "street", "city"]]
+    assert scorers.segment_f1(Recorder(labels=y, scheme_=None), WORDS[:1], y) == 1.0
+    half = Recorder(labels=[["street", "city", "city"]], scheme_=None)
+    assert scorers.segment_f1(half, WORDS[:1], y) == 0.0
+    spans = [[(0, 2, "street"), (2, 3, "city")]]
+    assert scorers.segment_f1(Recorder(labels=y, scheme_=None), WORDS[:1], spans) == 1.0
+
+
+def test_a_part_without_any_segment_is_scored():
+    model = Recorder(segments=[[(0, 1, "a")], []])
+    assert scorers.segment_precision(model, WORDS[:2], [[], []]) == 0.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_early_stopping_watches_segments(form):
+    rules = EarlyStopping(scoring="segment_f1", patience=2)
+    model = SemiMarkovCRF(c2=0.1, early_stopping=rules)
+    model.fit(WORDS, FORMS[form], X_val=WORDS[:3], y_val=FORMS[form][:3])
+    assert model.best_score_ == get_scorer("segment_f1")(model, WORDS[:3], FORMS[form][:3]) > 0
+
+
+def test_scorers_of_segments_stand_metadata_routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        scores = cross_validate(
+            SemiMarkovCRF(c2=0.1), WORDS, FORMS["segments"], cv=2, error_score="raise",
+            scoring={name: get_scorer(name) for name in ("segment_f1", "segment_recall")},
+        )  # fmt: skip
+    assert len(scores["test_segment_f1"]) == 2

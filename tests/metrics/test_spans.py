@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crfkit._types import ProbableSegment
+from crfkit.io import spans_to_tags
 from crfkit.metrics import (
     IllegalTag,
+    Segment,
     Span,
     allowed_transitions,
     convert_tags,
@@ -188,6 +191,40 @@ def test_spans_may_be_given_in_any_order():
 def test_impossible_spans_are_refused(spans, message):
     with pytest.raises(ValueError, match=message):
         tags_from_spans(spans, 4)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [Segment(3, 4, 7), Segment(0, 2, "PER")],
+        [ProbableSegment(0, 2, "PER", 0.9), ProbableSegment(3, 4, 7, 0.8)],
+        [Span("PER", 0, 2), ("7", np.int64(3), np.int64(4))],
+        [Span(7, 3, 4), ["PER", 0, 2]],
+    ],
+)
+def test_spans_are_read_by_the_names_of_their_fields(spans):
+    assert tags_from_spans(spans, 4) == ["B-PER", "I-PER", "O", "B-7"]
+    offsets = [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert spans_to_tags(offsets, spans) == tags_from_spans(spans, 4)
+
+
+@pytest.mark.parametrize(
+    ("span", "error", "message"),
+    [
+        ((0, 2, "PER"), ValueError, r"\(0, 2, 'PER'\) begins with a number, .*Segment\(start"),
+        ((1, 2, 3), ValueError, "begins with a number"),
+        ([0, 2, "PER"], ValueError, "begins with a number"),
+        (("PER", "0", 2), TypeError, "must be whole numbers"),
+        (("PER", 0.0, 2), TypeError, "must be whole numbers"),
+        (("PER", 0), TypeError, "is no Span"),
+        ("PER", TypeError, "is no Span"),
+    ],
+)
+def test_what_cannot_be_told_from_a_span_is_refused(span, error, message):
+    with pytest.raises(error, match=message):
+        tags_from_spans([span], 4)
+    with pytest.raises(error, match=message):
+        spans_to_tags([(0, 1), (1, 2)], [span])
 
 
 def test_conll_is_not_written():

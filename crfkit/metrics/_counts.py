@@ -1,0 +1,183 @@
+"""Spans of all sequences, how many of them are right, and the scores and reports of that."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ._sequences import FloatArray, IntArray, shown_names, sorted_labels
+from .schemes import Scheme
+from .spans import TagStream, find_spans
+
+AVERAGES = ("micro", "macro", "weighted")
+
+Scores = tuple[FloatArray, FloatArray, FloatArray]
+Row = dict[str, float | int]
+
+
+class FoundSpans(NamedTuple):
+    """Spans of all sequences, none twice: their labels are ``names[types]``.
+
+    Attributes
+    ----------
+    names : list
+        Labels.
+    types, sequences, starts, stops : ndarray of shape (n,)
+        Of each span the place of its label, its sequence, and tokens within that.
+    """
+
+    names: list[Any]
+    types: IntArray
+    sequences: IntArray
+    starts: IntArray
+    stops: IntArray
+
+
+class Counts(NamedTuple):
+    """Numbers of spans per label, for the labels that are in the truth or the prediction."""
+
+    names: list[Any]
+    true: IntArray
+    predicted: IntArray
+    correct: IntArray
+
+    def select(self, labels: Iterable[Hashable]) -> Counts:
+        """Return the counts of given labels in the given order; unknown labels count zero."""
+        names = list(labels)
+        index = {name: i for i, name in enumerate(self.names)}
+        rows = [index.get(name, len(self.names)) for name in names]
+        return Counts(names, *(np.append(column, 0)[rows] for column in self[1:]))
+
+    def total(self) -> Counts:
+        """Return the counts of all labels together, as one label."""
+        return Counts(["all"], *(column.sum(keepdims=True) for column in self[1:]))
+
+
+def spans_of_stream(
+    stream: TagStream, rules: Scheme, names: list[str], lengths: IntArray
+) -> FoundSpans:
+    """Return the spans of a stream of tags of sequences of given lengths."""
+    found = find_spans(stream, rules)
+    ends = np.cumsum(lengths + 1)
+    sequences = np.searchsorted(ends, found.starts, side="right")
+    begins = (ends - lengths - 1)[sequences]
+    return FoundSpans(names, found.types, sequences, found.starts - begins, found.stops - begins)
+
+
+def count(true: FoundSpans, pred: FoundSpans) -> Counts:
+    """Count the spans per label, and those whose label, first and last token are right."""
+    vocabulary = sorted_labels({*true.names, *pred.names})
+    place = {label: i for i, label in enumerate(vocabulary)}
+    types = [np.array([place[n] for n in f.names], np.intp)[f.types] for f in (true, pred)]
+    rows = [np.concatenate(types)]
+    rows += [np.concatenate(pair) for pair in zip(true[2:], pred[2:], strict=True)]
+    order = np.lexsort(rows)
+    # A span that both sides have stands twice, the true one first.
+    twice = np.all([row[order[1:]] == row[order[:-1]] for row in rows], axis=0)
+    hits = rows[0][order[:-1][twice]]
+    columns = [np.bincount(labels, minlength=len(vocabulary)) for labels in (*types, hits)]
+    # A type that only stands in broken chunks has no entity on either side: it is not a type.
+    present = np.flatnonzero(columns[0] + columns[1])
+    return Counts([vocabulary[i] for i in present], *(column[present] for column in columns))
+
+
+def check_parameters(beta: float, average: str | None, zero_division: float | str) -> None:
+    """Raise ValueError if a parameter of the scores cannot be used."""
+    if not beta >= 0:
+        raise ValueError(f"beta is at least 0, not {beta!r}")
+    if average is not None and average not in AVERAGES:
+        raise ValueError(f"average is None or one of {AVERAGES}, not {average!r}")
+    if zero_division not in (0, 1, "warn"):
+        raise ValueError(f"zero_division is 0, 1 or 'warn', not {zero_division!r}")
+
+
+def summarize(
+    counts: Counts, average: str | None, beta: float, zero_division: float | str
+) -> tuple[Any, Any, Any, Any]:
+    """Return precision, recall, F-score and support: per label, or averaged."""
+    if average is None:
+        return *scores(counts, beta, zero_division), counts.true
+    summed = counts.total() if average == "micro" else counts
+    weights = counts.true if average == "weighted" else np.ones(len(summed.names))
+    support = int(counts.true.sum())
+    if not weights.any():
+        return *_without_weight(counts, zero_division), support
+    precision, recall, fscore = (
+        float(np.average(score, weights=weights)) for score in scores(summed, beta, zero_division)
+    )
+    return precision, recall, fscore, support
+
+
+def scores(counts: Counts, beta: float, zero_division: float | str) -> Scores:
+    """Return precision, recall and F-score per label."""
+    precision = _divide(counts.correct, counts.predicted, "Precision", zero_division)
+    recall = _divide(counts.correct, counts.true, "Recall", zero_division)
+    if np.isposinf(beta):
+        return precision, recall, recall
+    weighted = beta**2 * precision + recall
+    # Both are zero together only where there is nothing to divide: the F-score is zero there.
+    weighted[weighted == 0] = 1
+    return precision, recall, (1 + beta**2) * precision * recall / weighted
+
+
+def report(
+    counts: Counts, *, digits: int, output_dict: bool, zero_division: float | str
+) -> str | dict[str, Row]:
+    """Build a report per label and averaged, as text or as a dictionary."""
+    columns = summarize(counts, None, 1.0, zero_division)
+    names = shown_names(counts.names)
+    types = {name: _row(*values) for name, *values in zip(names, *columns, strict=True)}
+    averages = {
+        f"{average} avg": _row(*summarize(counts, average, 1.0, zero_division))
+        for average in AVERAGES
+    }
+    return {**types, **averages} if output_dict else _format_report(types, averages, digits)
+
+
+def _divide(
+    correct: IntArray, total: IntArray, name: str, zero_division: float | str
+) -> FloatArray:
+    undefined = total == 0
+    if zero_division == "warn" and undefined.any():
+        message = f"{name} is 0/0 for some label and set to 0; see zero_division"
+        warnings.warn(message, UndefinedMetricWarning, stacklevel=5)
+    ratio: FloatArray = correct / np.where(undefined, 1, total)
+    ratio[undefined] = _zero_division_value(zero_division)
+    return ratio
+
+
+def _without_weight(counts: Counts, zero_division: float | str) -> tuple[float, float, float]:
+    """Return the averages where no label has weight; wrong predictions still have precision 0."""
+    value = _zero_division_value(zero_division)
+    precision = value if counts.predicted.sum() == 0 else 0.0
+    return precision, value, precision
+
+
+def _zero_division_value(zero_division: float | str) -> float:
+    return 0.0 if zero_division == "warn" else float(zero_division)
+
+
+def _row(precision: float, recall: float, fscore: float, support: int) -> Row:
+    return {
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1-score": float(fscore),
+        "support": int(support),
+    }
+
+
+def _format_report(types: dict[str, Row], averages: dict[str, Row], digits: int) -> str:
+    width = max(map(len, [*types, *averages]))
+    header = f"{'':>{width}s} " + "".join(f" {name:>9s}" for name in _row(0, 0, 0, 0))
+    blocks = ["\n".join(_format_row(*item, width, digits) for item in types.items())]
+    blocks += ["\n".join(_format_row(*item, width, digits) for item in averages.items())]
+    return "\n\n".join([header, *filter(None, blocks)]) + "\n"
+
+
+def _format_row(name: str, row: Row, width: int, digits: int) -> str:
+    *values, support = row.values()
+    return f"{name:>{width}s} " + "".join(f" {x:>9.{digits}f}" for x in values) + f" {support:>9d}"

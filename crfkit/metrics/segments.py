@@ -1,0 +1,315 @@
+"""Precision, recall and F1 over segments: of lists of segments, of runs of labels, of tags.
+
+A segment is right if its label, its first and its last token are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._counts import FoundSpans, check_parameters, count, report, spans_of_stream, summarize
+from ._given import as_segment, holds_segments
+from ._sequences import (
+    FlatLabels,
+    IntArray,
+    as_lists,
+    check_same_lengths,
+    encode_labels,
+    flatten,
+    sequence_index,
+)
+from .schemes import UNTYPED, get_scheme
+from .spans import read_streams
+
+# Not a scheme of tags: a run of equal labels is a segment.
+RUNS = "runs"
+# The label of tokens outside of all segments.
+OUTSIDE = "O"
+
+SegmentLists = Iterable[Iterable[Any]] | npt.NDArray[Any]
+
+
+def segment_precision_recall_fscore_support(
+    y_true: SegmentLists,
+    y_pred: SegmentLists,
+    *,
+    beta: float = 1.0,
+    labels: Sequence[Hashable] | None = None,
+    average: str | None = None,
+    scheme: str | None = None,
+    zero_division: float | str = 0,
+) -> tuple[Any, Any, Any, Any]:
+    """Compute precision, recall, F-score and support of segments.
+
+    Parameters
+    ----------
+    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
+        True and predicted segments of each sequence: (start, stop, label), :class:`Segment`, also
+        with a probability, or :class:`Span`, in any order; they may overlap. With `scheme`, each
+        may also be labels or tags of all tokens.
+    beta : float, default=1.0
+        Weight of recall against precision in the F-score; ``inf`` gives recall.
+    labels : sequence of labels, optional
+        Labels to score, in this order; by default those in truth or prediction, sorted.
+    average : {None, "micro", "macro", "weighted"}, default=None
+        ``None`` returns one value per label; ``"micro"`` counts over all labels; ``"macro"`` is the
+        mean over labels; ``"weighted"`` the mean weighted by support.
+    scheme : str, optional
+        How labels of tokens are read: ``"runs"``, where a run of equal labels is a segment, or a
+        scheme of tags, as in :func:`spans_from_tags`: ``"conll"`` reads any tags.
+    zero_division : {0, 1, "warn"}, default=0
+        The precision of a label never predicted, and the recall of a label not in the truth.
+
+    Returns
+    -------
+    precision, recall, fscore : float or ndarray of shape (n_labels,)
+    support : int or ndarray of shape (n_labels,), number of segments in the truth
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the sequences differ in number or length, an item is no segment, one is listed twice, or
+        a tag is not one of the scheme's.
+
+    Notes
+    -----
+    Runs and listed segments of the label ``"O"`` are tokens outside of all segments, and not
+    counted. Where segments are compared with tags, their labels are the names in the tags:
+    ``str(label)``.
+
+    References
+    ----------
+    Tjong Kim Sang and Buchholz (2000), "Introduction to the CoNLL-2000 shared task: chunking".
+
+    Examples
+    --------
+    >>> from crfkit.metrics import segment_precision_recall_fscore_support
+    >>> y_true = [[(0, 2, "street"), (2, 3, "city")]]
+    >>> y_pred = [[(0, 2, "street"), (2, 4, "city")]]
+    >>> segment_precision_recall_fscore_support(y_true, y_pred, average="micro")
+    (0.5, 0.5, 0.5, 2)
+    """
+    check_parameters(beta, average, zero_division)
+    counts = count(*_find(y_true, y_pred, scheme))
+    counts = counts if labels is None else counts.select(labels)
+    return summarize(counts, average, beta, zero_division)
+
+
+def segment_precision_score(
+    y_true: SegmentLists, y_pred: SegmentLists, *, average: str | None = "micro", **kwargs: Any
+) -> Any:
+    """Compute the share of predicted segments that are in the truth.
+
+    Parameters
+    ----------
+    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
+        True and predicted segments.
+    average : {"micro", "macro", "weighted", None}, default="micro"
+        See :func:`segment_precision_recall_fscore_support`.
+    **kwargs
+        ``scheme``, ``labels`` and ``zero_division`` as there.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+
+    Examples
+    --------
+    >>> from crfkit.metrics import segment_precision_score
+    >>> segment_precision_score([[(0, 2, "city")]], [[(0, 2, "city"), (2, 3, "city")]])
+    0.5
+    """
+    return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[0]
+
+
+def segment_recall_score(
+    y_true: SegmentLists, y_pred: SegmentLists, *, average: str | None = "micro", **kwargs: Any
+) -> Any:
+    """Compute the share of true segments that are predicted.
+
+    Parameters
+    ----------
+    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
+        True and predicted segments.
+    average : {"micro", "macro", "weighted", None}, default="micro"
+        See :func:`segment_precision_recall_fscore_support`.
+    **kwargs
+        ``scheme``, ``labels`` and ``zero_division`` as there.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+
+    Examples
+    --------
+    >>> from crfkit.metrics import segment_recall_score
+    >>> segment_recall_score([[(0, 2, "city"), (2, 3, "city")]], [[(0, 2, "city")]])
+    0.5
+    """
+    return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[1]
+
+
+def segment_f1_score(
+    y_true: SegmentLists, y_pred: SegmentLists, *, average: str | None = "micro", **kwargs: Any
+) -> Any:
+    """Compute the harmonic mean of the precision and the recall of segments.
+
+    Parameters
+    ----------
+    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
+        True and predicted segments.
+    average : {"micro", "macro", "weighted", None}, default="micro"
+        See :func:`segment_precision_recall_fscore_support`.
+    **kwargs
+        ``scheme``, ``labels`` and ``zero_division`` as there.
+
+    Returns
+    -------
+    float or ndarray of shape (n_labels,)
+
+    See Also
+    --------
+    entity_f1_score : The same of tags, by the rules of the conlleval script.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import segment_f1_score
+    >>> segment_f1_score([[(0, 2, "city")]], [[(0, 2, "city")]])
+    1.0
+    >>> y_true, y_pred = [["no", "road", "road"]], [["no", "no", "road"]]
+    >>> segment_f1_score(y_true, y_pred, scheme="runs")
+    0.0
+    """
+    return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[2]
+
+
+def segment_classification_report(
+    y_true: SegmentLists,
+    y_pred: SegmentLists,
+    *,
+    labels: Sequence[Hashable] | None = None,
+    scheme: str | None = None,
+    digits: int = 2,
+    output_dict: bool = False,
+    zero_division: float | str = 0,
+) -> str | dict[str, dict[str, float | int]]:
+    """Build a report of precision, recall, F1 and support of segments per label and averaged.
+
+    Parameters
+    ----------
+    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
+        True and predicted segments.
+    labels, scheme, zero_division
+        See :func:`segment_precision_recall_fscore_support`.
+    digits : int, default=2
+        Decimals of the text.
+    output_dict : bool, default=False
+        Whether to return a dictionary rather than text.
+
+    Returns
+    -------
+    str or dict
+        As of :func:`entity_classification_report`.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import segment_classification_report
+    >>> y_true, y_pred = [["no", "road", "road"]], [["no", "no", "road"]]
+    >>> print(segment_classification_report(y_true, y_true, scheme="runs"))
+                  precision    recall  f1-score   support
+    <BLANKLINE>
+              no       1.00      1.00      1.00         1
+            road       1.00      1.00      1.00         1
+    <BLANKLINE>
+       micro avg       1.00      1.00      1.00         2
+       macro avg       1.00      1.00      1.00         2
+    weighted avg       1.00      1.00      1.00         2
+    <BLANKLINE>
+    """
+    check_parameters(1.0, None, zero_division)
+    counts = count(*_find(y_true, y_pred, scheme))
+    counts = counts if labels is None else counts.select(labels)
+    return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
+
+
+def _find(
+    y_true: SegmentLists, y_pred: SegmentLists, scheme: str | None
+) -> tuple[FoundSpans, FoundSpans]:
+    """Return the segments of truth and prediction, each in any form."""
+    if scheme not in (None, RUNS):
+        get_scheme(scheme)
+    true, pred = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
+    if len(true) != len(pred):
+        raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
+    if scheme is None or (holds_segments(true) and holds_segments(pred)):
+        return _read_listed(true, "y_true"), _read_listed(pred, "y_pred")
+    if holds_segments(true):
+        labels = flatten(pred, "y_pred")
+        return _read_beside(true, "y_true", labels.lengths, scheme), _read_labels(labels, scheme)
+    labels = flatten(true, "y_true")
+    if holds_segments(pred):
+        return _read_labels(labels, scheme), _read_beside(pred, "y_pred", labels.lengths, scheme)
+    others = flatten(pred, "y_pred")
+    check_same_lengths(labels.lengths, others.lengths, "y_pred")
+    return _read_labels(labels, scheme), _read_labels(others, scheme)
+
+
+def _read_listed(sequences: list[Any], name: str) -> FoundSpans:
+    """Return the segments that are listed for each sequence."""
+    index: dict[Any, int] = {}
+    rows: list[tuple[int, int, int, int]] = []
+    for s, sequence in enumerate(sequences):
+        where, known = f"{name}, sequence {s}", len(rows)
+        for item in sequence:
+            start, stop, label = as_segment(item, where)
+            if label != OUTSIDE:
+                rows.append((index.setdefault(label, len(index)), s, start, stop))
+        own = rows[known:]
+        if len(set(own)) < len(own):
+            twice = next(row for row in own if own.count(row) > 1)
+            raise ValueError(
+                f"{where}: the segment {(*twice[2:], list(index)[twice[0]])} is listed twice."
+            )
+    columns = np.array(rows, np.intp).reshape(-1, 4).T
+    return FoundSpans(list(index), *columns)
+
+
+def _read_beside(sequences: list[Any], name: str, lengths: IntArray, scheme: str) -> FoundSpans:
+    """Return listed segments of sequences of known lengths, with the labels that others have."""
+    found = _read_listed(sequences, name)
+    beyond = np.flatnonzero(found.stops > lengths[found.sequences])
+    if len(beyond):
+        i = beyond[0]
+        s, segment = found.sequences[i], (int(found.starts[i]), int(found.stops[i]))
+        raise ValueError(
+            f"{name}, sequence {s}: the segment {segment} is not within the {lengths[s]} tokens."
+        )
+    if scheme == RUNS:
+        return found
+    names = [str(label) or UNTYPED for label in found.names]
+    return found._replace(names=names)
+
+
+def _read_labels(flat: FlatLabels, scheme: str) -> FoundSpans:
+    """Return the segments that labels of tokens stand for."""
+    if scheme == RUNS:
+        return _read_runs(flat)
+    rules = get_scheme(scheme)
+    (stream,), names = read_streams([flat], rules)
+    return spans_of_stream(stream, rules, names, flat.lengths)
+
+
+def _read_runs(flat: FlatLabels) -> FoundSpans:
+    """Return the runs of equal labels that are not those of tokens outside."""
+    vocabulary, (codes,) = encode_labels(flat)
+    sequence = sequence_index(flat.lengths)
+    changes = (codes[1:] != codes[:-1]) | (sequence[1:] != sequence[:-1])
+    bounds = np.concatenate(([0], np.flatnonzero(changes) + 1, [len(codes)]))[: len(codes) + 1]
+    inside = np.array([label != OUTSIDE for label in vocabulary], bool)[codes[bounds[:-1]]]
+    starts, stops = bounds[:-1][inside], bounds[1:][inside]
+    begins = (np.cumsum(flat.lengths) - flat.lengths)[sequence[starts]]
+    return FoundSpans(vocabulary, codes[starts], sequence[starts], starts - begins, stops - begins)
