@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ class LazyNames(ABC):
     @abstractmethod
     def _build(self) -> NDArray[np.object_]:
         """Return the names, shape (D,)."""
+
+    @abstractmethod
+    def leads(self) -> Iterator[str]:
+        """Yield what names begin with, as far as it is known without building them."""
 
     def array(self) -> NDArray[np.object_]:
         """Return the names, shape (D,), built once."""

@@ -8,7 +8,7 @@ And segments that a dictionary tells, the case for semi-Markov models of Sarawag
 from __future__ import annotations
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -301,7 +301,7 @@ def make_segment_sequences(
     n_sequences: int = 500,
     n_segments: int = 8,
     *,
-    mean_lengths: Sequence[float] = (2.0, 4.0, 6.0),
+    mean_lengths: Iterable[float] = (2.0, 4.0, 6.0),
     max_length: int = 10,
     n_symbols: int = 100,
     coverage: float = 0.8,
@@ -313,8 +313,10 @@ def make_segment_sequences(
     Labels and symbols are drawn uniformly, so that a symbol tells nothing of the label it has. The
     length of a segment is that of a Poisson distribution with the mean of its label, from 1 to
     `max_length`. Each segment is in the dictionary of its label with the probability `coverage`;
-    and for each segment, with the probability `noise`, some other run of symbols of its sequence is
-    in the dictionary of some label. Entries of few symbols occur elsewhere by chance, too.
+    and for each segment, with the probability `noise`, a run of symbols of its sequence is drawn,
+    which has some label, a length of that label, and begins anywhere. It is in the dictionary, too,
+    but for runs that pass the end or are segments, which are not drawn anew: about one of
+    seven. Entries of few symbols occur elsewhere by chance, too.
 
     A model of single tokens can be told where entries begin and go on, but not which of those that
     overlap are segments; a model of segments weighs entries against each other.
@@ -323,7 +325,7 @@ def make_segment_sequences(
     ----------
     n_sequences, n_segments : int
         S sequences of so many segments each.
-    mean_lengths : sequence of float, default=(2, 4, 6)
+    mean_lengths : iterable of float, default=(2, 4, 6)
         The mean of each label's Poisson distribution, 1 or more; K labels.
     max_length : int, default=10
         The longest length L.
@@ -373,18 +375,13 @@ def make_segment_sequences(
     sizes = {"n_segments": n_segments, "max_length": max_length, "n_symbols": n_symbols}
     for name, value in sizes.items():
         check_whole(name, value, 1)
-    if not len(mean_lengths):
-        raise ValueError("mean_lengths is empty: give a mean for each label.")
-    for mean in mean_lengths:
-        check_number("mean_lengths", mean, 1.0)
+    means = _means(mean_lengths)
     _check_probability("coverage", coverage, 1.0)
     _check_probability("noise", noise, 1.0)
     random = check_random_state(random_state)
-    states = _names(string.ascii_lowercase, len(mean_lengths))
+    states = _names(string.ascii_lowercase, len(means))
     symbols = _names(string.ascii_uppercase, n_symbols)
-    table = softmax(
-        poisson.logpmf(np.arange(1, max_length + 1), np.array(mean_lengths)[:, None]), axis=1
-    )
+    table = softmax(poisson.logpmf(np.arange(1, max_length + 1), np.array(means)[:, None]), axis=1)
     labels = random.randint(len(states), size=(n_sequences, n_segments))
     lengths = 1 + _draw(table[labels.ravel()], random).reshape(labels.shape)
     ends = np.cumsum(lengths, axis=1)
@@ -405,6 +402,17 @@ def make_segment_sequences(
         coverage=coverage,
         noise=noise,
     )
+
+
+def _means(mean_lengths: Iterable[float]) -> list[float]:
+    if not isinstance(mean_lengths, Iterable) or isinstance(mean_lengths, (str, bytes)):
+        raise TypeError(f"mean_lengths={mean_lengths!r} must be a list of a mean for each label.")
+    means = list(mean_lengths)
+    if not means:
+        raise ValueError("mean_lengths is empty: give a mean for each label.")
+    for mean in means:
+        check_number("mean_lengths", mean, 1.0)
+    return means
 
 
 def _sequences_of(codes: IntArray, ends: IntArray, names: Sequence[str]) -> list[list[str]]:

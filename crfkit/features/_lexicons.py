@@ -11,16 +11,19 @@ import numpy as np
 
 from crfkit._types import CodeArray, IntArray
 
+BLANK = " "
 Entries = dict[str, list[tuple[str, ...]]]  # what follows a first word, the longest first
 
 
 def read_lexicons(lexicons: Mapping[str, Any] | None) -> dict[str, list[str]]:
     """Return the entries of lexicons, sorted; those given as a path are read, an entry a line.
 
+    The words of an entry are parted by blanks alone: any other character may be part of a token.
+
     Raises
     ------
     TypeError
-        If a lexicon is neither a path nor a collection of strings.
+        If a lexicon is neither a path nor a collection of strings, or of lists of strings.
     ValueError
         If it has no entries, or its file is not in UTF-8.
     """
@@ -42,21 +45,28 @@ def _read(name: str, given: Any) -> list[str]:
         given = read_text(given).split("\n")
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise TypeError(f"lexicon {name!r} must be a path or a set of strings, not {given!r}.")
-    entries = list(given)
-    wrong = [entry for entry in entries if not isinstance(entry, str)]
-    if wrong:
-        raise TypeError(f"lexicon {name!r}: the entry {wrong[0]!r} is not a string.")
-    cleaned = sorted({" ".join(entry.split()) for entry in entries} - {""})
+    cleaned = sorted({_entry(name, entry) for entry in given} - {""})
     if not cleaned:
         raise ValueError(f"lexicon {name!r} has no entries.")
     return cleaned
+
+
+def _entry(name: str, given: Any) -> str:
+    if isinstance(given, (tuple, list)) and all(isinstance(word, str) for word in given):
+        return BLANK.join(given)
+    if not isinstance(given, str):
+        raise TypeError(
+            f"lexicon {name!r}: the entry {given!r} is not a string, nor a tuple or list of the "
+            "strings of its tokens."
+        )
+    return BLANK.join(word for word in given.strip("\r\n").split(BLANK) if word)
 
 
 def index_entries(entries: Iterable[str]) -> Entries:
     """Return entries by their first word."""
     index: Entries = {}
     for entry in entries:
-        first, *rest = entry.split()
+        first, *rest = entry.split(BLANK)
         index.setdefault(first, []).append(tuple(rest))
     for rests in index.values():
         rests.sort(key=len, reverse=True)

@@ -92,6 +92,12 @@ class Reader:
         start = np.repeat(starts, sizes)
         return Runs(start, start + ranges(np.ones(len(sizes), np.int64), sizes))
 
+    def first(self, size: int) -> Runs:
+        """Return the run of the first tokens, so many or fewer, of sequences that have some."""
+        start, stop = self.offsets[:-1], self.offsets[1:]
+        some = np.flatnonzero(stop > start)[:1]
+        return Runs(start[some], np.minimum(stop[some], start[some] + size))
+
     def _column(self, reference: Reference) -> tuple[list[str], CodeArray]:
         if reference not in self._columns:
             values = self._tokens.column(reference)
@@ -216,9 +222,9 @@ class Membership(NamedTuple):
     lexicon: str
 
     def find(self, reader: Reader) -> Runs:
-        """Return all runs that are entries."""
+        """Return all runs that are entries, of any length."""
         trie = reader.lexicons[self.lexicon].trie
-        return trie.find(reader.words(self.text), reader.longest)[0]
+        return trie.find(reader.words(self.text), None)[0]
 
     def coded(self, reader: Reader, runs: Runs) -> Coded:
         """Return what runs have."""
@@ -276,7 +282,7 @@ class Similarity(NamedTuple):
             ends = reader.words(self.text).letters
             sizes = ends[runs.stop] - ends[runs.start] - 1
             letters = reader.lexicons[self.lexicon].letters
-            return np.flatnonzero(letters.may_be_near(sizes, self.least))
+            return np.flatnonzero(letters.candidates(sizes, self.least))
         return np.flatnonzero(reader.has_known(self.lexicon, self.text, runs))
 
 
@@ -307,9 +313,9 @@ class SegmentTemplate(NamedTuple):
         return [c for c in self.cells if isinstance(c, Membership) and not c.text.calls]
 
     @property
-    def needs_all(self) -> bool:
-        """Whether all runs have to be looked at."""
-        return self.plain is None and not self.lookups
+    def compared(self) -> list[Membership | Similarity]:
+        """The cells that compare texts with entries."""
+        return [c for c in self.cells if isinstance(c, (Membership, Similarity))]
 
 
 class Found(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -26,6 +27,7 @@ from crfkit.features.lengths import value_of
 SEGMENT, LENGTH, WORDS = "seg", "seg.length", "words"
 # Functions for which f("a b") is f("a") and f("b") joined by a blank.
 _WORD_BY_WORD = ("lower", "shape", "digits")
+_PLACE = re.compile(rf"{SEGMENT}\.(first|last|single)\b(?:\.(\w+)|\[(.+?)\])?")
 _EXAMPLES = "seg.text, lower(seg.text) in cities, jaccard(seg.text, cities) >= 0.5, seg.shape"
 
 
@@ -132,8 +134,10 @@ class _Compiler:
             raise self._fail(f"only seg.length and {', '.join(LEAST)} can be compared")
         if np.any(value_of(node, written, np.zeros(1))):
             raise self._fail("it holds for segments that are like no entry: ask for >= or > more")
-        found = self._similarity(variables[0])  # type: ignore[arg-type]
-        least = max(_lower_bound(node, written), 0.0)
+        call: ast.Call = variables[0]  # type: ignore[assignment]
+        found = self._similarity(call)
+        # What is said takes the place of what is asked for where nothing is said.
+        least = max(_lower_bound(node, written), found.least if len(call.args) == 3 else 0.0)
         return found._replace(least=least, condition=condition, written=written)
 
     def _similarity(self, node: ast.Call) -> Similarity:
@@ -175,6 +179,7 @@ class _Compiler:
         if isinstance(node, ast.Call):
             return self._call(node)
         owner = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+        self._check_place(node)
         if not isinstance(owner, ast.Name) or owner.id != SEGMENT:
             raise self._fail(
                 f"{ast.unparse(node)!r} is nothing that segments have; that is seg.text, "
@@ -185,15 +190,26 @@ class _Compiler:
         assert isinstance(node, ast.Attribute)
         if node.attr == "length":
             raise self._fail("seg.length is a number; functions need a string")
-        if node.attr in ("first", "last"):
-            raise self._fail(
-                f"what the {node.attr} token of a segment has is described by TemplateFeatures: "
-                f"{node.attr}(w)"
-            )
         if node.attr in ("text", "shape"):
             word_calls: tuple[Call, ...] = (("short_shape", ()),) if node.attr == "shape" else ()
             return Text(self._first_column(node.attr), word_calls)
         return Text(node.attr)
+
+    def _check_place(self, node: ast.expr) -> None:
+        """Raise an error that says how to write ``seg.first``, ``seg.first.shape`` and the like."""
+        found = _PLACE.match(ast.unparse(node))
+        if not found:
+            return
+        place, name, subscript = found.groups()
+        column = self.columns[0] if self.columns and self.columns[0].isidentifier() else "w"
+        inner = {None: column, "text": column, "shape": f"shape({column})"}.get(name, name)
+        if subscript:
+            inner = f"col({subscript})"
+        token = "only" if place == "single" else place
+        raise self._fail(
+            f"what the {token} token of a segment has is described by TemplateFeatures, joined "
+            f"with these by make_sequence_union: {place}({inner})"
+        )
 
     def _first_column(self, name: str) -> int:
         if self.columns is not None and name in self.columns[1:]:

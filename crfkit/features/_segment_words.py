@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, IntArray
+from crfkit.features._lexicons import BLANK
 from crfkit.features._pairs import PairTable
 
-BLANK = " "
 Step = Callable[[CodeArray, CodeArray], CodeArray]
 Keep = Callable[[CodeArray], NDArray[np.bool_]]
 
@@ -191,8 +191,8 @@ class Words:
         stops = self.ends if longest is None else np.minimum(self.ends, starts + longest)
         return self.begin[stops] - self.begin[:-1]
 
-    def frequent(self, longest: int | None, least: int) -> list[str]:
-        """Return the texts that at least `least` runs of up to `longest` tokens have.
+    def frequent(self, longest: int | None, least: int) -> Trie:
+        """Return a trie of the texts that at least `least` runs of up to `longest` tokens have.
 
         A run goes on only while enough others are like it so far (Agrawal and Srikant 1994).
         """
@@ -202,9 +202,10 @@ class Words:
             kept: NDArray[np.bool_] = counts[which] >= least
             return kept
 
-        at_ends, texts = self.at_ends(), list[str]()
+        at_ends, table = self.at_ends(), PairTable()
+        texts, nodes = list[str](), [np.zeros(0, np.int32)]
         levels = walk(
-            PairTable().number, self.piece_codes, self.begin[:-1], self.reach(longest),
+            table.number, self.piece_codes, self.begin[:-1], self.reach(longest),
             None if least <= 1 else often,
         )  # fmt: skip
         for level in levels:
@@ -213,9 +214,12 @@ class Words:
             found, first, counts = np.unique(
                 level.nodes[whole], return_index=True, return_counts=True
             )
-            kept = first[counts >= least]
+            often_enough = counts >= least
+            kept = first[often_enough]
             texts += self.texts(Runs(level.rows[whole][kept], stops[whole][kept]))
-        return texts
+            nodes.append(found[often_enough])
+        index = {piece: code for code, piece in enumerate(self.pieces)}
+        return Trie(texts, index, table, np.concatenate(nodes))
 
 
 def distinct_runs(runs: Runs, numbers: CodeArray) -> tuple[Runs, CodeArray]:
@@ -231,29 +235,39 @@ class Trie:
     ----------
     texts : sequence of str
         Different texts.
+    index : dict of str to int
+        Numbers of the pieces.
+    table : PairTable
+        The pairs (node, piece) of a walk of the texts, and maybe of others.
+    last : ndarray of shape (n,)
+        The node at which each text ends.
 
     Attributes
     ----------
-    texts : sequence of str
+    texts, index
         As given.
-    index : dict of str to int
-        Numbers of the pieces.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(
+        self, texts: Sequence[str], index: dict[str, int], table: PairTable, last: CodeArray
+    ) -> None:
         self.texts = texts
-        self.index: dict[str, int] = {}
-        number, rows = self.index.setdefault, [text.split(BLANK) for text in texts]
-        listed = [number(piece, len(self.index)) for row in rows for piece in row]
+        self.index = index
+        self._table = table
+        self._texts = np.full(len(table) + 1, -1, np.int32)
+        self._texts[last] = np.arange(len(texts), dtype=np.int32)
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Trie:
+        """Return a trie of different texts."""
+        index: dict[str, int] = {}
+        rows = [text.split(BLANK) for text in texts]
+        listed = [index.setdefault(piece, len(index)) for row in rows for piece in row]
         codes, sizes = np.array(listed, np.int32), np.array(list(map(len, rows)), np.int64)
-        begin = np.cumsum(sizes) - sizes
-        self._table = PairTable()
-        self.depth = int(sizes.max(initial=0))
-        last = np.zeros(len(rows), np.int32)
-        for level in walk(self._table.number, codes, begin, sizes):
+        table, last = PairTable(), np.zeros(len(rows), np.int32)
+        for level in walk(table.number, codes, np.cumsum(sizes) - sizes, sizes):
             last[level.rows] = level.nodes
-        self._texts = np.full(len(self._table) + 1, -1, np.int32)
-        self._texts[last] = np.arange(len(rows), dtype=np.int32)
+        return cls(texts, index, table, last)
 
     def codes(self, words: Words) -> CodeArray:
         """Return the pieces of tokens by their numbers here, shape (U,), -1 for unknown ones."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,11 @@ class TemplateVocabulary(LazyNames):
 
     def __len__(self) -> int:
         return self.n_blocked + len(self.named)
+
+    def leads(self) -> Iterator[str]:
+        """Yield what the names of each template begin with, and names that templates share."""
+        yield from (block[0] for block in self.blocks)
+        yield from self.named
 
     def learn(self, batch: Batch, families: Families, min_freq: int) -> Entries:
         """Learn the attributes of some tokens and return the rows of them."""

@@ -226,7 +226,13 @@ class _Compiler:
             return _Part(self._column(node), (), 0)
         if isinstance(node, ast.Call):
             return self._call(node)
-        raise self._fail(f"{_source(node)} is neither a column nor a function of one")
+        problem = f"{_source(node)} is neither a column nor a function of one"
+        if isinstance(node, ast.Attribute):
+            problem += (
+                "; seg.text and others of whole segments are templates of SegmentFeatures, and "
+                "first(w), last(w) and single(w) describe the tokens of segments here"
+            )
+        raise self._fail(problem)
 
     def _column(self, node: ast.expr) -> int:
         if isinstance(node, ast.Name):

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import gammaln
 
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, IntArray
 
 KINDS = ("indicator", "buckets", "geometric", "poisson")
 # A bucket of lengths is longer than the last one by this share of its first length.
@@ -22,15 +23,16 @@ class LengthBasis(NamedTuple):
 
     Attributes
     ----------
-    basis : ndarray of shape (L, F)
-        Their values.
+    basis : csr_array of shape (L, F)
+        Their values. Of most kinds each length has one or two that are not 0, however many there
+        are.
     fixed : ndarray of shape (L,)
         What each length scores beside them.
     names : list of str
         Names of the features.
     """
 
-    basis: FloatArray
+    basis: sp.csr_array
     fixed: FloatArray
     names: list[str]
 
@@ -56,19 +58,18 @@ def length_basis(kinds: Any, longest: int) -> LengthBasis:
         If a kind cannot be used.
     """
     lengths = np.arange(1, longest + 1)
-    fixed, names, columns = np.zeros(longest), list[str](), list[FloatArray]()
+    fixed, names, columns = np.zeros(longest), list[str](), [sp.csr_array((longest, 0))]
     listed = [kinds] if isinstance(kinds, str) or not isinstance(kinds, Iterable) else kinds
     for kind in () if kinds is None else listed:
         values, labels = _features(kind, lengths)
-        columns.append(values)
+        columns.append(sp.csr_array(values))
         names += labels
         if kind == "poisson":
             fixed -= gammaln(lengths)
-    basis = np.hstack(columns) if columns else np.zeros((longest, 0))
-    return LengthBasis(np.ascontiguousarray(basis), fixed, names)
+    return LengthBasis(sp.csr_array(sp.hstack(columns, format="csr")), fixed, names)
 
 
-def _features(kind: Any, lengths: Any) -> tuple[FloatArray, list[str]]:
+def _features(kind: Any, lengths: Any) -> tuple[FloatArray | sp.csr_array, list[str]]:
     """Return the values of one kind of features, shape (L, F), and their names."""
     if callable(kind):
         return _called(kind, lengths)
@@ -78,7 +79,7 @@ def _features(kind: Any, lengths: Any) -> tuple[FloatArray, list[str]]:
             "'3 <= seg.length <= 5', a function, a list of these, or None."
         )
     if kind == "indicator":
-        return np.eye(len(lengths)), [f"seg.length={d}" for d in lengths.tolist()]
+        return _one_each(lengths - 1), [f"seg.length={d}" for d in lengths.tolist()]
     if kind == "buckets":
         return _buckets(len(lengths))
     if kind in ("geometric", "poisson"):
@@ -86,7 +87,13 @@ def _features(kind: Any, lengths: Any) -> tuple[FloatArray, list[str]]:
     return _expression(kind, lengths), [kind]
 
 
-def _buckets(longest: int) -> tuple[FloatArray, list[str]]:
+def _one_each(which: IntArray) -> sp.csr_array:
+    """Return features of which each length has one, shape (L, F); all F occur."""
+    rows = np.ones(len(which)), which, np.arange(len(which) + 1)
+    return sp.csr_array(rows, shape=(len(which), int(which.max()) + 1))
+
+
+def _buckets(longest: int) -> tuple[sp.csr_array, list[str]]:
     starts = [1]
     while starts[-1] <= longest:
         starts.append(starts[-1] + max(1, math.ceil(GROWTH * (starts[-1] - 3))))
@@ -96,11 +103,15 @@ def _buckets(longest: int) -> tuple[FloatArray, list[str]]:
         f"seg.length={first}" if first == last else f"{first} <= seg.length <= {last}"
         for first, last in pairs
     ]
-    return np.eye(len(pairs))[which], names
+    return _one_each(which), names
 
 
 def _called(function: Callable[..., Any], lengths: Any) -> tuple[FloatArray, list[str]]:
-    values = np.asarray(function(lengths), np.float64)
+    try:
+        values = np.asarray(function(lengths), np.float64)
+    except Exception as error:
+        error.add_note(f"length: the function got the array of the lengths 1 to {len(lengths)}.")
+        raise
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != len(lengths) or not np.isfinite(values).all():
         raise ValueError(

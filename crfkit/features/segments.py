@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,6 +41,7 @@ from crfkit.features.base import SequenceTransformer
 from crfkit.features.expressions import Template
 from crfkit.features.functions import Functions, checked_functions
 
+_MANY = 100_000  # texts of one template that are worth a warning
 _RUNS = 1 << 18  # that are looked at at a time, where templates need all
 
 
@@ -62,12 +64,15 @@ class SegmentFeatures(SequenceTransformer):
         The column of a data frame that tells the sequences apart.
     max_length : int, optional
         The longest segments that have attributes, in tokens. Needed by templates that every
-        segment may have an attribute of: all but those with ``in``.
+        segment may have an attribute of: all but those with ``in``, which find entries of any
+        length.
     min_freq : int, default=0
-        Attributes that fewer runs of tokens have in the training data are left out.
+        Attributes that fewer runs of tokens have in the training data are left out. For
+        ``seg.text`` and the like, 2 or more: of N tokens, nearly N `max_length` texts occur once.
     lexicons : dict, optional
         Names of lexicons and their entries: a set of strings, or the path of a file with an entry
-        a line. An entry may have several words, which single blanks then part.
+        a line. The tokens of an entry are parted by blanks, also where they are characters:
+        ``" ".join("北京")``. An entry may as well be a tuple of its tokens: ``tuple("北京")``.
     functions : dict of str to callable, optional
         Functions of the user, called as templates write it: with strings, or lists of words. None
         is no attribute; a string, True or False, a number or a list of strings follow the rules of
@@ -114,8 +119,11 @@ class SegmentFeatures(SequenceTransformer):
     Entries are found by one pass of a trie over numbers of words; ``seg.text``, ``seg.shape`` and
     others that need no more than the words likewise, once they are learned, for which only frequent
     beginnings are followed, if `min_freq` is 2 or more. All other templates look at all N L runs, a
-    quarter of a million at a time, and at each different text among these once; ``edit`` compares
-    it with all entries of a similar length and similar counts of characters. Runs without
+    quarter of a million at a time, and at each different text among these once. ``edit`` compares
+    it with all entries of a length and of characters that may be near enough; ``jaccard`` and
+    ``tfidf`` look at entries that share a word, the rarest words first, until no other entry can be
+    nearer. A least value makes all three faster, threads share their work within
+    ``joblib.parallel_config(n_jobs=...)``, and Ctrl-C ends it at once. Runs without
     attributes are not listed: what remains in memory is 16 bytes for each run that has some, 8
     bytes a token, and a row for each different set of attributes.
 
@@ -168,6 +176,13 @@ class SegmentFeatures(SequenceTransformer):
         TypeError, ValueError
             If a parameter, a template or a cell is not as it must be: the message names the
             template, or the sequence, the position and the column.
+
+        Warns
+        -----
+        UserWarning
+            If a template that compares texts with a lexicon gives no segment an attribute: the
+            message names an entry and a text. If a template has very many attributes, as most texts
+            of segments occur once.
         """
         check_whole("min_freq", self.min_freq)
         lexicons = read_lexicons(self.lexicons)
@@ -175,10 +190,17 @@ class SegmentFeatures(SequenceTransformer):
         reader = learned.read(X)
         for template in learned.templates:
             if template.plain is not None:
-                texts = reader.words(template.plain).frequent(self.max_length, self.min_freq)
-                learned.texts[template.name] = Trie(texts)
+                trie = reader.words(template.plain).frequent(self.max_length, self.min_freq)
+                learned.texts[template.name] = trie
+                if self.min_freq < 2 and len(trie.texts) > _MANY:
+                    warnings.warn(
+                        f"template {template.name!r} has {len(trie.texts):,} different attributes; "
+                        "min_freq=2 leaves out those that only one segment has.",
+                        stacklevel=2,
+                    )
         index = GrowingIndex()
         found = _found(learned, reader, index)
+        _warn_of_none(learned, reader, index)
         counts = frequencies(found, len(index))
         often = [name for i, name in enumerate(index) if counts[i] >= max(self.min_freq, 1)]
         self.vocabulary_ = {name: column for column, name in enumerate(sorted(often))}
@@ -260,7 +282,7 @@ class SegmentFeatures(SequenceTransformer):
                     lead = f"{template.name}="
                     names = [name for name in self.vocabulary_ if name.startswith(lead)]
                     texts = [name.removeprefix(lead) for name in names]
-                    learned.texts[template.name] = Trie(texts)
+                    learned.texts[template.name] = Trie.of(texts)
             self._set_learned(learned)
         return self._learned
 
@@ -323,6 +345,27 @@ def _found(learned: _Learned, reader: Reader, index: Mapping[str, int]) -> RunRo
             found += [find_among(template, runs, reader) for template in others]
         parts.append(run_rows(found, index))
     return joined(parts)
+
+
+def _warn_of_none(learned: _Learned, reader: Reader, index: Iterable[str]) -> None:
+    """Warn of templates that compare texts with entries and have found nothing at all."""
+    compared = {f"{template.name}=": template for template in learned.templates}
+    compared = {lead: template for lead, template in compared.items() if template.compared}
+    for name in index:
+        if not compared:
+            return
+        for lead in [lead for lead in compared if f"{name}=".startswith(lead)]:
+            del compared[lead]
+    for template in compared.values() if reader.offsets[-1] else ():
+        cell = template.compared[0]
+        [text] = cell.text.strings(reader, reader.first(2))
+        entry = learned.lexicons[cell.lexicon].entries[0]
+        warnings.warn(
+            f"template {template.name!r}: no segment has such an attribute. Entries of the lexicon "
+            f"{cell.lexicon!r} are like {entry!r}, texts like {text!r}: are they in the same case, "
+            "and are the tokens of entries parted by single blanks, as those of texts are?",
+            stacklevel=3,
+        )
 
 
 def _blocks(reader: Reader) -> Iterator[tuple[int, int]]:

@@ -53,7 +53,7 @@ class TemplateFeatures(CompiledFeatures):
         :class:`SequenceVectorizer`.
     lexicons : dict, optional
         Names of lexicons and their entries: a set of strings, or the path of a file with an entry
-        a line. An entry may have several words.
+        a line. The words of an entry are parted by blanks; it may as well be a tuple of them.
     numeric : list of str or int, default=()
         Columns whose numbers are the values of an attribute named as the column.
 
@@ -88,7 +88,7 @@ class TemplateFeatures(CompiledFeatures):
     sequence the token lies. ``step(...)`` describes the step from the token before;
     ``first(...)``, ``last(...)`` and ``single(...)`` the first token of a segment, the last one,
     and one that is a segment alone, for models of segments: ``first(w[-1])`` is the token before
-    the segment, ``last(w[1])`` the one after it.
+    the segment, ``last(w[1])`` the one after it. Models of tokens refuse these.
 
     An attribute is named as its template is written: ``w[-1]=dog``, ``w[-1]|w=the|dog``. A flag
     is named ``is_title(w)``; within ``|`` it is True or False. Names of ``first(w)`` begin with

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +37,12 @@ class JoinedNames(LazyNames):
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks))
+
+    def leads(self) -> Iterator[str]:
+        """Yield what names of those blocks begin with that are not built."""
+        for prefix, block in zip(self.prefixes, self.blocks, strict=True):
+            if isinstance(block, LazyNames):
+                yield from (f"{prefix}{lead}" for lead in block.leads())
 
     def _build(self) -> NDArray[np.object_]:
         pairs = zip(self.prefixes, self.blocks, strict=True)

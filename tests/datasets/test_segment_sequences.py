@@ -79,8 +79,37 @@ def test_noise_adds_runs_that_are_no_segments():
     true = {text for text, _ in texts(data)}
     assert not any(entry in true for entry in entries if " " in entry)  # a symbol may come twice
     rows = [" ".join(symbol for (symbol,) in row) + " " for row in data.X]
-    assert len(entries) > 800
     assert all(any(entry + " " in row for row in rows) for entry in list(entries)[:20])
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_so_many_runs_are_noise(noise):
+    data = make_segment_sequences(
+        300, n_symbols=10**5, coverage=0.0, noise=noise, random_state=5
+    )  # fmt: skip
+    shares = []
+    for row, segments in zip(data.X, data.segments, strict=True):
+        true = {(start, stop) for start, stop, _ in segments}
+        for table in data.length_probabilities:
+            for start in range(len(row)):
+                for length, share in enumerate(table, 1):
+                    if start + length <= len(row) and (start, start + length) not in true:
+                        drawn = noise * share / len(row) / len(data.length_probabilities)
+                        shares.append(1 - (1 - drawn) ** len(segments))
+    found = sum(map(len, data.dictionaries.values()))
+    assert abs(found - sum(shares)) <= N_SIGMA * np.sqrt(sum(shares))
+
+
+def test_means_may_come_from_a_generator():
+    wanted = make_segment_sequences(3, mean_lengths=(2.0, 4), random_state=0)
+    found = make_segment_sequences(3, mean_lengths=(m for m in (2.0, 4)), random_state=0)
+    assert found.segments == wanted.segments
+
+
+@pytest.mark.parametrize("means", [4.0, "3", None, (2.0, "3")])
+def test_means_that_are_no_list_of_numbers_are_named(means):
+    with pytest.raises(TypeError, match="mean_lengths="):
+        make_segment_sequences(3, mean_lengths=means)
 
 
 def test_a_seed_gives_the_same_data_and_there_may_be_none():

@@ -16,7 +16,7 @@ LENGTHS = st.integers(1, 600)
 @given(LENGTHS)
 def test_indicators_tell_each_length(longest):
     found = length_basis("indicator", longest)
-    np.testing.assert_array_equal(found.basis, np.eye(longest))
+    np.testing.assert_array_equal(found.basis.toarray(), np.eye(longest))
     assert found.names == [f"seg.length={d}" for d in range(1, longest + 1)]
     assert not found.fixed.any()
 
@@ -24,11 +24,12 @@ def test_indicators_tell_each_length(longest):
 @given(LENGTHS)
 def test_buckets_part_the_lengths_into_ranges_that_grow(longest):
     found = length_basis("buckets", longest)
-    assert set(np.unique(found.basis)) <= {0.0, 1.0}
-    np.testing.assert_array_equal(found.basis.sum(1), np.ones(longest))
-    which = found.basis.argmax(1)
+    basis = found.basis.toarray()
+    assert set(np.unique(basis)) <= {0.0, 1.0}
+    np.testing.assert_array_equal(basis.sum(1), np.ones(longest))
+    which = basis.argmax(1)
     assert np.all(np.diff(which) >= 0)
-    assert np.all(found.basis.any(0))
+    assert np.all(basis.any(0))
     sizes = np.bincount(which)
     assert np.all(sizes[:5] == 1)
     assert np.all(np.diff(sizes[:-1]) >= 0)
@@ -37,6 +38,14 @@ def test_buckets_part_the_lengths_into_ranges_that_grow(longest):
         condition = name if "<=" in name else name.replace("=", "==")
         tree = ast.parse(condition, mode="eval").body
         assert np.all(value_of(tree, "seg.length", lengths))
+
+
+@pytest.mark.parametrize("kind", ["indicator", "buckets"])
+def test_one_feature_a_length_takes_no_table_of_all_pairs(kind):
+    found = length_basis(kind, 10_000)
+    basis = found.basis
+    assert basis.data.nbytes + basis.indices.nbytes + basis.indptr.nbytes <= 24 * 10_001
+    assert basis.shape == (10_000, len(found.names))
 
 
 def test_few_buckets_stand_for_many_lengths():
@@ -48,7 +57,7 @@ def test_poisson_and_geometric_lengths_are_distributed_so(longest):
     rate = 0.7
     for kind in ("geometric", "poisson"):
         found = length_basis(kind, longest)
-        scores = found.fixed + found.basis[:, 0] * math.log(rate)
+        scores = found.fixed + found.basis.toarray()[:, 0] * math.log(rate)
         extra = np.arange(longest)
         wanted = extra * math.log(rate)
         if kind == "poisson":
@@ -73,7 +82,7 @@ def test_poisson_and_geometric_lengths_are_distributed_so(longest):
 )
 def test_an_expression_is_what_python_makes_of_it(text, value):
     found = length_basis(text, 8)
-    np.testing.assert_allclose(found.basis[:, 0], [float(value(d)) for d in range(1, 9)])
+    np.testing.assert_allclose(found.basis.toarray()[:, 0], [float(value(d)) for d in range(1, 9)])
     assert found.names == [text]
 
 
@@ -82,9 +91,11 @@ def test_functions_and_lists_of_kinds_stand_side_by_side():
         return np.column_stack([1 / lengths, lengths > 2])
 
     found = length_basis(["indicator", shares, "poisson", lambda d: d / 4], 3)
-    np.testing.assert_allclose(found.basis[:, 3], [1, 1 / 2, 1 / 3])
-    np.testing.assert_allclose(found.basis[:, 4], [0, 0, 1])
-    np.testing.assert_allclose(found.basis[:, 5:], [[0, 0.25], [1, 0.5], [2, 0.75]])
+    basis = found.basis.toarray()
+    np.testing.assert_array_equal(basis[:, :3], np.eye(3))
+    np.testing.assert_allclose(basis[:, 3], [1, 1 / 2, 1 / 3])
+    np.testing.assert_allclose(basis[:, 4], [0, 0, 1])
+    np.testing.assert_allclose(basis[:, 5:], [[0, 0.25], [1, 0.5], [2, 0.75]])
     assert found.names[3:] == ["shares[0]", "shares[1]", "seg.length-1", "<lambda>[0]"]
     np.testing.assert_allclose(found.fixed, [0, 0, -math.log(2)], atol=1e-12)
 

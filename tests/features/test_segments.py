@@ -13,7 +13,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from crfkit import SemiMarkovCRF
+from crfkit import (
+    CRFClassifier,
+    MaxMarginCRF,
+    Segments,
+    SemiMarkovCRF,
+    StructuredPerceptron,
+)
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features import (
     SegmentFeatures,
@@ -23,6 +29,7 @@ from crfkit.features import (
     make_sequence_union,
 )
 from crfkit.features import segments as segments_module
+from crfkit.features._segment_words import Trie, Words
 from crfkit.features.functions import short_shape
 from crfkit.persistence import dumps, loads
 
@@ -33,7 +40,8 @@ TOKENS = st.tuples(st.sampled_from(WORDS), st.sampled_from("xY"))
 CORPUS = st.lists(st.lists(TOKENS, max_size=6), max_size=3)
 ENTRIES = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join), min_size=1, max_size=6
-).filter(lambda entries: any(entry.split() for entry in entries))
+).filter(lambda entries: any(entry.strip(" ") for entry in entries))
+NONE_FOUND = pytest.mark.filterwarnings("ignore:template .* no segment has such an attribute")
 
 
 def own(text):
@@ -117,6 +125,8 @@ TEMPLATES = {
     "edit(seg.text, e)": lambda r, e: (v := best(edit, r.text, e)) * (v >= 0.5),
     "edit(seg.text, e, 0)": lambda r, e: best(edit, r.text, e),
     "0.3 <= edit(lower(seg.text), e) < 1": lambda r, e: 0.3 <= best(edit, r.lower, e) < 1,
+    "edit(lower(seg.text), e, 0.75) >= 0.4": lambda r, e: best(edit, r.lower, e) >= 0.75,
+    "jaccard(seg.text, e, 0.4) >= 0.6": lambda r, e: best(jaccard, r.text, e) >= 0.6,
     "edit(seg.p, e) > 0.25": lambda r, e: best(edit, r.tags, e) > 0.25,
     "own(seg.text)": lambda r, e: own(r.text),
     "lower(some(seg.text))": lambda r, e: r.lower or None,
@@ -135,6 +145,13 @@ TEMPLATES = {
 }  # fmt: skip
 
 
+# These find entries of any length.
+LOOKUPS = {
+    "seg.text in e", 'lower(seg.text) in "e"', "(seg.text in e)|seg.p|seg.length",
+    "(seg.text in e)|(lower(seg.text) in e)",
+}  # fmt: skip
+
+
 def attributes(template, result):
     """The attributes that stand for a result, as dicts of tokens would have them."""
     if isinstance(result, str):
@@ -149,9 +166,9 @@ def expected(X, templates, entries, longest):
     found = {}
     for s, sequence in enumerate(X):
         for start in range(len(sequence)):
-            for stop in range(start + 1, min(len(sequence), start + longest) + 1):
+            for stop in range(start + 1, len(sequence) + 1):
                 run, row = Run(sequence[start:stop]), {}
-                for template in templates:
+                for template in templates if stop <= start + longest else LOOKUPS & {*templates}:
                     row |= attributes(template, TEMPLATES[template](run, entries))
                 found[s, start, stop] = row
     return found
@@ -187,6 +204,12 @@ def assert_same(packed, wanted, names):
         assert found[run] == pytest.approx(row, rel=1e-13)
 
 
+def cleaned(entries):
+    """Entries without needless blanks."""
+    return {" ".join(word for word in entry.split(" ") if word) for entry in entries} - {""}
+
+
+@NONE_FOUND
 @SMALL
 @given(
     st.lists(st.sampled_from(sorted(TEMPLATES)), min_size=1, max_size=5, unique=True),
@@ -195,20 +218,20 @@ def assert_same(packed, wanted, names):
 def test_attributes_are_those_of_every_run_by_hand(
     templates, X, unseen, entries, min_freq, longest
 ):
-    cleaned = {" ".join(entry.split()) for entry in entries} - {""}
+    known = cleaned(entries)
     features = SegmentFeatures(
         templates, columns=["w", "p"], max_length=longest, min_freq=min_freq,
         lexicons={"e": entries},
         functions={"own": own, "count": count, "some": lambda text: text or None},
     )  # fmt: skip
     packed = features.fit_transform(X)
-    wanted = expected(X, templates, cleaned, longest)
+    wanted = expected(X, templates, known, longest)
     counts = Counter(name for row in wanted.values() for name, value in row.items() if value)
     names = sorted(name for name, n in counts.items() if n >= min_freq)
     assert list(features.vocabulary_) == names
     assert_same(packed, wanted, names)
     assert features.transform(X) == packed
-    assert_same(features.transform(unseen), expected(unseen, templates, cleaned, longest), names)
+    assert_same(features.transform(unseen), expected(unseen, templates, known, longest), names)
 
 
 @pytest.mark.parametrize("template", sorted(TEMPLATES))
@@ -228,6 +251,7 @@ def test_each_template_alone(template):
     assert_same(features.transform(X[::-1]), expected(X[::-1], [template], entries, 4), names)
 
 
+@NONE_FOUND
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.sampled_from(sorted(TEMPLATES)), min_size=1, max_size=4, unique=True), CORPUS)
 def test_parts_of_the_data_that_are_looked_at_together_do_not_matter(templates, X):
@@ -254,8 +278,10 @@ def test_entries_that_overlap_or_lie_in_others_are_all_found():
     assert runs_of(features.fit_transform(X)) == found
     features.set_params(templates="(seg.text in e)|seg.shape|(jaccard(seg.text, e) >= 1)")
     assert runs_of(features.fit_transform(X)) == found
-    shorter = features.set_params(max_length=2).fit_transform(X)
-    assert runs_of(shorter) == [run for run in found if run[2] - run[1] <= 2]
+    features.set_params(max_length=2)
+    assert runs_of(features.fit_transform(X)) == found
+    features.set_params(templates="jaccard(seg.text, e) >= 1")
+    assert runs_of(features.fit_transform(X)) == [run for run in found if run[2] - run[1] <= 2]
 
 
 def test_words_that_hold_blanks_are_parts_of_entries_as_a_whole():
@@ -263,6 +289,66 @@ def test_words_that_hold_blanks_are_parts_of_entries_as_a_whole():
     X = [["a b", "c"], ["a", "b c"], ["b", "c"], ["a b c"], ["x a", "b c"]]
     wanted = [(0, 0, 2), (1, 0, 2), (1, 1, 2), (2, 0, 2), (3, 0, 1), (4, 1, 2)]
     assert runs_of(features.fit_transform(X)) == wanted
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\t"])
+def test_only_blanks_part_the_words_of_entries(blank):
+    token = f"New{blank}York"
+    features = SegmentFeatures("seg.text in e", lexicons={"e": [f"{token}\n", f"  {token}  City "]})
+    assert runs_of(features.fit_transform([[token, "City"]])) == [(0, 0, 1), (0, 0, 2)]
+    words = TemplateFeatures('lexicon(w, "e")', columns=["w"], lexicons={"e": [token]})
+    assert words.fit_transform([[token]]).n_features == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(CORPUS, CORPUS, st.integers(0, 3), st.integers(1, 4))
+def test_a_trie_of_frequent_texts_finds_what_one_of_the_same_texts_finds(X, Z, least, longest):
+    def words(rows):
+        texts = [token[0] for row in rows for token in row]
+        ends = np.repeat(np.cumsum(list(map(len, rows))), list(map(len, rows)))
+        return Words(np.arange(len(texts), dtype=np.int32), texts, ends.astype(np.int64))
+
+    grown = words(X).frequent(longest, least)
+    built = Trie.of(grown.texts)
+    for rows in (X, Z):
+        (runs, which), (same, again) = (t.find(words(rows), longest) for t in (grown, built))
+        assert (runs.start.tolist(), runs.stop.tolist()) == (
+            same.start.tolist(),
+            same.stop.tolist(),
+        )
+        assert which.tolist() == again.tolist()
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_entries_may_be_the_tokens_themselves(kind):
+    X = [["在", "北", "京"], ["", "a"]]
+    entries = [kind("北京"), ["", "a"], "在"]
+    features = SegmentFeatures("seg.text in e", lexicons={"e": entries})
+    packed = features.fit_transform(X)
+    assert runs_of(packed) == [(0, 0, 1), (0, 1, 3), (1, 0, 2)]
+    assert features.lexicons_ == {"e": [" a", "北 京", "在"]}
+    assert loads(dumps(features)).transform(X) == packed
+
+
+@pytest.mark.parametrize(
+    ("template", "entries", "X", "said"),
+    [
+        ("seg.text in e", ["北京"], [[], list("北京")], ["'北京'", "'北 京'"]),
+        ("lower(seg.text) in e", ["New York"], [["New", "York"]], ["'New York'", "'new york'"]),
+        ("(edit(seg.text, e) > 0.9)|seg.length", ["b"], [["a"]], ["'b'", "'a'"]),
+    ],
+)
+def test_a_lexicon_that_nothing_is_in_is_told(template, entries, X, said):
+    features = SegmentFeatures(
+        ["seg.shape", template], lexicons={"e": entries}, max_length=2
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="no segment has such an attribute") as warned:
+        features.fit(X)
+    [message] = [str(warning.message) for warning in warned]
+    assert all(part in message for part in [repr(template), "lexicon 'e'", *said])
+    features.transform([["nothing"]])
+    features.fit([])
+    features.set_params(min_freq=2, templates="seg.text in e").fit([[entries[0]] * 1])
 
 
 def test_runs_of_the_same_attributes_share_a_row():
@@ -328,6 +414,7 @@ def test_lexicons_may_be_files(tmp_path):
     assert features.lexicons_ == {"c": ["New York", "Rome"]}
 
 
+@NONE_FOUND
 @pytest.mark.parametrize("X", [[], [[]], [[], ["b"], []]])
 def test_data_without_attributes_have_no_segments(X):
     features = SegmentFeatures("seg.text in e", lexicons={"e": ["a"]})
@@ -350,6 +437,15 @@ def test_a_text_that_is_learned_counts_runs_of_any_place():
     X = [["a", "b", "a", "b"], ["b", "a"]]
     features = SegmentFeatures("seg.text", max_length=3, min_freq=2).fit(X)
     assert list(features.vocabulary_) == [f"seg.text={text}" for text in ("a", "a b", "b", "b a")]
+
+
+def test_very_many_texts_are_told_where_those_that_occur_once_are_kept(monkeypatch):
+    monkeypatch.setattr(segments_module, "_MANY", 2)
+    X = [["a", "b", "c", "a"]]
+    with pytest.warns(UserWarning, match=r"'seg.text' has 3 different .* min_freq=2"):
+        SegmentFeatures("seg.text", max_length=1).fit(X)
+    SegmentFeatures("seg.text", max_length=2, min_freq=2).fit(X)
+    SegmentFeatures("seg.shape", max_length=2).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +481,17 @@ def test_a_text_that_is_learned_counts_runs_of_any_place():
         ("own(words())", "words() takes"),
         ("own()", "needs seg.text"),
         ("seg.text.upper()", "not a call of a function by position"),
-        ("lower(seg.first)", "described by TemplateFeatures: first(w)"),
+        (
+            "lower(seg.first)",
+            "TemplateFeatures, joined with these by make_sequence_union: first(w)",
+        ),
+        ("seg.first.shape", "the first token of a segment has is described by TemplateFeatures"),
+        ("seg.first.shape", "make_sequence_union: first(shape(w))."),
+        ("seg.shape|seg.last.pos", "make_sequence_union: last(pos)."),
+        ("seg.last.text in e", "make_sequence_union: last(w)."),
+        ("seg.single.shape", "the only token of a segment has"),
+        ("seg.single", "make_sequence_union: single(w)."),
+        ("lower(seg.first['any name'])", "make_sequence_union: first(col('any name'))."),
         ("seg[-1]", "takes the name or number"),
         ("seg[w]", "takes the name or number"),
     ],
@@ -400,6 +506,17 @@ def test_a_bad_template_is_named(template, problem):
     assert repr(template) in str(error.value)
 
 
+def test_the_way_out_for_tokens_of_segments_works():
+    names = ["word", "pos"]
+    with pytest.raises(ValueError, match=r"first\(shape\(word\)\)\.$"):
+        SegmentFeatures("seg.first.shape", columns=names, max_length=2).fit([[("a", "b")]])
+    tokens = TemplateFeatures("first(shape(word))", columns=names)
+    packed = tokens.fit_transform([[("Ab", "b")]])
+    assert packed.feature_names.tolist() == ["seg.first.shape(word)=Xx"]
+    whole = SegmentFeatures("seg['first']", columns=["word", "first"], max_length=1)
+    assert runs_of(whole.fit_transform([[("a", "b")]])) == [(0, 0, 1)]
+
+
 @pytest.mark.parametrize(
     ("params", "X", "error", "problem"),
     [
@@ -411,6 +528,7 @@ def test_a_bad_template_is_named(template, problem):
         ({"min_freq": -1}, [["a"]], ValueError, "min_freq"),
         ({"lexicons": {"e": []}}, [["a"]], ValueError, "no entries"),
         ({"lexicons": {"e": [3]}}, [["a"]], TypeError, "not a string"),
+        ({"lexicons": {"e": [("a", 3)]}}, [["a"]], TypeError, r"\('a', 3\) is not a string, nor"),
         ({"functions": {"edit": len}}, [["a"]], ValueError, "a function there is"),
         ({"functions": {"words": len}}, [["a"]], ValueError, "a function there is"),
         ({"functions": {"f": 3}}, [["a"]], TypeError, "cannot be called"),
@@ -650,3 +768,18 @@ def test_attributes_of_first_last_and_only_tokens_count_for_those(in_union):
     assert used["first_coef_"] == {*rows["all"], *rows["first"]}
     assert used["last_coef_"] == {*rows["all"], *rows["last"]}
     assert used["single_coef_"] == {*rows["all"], *rows["single"]}
+
+
+@pytest.mark.parametrize("template", ["first(w)", "last(w|w[1])", "single(is_title(w))"])
+@pytest.mark.parametrize("in_union", [False, True])
+def test_models_of_tokens_refuse_attributes_of_first_last_and_only_tokens(template, in_union):
+    X = [["Ann", "left"], ["New", "York"]]
+    features = TemplateFeatures(["w", template], columns=["w"])
+    if in_union:
+        features = make_sequence_union(TemplateFeatures(["w"], columns=["w"]), features)
+    data = features.fit_transform(X)
+    for model in (CRFClassifier(), StructuredPerceptron(), MaxMarginCRF()):
+        with pytest.raises(ValueError, match=r"first, last or only tokens .*seg\..*SemiMarkovCRF"):
+            model.fit(data, [["a", "b"], ["b", "a"]])
+    assert "_built" not in vars(data.names)
+    StructuredPerceptron(structure=Segments()).fit(data, [["a", "b"], ["b", "a"]])

@@ -643,6 +643,7 @@ def test_a_file_is_read_and_its_syntax_told(tmp_path):
         ("lower(bos())", "cannot work on"),
         ('lexicon(w, "none")', "there is no lexicon 'none'"),
         ("lexicon(w)", "name of a lexicon"),
+        ("seg.first.shape", "first(w), last(w) and single(w) describe the tokens of segments"),
         ("w|step(w)", "stands outermost"),
         ("step(step(w))", "stands outermost"),
         ("affixes(w, 0)", "at least 1"),

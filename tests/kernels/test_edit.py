@@ -34,8 +34,8 @@ def test_the_nearest_entry_is_that_of_a_search_through_all(texts, entries, least
     wanted = [max(similarity(text, entry) for entry in entries) for text in texts]
     found = trie.nearest(texts, least)
     assert found.tolist() == [value if value >= least else 0.0 for value in wanted]
-    near = trie.may_be_near(np.array([len(text) for text in texts], np.int64), least)
-    assert np.all(near | (found == 0.0))
+    near = trie.candidates(np.array([len(text) for text in texts], np.int64), least)
+    assert np.all((near > 0) | (found == 0.0))
 
 
 @settings(max_examples=40, deadline=None)
@@ -62,3 +62,17 @@ def test_a_long_entry_and_many_alike_are_no_harm():
     trie = Letters(entries)
     found = trie.nearest(["a" * 150, "b" * 499, "a" * 400, "c"], 0.3)
     assert found.tolist() == [1.0, 1 - 1 / 500, 1 - 201 / 400, 0.0]
+
+
+def test_only_entries_of_a_length_that_may_be_near_are_looked_at():
+    entries = ["a" * n for n in range(1, 21)] + ["b" * 10]
+    counts = Letters(entries).candidates(np.array([0, 2, 10, 19], np.int64), 0.8)
+    # 8 to 12 characters of 10, 16 to 23 of 19; the smallest length is one of two.
+    assert counts.tolist() == [0, 1, 6, 5]
+
+
+@pytest.mark.parametrize("entry", ["a" * 5 + "b" * 4, "a" * 300, "".join(map(chr, range(97, 300)))])
+def test_counts_of_characters_leave_out_no_entry_that_is_near(entry):
+    texts = [entry, entry[1:], entry + "z", "z" + entry[:-1], entry[::-1], entry * 2]
+    found = Letters([entry, "q"]).nearest(texts, 0.0)
+    assert found.tolist() == [similarity(text, entry) for text in texts]
