@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from crfkit._jit import frozen
 from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.chain_visits import AT_ONCE
 from crfkit.costs import AdditiveCost
+from crfkit.kernels._segment_visits import INFINITE
+from crfkit.kernels.chain import OK
 from crfkit.kernels.chain_online import (
     COUNT,
     LOSS,
@@ -22,13 +24,14 @@ from crfkit.kernels.chain_online import (
     online_loss,
     online_move,
 )
+from crfkit.kernels.segment_online import segment_online_visits
 from crfkit.losses._costs import with_cost
 from crfkit.losses.likelihood import shared_weight
 from crfkit.minibatches import MiniBatches, is_plain_chain
-from crfkit.penalties import ElasticNet
 from crfkit.scores.shares import FlatWeights, aligned
 from crfkit.scores.tokens import TokenEntries
-from crfkit.structures import Structure, with_added
+from crfkit.segment_visits import SegmentVisits, is_plain_segments
+from crfkit.structures import NoSegmentationError, with_added
 from crfkit.structures.n_best import n_best
 from crfkit.ties import Ties
 
@@ -158,15 +161,23 @@ class OnlineVisits:
 
     def _spread(self, parameters: FloatArray | None) -> FloatArray:
         """Return parameters, or zeros, as kernels have them: a new array."""
-        raise NotImplementedError
+        size = self.task.objective.n_parameters
+        return np.zeros(size) if parameters is None else parameters + 0.0
 
     def _collect(self, vector: FloatArray) -> FloatArray:
         """Return a vector of kernels as parameters: a new array."""
-        raise NotImplementedError
+        return vector.copy()
 
     def _visit_all(self, order: IntArray) -> None:
         """Look at sequences in this order."""
         raise NotImplementedError
+
+    def _record(self, recorder: Recorder, places: IntArray, changes: FloatArray) -> None:
+        """Tell of the last step of a run in compiled code, which may list a place many times."""
+        places, which = np.unique(places, return_inverse=True)
+        total = np.bincount(which, changes, len(places)).astype(np.float64)
+        moved = np.flatnonzero(total)
+        recorder(int(self.sums[COUNT]) - 2, places[moved].astype(np.int64), total[moved])
 
     def run(self, order: IntArray) -> tuple[float, int]:
         """Look at sequences in this order; return the sum of their losses and the mistakes.
@@ -205,13 +216,6 @@ class GeneralVisits(OnlineVisits):
         firsts = [chunk.first for chunk in self.batches.chunks]
         sequences = np.arange(len(self._weight))
         self._batch = np.searchsorted(firsts, sequences, side="right") - 1
-
-    def _spread(self, parameters: FloatArray | None) -> FloatArray:
-        size = self.task.objective.n_parameters
-        return np.zeros(size) if parameters is None else parameters + 0.0
-
-    def _collect(self, vector: FloatArray) -> FloatArray:
-        return vector.copy()
 
     def _visit_all(self, order: IntArray) -> None:
         lengths = np.diff(self.batches.offsets)
@@ -315,6 +319,40 @@ class GeneralVisits(OnlineVisits):
             self._move(index, factors @ deltas, 0.0, weight, rule._replace(rate=1.0).numbers)
 
 
+class SemiMarkovVisits(OnlineVisits):
+    """Visits of segments whose steps share their scores: whole runs in compiled code."""
+
+    def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
+        super().__init__(task, start, state)
+        objective, ties = task.objective, self.ties
+        model, structure = objective.model.linear(objective.structure)
+        arrays = SegmentVisits(model, structure, objective.data, ties)
+        cost = np.zeros((0, 0))
+        if task.cost is not None:
+            cost = task.cost.table[ties.order][:, ties.order]
+        labels = ties.rank[objective.labels].astype(np.int32)
+        own, self._noted = arrays.workspace()
+        self._fixed = (
+            self.rule, frozen(cost),
+            (frozen(objective.data.offsets), frozen(task.weight), frozen(labels)), arrays.model,
+            self.vectors, self.sums, own, self._noted,
+        )  # fmt: skip
+
+    def _visit_all(self, order: IntArray) -> None:
+        pause = self.recorder is not None
+        for first in range(0, len(order), AT_ONCE):
+            piece, number = frozen(order[first : first + AT_ONCE]), 0
+            while number < len(piece):
+                number, size, found = segment_online_visits(piece, number, pause, *self._fixed)
+                if found == INFINITE:
+                    raise InfiniteScoresError
+                if found != OK:
+                    raise NoSegmentationError(int(piece[number]), found)
+                if self.recorder is not None and size:
+                    _, places, changes = self._noted
+                    self._record(self.recorder, places[:size], changes[:size])
+
+
 class ChainVisits(OnlineVisits):
     """Visits of a chain whose steps share their scores: whole runs in compiled code."""
 
@@ -353,23 +391,21 @@ class ChainVisits(OnlineVisits):
                 if size < 0:
                     raise InfiniteScoresError
                 if self.recorder is not None and size:
-                    self._record(self.recorder, size)
-
-    def _record(self, recorder: Recorder, size: int) -> None:
-        """Tell of the step that was made last."""
-        places, which = np.unique(self._own[-2][:size], return_inverse=True)
-        changes = np.bincount(which, self._own[-1][:size], len(places)).astype(np.float64)
-        moved = np.flatnonzero(changes)
-        numbers = np.empty(self._weights.size, np.int64)
-        numbers[self._weights.spots] = np.arange(len(self._weights.spots))
-        recorder(int(self.sums[COUNT]) - 2, numbers[places[moved]], changes[moved])
+                    numbers = np.empty(self._weights.size, np.int64)
+                    numbers[self._weights.spots] = np.arange(len(self._weights.spots))
+                    places, changes = self._own[-2][:size], self._own[-1][:size]
+                    self._record(self.recorder, numbers[places], changes)
 
 
 def make_visits(task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> OnlineVisits:
     """Return what makes the visits fastest."""
-    plain = is_plain_chain(task.objective.model, task.objective.structure)
-    fast = plain and task.search is None and task.rule.n_best == 1
-    return (ChainVisits if fast else GeneralVisits)(task, start, state)
+    kind: type[OnlineVisits] = GeneralVisits
+    if task.search is None and task.rule.n_best == 1:
+        if is_plain_chain(task.objective.model, task.objective.structure):
+            kind = ChainVisits
+        elif is_plain_segments(task.objective.model, task.objective.structure):
+            kind = SemiMarkovVisits
+    return kind(task, start, state)
 
 
 def hildreth(gram: FloatArray, losses: FloatArray, cap: float) -> FloatArray:
@@ -397,87 +433,6 @@ def hildreth(gram: FloatArray, losses: FloatArray, cap: float) -> FloatArray:
         if most <= SMALL * max(float(factors.max()), 1.0):
             break
     return factors
-
-
-class MistakeLoss:
-    """The share of wrong labels of the best labelling, with the step of the perceptron.
-
-    What it writes as its gradient is the features of the predicted minus those of the true labels.
-
-    Parameters
-    ----------
-    cost : Cost, optional
-        Added to the scores of labels when they are predicted: an additive one.
-    ties : Ties, optional
-        Which label is predicted of some that score the same.
-
-    Attributes
-    ----------
-    mistakes : list of int
-        How many sequences of each batch had a wrong label.
-    """
-
-    requires: ClassVar[tuple[str, ...]] = ("max", "add_path")
-
-    def __init__(self, cost: Any = None, ties: Ties | None = None) -> None:
-        self.cost, self.ties = cost, ties
-        self.mistakes: list[int] = []
-
-    def value_and_grad(
-        self,
-        structure: Structure,
-        scores: Scores,
-        labels: CodeArray,
-        weight: FloatArray,
-        out: Expectations,
-    ) -> float:
-        """Return the loss of a batch, as in :class:`crfkit.losses.Loss`."""
-        level = shared_weight(weight, scores.offsets)
-        assert level is not None  # the task was asked for its weights before
-        seen = scores
-        if self.cost is not None:
-            seen = with_cost(scores, labels, self.cost)
-        ties = self.ties or Ties.by_code(scores.n_codes)
-        path = ties.predict(lambda ordered: structure.max(ordered)[0], seen)
-        lengths = np.diff(scores.offsets)
-        out.unary[...] = 0.0
-        structure.add_path(scores, path, level, out)
-        structure.add_path(scores, labels, -level, out)
-        before = np.concatenate([[0], np.cumsum(path != labels)])
-        wrong: IntArray = np.diff(before[scores.offsets]).astype(np.int64)
-        self.mistakes.append(int(np.count_nonzero(wrong[level > 0.0])))
-        return float(np.sum(level * wrong / np.maximum(lengths, 1)))
-
-
-class BatchVisits:
-    """Passes at fixed weights, after each of which the mean of all steps is made.
-
-    The sequences are looked at over threads.
-
-    Parameters
-    ----------
-    task : Task
-        With a rule that has a rate.
-    start : ndarray of shape (P,)
-        First parameters; not changed.
-    """
-
-    def __init__(self, task: Task, start: FloatArray) -> None:
-        self.task, self._w, self._size = task, start.copy(), float(task.weight.sum()) or 1.0
-
-    def run(self, order: IntArray) -> tuple[float, int]:
-        """Look at all sequences, in any order; return the sum of their losses and the mistakes."""
-        loss = MistakeLoss(self.task.cost, self.task.ties)
-        objective = self.task.objective.with_loss(loss).with_penalty(ElasticNet(0.0, 0.0))
-        value, gradient = objective.value_and_grad(self._w)
-        self._w = self._w - (self.task.rule.rate / self._size) * gradient
-        if not np.isfinite(self._w).all():
-            raise InfiniteScoresError
-        return float(value), sum(loss.mistakes)
-
-    def weights(self) -> FloatArray:
-        """Return the weights, shape (P,)."""
-        return self._w.copy()
 
 
 def _workspace(entries: TokenEntries, offsets: IntArray, width: int) -> tuple[Any, ...]:

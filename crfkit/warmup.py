@@ -137,7 +137,7 @@ def _templates() -> None:
         crf = CRFClassifier(solver=solver, max_iter=2).fit(data, _data()[1])
         _use(crf, features.transform(words), _data()[1])
     TemplateFeatures("u:%x[@1,0]", syntax="wapiti").fit_transform(words)
-    similar = "edit(seg.text, known)"
+    similar = ["edit(seg.text, known)", "jaccard(seg.text, known)"]
     SegmentFeatures(similar, lexicons={"known": ["1 0"]}, max_length=2).fit_transform(words)
 
 
@@ -204,7 +204,7 @@ def _online() -> None:
 
 
 def _segments() -> None:
-    """Fit and predict segments, of scores that are spread far, too; learn them online."""
+    """Fit and predict segments, of scores that are spread far, too; with margins, and online."""
     X, y = _data()
     crf = SemiMarkovCRF(max_iter=2).fit(_words(X), y)
     for _ in range(2):
@@ -212,6 +212,7 @@ def _segments() -> None:
         _use(crf, _words(X), y)
         crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
     StructuredPerceptron(structure=Segments(), max_iter=1).fit(_words(X), y)
+    MaxMarginCRF(structure=Segments(), max_iter=1).fit(_words(X), y)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,13 +8,8 @@ from hypothesis import strategies as st
 from crfkit._parallel import ThreadMap
 from crfkit.costs import AdditiveCost
 from crfkit.losses import HingeLoss
-from crfkit.margin_moves import (
-    ENOUGH,
-    ChainMarginSteps,
-    GeneralMarginSteps,
-    SegmentMarginSteps,
-    make_margin_steps,
-)
+from crfkit.margin_moves import ChainMarginSteps, SegmentMarginSteps, make_margin_steps
+from crfkit.margin_steps import ENOUGH, GeneralMarginSteps
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
 from crfkit.scores.selection import choose_features
@@ -52,9 +47,9 @@ def shares_of(steps, index):
     begin, end = steps._blocks[0][index : index + 2]
     if begin == end:
         return [([], 1.0)]
-    count = steps.counts[index]
-    corners = steps.corners[:count, begin:end].tolist()
-    return sorted(zip(corners, steps.shares[:count, index].tolist(), strict=True))
+    count = steps.held.counts[index]
+    corners = steps.held.corners[:count, begin:end].tolist()
+    return sorted(zip(corners, steps.held.shares[:count, index].tolist(), strict=True))
 
 
 def assert_same_steps(objective, pairwise, n_passes=6):
@@ -113,10 +108,26 @@ def test_a_visit_of_several_steps_is_several_visits(pairwise, most, kind):
 
 
 @BOTH
+def test_all_labellings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
+    calls = []
+    score = Chain.score
+    monkeypatch.setattr(Chain, "score", lambda *given: calls.append(1) or score(*given))
+    with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
+        steps = GeneralMarginSteps(objective.minibatches(1, 0), pairwise)
+        counts = []
+        for _ in range(20):
+            calls.clear()
+            steps.advance(np.array([0]))
+            counts.append((len(steps.corners[0]), len(calls)))
+    assert counts[-1][0] > counts[0][0] > 1
+    assert {number for _, number in counts} == {counts[0][1]}
+
+
+@BOTH
 def test_there_is_room_for_any_number_of_labellings(pairwise):
     with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
         steps = assert_same_steps(objective, pairwise, 40)
-    assert len(steps.corners) > 8
+    assert len(steps.held.corners) > 8
 
 
 @BOTH

@@ -10,8 +10,8 @@ from crfkit.costs import AdditiveCost, make_cost
 from crfkit.decoding.beam import BeamSearch
 from crfkit.kernels.chain_online import ONE, ROOT, SHARE, WHOLE
 from crfkit.objective import Objective
+from crfkit.online_batches import BatchVisits
 from crfkit.online_moves import (
-    BatchVisits,
     ChainVisits,
     GeneralVisits,
     InfiniteScoresError,

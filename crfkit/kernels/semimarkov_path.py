@@ -47,6 +47,54 @@ def _best_ending(
     return best
 
 
+@part
+def _best_segmentation(
+    begin: int,  # rows begin:end of what tokens have
+    end: int,
+    shift: int,  # the token of row 0, for `ptr`
+    stay: FloatArray,  # the arguments of `semimarkov_max`
+    start: FloatArray,
+    finish: FloatArray,
+    alone: FloatArray,
+    steps: FloatArray,
+    lengths: FloatArray,
+    most: IntArray,
+    spans: FloatArray,
+    ptr: IntArray,
+    length: IntArray,
+    which: IntArray,
+    table: IdArray,
+    size: int,
+    best: FloatArray,
+    begins: FloatArray,
+    work: FloatArray,
+    codes: CodeArray,
+) -> int:
+    """Find the best segmentation of a sequence of at least one token; returns the status.
+
+    Of equal ones, that with the lowest last label, then the shortest last segment, and so on.
+    """
+    width = stay.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
+    for p in range(0, width, WIDTH):
+        store(fill(0.0), work, 0, p)
+    for t in range(begin, end):
+        row = t - begin
+        if row > 0:
+            strips_best(best, row, steps, table[t * stride], work, 0)
+        for p in range(0, width, WIDTH):
+            store(add(load(work, 0, p), load(start, t, p)), begins, row, p)
+            found = _best_ending(
+                begins, stay, alone, t, row, p, min(row + 1, most[p // WIDTH]), lengths,
+                length, which, ptr[shift + t], ptr[shift + t + 1], spans,
+            )  # fmt: skip
+            store(add(found, load(finish, t, p)), best, row + 1, p)
+    return _trace_back(
+        shift, stay, alone, steps, lengths, most, spans, ptr, length, which, table, begin, end,
+        size, best, begins, codes,
+    )  # fmt: skip
+
+
 @kernel
 def semimarkov_max(
     stay: FloatArray,  # (N, W) scores of going on, -inf in the columns that are filled up
@@ -72,32 +120,17 @@ def semimarkov_max(
 ) -> None:
     """Find the segmentation of the largest score (Sarawagi and Cohen 2004, equation 3).
 
-    Of equal ones, that with the lowest last label, then the shortest last segment, and so on.
-    The way back finds what was best again, which is cheaper than to store it.
+    Of equal ones as `_best_segmentation` says. The way back finds what was best again, which is
+    cheaper than to store it.
     """
-    width = stay.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         value[s], status[s] = 0.0, OK
         if begin == end:
             continue
-        for p in range(0, width, WIDTH):
-            store(fill(0.0), work, 0, p)
-        for t in range(begin, end):
-            row = t - begin
-            if row > 0:
-                strips_best(best, row, steps, table[t * stride], work, 0)
-            for p in range(0, width, WIDTH):
-                store(add(load(work, 0, p), load(start, t, p)), begins, row, p)
-                found = _best_ending(
-                    begins, stay, alone, t, row, p, min(row + 1, most[p // WIDTH]), lengths,
-                    length, which, ptr[t], ptr[t + 1], spans,
-                )  # fmt: skip
-                store(add(found, load(finish, t, p)), best, row + 1, p)
-        status[s] = _trace_back(
-            stay, alone, steps, lengths, most, spans, ptr, length, which, table, begin, end, size,
-            best, begins, codes,
+        status[s] = _best_segmentation(
+            begin, end, 0, stay, start, finish, alone, steps, lengths, most, spans, ptr, length,
+            which, table, size, best, begins, work, codes,
         )  # fmt: skip
         if status[s] == OK:
             value[s] = best[end - begin, _best_label(best, end - begin, size)]
@@ -115,7 +148,8 @@ def _best_label(best: FloatArray, row: int, size: int) -> int:
 
 @kernel
 def _trace_back(
-    stay: FloatArray,  # the arguments of `semimarkov_max`
+    shift: int,  # the arguments of `_best_segmentation`
+    stay: FloatArray,
     alone: FloatArray,
     steps: FloatArray,
     lengths: FloatArray,
@@ -138,13 +172,13 @@ def _trace_back(
     if best[end - begin, label] == -math.inf:
         return _dead_end(best, begin, end, size)
     while True:
-        row, q, run = t - begin, ptr[t], 0.0
+        row, q, run = t - begin, ptr[shift + t], 0.0
         top, chosen = -math.inf, 1
         for d in range(1, min(row + 1, most[label // WIDTH]) + 1):
             score = begins[row - d + 1, label] + run + lengths[d - 1, label]
             if d == 1:
                 score += alone[t, label]
-            if q < ptr[t + 1] and length[q] == d:
+            if q < ptr[shift + t + 1] and length[q] == d:
                 score += spans[which[q], label]
                 q += 1
             if score > top:

@@ -12,7 +12,8 @@ from crfkit._params import check_flag, check_option, check_whole
 from crfkit._types import FloatArray, Random
 from crfkit.kernels.vector import vector_add, vector_dot
 from crfkit.losses import HingeLoss
-from crfkit.margin_moves import MarginSteps, make_margin_steps
+from crfkit.margin_moves import make_margin_steps
+from crfkit.margin_steps import MarginSteps
 from crfkit.minibatches import MiniBatches
 from crfkit.solvers.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 from crfkit.solvers.rounds import PassLog

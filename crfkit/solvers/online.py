@@ -12,10 +12,9 @@ from sklearn.utils import check_random_state
 from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random, SolverResult
 from crfkit.costs import AdditiveCost
+from crfkit.online_batches import BatchVisits, MistakeLoss
 from crfkit.online_moves import (
-    BatchVisits,
     InfiniteScoresError,
-    MistakeLoss,
     OnlineVisits,
     Recorder,
     Task,

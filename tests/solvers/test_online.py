@@ -9,7 +9,8 @@ from crfkit._parallel import ThreadMap
 from crfkit.costs import ZeroOneCost, make_cost
 from crfkit.data import PackedSequences
 from crfkit.decoding import BeamSearch
-from crfkit.online_moves import MistakeLoss, Task, make_visits
+from crfkit.online_batches import MistakeLoss
+from crfkit.online_moves import Task, make_visits
 from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
 from crfkit.solvers.updates import UPDATES, find_rule
 from crfkit.ties import Ties
