@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.data import PackedSequences
@@ -127,24 +128,59 @@ def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
         raise ValueError("all sample weights are 0: no sequence counts.")
 
 
-def warn_if_badly_scaled(data: PackedSequences) -> None:
-    """Warn of a numeric feature that is a thousand times larger than most others."""
+def warn_if_badly_scaled(data: PackedSequences, of: str = "") -> None:
+    """Warn of a numeric feature that is a thousand times larger than most others.
+
+    Parameters
+    ----------
+    data : PackedSequences
+        Features.
+    of : str
+        Of what, where not of tokens, for the message.
+    """
     if data.values is None and data.dense is None:
         return  # indicators are all of size 1
-    sizes = _column_sizes(data)
+
+    def name(feature: int) -> Any:
+        return feature if data.feature_names is None else repr(data.feature_names[feature])
+
+    _warn_of_one(_column_sizes(data), name, of, np.inf)
+
+
+def warn_if_lengths_badly_scaled(basis: sp.csr_array, names: list[str], lengths: IntArray) -> None:
+    """Warn of a feature of lengths that is a thousand times larger than most others, or than 1.
+
+    Parameters
+    ----------
+    basis : csr_array of shape (L, F)
+        Features of the lengths 1, ..., L.
+    names : list of str
+        Their names.
+    lengths : ndarray of shape (n,)
+        Lengths of the segments that are learned from.
+    """
+    counts = np.bincount(lengths, minlength=basis.shape[0] + 1)[1:]
+    uses, squares = (basis != 0.0).T @ counts, basis.power(2).T @ counts
+    sizes = np.sqrt(squares / np.maximum(uses, 1))
+    # Steps from label to label are features of size 1 in any model.
+    _warn_of_one(sizes, lambda feature: repr(names[feature]), "of lengths ", 1.0, stacklevel=9)
+
+
+def _warn_of_one(
+    sizes: FloatArray, name: Callable[[int], Any], of: str, most: float, stacklevel: int = 7
+) -> None:
+    """Warn of a size far above the middle one, or above `most` where that is less."""
     used = sizes > 0.0
     if not used.any():
         return
-    largest, middle = int(np.argmax(sizes)), float(np.median(sizes[used]))
+    largest, middle = int(np.argmax(sizes)), min(float(np.median(sizes[used])), most)
     if sizes[largest] > BADLY_SCALED * middle:
-        names = data.feature_names
-        name = largest if names is None else repr(names[largest])
         warnings.warn(
-            f"feature {name} is about {sizes[largest]:.2g} in size, most features are about "
-            f"{middle:.2g}: the solver may be slow or stop too early, and the penalty falls on "
-            "the small ones. Scale numeric features to about 1.",
+            f"feature {name(largest)} {of}is about {sizes[largest]:.2g} in size, most features "
+            f"are about {middle:.2g}: the solver may be slow or stop too early, and the penalty "
+            "falls on the small ones. Scale numeric features to about 1.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
 
 

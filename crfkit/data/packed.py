@@ -14,7 +14,7 @@ from crfkit.data.frames import frame_columns, group_offsets, numeric_block
 from crfkit.data.labels import object_array
 from crfkit.data.matrices import check_dense, check_sparse, stack_matrices
 from crfkit.data.names import Names, name_array
-from crfkit.data.segments import PackedSegments, check_segments
+from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 
 UNIT = np.ones(1)
 
@@ -24,7 +24,8 @@ class PackedSequences:
 
     The container behaves as a sequence of sequences: ``len`` is the number of sequences, an integer
     index gives one sequence as a matrix, and slices, index arrays and boolean masks give another
-    container, so that scikit-learn's splitters and searches work on it unchanged.
+    container, so that scikit-learn's splitters and searches work on it unchanged. With attributes
+    of steps or of segments, which no matrix has, an integer index is an error.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class PackedSequences:
     ) -> None:
         if sparse is None and dense is None:
             raise ValueError("PackedSequences needs a sparse block, a dense block, or both.")
-        self.offsets = _check_offsets(offsets)
+        self.offsets = check_offsets(offsets)
         self.indptr, self.indices, self.values, self.n_sparse = _sparse_arrays(
             sparse, self.n_tokens
         )
@@ -319,11 +320,19 @@ class PackedSequences:
         return len(self.offsets) - 1
 
     def __getitem__(self, key: Any) -> Any:
-        """Return one sequence as a matrix of shape (T, D), or a container of the chosen ones."""
+        """Return one sequence as a matrix of shape (T, D), or a container of the chosen ones.
+
+        Raises
+        ------
+        TypeError
+            If one sequence is asked for and there are attributes of steps or of segments, which no
+            matrix has: ``packed[[i]]`` is a container of this sequence.
+        """
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]  # scikit-learn indexes what has a shape with [key, ...]
         if isinstance(key, (int, np.integer)):
             index = range(len(self))[key]
+            self._check_plain(index)
             return self._rows(int(self.offsets[index]), int(self.offsets[index + 1]))
         if isinstance(key, slice):
             return self._take(np.arange(len(self))[key])
@@ -354,9 +363,21 @@ class PackedSequences:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def _check_plain(self, index: int) -> None:
+        """Raise TypeError if a matrix is not all that there is of a sequence."""
+        others = [name for name in ("steps", "segments") if getattr(self, name) is not None]
+        if others:
+            raise TypeError(
+                f"one sequence as a matrix would lose the attributes of {' and '.join(others)}. "
+                f"X[[{index}]] is a container of sequence {index} with all of them, and X itself "
+                "goes where a list of sequences does; "
+                f"X.{'.'.join(f'with_{name}(None)' for name in others)} leaves them out."
+            )
+
     def _take(self, chosen: IntArray) -> PackedSequences:
         """Return a container of the chosen sequences."""
-        starts, lengths = self.offsets[chosen], self.lengths[chosen]
+        starts = self.offsets[chosen]
+        lengths = self.offsets[chosen + 1] - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         tokens = ranges(starts, lengths)
         steps = None if self.steps is None else self.steps._take(chosen)
@@ -374,8 +395,9 @@ class PackedSequences:
         rows : ndarray of shape (n,)
             Tokens, by their place in all sequences together.
         """
-        counts = np.diff(self.indptr)[rows]
-        entries = ranges(self.indptr[rows], counts)
+        starts = self.indptr[:-1][rows]
+        counts = self.indptr[1:][rows] - starts  # of few rows, in time for these
+        entries = ranges(starts, counts)
         return self._from_arrays(
             offsets=np.array([0, len(rows)]),
             indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
@@ -449,17 +471,6 @@ def _check_steps(steps: PackedSequences | None, offsets: IntArray) -> PackedSequ
             f"have {len(offsets) - 1} of {offsets[-1]}: both must have the same lengths."
         )
     return steps
-
-
-def _check_offsets(offsets: ArrayLike) -> IntArray:
-    checked = np.asarray(offsets)
-    whole = checked.ndim == 1 and len(checked) > 0 and checked.dtype.kind in "iu"
-    if not whole or checked[0] != 0 or np.any(np.diff(checked.astype(np.int64)) < 0):
-        raise ValueError(
-            "offsets must be a list of token positions (whole numbers) that starts with 0 and "
-            "never falls."
-        )
-    return checked.astype(np.int64)
 
 
 def _sparse_arrays(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from crfkit._types import IntArray
+from crfkit._types import IntArray, listed_for
 
 if TYPE_CHECKING:
     from crfkit.data.packed import PackedSequences
@@ -40,20 +41,24 @@ class PackedSegments:
 
     Raises
     ------
+    TypeError
+        If the rows are no PackedSequences.
     ValueError
-        If a run is empty, listed twice or not within one sequence, or there is no such row.
+        If a run is empty, listed twice or not within one sequence, or there is no such row; if the
+        rows are not one sequence, offsets fall, or a number is not whole or missing.
     """
 
     def __init__(
         self,
         rows: PackedSequences,
-        offsets: IntArray,
-        start: IntArray,
-        stop: IntArray,
-        row: IntArray,
+        offsets: ArrayLike,
+        start: ArrayLike,
+        stop: ArrayLike,
+        row: ArrayLike,
     ) -> None:
-        start, stop, row = (np.asarray(a).astype(np.int64) for a in (start, stop, row))
-        offsets = np.asarray(offsets, np.int64)
+        _check_rows(rows)
+        offsets = check_offsets(offsets)
+        start, stop, row = _whole_numbers(start=start, stop=stop, row=row)
         order = np.lexsort((stop - start, stop))
         _check_runs(start[order], stop[order], row[order], offsets, rows.n_tokens)
         self.rows = rows
@@ -92,10 +97,7 @@ class PackedSegments:
 
     def take(self, tokens: IntArray) -> PackedSegments:
         """Return the runs of the chosen tokens, shape (n,), which are those of whole sequences."""
-        counts = np.diff(self.ptr)[tokens]
-        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        entries = np.arange(ptr[-1]) + np.repeat(self.ptr[:-1][tokens] - ptr[:-1], counts)
-        return self._from_arrays(self.rows, ptr, self.length[entries], self.row[entries])
+        return self._from_arrays(self.rows, *listed_for(tokens, self.ptr, self.length, self.row))
 
     def within(self, begin: int, end: int) -> LocalSegments:
         """Return the runs of the tokens ``begin:end``, whole sequences, with their rows alone."""
@@ -114,6 +116,12 @@ class PackedSegments:
         wanted = np.where(length < width, (stop - 1) * width + length, -1)
         place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
         return np.where(keys[place] == wanted, place, -1) if len(keys) else np.full(len(start), -1)
+
+    def __repr__(self) -> str:
+        return (
+            f"<PackedSegments: {len(self.row):,} runs, {self.n_tokens:,} tokens, "
+            f"{self.rows.n_tokens:,} rows, {self.n_features:,} attributes, {self.nbytes:,} bytes>"
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackedSegments):
@@ -139,6 +147,63 @@ class LocalSegments(NamedTuple):
     stop: IntArray
     length: IntArray
     row: IntArray
+
+    def with_rows(self, chosen: NDArray[np.bool_]) -> LocalSegments:
+        """Return the runs that have one of the chosen rows, (R,), and these alone."""
+        if chosen.all():
+            return self
+        kept, number = chosen[self.row], np.cumsum(chosen) - 1
+        return LocalSegments(
+            self.rows.take_tokens(np.flatnonzero(chosen)), self.stop[kept], self.length[kept],
+            number[self.row[kept]],
+        )  # fmt: skip
+
+
+def check_offsets(offsets: ArrayLike) -> IntArray:
+    """Return where sequences start, and the end, shape (S + 1,).
+
+    Raises
+    ------
+    ValueError
+        If they are not whole numbers that start with 0 and never fall.
+    """
+    checked = np.asarray(offsets)
+    whole = checked.ndim == 1 and len(checked) > 0 and checked.dtype.kind in "iu"
+    if not whole or checked[0] != 0 or np.any(np.diff(checked.astype(np.int64)) < 0):
+        raise ValueError(
+            "offsets must be a list of token positions (whole numbers) that starts with 0 and "
+            "never falls."
+        )
+    return checked.astype(np.int64)
+
+
+def _whole_numbers(**given: ArrayLike) -> list[IntArray]:
+    """Return lists of whole numbers, of one length, all (n,)."""
+    arrays = {name: np.asarray(values) for name, values in given.items()}
+    for name, array in arrays.items():
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise ValueError(
+                f"{name} must be a list of whole numbers, one for each run, not an array of shape "
+                f"{array.shape} of {array.dtype}."
+            )
+    sizes = [len(array) for array in arrays.values()]
+    if len(set(sizes)) > 1:
+        named = ", ".join(f"{name} {size}" for name, size in zip(arrays, sizes, strict=True))
+        raise ValueError(f"each run needs one number in each list, but they have: {named}.")
+    return [array.astype(np.int64) for array in arrays.values()]
+
+
+def _check_rows(rows: PackedSequences) -> None:
+    """Raise TypeError or ValueError unless these can be rows of attributes."""
+    from crfkit.data.packed import PackedSequences  # which imports this module
+
+    if not isinstance(rows, PackedSequences):
+        raise TypeError(f"rows must be PackedSequences, not {type(rows).__name__}.")
+    if len(rows) != 1 or rows.steps is not None or rows.segments is not None:
+        raise ValueError(
+            f"rows must be one sequence, without attributes of steps or segments, not {rows!r}: "
+            "make it with offsets=[0, R]."
+        )
 
 
 def check_segments(segments: PackedSegments | None, offsets: IntArray) -> PackedSegments | None:
@@ -185,7 +250,7 @@ def _check_runs(
     ):
         if wrong.any():
             i = int(np.argmax(wrong))
-            s = int(np.clip(sequence[i], 0, len(offsets) - 2))
+            s = int(np.clip(sequence[i], 0, max(len(offsets) - 2, 0)))
             raise ValueError(
                 f"sequence {s}: the segment of the tokens {start[i] - offsets[s]} to "
                 f"{stop[i] - offsets[s] - 1} {why}."

@@ -6,6 +6,7 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from crfkit._parallel import SERIAL, ThreadMap
@@ -38,14 +39,16 @@ class LengthScores:
     ----------
     fixed : ndarray of shape (L, K)
         What is not learned; ``-inf`` forbids the segments of a length and a label.
-    basis : ndarray of shape (L, F)
-        Functions of the length, finite.
+    basis : sparse array or array of shape (L, F)
+        Functions of the length, finite. Read as a sparse array, in time for what is not 0.
     chosen : ndarray of shape (F, K), dtype bool
         Which function has a weight for which label.
     """
 
-    def __init__(self, fixed: FloatArray, basis: FloatArray, chosen: NDArray[np.bool_]) -> None:
-        self.fixed, self.basis, self.chosen = fixed, basis, chosen
+    def __init__(
+        self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: NDArray[np.bool_]
+    ) -> None:
+        self.fixed, self.basis, self.chosen = fixed, sp.csr_array(basis), chosen
 
     @property
     def n_lengths(self) -> int:
@@ -185,7 +188,7 @@ class SegmentScores(LinearScores):
         """Raise ValueError unless scores are sums of weights times what is not negative."""
         super().check_counts(data)
         fixed, basis = self.lengths.fixed, self.lengths.basis
-        if fixed[fixed > -np.inf].any() or basis.min(initial=0.0) < 0.0:
+        if fixed[fixed > -np.inf].any() or basis.data.min(initial=0.0) < 0.0:
             raise ValueError(
                 "iterative scaling needs features that are not negative and no other scores, but "
                 "those of lengths are negative somewhere, or have a fixed part, as with "
@@ -221,7 +224,7 @@ class SegmentScores(LinearScores):
     ) -> Scores:
         """Return the scores of the sequences of a chunk of new data."""
         scores = super().scores(bound, data, chunk, threads)
-        local = self._local(data, chunk)
+        local = self.local_segments(data, chunk)
         rows = np.zeros((0 if local is None else local.rows.n_tokens, self.n_labels))
         if local is not None and self.segments is not None:
             self.segments.gather(bound.segments, Part(local.rows, 0, len(rows)), rows)
@@ -259,13 +262,17 @@ class SegmentScores(LinearScores):
             segments=SegmentParts(len(steps), len(bound.lengths), spans),
         )
 
-    def _local(self, data: PackedSequences, chunk: Chunk) -> LocalSegments | None:
-        """Return the segments of a chunk that have attributes, None where the model has none."""
+    def local_segments(self, data: PackedSequences, chunk: Chunk) -> LocalSegments | None:
+        """Return the segments of a chunk whose attributes have weights, None if the model has none.
+
+        Most attributes of all segments that might be are never seen in a segment that is.
+        """
         if self.segments is None:
             return None
         if data.segments is None:
             raise ValueError("the model has weights of attributes of segments, the data have none.")
-        return data.segments.within(chunk.tokens.start, chunk.tokens.stop)
+        local = data.segments.within(chunk.tokens.start, chunk.tokens.stop)
+        return local.with_rows(_weighted_rows(self.segments, local.rows))
 
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many scores a chunk has."""
@@ -298,7 +305,7 @@ class SegmentScores(LinearScores):
         self, how: str, plain: PreparedBlock, data: PackedSequences, threads: ThreadMap
     ) -> PreparedBlock:
         """Return a block with the segments of its chunks."""
-        found = threads(lambda chunk: self._local(data, chunk), plain.chunks)
+        found = threads(lambda chunk: self.local_segments(data, chunk), plain.chunks)
         spans = [_spans_of(*pair) for pair in zip(found, plain.chunks, strict=True)]
         rows = None
         if self.segments is not None:
@@ -362,6 +369,17 @@ class SegmentScores(LinearScores):
         return Gradients(
             unary, shared, plain.rows if self.segments is None else [*plain.rows, rows]
         )
+
+
+def _weighted_rows(weights: AttributeWeights, rows: PackedSequences) -> NDArray[np.bool_]:
+    """Return which rows have an attribute with a weight, shape (R,)."""
+    ptr, some = weights.ptr, np.zeros(rows.n_tokens, bool)
+    weighted = np.flatnonzero(ptr[rows.indices + 1] > ptr[rows.indices])
+    some[np.searchsorted(rows.indptr, weighted, side="right") - 1] = True
+    if rows.dense is not None:
+        of_dense = np.diff(ptr[rows.n_sparse :]) > 0
+        some |= np.any(rows.dense[:, of_dense] != 0.0, axis=1)
+    return some
 
 
 def _spans_of(local: LocalSegments | None, chunk: Chunk) -> Spans:

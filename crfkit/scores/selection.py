@@ -140,8 +140,10 @@ def _seen_lengths(
     """Return the scores of lengths with weights for what occurs, but where all are asked for."""
     if all_states:
         return lengths
-    seen = np.zeros(lengths.chosen.shape)
-    np.add.at(seen.T, runs.label, lengths.basis[runs.stop - runs.start - 1] != 0.0)
+    shape = lengths.fixed.shape
+    cells = np.ravel_multi_index((runs.stop - runs.start - 1, runs.label), shape)
+    counts = np.bincount(cells, minlength=lengths.fixed.size).reshape(shape)
+    seen = (lengths.basis != 0.0).T @ counts
     chosen = lengths.chosen & (seen >= max(1, min_freq))
     return LengthScores(lengths.fixed, lengths.basis, chosen)
 

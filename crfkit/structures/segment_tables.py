@@ -12,8 +12,9 @@ from crfkit._simd import WIDTH
 from crfkit._types import FloatArray, IntArray, Scores, SegmentParts, Spans
 from crfkit.kernels.semimarkov_scores import semimarkov_part, semimarkov_shift
 
-# Scores of steps, lengths and rows further from 0 are summed by logarithms.
-LARGE = 100.0
+# Scores of steps, lengths and rows further from 0 are summed by logarithms. A share that is not
+# lost in the recurrence, times the exponential of such a score, is neither 0 nor infinite.
+LARGE = 200.0
 
 
 def parts_of(scores: Scores) -> SegmentParts:
@@ -85,20 +86,61 @@ def are_moderate(scores: Scores) -> NDArray[np.bool_]:
 
     Scores of others do not count, so that what is computed for one does not depend on them.
     """
-    parts, size = parts_of(scores), scores.pair.shape[1]
-    blocks = scores.pair, scores.unary[:, 2 * size :]
-    pair, ends = ((np.abs(block) > LARGE) & (block > -np.inf) for block in blocks)
-    if not (pair.any() or ends.any()):
-        return np.ones(len(scores.offsets) - 1, bool)
-    kinds = [parts.n_steps, parts.n_steps + parts.n_lengths]
-    steps, lengths, rows = np.split(pair.any(axis=1), kinds)
-    far: NDArray[np.bool_] = np.any(ends, axis=1)
-    far |= np.any(steps.reshape(-1, size), axis=1)[scores.step_table]
+    parts, size, sizes = parts_of(scores), scores.pair.shape[1], np.diff(scores.offsets)
+    blocks = np.split(scores.pair, [parts.n_steps, parts.n_steps + parts.n_lengths])
+    steps, lengths, rows = map(_are_far, blocks)
+    shortest = np.flatnonzero(lengths)[:1]
+    moderate: NDArray[np.bool_] = np.all(sizes[:, None] <= shortest, axis=1)
+    ends = _are_far(scores.unary[:, 2 * size :])
+    if not (steps.any() or rows.any() or ends.any()):
+        return moderate
+    far = ends | np.any(steps.reshape(-1, size), axis=1)[scores.step_table]
     tokens = np.repeat(np.arange(len(far)), np.diff(parts.spans.end_ptr))
     far[tokens[rows[parts.spans.end_row]]] = True
     count: IntArray = np.concatenate([[0], np.cumsum(far)])[scores.offsets]
-    moderate: NDArray[np.bool_] = (np.diff(count) == 0) & (not lengths.any())
+    moderate &= np.diff(count) == 0
     return moderate
+
+
+def _are_far(block: FloatArray) -> NDArray[np.bool_]:
+    """Whether a score of each row is too far from 0, and not forbidden, shape (n,)."""
+    far: NDArray[np.bool_] = np.any((np.abs(block) > LARGE) & (block > -np.inf), axis=1)
+    return far
+
+
+def tilted(scores: Scores) -> Scores:
+    """Return scores of the same segmentations in which those of lengths are closer to 0.
+
+    A segment of length ``d`` goes on at ``d - 1`` tokens, so that ``c_k (d - 1)`` may move from the
+    score of its length to those of its tokens: no segmentation changes its score, no part its
+    expected count. Of labels with a score far from 0, ``c_k`` is the slope of the line through
+    ``(1, 0)`` that fits the scores of lengths best, where all of these come closer to 0.
+    """
+    parts, size = parts_of(scores), scores.pair.shape[1]
+    rows = slice(parts.n_steps, parts.n_steps + parts.n_lengths)
+    slope = _slopes(scores.pair[rows])
+    if not slope.any():
+        return scores
+    unary, pair = scores.unary.copy(), scores.pair.copy()
+    unary[:, :size] += slope
+    pair[rows] -= slope * np.arange(parts.n_lengths)[:, None]
+    return scores._replace(unary=unary, pair=pair)
+
+
+def _slopes(lengths: FloatArray) -> FloatArray:
+    """Return ``c_k``, shape (K,), 0 for labels whose scores are left as they are."""
+    slopes, far = np.zeros(lengths.shape[1]), np.flatnonzero(_are_far(lengths.T))
+    if not len(far):
+        return slopes
+    allowed = np.isfinite(lengths[:, far])
+    known = np.where(allowed, lengths[:, far], 0.0)
+    more = np.arange(float(len(lengths)))[:, None] * allowed
+    with np.errstate(all="ignore"):  # what is no number comes no closer
+        best = (more * known).sum(axis=0) / (more**2).sum(axis=0)
+        rest, before = (np.abs(each).max(axis=0) for each in (known - best * more, known))
+        closer = rest < before
+    slopes[far[closer]] = best[closer]
+    return slopes
 
 
 def _wide(block: FloatArray) -> FloatArray:

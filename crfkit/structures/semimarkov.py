@@ -27,6 +27,7 @@ from crfkit.structures.segment_tables import (
     make_spans,
     parts_of,
     spans_of,
+    tilted,
     width_of,
 )
 
@@ -40,11 +41,14 @@ class NoSegmentationError(NoPathError):
         Index of the sequence in the data set.
     position : int
         The last position that segments from the start of the sequence lead up to.
+    others : tuple of int, default=()
+        Further sequences of the batch that are known to have none; there may be more.
     """
 
-    def __init__(self, sequence: int, position: int) -> None:
+    def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:
         self.sequence = sequence
         self.position = position
+        self.others = others
         ValueError.__init__(
             self,
             f"sequence {sequence}: no segmentation is allowed: none gets past position {position}, "
@@ -99,11 +103,14 @@ class SemiMarkov:
             If a sequence has no segmentation of finite score.
         """
         weight = frozen(weight)
-        status = np.where(are_moderate(scores), OK, UNDERFLOW)
-        log_z = np.zeros(len(weight))
-        if (status == OK).any():
-            self._sum_scaled(scores, weight, out, log_z, status)
-            _raise_if_dead(scores, status)
+        log_z, status = np.zeros(len(weight)), np.full(len(weight), UNDERFLOW)
+        closer = tilted(scores)
+        # A line that fits the scores of long lengths may be far from those of short ones.
+        for same in (closer,) if closer is scores else (closer, scores):
+            todo = np.flatnonzero((status == UNDERFLOW) & are_moderate(same))
+            if len(todo):
+                self._sum_scaled(same, todo, weight, out, log_z, status)
+                _raise_if_dead(scores, status)
         for s in np.flatnonzero(status == UNDERFLOW):
             log_z[s] = self._sum_log(scores, int(s), float(weight[s]), out)
         return log_z
@@ -111,17 +118,17 @@ class SemiMarkov:
     def _sum_scaled(
         self,
         scores: Scores,
+        todo: IntArray,
         weight: FloatArray,
         out: Expectations,
         log_z: FloatArray,
         status: IntArray,
     ) -> None:
-        """Sum in the linear domain what can be; the status tells what could not."""
+        """Sum in the linear domain what can be of some sequences; the status tells what."""
         size = scores.pair.shape[1]
         tables = exponentials(scores)
         unary = frozen(scores.unary)
         room = _Room.of(scores)
-        todo = np.flatnonzero(status == OK)
         while True:
             steps, lengths, spans = (
                 np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)
@@ -137,7 +144,7 @@ class SemiMarkov:
             if not broken.any():
                 break
             status[broken] = UNDERFLOW
-            todo = np.flatnonzero(status == OK)
+            todo = todo[status[todo] == OK]
         steps *= tables.steps
         n_tables = len(steps)
         out.pair[: n_tables * size] += steps[:, :size, :size].reshape(n_tables * size, size)
@@ -300,8 +307,7 @@ class _Room(NamedTuple):
     def of(cls, scores: Scores) -> _Room:
         """Return room for the longest sequence."""
         rows, width = _longest(scores), width_of(scores.pair.shape[1])
-        tables = (np.empty((rows, width)) for _ in range(7))
-        return cls(np.empty((rows + 1, width)), *tables, np.empty((1, width)))
+        return cls(*(np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1)))
 
 
 def span_probabilities(
@@ -355,5 +361,5 @@ def _longest(scores: Scores) -> int:
 def _raise_if_dead(scores: Scores, status: IntArray) -> None:
     dead = np.flatnonzero(status >= 0)
     if len(dead):
-        s = int(dead[0])
-        raise NoSegmentationError(scores.first + s, int(status[s] - scores.offsets[s]))
+        s, others = int(dead[0]), tuple((scores.first + dead[1:]).tolist())
+        raise NoSegmentationError(scores.first + s, int(status[s] - scores.offsets[s]), others)

@@ -2,14 +2,17 @@
 
 import copy
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit import SequenceVectorizer
 from crfkit.data import PackedSegments, PackedSequences
+from crfkit.structures.segment_tables import make_spans
 
 OFFSETS = np.array([0, 3, 3, 7])
 RUNS = [(4, 6, 1), (0, 2, 0), (0, 3, 2), (4, 7, 0), (2, 3, 1)]
@@ -117,6 +120,27 @@ def test_the_runs_of_whole_sequences_have_their_rows_alone(data):
         assert local.rows.n_tokens == len({row for i, _, row in runs if b <= i < e})
 
 
+def test_a_few_tokens_are_taken_without_a_look_at_all_others():
+    total = 200_000
+    each = np.arange(total)
+    many = PackedSequences(sparse=sp.eye_array(total, format="csr"), offsets=[0, total])
+    packed = PackedSegments(many, np.array([0, total]), each, each + 1, each)
+    spans = make_spans(total, each + 1, np.ones(total, np.int64), each)
+    some = np.array([7, 8, total - 1])
+    taking = {
+        "rows": lambda: many.take_tokens(some).indices.tolist(),
+        "runs": lambda: packed.take(some).row.tolist(),
+        "runs within": lambda: packed.within(7, 9).rows.indices.tolist(),
+        "spans": lambda: spans.taken(some).end_row.tolist(),
+    }
+    for name, take in taking.items():
+        tracemalloc.start()
+        assert take() == ([7, 8] if name == "runs within" else some.tolist())
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < total, name
+
+
 BAD = {
     "empty": ([(1, 1, 0)], "sequence 0: the segment of the tokens 1 to 0 is empty"),
     "two sequences": ([(2, 4, 0)], "sequence 0: .* not within one sequence"),
@@ -125,6 +149,44 @@ BAD = {
     "twice": ([(3, 5, 0), (3, 5, 1)], "sequence 2: the segment of the tokens 0 to 1 is listed"),
     "no row": ([(0, 1, 3)], "sequence 0: .* has a row that does not exist"),
 }
+
+
+GOOD = {"offsets": [0, 2, 4], "start": [0, 3], "stop": [2, 4], "row": [0, 1]}
+UNFIT = {
+    "a fraction": ({"start": [0.7, 3.0]}, "start must be a list of whole numbers.* float64"),
+    "no number": ({"stop": [2.0, np.nan]}, "stop must be a list of whole numbers"),
+    "words": ({"row": ["0", "1"]}, "row must be a list of whole numbers"),
+    "a table": ({"row": [[0, 1]]}, r"row must be a list of whole numbers.* shape \(1, 2\)"),
+    "offsets that fall": ({"offsets": [0, 4, 2]}, "offsets must be .* never falls"),
+    "offsets that start late": ({"offsets": [1, 4]}, "offsets must be .* starts with 0"),
+    "offsets in parts": ({"offsets": [0.0, 4.0]}, "offsets must be .*whole numbers"),
+    "few": ({"stop": [2]}, "one number in each list, but they have: start 2, stop 1, row 2"),
+    "no sequences": ({"offsets": [0]}, "sequence 0: .* not within one sequence"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+def test_numbers_that_are_not_whole_or_missing_are_told(case):
+    PackedSegments(rows(), **GOOD)
+    wrong, part = UNFIT[case]
+    with pytest.raises(ValueError, match=part):
+        PackedSegments(rows(), **GOOD | wrong)
+
+
+def test_rows_are_one_packed_sequence_of_plain_attributes():
+    with pytest.raises(TypeError, match="rows must be PackedSequences, not list"):
+        PackedSegments([[1]], **GOOD)
+    two = PackedSequences(dense=np.eye(2), offsets=[0, 1, 2])
+    with pytest.raises(ValueError, match=r"one sequence.* 2 sequences.*offsets=\[0, R\]"):
+        PackedSegments(two, **GOOD)
+    with pytest.raises(ValueError, match="without attributes of steps"):
+        PackedSegments(rows(3).with_steps(rows(3)), **GOOD)
+
+
+def test_the_text_of_segments_tells_how_many_there_are():
+    shown = repr(segments())
+    assert shown.startswith("<PackedSegments: 5 runs, 7 tokens, 3 rows, 1 attributes, ")
+    assert f"{segments().nbytes:,} bytes>" in shown
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -1,5 +1,7 @@
 """Scores of segments: the sum of the weights of their features, and the adjoint of that."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,13 +10,16 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Expectations
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.chunks import make_chunks
+from crfkit.features.lengths import length_basis
 from crfkit.losses import LogLoss
 from crfkit.objective import Objective
 from crfkit.penalties import ElasticNet
+from crfkit.scores.attributes import AttributeWeights
 from crfkit.scores.segments import TOKEN_PARTS, LengthScores
 from crfkit.scores.selection import choose_segment_features, runs_of
 from crfkit.scores.touched import TouchedWeights
 from crfkit.structures import SemiMarkov
+from crfkit.structures.segment_tables import make_spans
 from tests.oracles import finite_difference, random_segment_codes
 
 LENGTHS, LABELS, LONGEST = (3, 1, 6, 2, 4), 2, 3
@@ -157,6 +162,106 @@ def by_hand(model, w, data, codes, s):
         total += end[label] if last == stop else 0.0
         before = label
     return total
+
+
+def test_scores_of_lengths_are_the_products_of_their_features_and_weights(rng):
+    fixed, chosen = rng.normal(size=(5, 3)), rng.random((4, 3)) < 0.6
+    basis = rng.normal(size=(5, 4)) * (rng.random((5, 4)) < 0.5)
+    lengths, weights = LengthScores(fixed, basis, chosen), rng.normal(size=chosen.sum())
+    table = np.zeros((4, 3))
+    table[chosen] = weights
+    np.testing.assert_allclose(lengths.bind(weights), fixed + basis @ table, rtol=1e-13)
+    gradient = rng.normal(size=(5, 3))
+    expected = (basis.T @ gradient)[chosen]
+    np.testing.assert_allclose(lengths.pullback(gradient), expected, rtol=1e-13)
+
+
+def test_a_feature_for_each_of_many_lengths_takes_no_table_of_all_pairs(rng):
+    longest = 4000
+    stop = np.arange(1, longest + 1, 100).cumsum()
+    data = PackedSequences.from_flat(sp.csr_array(np.ones((stop[-1], 1))), [stop[-1]])
+    codes = np.zeros(stop[-1], np.int32)
+    codes[[0, *stop[:-1]]] = 1
+    tracemalloc.start()
+    lengths = LengthScores(
+        np.zeros((longest, 1)), length_basis("indicator", longest).basis,
+        np.ones((longest, 1), bool),
+    )  # fmt: skip
+    model = choose_segment_features(
+        data, codes, 1, lengths=lengths, parts=np.ones((1, 4), bool)
+    ).lengths
+    scores = model.bind(np.arange(model.n_parameters) + 1.0)
+    gradient = model.pullback(scores)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    expected = np.zeros(longest)
+    expected[::100] = np.arange(40) + 1.0
+    np.testing.assert_array_equal(scores[:, 0], expected)
+    np.testing.assert_array_equal(gradient, np.arange(40) + 1.0)
+    assert peak < 8 * longest**2 / 10
+
+
+@pytest.mark.parametrize("min_freq", [0, 1, 2, 4, 1e9])
+def test_weights_are_those_of_what_occurs_often_enough(rng, min_freq):
+    offsets = np.concatenate([[0], np.cumsum(LENGTHS * 3)])
+    segments = make_segments(rng, offsets)
+    data = PackedSequences(dense=np.ones((offsets[-1], 1)), offsets=offsets, segments=segments)
+    anything = np.zeros((LABELS, LABELS), bool)
+    codes = random_segment_codes(rng, offsets, np.full(LABELS, LONGEST), anything)
+    basis = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, -2.0]])
+    lengths = LengthScores(np.zeros((LONGEST, LABELS)), basis, np.ones((2, LABELS), bool))
+    parts = np.ones((1, len(TOKEN_PARTS)), bool)
+    model = choose_segment_features(
+        data, codes, LABELS, lengths=lengths, parts=parts, min_freq=min_freq
+    )
+    of_lengths, own = np.zeros((2, LABELS)), np.zeros((3, LABELS))
+    rows = segments.rows.to_csr().toarray()
+    for start, stop, label in zip(*runs_of(codes, offsets, LABELS), strict=True):
+        of_lengths[:, label] += basis[stop - start - 1] != 0.0
+        place = segments.find(np.array([start]), np.array([stop]))[0]
+        if place >= 0:
+            own[:, label] += rows[segments.row[place]] != 0.0
+    least = max(1, min_freq)
+    assert 2 == of_lengths.min() < 4 < of_lengths.max() and 1 == own.min() < 4 <= own.max()
+    np.testing.assert_array_equal(model.lengths.chosen, of_lengths >= least)
+    expected = np.flatnonzero((own >= least).ravel())
+    pairs = np.repeat(np.arange(3), np.diff(model.segments.ptr)) * LABELS + model.segments.columns
+    np.testing.assert_array_equal(pairs, expected)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
+    data, codes = make_data(rng)
+    every = data.segments
+    rows = every.rows.to_csr().toarray()
+    blocks = {"dense": rows} if dense else {"sparse": sp.csr_array(rows)}
+    few = np.array([[True, False], [False, False], [False, False]])
+    columns, ptr = np.nonzero(few)[1], [0, 1, 1, 1]
+    weights = AttributeWeights(ptr, columns, n_columns=LABELS, n_sparse=0 if dense else 3)
+    data = data.with_segments(
+        PackedSegments(
+            PackedSequences(**blocks, offsets=[0, 4]), data.offsets, every.stop - every.length,
+            every.stop, every.row,
+        )
+    )  # fmt: skip
+    model = choose(rng, data, codes)
+    model.segments = weights
+    useful = rows[:, 0] != 0.0
+    assert 0 < useful.sum() < 4
+    bound = model.bind(rng.normal(size=model.n_parameters))
+    (chunk,) = make_chunks(data.offsets, 1000)
+    with ThreadMap(1) as threads:
+        prepared = TouchedWeights(model, model.prepare_columns(data, [chunk], threads))
+        for scores in (model.scores(bound, data, chunk), prepared.scores(bound, 0)):
+            assert len(scores.segments.spans.end_row) == useful[every.row].sum()
+            found = SemiMarkov().score(scores, codes)
+            table = rows[:, :1] * bound.segments.pairs
+            plain = scores._replace(
+                pair=np.concatenate([scores.pair[: -useful.sum()], np.hstack([table, 0.0 * table])])
+            )
+            spans = make_spans(len(codes), every.stop, every.length, every.row)
+            plain = plain._replace(segments=plain.segments._replace(spans=spans))
+            np.testing.assert_array_equal(found, SemiMarkov().score(plain, codes))
 
 
 def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import gammaln
 
 from crfkit._types import Scores, SegmentParts
 from crfkit.structures import Chain, NoSegmentationError, SemiMarkov, segment_tables
@@ -367,6 +368,98 @@ def test_a_beginning_that_underflows_may_count_as_much_as_others():
     unary[1:, 0] = [-400.0, -450.0]
     unary[:2, 5] = -np.inf
     assert_sums_agree(whole_scores(unary, np.zeros((2, 2)), 3), np.ones(1))
+
+
+def with_lengths(scores, lengths):
+    """The scores with others of lengths."""
+    pair, n_steps = scores.pair, parts_of(scores).n_steps
+    after = pair[n_steps + parts_of(scores).n_lengths :]
+    parts = scores.segments._replace(n_lengths=len(lengths))
+    return scores._replace(pair=np.concatenate([pair[:n_steps], lengths, after]), segments=parts)
+
+
+def slow_sequences(monkeypatch, scores):
+    """Return which sequences are summed by logarithms, with the sums."""
+    slow, plain = [], SemiMarkov._sum_log
+
+    def counted(self, scores, s, *others):
+        slow.append(s)
+        return plain(self, scores, s, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SemiMarkov, "_sum_log", counted)
+        log_z, out = summed(scores)
+    return slow, log_z, out
+
+
+@settings(max_examples=150)
+@given(segment_scores((1.0, 50.0)), st.integers(0, 2**16), st.sampled_from([0.5, 5.0, 90.0, 400.0]))
+def test_lengths_may_score_along_any_line(scores, seed, steep):
+    rng = np.random.default_rng(seed)
+    n_steps, n_lengths = parts_of(scores).n_steps, parts_of(scores).n_lengths
+    slope = steep * rng.uniform(-1.0, 1.0, scores.pair.shape[1])
+    lengths = scores.pair[n_steps : n_steps + n_lengths] + slope * np.arange(n_lengths)[:, None]
+    forbidden = rng.random(lengths.shape) < 0.3
+    forbidden[0, 0] = False
+    lengths[forbidden] = -np.inf
+    assert_sums_agree(with_lengths(scores, lengths), np.ones(len(scores.offsets) - 1))
+
+
+def long_lengths(kind):
+    """Scores of 450 lengths that grow or fall far, as they are named."""
+    more = np.arange(450.0)[:, None]
+    if kind == "poisson":
+        return more * np.log([20.0, 200.0]) - gammaln(more + 1)
+    if kind == "some":
+        lengths = more * [-3.0, -2.5]
+        lengths[[0, 5, 449], 0] = lengths[:100, 1] = lengths[300:, 1] = -np.inf
+        return lengths
+    return np.broadcast_to(more * kind, (450, 2)).copy()
+
+
+@pytest.mark.parametrize("kind", ["poisson", "some", -5.0, -0.5, 0.5, 5.0])
+def test_long_lengths_along_a_line_are_summed_fast_and_exactly(monkeypatch, kind):
+    scores = with_lengths(random_segment_scores(2, [700, 3, 460], 2, 450), long_lengths(kind))
+    expected_z, expected = summed_by_logarithms(monkeypatch, scores)
+    slow, log_z, out = slow_sequences(monkeypatch, scores)
+    assert slow == []
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-9)
+    np.testing.assert_allclose(out.pair, expected.pair, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("others", [[300], [2, 1000]])
+@pytest.mark.parametrize("kind", ["poisson", 5.0])
+def test_a_sequence_has_the_same_sums_among_others(kind, others):
+    scores = with_lengths(random_segment_scores(2, [460, *others], 2, 450), long_lengths(kind))
+    spans = parts_of(scores).spans.taken(np.arange(460))
+    alone = scores._replace(
+        unary=scores.unary[:460], offsets=scores.offsets[:2],
+        segments=scores.segments._replace(spans=spans),
+    )  # fmt: skip
+    log_z, out = summed(scores)
+    expected_z, expected = summed(alone)
+    assert log_z[0] == expected_z[0]
+    np.testing.assert_array_equal(out.unary[:460], expected.unary)
+
+
+def test_lengths_that_a_sequence_is_too_short_for_do_not_slow_it_down(monkeypatch):
+    plain = random_segment_scores(7, [40, 60, 20], 2, 60)
+    lengths = plain.pair[parts_of(plain).n_steps :][:60].copy()
+    lengths[45:] = 250.0 * (-1.0) ** np.arange(15)[:, None]
+    scores = with_lengths(plain, lengths)
+    slow, log_z, _ = slow_sequences(monkeypatch, scores)
+    assert slow == [1]
+    np.testing.assert_allclose(log_z, summed_by_logarithms(monkeypatch, scores)[0], rtol=1e-12)
+
+
+def test_a_line_that_fits_long_lengths_does_not_slow_down_short_sequences(monkeypatch):
+    more = np.arange(1000.0)[:, None]
+    plain = random_segment_scores(7, [60, 3, 60], 2, 1000)
+    scores = with_lengths(plain, np.broadcast_to(-(more**2) / 200.0, (1000, 2)))
+    slow, log_z, _ = slow_sequences(monkeypatch, scores)
+    assert slow == []
+    np.testing.assert_allclose(log_z, summed_by_logarithms(monkeypatch, scores)[0], rtol=1e-12)
 
 
 def test_sequences_that_need_logarithms_leave_the_others_as_they_are():
