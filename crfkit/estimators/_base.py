@@ -110,12 +110,17 @@ class LinearChainClassifier(SequenceClassifier):
 
     @property
     def _layout(self) -> Any:
-        """What the labels are: those of tokens, or of segments."""
+        """What the labels are that are to be fitted: those of tokens, or of segments."""
         structure = getattr(self, "structure", "chain")
         return ChainLayout() if isinstance(structure, str) else structure._layout()
 
+    @property
+    def _fitted_layout(self) -> Any:
+        """What the labels of the fitted model are, whatever the parameters say by now."""
+        return self._layout
+
     def _as_predicted(self, y: Any, offsets: IntArray) -> Any:
-        return self._layout.labels(self, y, offsets)
+        return self._fitted_layout.labels(self, y, offsets)
 
     def _weight_attributes(
         self, model: LinearScores, parameters: FloatArray, classes: NDArray[np.object_],
@@ -217,7 +222,8 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _labels_of(self, codes: CodeArray, data: PackedSequences) -> LabelSequences:
         """Return the labels that codes stand for."""
-        labels: LabelSequences = self._layout.coding(self).write(codes, self.classes_, data.offsets)
+        coding = self._fitted_layout.coding(self)
+        labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
         return labels
 
     def _pack(self, X: Any) -> PackedSequences:
@@ -273,7 +279,7 @@ class LinearChainClassifier(SequenceClassifier):
 
     def _scorer(self, data: PackedSequences) -> tuple[LinearScores, LinearWeights]:
         """Return the score model of the fitted weights, made once."""
-        layout = self._layout
+        layout = self._fitted_layout
         fitted = tuple(getattr(self, name) for name in layout.FITTED)
         blocks = (data, data.steps, None if data.segments is None else data.segments.rows)
         sizes = tuple(0 if block is None else block.n_sparse for block in blocks)

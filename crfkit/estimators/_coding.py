@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from numbers import Integral
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import CodeArray, IntArray, Segment
 from crfkit._validation import check_lengths
 from crfkit.costs import Cost
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, iterate_sequences, label_list, plain_label
 from crfkit.data.packed import ranges
+from crfkit.estimators._schemes import RUNS, find_scheme
+from crfkit.metrics._given import segment_fields
 from crfkit.metrics.schemes import CONLL, INSIDE, IO, IOB2, UNTYPED, Scheme, get_scheme, write_tag
-from crfkit.metrics.spans import Span, detect_scheme, spans_of_all
+from crfkit.metrics.spans import spans_of_all
 from crfkit.scores.selection import Runs, runs_of
-
-# Labels as they are: a segment is a run of equal ones.
-RUNS = "runs"
-
-
-class Segment(NamedTuple):
-    """A segment: its first token, the one after its last, its label."""
-
-    start: int
-    stop: int
-    label: Hashable
 
 
 class Coded(NamedTuple):
@@ -110,7 +100,7 @@ class SegmentCoding(LabelCoding):
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form of predicted ones: segments as tags."""
         sequences = lists(y)
-        if not are_segments(sequences, offsets, self.scheme):
+        if not are_segments(sequences, offsets):
             return sequences
         coded = read_segments(sequences, offsets, self.scheme, self.outside)
         return coded.coding.write(coded.codes, coded.classes, offsets)
@@ -208,7 +198,7 @@ def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded
         If y does not fit the sequences, or a tag does not follow the scheme.
     """
     sequences = lists(y)
-    if are_segments(sequences, offsets, scheme):
+    if are_segments(sequences, offsets):
         coding = SegmentCoding(_named("IOB2" if scheme == "auto" else scheme), outside)
         listed = read_listed(sequences, offsets, "y")
         check_apart(listed, offsets, "y")
@@ -216,7 +206,7 @@ def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded
     stream = LabelStream(sequences)
     check_lengths(offsets, stream.offsets, "y")
     if scheme == "auto":
-        scheme = detect_scheme(sequences) if _are_tags(stream.index, outside) else RUNS
+        scheme = find_scheme(sequences, stream, outside)
     coding = SegmentCoding(_named(scheme), outside)
     if scheme == RUNS:
         return _coded_runs(stream, offsets, coding)
@@ -242,30 +232,14 @@ def _named(scheme: str) -> str:
     return scheme if scheme == RUNS else get_scheme(scheme).name
 
 
-def are_segments(sequences: list[list[Any]], offsets: IntArray, scheme: str) -> bool:
+def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
     """Whether these are lists of segments (start, stop, label) rather than of labels of tokens.
 
-    Of a known scheme of tags, lists that are all empty say that there are no segments.
+    Where there are tokens, lists that are all empty can only say that there are no segments.
     """
     if any(sequences):
-        return any(_is_segment(sequence[0]) for sequence in sequences if sequence)
-    return scheme not in ("auto", RUNS) and bool(offsets[-1])
-
-
-def _is_segment(item: Any) -> bool:
-    if isinstance(item, Span):
-        return True
-    triple = isinstance(item, (tuple, list)) and len(item) == 3
-    return triple and all(isinstance(i, Integral) and not isinstance(i, bool) for i in item[:2])
-
-
-def _are_tags(labels: Iterable[Any], outside: str) -> bool:
-    """Whether all labels are written as tags of a scheme, ``B-PER`` and the like."""
-    inside = [label for label in labels if label != outside]
-    return bool(inside) and all(
-        isinstance(label, str) and len(label) > 2 and label[1] == "-" and label[0] in "BIESMLUW"
-        for label in inside
-    )
+        return any(segment_fields(sequence[0]) for sequence in sequences if sequence)
+    return bool(sequences) and bool(offsets[-1])
 
 
 def _check_types(
@@ -334,20 +308,20 @@ def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Lis
 
 def _read_segment(item: Any, s: int, n_tokens: int, name: str) -> Segment:
     """Return an item as a segment of sequence `s`, which has so many tokens."""
-    if not _is_segment(item):
+    found = segment_fields(item)
+    if found is None:
         raise TypeError(
             f"sequence {s} of {name}: {item!r:.60} is no segment (start, stop, label) with whole "
             "numbers, as others are."
         )
-    found = Segment(item[1], item[2], item[0]) if isinstance(item, Span) else Segment(*item)
-    start, stop, label = int(found.start), int(found.stop), found.label
+    start, stop, label = found
     if not 0 <= start < stop <= n_tokens:
         why = "is empty" if start >= stop else f"is not within the {n_tokens} tokens"
         raise ValueError(
             f"sequence {s} of {name}: the segment ({start}, {stop}, {label!r}) {why}. `stop` is "
             "the token after the last one."
         )
-    if not _is_label(label):
+    if not is_label(label):
         raise TypeError(
             f"sequence {s} of {name}: the label of the segment ({start}, {stop}, {label!r}) must "
             "be hashable, and not None or NaN."
@@ -355,7 +329,8 @@ def _read_segment(item: Any, s: int, n_tokens: int, name: str) -> Segment:
     return Segment(start, stop, plain_label(label))
 
 
-def _is_label(label: Any) -> bool:
+def is_label(label: Any) -> bool:
+    """Whether an object can be a label: hashable, and not missing."""
     try:
         hash(label)
     except TypeError:

@@ -7,6 +7,7 @@ are kept as fitted attributes and found again. An estimator chooses it by its pa
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,11 +17,16 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit._validation import check_lengths
 from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.names import LazyNames
 from crfkit.estimators._coding import Coded, LabelCoding, read_labels
 from crfkit.scores import LinearScores
 from crfkit.scores.attributes import AttributeWeights, BoundWeights
 from crfkit.scores.selection import choose_features
 from crfkit.scores.steps import ObservedSteps, SharedSteps
+
+# Attributes whose names begin so count for first, last or single tokens of segments alone; the name
+# of a part of a union may stand before. One group without repetition: time grows with the length.
+END = re.compile(r"(?:[\w.-]+?__)??seg\.(first|last|single)\.")
 
 Layout = tuple[int, ...]
 
@@ -59,6 +65,10 @@ class ChainLayout:
         """Return true labels in the form of predicted ones."""
         return y
 
+    def weighty(self, training: Any) -> Any:
+        """Return the training data without sequences whose weights of 0 would tell something."""
+        return training
+
     def choose(self, estimator: Any, training: Any) -> LinearScores:
         """Return the score model with the weights that are to be fitted."""
         if training.data.segments is not None:
@@ -66,6 +76,7 @@ class ChainLayout:
                 "X has attributes of segments, which a model of single tokens cannot use: fit a "
                 "SemiMarkovCRF, or leave them out."
             )
+        _check_no_ends(training.data.names)
         return choose_features(
             training.data, training.codes, len(training.classes),
             min_freq=estimator.min_freq, all_states=estimator.all_possible_states,
@@ -103,6 +114,17 @@ class ChainLayout:
         moves = fitted.transitions_[source, target]
         ends = fitted.start_weights_, fitted.end_weights_
         return model, model.place(state.data, moves, *ends, values)
+
+
+def _check_no_ends(names: Any) -> None:
+    """Raise ValueError if templates describe first, last or only tokens of segments."""
+    for lead in names.leads() if isinstance(names, LazyNames) else ():
+        if END.match(lead):
+            raise ValueError(
+                f"X has attributes of the first, last or only tokens of segments ({lead}...), "
+                "which a model of single tokens cannot use: fit a SemiMarkovCRF, or leave "
+                "first(...), last(...) and single(...) out of the templates."
+            )
 
 
 def weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_array:

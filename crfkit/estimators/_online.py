@@ -46,7 +46,7 @@ class OnlineChainClassifier(SolvedChainClassifier):
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         """Learn from a batch; to be called by `partial_fit`, which carries the documentation."""
         self._check_parameters()
-        if type(self._layout) is not ChainLayout:
+        if any(type(one) is not ChainLayout for one in (self._layout, self._fitted_layout)):
             raise ValueError("partial_fit learns labels of tokens, not of segments: use fit.")
         solver = self._make_solver()
         if not getattr(solver, "handles_partial", False):

@@ -89,7 +89,7 @@ class ProbabilisticChain(LinearChainClassifier):
             As for `predict`, or if X and y do not match in number and lengths.
         """
         data = self._pack(X)
-        codes, known = self._layout.codes(self, y, data.offsets)
+        codes, known = self._fitted_layout.codes(self, y, data.offsets)
         _, log_proba = self._infer(data, codes)
         sequences = np.repeat(np.arange(len(data)), data.lengths)
         log_proba[sequences[~known]] = -np.inf

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
+from crfkit._types import (
+    Chunk,
+    CodeArray,
+    FloatArray,
+    IntArray,
+    ProbableSegment,
+    Scores,
+    Segment,
+)
 from crfkit.data import PackedSequences
-from crfkit.data.labels import UNKNOWN, iterate_sequences, object_array
-from crfkit.estimators._coding import Segment, check_apart, read_listed
-from crfkit.estimators._fixing import ANY, BEGINS, log_shares, with_fixed
+from crfkit.data.labels import iterate_sequences, object_array
+from crfkit.estimators._coding import check_apart, read_listed
+from crfkit.estimators._fixing import ANY, fixed_codes, log_shares, why_impossible, with_fixed
 from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.estimators._segment_layout import OUTSIDE, longest
+from crfkit.estimators._segment_limits import OUTSIDE, longest
 from crfkit.estimators._segment_views import SegmentViews
 from crfkit.scores.selection import Runs, runs_of
-from crfkit.structures import Structure
+from crfkit.structures import NoSegmentationError, Structure
 from crfkit.structures.segment_tables import parts_of
 from crfkit.structures.semimarkov import span_probabilities
 
@@ -26,15 +34,6 @@ from crfkit.structures.semimarkov import span_probabilities
 SHARE = 2000
 # Bounds of probabilities are compared with a threshold with this share to spare for rounding.
 SPARE = 1e-6
-
-
-class ProbableSegment(NamedTuple):
-    """A segment and its probability."""
-
-    start: int
-    stop: int
-    label: Hashable
-    probability: float
 
 
 class SegmentPredictions(SegmentViews):
@@ -61,7 +60,12 @@ class SegmentPredictions(SegmentViews):
             Before `fit`.
         TypeError, ValueError
             As for `predict`, or if fixed segments are not within their sequence, overlap, are too
-            long, have an unknown label, or leave no segmentation.
+            long or too short, have an unknown label, or leave no segmentation.
+
+        Notes
+        -----
+        A pipeline does not have this method. Ask its last step:
+        ``pipeline[-1].predict_segments(pipeline[:-1].transform(X))``; so for the others here.
         """
         data = self._pack(X)
         codes = self._best_codes(data, self._fixed(fixed, data))
@@ -75,7 +79,8 @@ class SegmentPredictions(SegmentViews):
         X : iterable of sequences
             As for `predict`.
         n : int
-            How many, at least 1. There are fewer where a sequence has no more.
+            How many, at least 1. There are fewer where a sequence has no more. Memory grows with
+            it.
 
         Returns
         -------
@@ -98,7 +103,8 @@ class SegmentPredictions(SegmentViews):
         def search(structure: Any, chunk: Chunk, scores: Scores) -> None:
             base = self._base_scores(structure, scores).tolist()
             for s, one in enumerate(scores.each()):
-                codes, values = structure.n_best(one, int(n))
+                count = _at_most(int(n), len(one.unary), len(self.classes_))
+                codes, values = structure.n_best(one, count)
                 places = np.arange(len(codes) + 1) * codes.shape[1]
                 runs = runs_of(codes.reshape(-1), places, len(self.classes_))
                 listed = self._segments_of(runs, places)
@@ -119,41 +125,28 @@ class SegmentPredictions(SegmentViews):
         def decode(structure: Structure, chunk: Chunk, scores: Scores) -> None:
             codes[chunk.tokens] = structure.max(with_fixed(scores, fixed[chunk.tokens]))[0]
 
-        self._each_chunk(data, decode)
+        self._each_chunk(data, decode, fixed=fixed)
         return codes
 
-    def _fixed(self, fixed: Any, data: PackedSequences) -> CodeArray:
-        """Return the code that each token has to have, `ANY`, or `BEGINS` for any beginning."""
-        codes = np.full(data.n_tokens + 1, ANY, np.int32)
-        if fixed is None:
-            return codes[:-1]
-        runs = self._given(fixed, data.offsets, "fixed")
-        self._check_fixed(runs, data.offsets)
-        size = len(self.classes_)
-        codes[runs.stop] = BEGINS
-        codes[data.offsets[:-1]] = ANY
-        most = longest(self.length_scores_).tolist()
-        for start, stop, label in zip(*(part.tolist() for part in runs), strict=True):
-            codes[start:stop] = label
-            codes[start : stop : most[label]] = label + size  # tokens outside may be more
-        return codes[:-1]
+    def _each_chunk(
+        self,
+        data: PackedSequences,
+        function: Callable[[Structure, Chunk, Scores], None],
+        *,
+        share: int | None = None,
+        fixed: CodeArray | None = None,
+    ) -> None:
+        """Do what any chain does; say what leaves a sequence without a segmentation."""
+        try:
+            super()._each_chunk(data, function, share=share)
+        except NoSegmentationError as error:
+            raise ValueError(why_impossible(self, error, data.offsets, fixed)) from error
 
-    def _check_fixed(self, runs: Runs, offsets: IntArray) -> None:
-        """Raise ValueError if the model cannot have these segments."""
-        most = longest(self.length_scores_)
-        for start, stop, k in zip(*(part.tolist() for part in runs), strict=True):
-            if k == UNKNOWN or (stop - start > most[k] and self.classes_[k] != OUTSIDE):
-                s = int(np.searchsorted(offsets, start, side="right")) - 1
-                begin = int(offsets[s])
-                why = "has a label that the model does not know"
-                if k != UNKNOWN:
-                    why = (
-                        f"is longer than segments of the label {self.classes_[k]!r} can be: "
-                        f"{most[k]} tokens. Fit with a larger max_length"
-                    )
-                raise ValueError(
-                    f"sequence {s} of fixed: the segment ({start - begin}, {stop - begin}) {why}."
-                )
+    def _fixed(self, fixed: Any, data: PackedSequences) -> CodeArray:
+        """Return the code that each token has to have, or what may be there: (N,)."""
+        if fixed is None:
+            return np.full(data.n_tokens, ANY, np.int32)
+        return fixed_codes(self, self._given(fixed, data.offsets, "fixed"), data.offsets)
 
     def _given(self, segments: Any, offsets: IntArray, name: str) -> Runs:
         """Return segments that the user lists, with `UNKNOWN` for labels that are."""
@@ -161,7 +154,8 @@ class SegmentPredictions(SegmentViews):
         listed = read_listed(sequences, offsets, name)
         if name == "fixed":
             check_apart(listed, offsets, name)
-        labels = self._layout.coding(self).places(object_array(listed.labels), self.classes_)
+        coding = self._fitted_layout.coding(self)
+        labels = coding.places(object_array(listed.labels), self.classes_)
         return Runs(listed.start, listed.stop, labels)
 
     def _segments_of(self, runs: Runs, offsets: IntArray) -> list[list[Segment]]:
@@ -202,8 +196,9 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         Returns
         -------
         ndarray of shape (S,)
-            ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a segment is too long
-            or too short, or one may not follow another; 0 for an empty sequence.
+            ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a tag is none of the
+            scheme or may not stand there, a segment is too long or too short, or one may not follow
+            another; 0 for an empty sequence.
 
         Raises
         ------
@@ -213,15 +208,17 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
             As for `predict`, or if X and y do not match in number and lengths.
         """
         data = self._pack(X)
-        codes, known = self._layout.codes(self, y, data.offsets)
+        codes, known = self._fitted_layout.codes(self, y, data.offsets)
+        sequences = np.repeat(np.arange(len(data)), data.lengths)
+        cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
+        codes[cannot[sequences]] = ANY
         log_proba = np.zeros(len(data))
 
         def infer(structure: Structure, chunk: Chunk, scores: Scores) -> None:
             log_proba[chunk.sequences] = log_shares(structure, scores, codes[chunk.tokens])
 
         self._each_chunk(data, infer, share=SHARE)
-        sequences = np.repeat(np.arange(len(data)), data.lengths)
-        log_proba[sequences[~known]] = -np.inf
+        log_proba[cannot] = -np.inf
         return log_proba
 
     def predict_segment_proba(
@@ -234,7 +231,8 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         X : iterable of sequences
             As for `predict`.
         segments : iterable of S lists of (start, stop, label), optional
-            Segments of each sequence, which may overlap; those of `predict_segments` if not given.
+            Segments of each sequence, which may overlap, also those of `likely_segments`; those of
+            `predict_segments` if not given.
         fixed : iterable of S lists of (start, stop, label), optional
             Segments that each sequence is known to have: probabilities are those given them.
 
@@ -271,7 +269,7 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
             scores = with_fixed(scores, known[chunk.tokens])
             found[own] = _probabilities(structure, scores, part)
 
-        self._each_chunk(data, ask)
+        self._each_chunk(data, ask, fixed=known)
         sequence = np.searchsorted(data.offsets, runs.start, side="right") - 1
         counts = np.bincount(sequence, minlength=len(data))
         return np.split(found, np.cumsum(counts)[:-1]) if len(data) else []
@@ -361,6 +359,16 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         for first in sorted(found):
             total += found[first]
         return total
+
+
+def _at_most(n: int, length: int, n_labels: int) -> int:
+    """Return `n`, or how many segmentations there are without limits, if these are fewer."""
+    count = n_labels if length else 1
+    for _ in range(length - 1):  # each further token begins a segment of a label, or goes on
+        if count >= n:
+            break
+        count *= n_labels + 1
+    return min(n, count)
 
 
 def _probabilities(structure: Structure, scores: Scores, runs: Runs) -> FloatArray:

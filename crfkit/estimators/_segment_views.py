@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._types import FloatArray
 from crfkit.estimators._base import LinearChainClassifier
-from crfkit.estimators._segment_layout import longest
+from crfkit.estimators._segment_limits import longest
 from crfkit.estimators._views import WeightView
 
 
@@ -43,7 +43,7 @@ class SegmentViews(LinearChainClassifier):
     @property
     def segment_features_(self) -> WeightView:
         """Mapping view ``{(attribute, label): weight}`` of attributes of whole segments."""
-        check_is_fitted(self)
+        check_has_segments(self)
         if self.segment_coef_ is None:
             return WeightView(sp.csr_array((0, len(self.classes_))), [], self.classes_)
         rows = range(self.segment_coef_.shape[0])
@@ -51,14 +51,14 @@ class SegmentViews(LinearChainClassifier):
         return WeightView(self.segment_coef_, names, self.classes_)
 
     def _token_view(self, attribute: str) -> WeightView:
-        check_is_fitted(self)
+        check_has_segments(self)
         names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return WeightView(getattr(self, attribute), names, self.classes_)
 
     @property
     def max_lengths_(self) -> dict[Hashable, int]:
         """The longest length of the segments of each label."""
-        check_is_fitted(self)
+        check_has_segments(self)
         lengths = longest(self.length_scores_).tolist()
         return dict(zip(self.classes_.tolist(), lengths, strict=True))
 
@@ -79,6 +79,21 @@ class SegmentViews(LinearChainClassifier):
         NotFittedError
             Before `fit`.
         """
-        check_is_fitted(self)
+        check_has_segments(self)
         shares: FloatArray = softmax(self.length_scores_, axis=0)
         return shares
+
+
+def check_has_segments(estimator: Any) -> None:
+    """Raise AttributeError if an estimator is fitted to the labels of tokens, or not at all."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "length_scores_"):
+        raise no_segments(estimator)
+
+
+def no_segments(estimator: Any) -> AttributeError:
+    """Return the error of what only models of segments have."""
+    return AttributeError(
+        f"{type(estimator).__name__} has labels of tokens, not of segments: fit one with "
+        "structure=Segments(...)."
+    )

@@ -154,7 +154,10 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Read and check what the model is to be fitted to."""
-        return read_training(X, y, sample_weight, read=self._layout.read)
+        layout = self._layout
+        training = read_training(X, y, sample_weight, read=layout.read)
+        weighty: TrainingData = layout.weighty(training)
+        return weighty
 
     def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
         """Return how many weights `fit` would learn from the same data, without fitting.
@@ -209,8 +212,11 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         """Return the first parameters: zeros, or those of the last fit."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return np.zeros(model.n_parameters)
-        if type(self._layout) is not ChainLayout:
-            raise ValueError("warm_start carries over labels of tokens, not of segments.")
+        if type(self._fitted_layout) is not ChainLayout:
+            raise ValueError(
+                "warm_start=True carries weights of the labels of tokens over, but the last fit "
+                "learned those of segments: use warm_start=False."
+            )
         return carry_over(
             self._named_weights(), model, training.classes, training.data.names, training.step_names
         )

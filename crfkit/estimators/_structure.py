@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._segment_layout import SegmentLayout
 from crfkit.estimators._segment_predictions import SegmentPredictions
+from crfkit.estimators._segment_views import check_has_segments, no_segments
 from crfkit.estimators.segments import Segments
 
 # What only a fit to segments leaves behind.
@@ -17,12 +18,22 @@ OF_SEGMENTS = (*SegmentLayout.FITTED[len(ChainLayout.FITTED) :], "scheme_")
 
 def _learns_segments(estimator: Any) -> bool:
     """Return whether an estimator has the labels of segments; raise AttributeError if not."""
-    if isinstance(estimator.structure, str):
-        raise AttributeError(
-            f"{type(estimator).__name__}(structure={estimator.structure!r}) has labels of tokens, "
-            "not of segments: fit one with structure=Segments(...)."
-        )
+    if estimator.__sklearn_is_fitted__():
+        check_has_segments(estimator)
+    elif isinstance(estimator.structure, str):
+        raise no_segments(estimator)
     return True
+
+
+def _missing(name: str) -> property:
+    """Return a property that says why there is no method of this name."""
+
+    def raise_error(self: Any) -> Any:
+        raise AttributeError(
+            f"{type(self).__name__} has no probabilities, so no {name}: use SemiMarkovCRF."
+        )
+
+    return property(raise_error, doc="Is not there: scores are no logarithms of probabilities.")
 
 
 class StructureMixin(SegmentPredictions):
@@ -39,19 +50,13 @@ class StructureMixin(SegmentPredictions):
     predict_n_best = available_if(_learns_segments)(SegmentPredictions.predict_n_best)
     length_distribution = available_if(_learns_segments)(SegmentPredictions.length_distribution)
 
-    @property
-    def expected_lengths(self) -> Any:
-        """Is not there.
+    expected_lengths = _missing("expected_lengths")
+    likely_segments = _missing("likely_segments")
+    predict_segment_proba = _missing("predict_segment_proba")
 
-        Raises
-        ------
-        AttributeError
-            In any case: scores of this model are no logarithms of probabilities.
-        """
-        raise AttributeError(
-            f"{type(self).__name__} has no probabilities, so no expected_lengths: use "
-            "SemiMarkovCRF."
-        )
+    @property
+    def _fitted_layout(self) -> ChainLayout:
+        return SegmentLayout(self.structure) if hasattr(self, "length_scores_") else ChainLayout()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

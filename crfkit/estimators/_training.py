@@ -134,9 +134,11 @@ def read_training(
     classes, codes, coding = read(y, data.offsets)
     check_training(data)
     weight = check_sample_weight(sample_weight, data.offsets)
-    for block in (data, data.steps):
-        if block is not None:
-            warn_if_badly_scaled(block)
+    warn_if_badly_scaled(data)
+    if data.steps is not None:
+        warn_if_badly_scaled(data.steps, "of steps ")
+    if data.segments is not None:
+        warn_if_badly_scaled(data.segments.rows, "of segments ")
     return TrainingData(data, vectorizer, classes, codes, weight, coding=coding)
 
 

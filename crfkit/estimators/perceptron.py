@@ -18,7 +18,8 @@ from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.estimators._voting import Ballot, check_votes, elect
 from crfkit.estimators.segments import Segments
 from crfkit.losses import Loss
-from crfkit.online_moves import MistakeLoss, count_looks
+from crfkit.online_batches import MistakeLoss
+from crfkit.online_moves import count_looks
 from crfkit.penalties import ElasticNet
 from crfkit.persistence import register
 from crfkit.scores import LinearScores
@@ -158,9 +159,9 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
     `predict` otherwise, by `classes_`.
 
     A chain with one table of steps, without `boundary_weights`, attributes of steps and `search`,
-    and but for ``MIRA(n_best=...)``, is learned in compiled code; everything else takes many times
-    as long. Ctrl-C during `fit` ends it with the weights of the last finished pass and a
-    ``ConvergenceWarning``.
+    and but for ``MIRA(n_best=...)``, is learned in compiled code, as segments without attributes of
+    steps are; everything else takes many times as long. Ctrl-C during `fit` ends it with the
+    weights of the last finished pass and a ``ConvergenceWarning``.
 
     Of segmentations that score the same, the one whose last label comes first by these orders is
     predicted, then the one whose last segment is the shortest, and so on.

@@ -8,7 +8,9 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
+from crfkit.estimators._coding import is_label
 from crfkit.estimators._segment_layout import SegmentLayout
+from crfkit.estimators._segment_limits import OUTSIDE
 from crfkit.features.lengths import length_basis
 from crfkit.metrics.schemes import get_scheme
 from crfkit.persistence import register
@@ -60,6 +62,12 @@ class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
         for pair in self.forbidden:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(f"forbidden: {pair!r:.60} is no pair of labels.")
+            for label in pair:
+                if not is_label(label):
+                    raise TypeError(
+                        f"forbidden: {label!r:.60} in the pair {pair!r:.60} is no label: labels "
+                        "are hashable, and not None or NaN."
+                    )
 
 
 @register
@@ -109,7 +117,7 @@ class Segments(BaseEstimator):  # type: ignore[misc]
         check_option("outside", self.outside, ("single", "long"))
         if self.scheme not in ("auto", "runs"):
             get_scheme(self.scheme)
-        length_basis(self.length, 1)
+        _check_kinds(self.length)
         if self.max_length is not None:
             _check_lengths("max_length", self.max_length)
         _check_collection("token_parts", self.token_parts)
@@ -120,6 +128,9 @@ class Segments(BaseEstimator):  # type: ignore[misc]
                 f"constraints={self.constraints!r:.60} must be SegmentConstraints or None."
             )
         self._limits()._check_parameters()
+        if self.outside == "single":
+            _check_single("max_length", self.max_length)
+            _check_single("min_length", self._limits().min_length)
 
 
 def _check_lengths(name: str, given: Any) -> None:
@@ -129,6 +140,25 @@ def _check_lengths(name: str, given: Any) -> None:
         return
     for label, length in given.items():
         check_whole(f"{name}[{label!r}]", length, 1)
+
+
+def _check_kinds(given: Any) -> None:
+    """Raise if features of lengths cannot be used; functions are called with real lengths alone."""
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        _check_collection("length", given)
+        length_basis([kind for kind in given if not callable(kind)], 1)
+    elif not callable(given):
+        length_basis(given, 1)
+
+
+def _check_single(name: str, given: Any) -> None:
+    """Raise ValueError if tokens outside, segments of their own, are to be longer."""
+    length = given.get(OUTSIDE, 1) if isinstance(given, Mapping) else 1
+    if length > 1:
+        raise ValueError(
+            f"{name}[{OUTSIDE!r}]={length!r}, but with outside='single' each token outside is a "
+            f"segment of its own: give outside='long', or leave {OUTSIDE!r} out."
+        )
 
 
 def _check_collection(name: str, given: Any) -> None:

@@ -34,14 +34,16 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     Parameters
     ----------
     max_length : int, dict or None, default=None
-        The longest length of segments: of all labels, or by label; of those not named, and with
-        None of all, the longest that the training data have. Time and memory grow with it.
+        The longest length of segments: of all labels, or by label, as in `classes_`; of those not
+        named, and with None of all, the longest that the training data have. Time and memory grow
+        with it.
     length : str, callable, list of these or None, default="buckets"
         Features of the length of a segment, each with a weight for each label: "indicator", one
         for each length; "buckets", one for each of 1 to 5 and for ranges that grow from there on;
         "geometric": the length less 1, so that ``exp(score)`` is a geometric distribution of
         lengths; "poisson": the same for a Poisson distribution; a condition or number such as
-        ``"3 <= seg.length <= 5"``, ``"log(seg.length)"``; a function of an array of lengths; a
+        ``"3 <= seg.length <= 5"``, ``"log(seg.length)"``; a function of an array of lengths, which
+        to save must stand in a module (``np.log`` cannot be saved, ``"log(seg.length)"`` can); a
         list of these. None: no such weights.
     outside : {"single", "long"}, default="single"
         Whether each token outside of all segments (tag or label "O") is a segment of its own, as
@@ -54,8 +56,9 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         How segments are written as tags: "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES",
         "BMEWO" or "IO"; "conll" reads any tags as the conlleval script does, and writes IOB2;
         "runs": labels are no tags, and a run of equal labels is a segment. "auto" finds the scheme
-        of tags such as ``B-PER``, and takes other labels as runs; bare tags such as ``B`` need the
-        name of their scheme. Lists of segments are predicted as IOB2 tags if no scheme is given.
+        of tags such as ``B-PER``, and takes other labels as runs; what may be either (tags and
+        others, bare tags such as ``B``) needs a name. Lists of segments are predicted as IOB2 tags
+        if no scheme is given.
     token_parts : list, default=("inside", "first", "last", "single")
         For which tokens of a segment attributes have weights: for all of them (these add up), for
         the first, for the last, and, besides these three, for one that is the whole segment; each
@@ -151,14 +154,16 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     Pairs and lengths that the training data do not have get no weight. Lengths within the limits
     and steps without a weight are allowed, with score 0. A part of the data, as in
     cross-validation, may lack a label or the longest segments: what the rest has then cannot be
-    predicted, and labels that a dict names but the data lack are left out.
+    predicted, and labels that a dict names but the data lack are left out (with a warning where it
+    names no other).
 
     Where labels do not tell where segments of one label touch ("runs", "IO"), the longest ones are
     learned. Predictions may have two side by side, which `predict_segments` tells apart, and
     `predict` does not.
 
     Token weights as in :class:`crfkit.losses.LogLoss`: what is learned of a token is its label, and
-    whether a segment begins there.
+    whether a segment begins there. Sequences of weight 0 are left out, with their lengths and
+    labels.
 
     References
     ----------

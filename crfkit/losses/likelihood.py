@@ -105,8 +105,8 @@ class LogLoss:
         """
         if not hasattr(structure, "curvature"):
             raise ValueError(
-                f"the structure {type(structure).__name__} has no products with the Hessian; use "
-                "another solver."
+                f"the structure {type(structure).__name__} has no products with the Hessian. Use "
+                "solver='lbfgs' (or 'auto')."
             )
         structure.curvature(scores, tangent, sequence_weight(weight, scores.offsets), out)
 

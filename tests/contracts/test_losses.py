@@ -127,7 +127,7 @@ def test_second_derivatives_are_those_of_the_gradient(loss, structure, own_steps
     step = step_of(loss)
     product = structure.empty(scores)
     if not hasattr(structure, "curvature"):
-        with pytest.raises(ValueError, match="no products with the Hessian; use another solver"):
+        with pytest.raises(ValueError, match="no products with the Hessian. Use solver='lbfgs'"):
             loss.hessian_product(structure, scores, tangent, labels, weight, product)
         return
     loss.hessian_product(structure, scores, tangent, labels, weight, product)

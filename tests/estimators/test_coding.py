@@ -129,13 +129,60 @@ def test_marks_do_not_reach_over_the_end_of_a_sequence():
     assert write(read(tags, "IOE1"), offsets_of(tags)) == tags
 
 
-def test_bare_tags_are_read_with_a_scheme_and_are_labels_without():
+def test_bare_tags_are_read_with_a_scheme():
     tags = [["B", "I", "B"], ["B"]]
     coded = read(tags, "IOB2")
     assert listed(coded, offsets_of(tags)) == [(0, 2, "_"), (2, 3, "_"), (3, 4, "_")]
     assert write(coded, offsets_of(tags)) == tags
-    assert read(tags).coding.scheme == "runs"
+    assert write(read(tags, "runs"), offsets_of(tags)) == tags
     assert write(read([["B", "M", "E", "S"]], "BMES"), np.array([0, 4])) == [["B", "M", "E", "S"]]
+
+
+PLAIN = {
+    "words": [["A", "A", "O"], ["noun", "verb"]],
+    "numbers": [[1, 1, 2], ["O", 3]],
+    "look like tags, some": [["E-mail", "E-mail", "phone"], ["I-Phone", "S-curve", "O"]],
+    "one letter": [["B", "B", "O"], ["B"]],
+    "letters, without B": [["I", "E", "O"], ["S"]],
+    "letters of tags and others": [["B", "I", "C"]],
+    "nothing": [["O", "O"], ["O"]],
+}
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_other_labels_are_runs_without_a_word(case):
+    assert read(PLAIN[case]).coding.scheme == "runs"
+
+
+UNCLEAR = {
+    "one is no tag": ([["O", "B-LOC", "I-LOC"], ["O", "MISC"]],
+                      ["sequence 1, position 1: the label 'MISC' is no tag such as 'B-LOC'"]),
+    "one is a number": ([["B-LOC", "I-LOC", 3]], ["sequence 0, position 2", "label 3 is no tag"]),
+    "letters": ([["O"], ["O", "B", "I"]], ["sequence 1, position 1: the labels are letters"]),
+    "letters of words": ([["B", "M", "E"], ["S"]], ["sequence 0, position 0", "scheme='BMES'"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNCLEAR)
+def test_labels_that_may_be_tags_or_not_are_not_guessed(case):
+    y, parts = UNCLEAR[case]
+    with pytest.raises(ValueError) as info:
+        read(y)
+    for part in (*parts, "scheme='runs'", "scheme='IOB2'" if case != "letters of words" else ""):
+        assert part in str(info.value)
+    assert write(read(y, "runs"), offsets_of(y)) == y
+
+
+def test_labels_that_only_look_like_tags_are_told_the_way_out():
+    with pytest.raises(ValueError, match="sequence 0, position 0: 'E-mail'.*scheme='runs'"):
+        read([["E-mail", "I-Phone", "S-curve", "S-curve", "B-side"]])
+
+
+def test_a_slip_is_told_of_the_scheme_that_the_others_follow():
+    tags = [["B-A", "E-A", "S-B", "O"], ["S-A", "B-B", "I-B", "E-B"], ["B-A", "S-B"]]
+    with pytest.raises(ValueError, match="sequence 2, position 1: 'S-B' may not follow 'B-A' in"
+                       " IOBES, the nearest one; pass"):  # fmt: skip
+        read(tags)
 
 
 def test_conll_reads_what_is_illegal_and_writes_iob2():
@@ -154,14 +201,17 @@ def test_tags_that_are_all_outside_are_runs():
     assert coded.coding.scheme == "runs" and coded.classes.tolist() == ["O"]
 
 
-def test_empty_lists_are_no_segments_of_a_known_scheme_alone():
+@pytest.mark.parametrize("scheme", ["auto", "IOB2", "IO", "runs"])
+def test_empty_lists_for_tokens_say_that_there_are_no_segments(scheme):
     offsets = np.array([0, 2, 3])
-    coded = read([[], []], "IOB2", offsets)
+    coded = read([[], []], scheme, offsets)
     assert write(coded, offsets) == [["O", "O"], ["O"]]
-    for scheme in ("auto", "runs"):
-        with pytest.raises(ValueError, match="sequence 0"):
-            read([[], []], scheme, offsets)
-    assert write(read([[], []], "IOB2", np.array([0, 0, 0])), np.array([0, 0, 0])) == [[], []]
+    assert coded.coding.scheme == ("IOB2" if scheme == "auto" else scheme)
+    assert coded.coding.as_predicted([[], []], offsets) == [["O", "O"], ["O"]]
+    assert write(read([[], []], scheme, np.array([0, 0, 0])), np.array([0, 0, 0])) == [[], []]
+    for y in ([], [[]], [[], [], []]):
+        with pytest.raises(ValueError, match=f"has 2 sequences, but y has {len(y)}"):
+            read(y, scheme, offsets)
 
 
 def test_labels_that_are_no_strings_are_found_by_their_names_in_tags():

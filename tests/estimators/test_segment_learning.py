@@ -166,8 +166,36 @@ def test_models_of_tokens_have_no_segments(kind):
         with pytest.raises(AttributeError) as error:
             getattr(model, name)
         assert "fit one with structure=Segments(...)" in str(error.value.__cause__)
-    with pytest.raises(AttributeError, match="has no probabilities, so no expected_lengths"):
-        kind(structure=Segments()).fit(X, y).expected_lengths(X)
+    for name in ("max_lengths_", "first_features_", "single_features_", "segment_features_"):
+        with pytest.raises(AttributeError, match=r"of tokens, .*fit one with structure=Segments\("):
+            getattr(model, name)
+    for other in (model, kind(structure=Segments()).fit(X, y)):
+        for name in ("expected_lengths", "likely_segments", "predict_segment_proba"):
+            with pytest.raises(AttributeError, match=f"has no probabilities, so no {name}: use"):
+                getattr(other, name)
+
+
+@pytest.mark.parametrize("kind", [StructuredPerceptron, partial(MaxMarginCRF, C=0.1)])
+def test_predictions_are_those_of_the_fit_whatever_the_structure_is_by_now(kind):
+    X, y = sentences(0)
+    model = kind(structure=Segments()).fit(X, y)
+    expected = model.predict(X), model.predict_segments(X), model.score(X, spans_of(y))
+    model.set_params(structure="chain")
+    assert (model.predict(X), model.predict_segments(X), model.score(X, spans_of(y))) == expected
+    with pytest.raises(ValueError, match="learned those of segments: use warm_start=False"):
+        model.set_params(warm_start=True).fit(X, y)
+    chain = kind().fit(X, y)
+    before = chain.predict(X)
+    chain.set_params(structure=Segments())
+    assert chain.predict(X) == before and not hasattr(chain, "predict_segments")
+    assert hasattr(kind(structure=Segments()), "predict_segments")
+
+
+def test_batches_are_not_learned_by_a_model_of_segments():
+    X, y = sentences(0)
+    model = StructuredPerceptron(structure=Segments()).fit(X, y).set_params(structure="chain")
+    with pytest.raises(ValueError, match="partial_fit learns labels of tokens, not of segments"):
+        model.partial_fit(X, y)
 
 
 @pytest.mark.parametrize("kind", [StructuredPerceptron, partial(MaxMarginCRF, C=0.1)])
@@ -265,8 +293,14 @@ def test_the_best_segmentations_have_the_largest_probabilities(outside):
 def test_fewer_segmentations_are_listed_where_there_are_no_more():
     X, y = sentences(0)
     model = StructuredPerceptron(structure=Segments()).fit(X, y)
-    one, none = model.predict_n_best([X[0][:1], []], 50)
+    one, none = model.predict_n_best([X[0][:1], []], 10**12)
     assert len(one) == len(model.classes_)
+    chain = SemiMarkovCRF(max_iter=3, max_length=9, outside="long")
+    with pytest.warns(ConvergenceWarning):
+        chain.fit(X, y)
+    (all_,) = chain.predict_n_best([X[0][:4]], 10**12)
+    assert len(all_) == 3 * 4**3  # no limit of a length forbids any
+    assert chain.predict_n_best([X[0][:4]], 190)[0] == all_[:190]
     assert none == [(0.0, [])]
     assert [len(best) for best in model.predict_n_best(X, 1)] == [1] * len(X)
 

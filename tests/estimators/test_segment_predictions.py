@@ -8,11 +8,22 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
 
-from crfkit import SegmentConstraints, SemiMarkovCRF
+from crfkit import SegmentConstraints, SemiMarkovCRF, SequenceVectorizer
 from crfkit.estimators import _base, _segment_predictions
 from crfkit.metrics import Span
-from tests.estimators.segmentations import SPANS, TAGS, X, enumerated
+from crfkit.structures import SemiMarkov
+from tests.estimators.segmentations import (
+    SPANS,
+    TAGS,
+    X,
+    enumerated,
+    with_random_weights,
+    with_segments,
+    with_steps,
+)
 
 WORDS = "mr john smith lives in new york city ann the unknown".split()
 SHORT = [X[1], X[2], X[4], [{"w": "new"}, {"w": "york"}, {"w": "unknown"}, {"w": "ann"}], []]
@@ -48,6 +59,35 @@ def test_probabilities_of_segments_are_those_of_enumeration(model):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
+class Bounded(SemiMarkovCRF):
+    boundary_weights = True
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
+@pytest.mark.parametrize("outside", ["single", "long"])
+def test_every_weight_counts_in_predictions(outside, scale):
+    data = with_segments(with_steps())
+    limits = SegmentConstraints(forbidden=[("LOC", "PER")])
+    fitted = Bounded(outside=outside, max_iter=1, max_length={"PER": 3}, constraints=limits)
+    with pytest.warns(ConvergenceWarning):
+        fitted.fit(data, TAGS)
+    changed = with_random_weights(fitted, 3, scale)
+    for s in (1, 2, 4):
+        one = data[[s]]
+        paths, shares = enumerated(changed, one)
+        totals = collections.Counter()
+        for path, share in zip(paths, shares, strict=True):
+            for segment in path:
+                totals[segment] += share
+        (found,) = changed.predict_segment_proba(one, [list(totals)])
+        np.testing.assert_allclose(found, list(totals.values()), rtol=1e-8, atol=1e-12)
+        (best,) = changed.predict_segments(one)
+        assert [tuple(segment) for segment in best] == inside(paths[int(np.argmax(shares))])
+        (listed,) = changed.predict_n_best(one, 5)
+        levels = np.exp([level for level, _ in listed])
+        np.testing.assert_allclose(levels, np.sort(shares)[: -len(levels) - 1 : -1], rtol=1e-8)
+
+
 def test_the_best_segmentation_is_that_of_enumeration(model):
     for tokens in SHORT:
         paths, shares = enumerated(model, tokens)
@@ -80,6 +120,20 @@ def test_likely_segments_are_all_that_reach_the_threshold(model, threshold):
         np.testing.assert_allclose(
             [one.probability for one in ours], [totals[one[:3]] for one in ours], rtol=1e-9
         )
+
+
+def test_the_probabilities_of_likely_segments_can_be_asked_for(model):
+    likely = model.likely_segments(X, threshold=0.1)
+    found = model.predict_segment_proba(X, likely)
+    expected = [[one.probability for one in segments] for segments in likely]
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+def test_pipelines_are_asked_step_by_step():
+    pipeline = make_pipeline(SequenceVectorizer(), fit()).fit(X, TAGS)
+    found = pipeline[-1].predict_segments(pipeline[:-1].transform(X))
+    assert [[tuple(one) for one in segments] for segments in found] == SPANS
 
 
 def test_expected_lengths_are_those_of_enumeration(model):
@@ -186,6 +240,39 @@ def test_what_cannot_be_has_no_log_probability(model):
     assert np.isneginf(found[:2]).all() and np.isfinite(found[2]) and found[3] == 0.0
 
 
+def test_tags_that_cannot_be_have_no_log_probability(model):
+    tags = [
+        ["O", "I-PER", "O"], ["O", "S-PER", "O"], ["B-LOC", "I-PER", "O"], ["O", "X", 3],
+        ["B-ORG", "I-ORG", "O"], ["B-O", "I-O", "O"], ["B-PER", "I-PER", "O"],
+    ]  # fmt: skip
+    found = model.sequence_log_proba([X[2]] * 7, tags)
+    assert np.isneginf(found[:-1]).all() and np.isfinite(found[-1])
+    assert found[-1] == model.sequence_log_proba([X[2]], tags[-1:])[0]
+    with pytest.raises(ValueError, match="sequence 1"):
+        model.sequence_log_proba([X[2]] * 2, [tags[0], tags[1][:-1]])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e5])  # the latter is summed by logarithms
+def test_what_cannot_be_is_not_summed_again_for_each_of_the_others(model, scale, monkeypatch):
+    model = copy.copy(model)
+    model.last_coef_ = scale * model.last_coef_
+    summed, plain = [], SemiMarkov.sum
+
+    def counted(self, scores, weight, out):
+        summed.append(len(weight))
+        return plain(self, scores, weight, out)
+
+    monkeypatch.setattr(SemiMarkov, "sum", counted)
+    count = 60
+    found = model.sequence_log_proba([X[1]] * count, [[(0, 4, "PER")], [(0, 2, "PER")]] * 30)
+    assert np.isneginf(found[::2]).all() and np.isfinite(found[1::2]).all()
+    assert len(set(found[1::2])) == 1 and sum(summed) <= 4 * count
+    assert len(summed) <= (3 if scale == 1.0 else count + 3)
+    summed.clear()
+    assert np.isneginf(model.sequence_log_proba([X[1]] * count, [[(0, 1, "ORG")]] * count)).all()
+    assert sum(summed) <= 2 * count
+
+
 def test_probabilities_of_sequences_of_tags_sum_to_one(model):
     tokens, tags = X[2], ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
     legal = [
@@ -248,6 +335,54 @@ def test_weights_of_any_size_give_probabilities(model, scale):
         assert [one[:3] for one in found] == (inside(best) if max(shares) > 0.9 else [])
         segments = [tuple(one) for one in changed.predict_segments([tokens])[0]]
         assert shares.max() == shares[[inside(path) == segments for path in paths]].max()
+
+
+LIMITS = SegmentConstraints(min_length={"LOC": 2, "O": 3}, forbidden=[("LOC", "PER")])
+IMPOSSIBLE = {
+    "short": ([(2, 3, "LOC")],
+              "sequence 1 of fixed: the segment (2, 3) is shorter than segments of the label 'LOC' "
+              "can be: 2 tokens. Fit with a smaller min_length."),
+    "step": ([(4, 5, "PER"), (2, 4, "LOC")],
+             "sequence 1 of fixed: the segment of label 'PER' at position 4 follows one of 'LOC'"),
+    "gap": ([(0, 2, "LOC"), (4, 6, "LOC"), (3, 4, "PER")],
+            "sequence 1 of fixed: no segmentation has these segments: none gets past position"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def limited():
+    tags = [["B-PER", "O", "O", "O", "B-LOC", "I-LOC"], ["O"] * 3]
+    tokens = [[{"w": "a"}] * 6, [{"w": "b"}] * 3]
+    return fit(outside="long", constraints=LIMITS, max_length={"PER": 1}).fit(tokens, tags)
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_fixed_segments_that_the_limits_forbid_are_told_as_such(limited, case):
+    fixed, words = IMPOSSIBLE[case]
+    tokens = [{"w": "a"}] * 6
+    for call in (limited.predict_segments, limited.predict_segment_proba):
+        with pytest.raises(ValueError) as info:
+            call([tokens, tokens], fixed=[[], fixed])
+        assert words in str(info.value)
+    assert limited.predict_segments([tokens], fixed=[[(0, 2, "LOC")]])[0][0][:2] == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "ask", ["predict", "predict_segments", "predict_proba", "likely_segments", "expected_lengths"]
+)
+def test_a_sequence_that_the_limits_leave_nothing_is_told_why(limited, ask):
+    changed = copy.copy(limited)
+    changed.length_scores_ = np.where(limited.classes_ == "PER", -np.inf, limited.length_scores_)
+    for length, words in ((1, "it has 1 tokens.*no segment has fewer than 2.*min_length"), (0, "")):
+        tokens = [[{"w": "a"}] * 6, [{"w": "a"}] * length]
+        if words:
+            with pytest.raises(ValueError, match=f"sequence 1: {words}"):
+                getattr(changed, ask)(tokens)
+        else:
+            getattr(changed, ask)(tokens)
+    changed.length_scores_ = np.where(limited.classes_ == "O", limited.length_scores_, -np.inf)
+    with pytest.raises(ValueError, match="sequence 0: no segmentation is allowed.*max_length"):
+        getattr(changed, ask)([[{"w": "a"}] * 4])
 
 
 CONSTRAINED = {

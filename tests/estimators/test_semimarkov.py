@@ -18,17 +18,17 @@ from crfkit import (
     EarlyStopping,
     PackedSequences,
     SegmentConstraints,
+    Segments,
     SemiMarkovCRF,
     SequenceVectorizer,
-    StepFeatures,
-    make_sequence_union,
+    StructuredPerceptron,
 )
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSegments
 from crfkit.metrics import Span
 from crfkit.persistence import dumps, load, loads, save
 from crfkit.solvers import LBFGS
-from tests.estimators.segmentations import SPANS, TAGS, X
+from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_steps
 from tests.estimators.test_callbacks import Inspector
 
 EXACT = LBFGS(tol=0.0, gtol=1e-9)
@@ -42,25 +42,6 @@ def model(**parameters):
 
 def exact(**parameters):
     return model(**{"solver": EXACT} | parameters)
-
-
-def packed():
-    return SequenceVectorizer().fit_transform(X)
-
-
-def with_steps():
-    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
-    return union.fit_transform(X)
-
-
-def with_segments(data):
-    """Return data in which each pair of tokens of a sequence is marked by its first word."""
-    starts = np.concatenate(
-        [np.arange(b, e - 1) for b, e in zip(data.offsets[:-1], data.offsets[1:], strict=True)]
-    )
-    rows = SequenceVectorizer().fit_transform([[{"pair": i % 3} for i in range(3)]])
-    segments = PackedSegments(rows, data.offsets, starts, starts + 2, starts % 3)
-    return data.with_segments(segments)
 
 
 class Bounded(SemiMarkovCRF):
@@ -258,8 +239,20 @@ ERRORS = {
     "crossed": (model(max_length={"PER": 2},
                       constraints=SegmentConstraints(min_length={"ORG": 1, "PER": 3})), SPANS[:1],
                 ["sequence 0, position 1", "min_length is 3"]),
-    "none so short": (model(max_length={"PER": 2}, constraints=SegmentConstraints(
+    "none so short": (model(max_length={"PER": 2}, outside="long", constraints=SegmentConstraints(
         min_length={"O": 2})), SPANS, ["sequence 0, position 0", "'O' has 1 tokens"]),
+    "a tag": (model(max_length={"B-PER": 5}), TAGS, ["max_length: 'B-PER' is a tag", "'PER'"]),
+    "a tag of segments": (model(constraints=SegmentConstraints(min_length={"LOC": 1, "S-LOC": 2})),
+                          SPANS, ["min_length: 'S-LOC' is a tag", "'LOC'"]),
+    "a tag forbidden": (model(constraints=SegmentConstraints(forbidden=[("O", "I-PER")])), TAGS,
+                        ["forbidden: 'I-PER' is a tag", "'PER'"]),
+    "no type": (model(max_length={"B": 5}, scheme="IOB2"), [["O", "B", "I", *"OOOOO"]],
+                ["max_length: 'B' is a tag", "'_'"]),
+    "twice": (model(max_length={1: 5, "1": 2}), [[(0, 1, 1)], *SPANS[1:]],
+              ["max_length: 1 and '1' are the same label"]),
+    "outside": (model(max_length={"O": 10}), TAGS, ["max_length['O']=10", "outside='long'"]),
+    "outside least": (model(constraints=SegmentConstraints(min_length={"O": 2})), TAGS,
+                      ["min_length['O']=2", "outside='single'"]),
     "forbidden": (model(constraints=SegmentConstraints(forbidden=[("PER", "PER")])), TAGS,
                   ["sequence 4, position 1", "'PER' follows one of 'PER'", "`forbidden`"]),
     "too far": (model(), [[(1, 12, "PER")], *SPANS[1:]], ["sequence 0 of y", "within the 8"]),
@@ -279,13 +272,16 @@ def test_segments_that_break_the_constraints_are_told_with_their_place(case):
 
 PARAMETERS = {
     "max_length": [0, -1, 2.5, True, "3", {"PER": 0}, {"PER": None}],
-    "length": ["bucket", 3, ["indicator", None]],
+    "length": ["bucket", 3, ["indicator", None], iter(["indicator"]), [np.log, "bucket"],
+               [lambda lengths: lengths[99]], lambda lengths: np.full(len(lengths), np.inf)],
     "outside": ["shared", None],
     "scheme": ["IOB3", 3],
     "token_parts": ["inside", ["middle"], iter(["inside"]), 3],
     "constraints": [{"min_length": 2}, SegmentConstraints(min_length=0),
                     SegmentConstraints(min_length={"PER": 1.5}),
                     SegmentConstraints(forbidden=["PER"]), SegmentConstraints(forbidden="PER"),
+                    SegmentConstraints(forbidden=[("PER", ["LOC"])]),
+                    SegmentConstraints(forbidden=[(None, "LOC")]),
                     SegmentConstraints(forbidden=iter([("PER", "PER")])),
                     SegmentConstraints(too_long="cut")],
 }  # fmt: skip
@@ -296,14 +292,56 @@ PARAMETERS = {
 )
 def test_bad_parameters_are_refused_by_name(name, value):
     nested = {"constraints": "constraints|min_length|forbidden|too_long", "scheme": "scheme"}
-    with pytest.raises((TypeError, ValueError), match=nested.get(name, name)):
+    with pytest.raises((TypeError, ValueError, IndexError), match=nested.get(name, name)):
         model(**{name: value}).fit(X, TAGS)
 
 
+def test_functions_of_lengths_get_all_lengths_at_once():
+    asked = []
+
+    def fourth(lengths):
+        asked.append(lengths.tolist())
+        return lengths >= lengths[3]
+
+    fitted = model(length=["buckets", fourth], max_length={"PER": 5}).fit(X, TAGS)
+    assert asked == [[1, 2, 3, 4, 5]] and fitted.predict(X) == TAGS
+    with pytest.raises(IndexError, match="length: the function got .* the lengths 1 to 3"):
+        model(length=fourth).fit(X, TAGS)
+
+
 def test_labels_that_a_part_of_the_data_lacks_are_left_out():
-    limits = SegmentConstraints(min_length={"ORG": 2}, forbidden=[("ORG", "PER"), ("PER", "ORG")])
-    fitted = model(max_length={"ORG": 7}, constraints=limits, cost={"PER": 2.0}).fit(X, TAGS)
+    limits = SegmentConstraints(
+        min_length={"ORG": 2, "PER": 1}, forbidden=[("ORG", "PER"), ("PER", "ORG")]
+    )
+    fitted = model(max_length={"ORG": 7, "PER": 2}, constraints=limits, cost={"PER": 2.0})
+    assert fitted.fit(X, TAGS).max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
+
+
+def test_a_dict_that_names_no_label_at_all_is_told():
+    with pytest.warns(
+        UserWarning, match=r"max_length names none of .*'LOC'.* but \['per', 'org'\]"
+    ):
+        fitted = model(max_length={"per": 7, "org": 2}).fit(X, TAGS)
     assert fitted.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
+    with pytest.warns(UserWarning, match="min_length names none of the labels of y"):
+        model(constraints=SegmentConstraints(min_length={"loc": 1})).fit(X, TAGS)
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "runs"])
+def test_limits_name_labels_as_they_are_told_from_others(scheme):
+    spans = [[(i, j, {"PER": 1, "LOC": "2"}[k]) for i, j, k in one] for one in SPANS]
+    limits = SegmentConstraints(min_length={1: 1}, forbidden=[("1", 2)])
+    fitted = model(max_length={"1": 6, 2: 7}, constraints=limits, scheme=scheme)
+    if scheme == "runs":
+        with pytest.warns(UserWarning, match="max_length names none"):
+            fitted.fit(X, spans)
+        assert fitted.max_lengths_ == {1: 2, "O": 1, "2": 3}
+        assert not np.isinf(fitted.transitions_).any()
+    else:
+        fitted.fit(X, spans)
+        assert fitted.max_lengths_ == {1: 6, "O": 1, "2": 7}
+        labels = fitted.classes_.tolist()
+        assert fitted.transitions_[labels.index(1), labels.index("2")] == -np.inf
 
 
 def test_what_is_unknown_counts_as_an_error_and_has_no_probability():
@@ -347,6 +385,18 @@ def test_cross_validation_takes_segments_and_pipelines():
     np.testing.assert_array_equal(by_tags, by_spans)
     found = cross_val_predict(model(), X, TAGS, cv=2)
     assert [len(row) for row in found] == [len(row) for row in X]
+
+
+def test_sequences_without_any_segments_are_learned_and_scored():
+    fitted = model().fit(X[:2], [[], []])
+    assert fitted.predict(X[:1]) == [["O"] * 8] and fitted.scheme_ == "IOB2"
+    spans = [[], [], [(0, 1, "PER")], [(0, 2, "PER")]]
+    scores = cross_val_score(model(constraints=SPLIT), X[:4], spans, cv=2, error_score="raise")
+    assert 0.0 <= scores[0] <= 1.0 and scores[1] == 6 / 9  # all outside, learned from none
+    runs = model(scheme="runs").fit(X, RUNS)
+    found = runs.predict_segments(X[2:3])
+    assert found == [[]] and np.isfinite(runs.sequence_log_proba(X[2:3], found)).all()
+    assert runs.score(X[2:3], [[]]) == 1.0
 
 
 @pytest.mark.parametrize("y", [TAGS, SPANS], ids=["tags", "spans"])
@@ -434,6 +484,19 @@ def test_first_and_last_tokens_have_weights_of_their_own():
     assert {name.split(":")[0] for name, _ in other.last_features_} == {"seg.last.y"}
 
 
+def test_any_name_of_an_attribute_is_read_in_time():
+    names = {"part__seg.first.x": "first", "seg.last.a__seg.first.b": "last",
+             "_" * 3000: "", "x=seg.first.y": "", "x_seg.single.y": "",
+             "_" * 3000 + "seg.single.z": "single"}  # fmt: skip
+    fitted = exact(token_parts=["inside"]).fit(
+        [[dict.fromkeys(names, True)] * 2] * 2, [["A"] * 2] * 2
+    )
+    for part in ("", "first", "last", "single"):
+        weights = getattr(fitted, f"{part}_coef_" if part else "coef_")
+        used = fitted.feature_names_in_[np.unique(weights.nonzero()[0])].tolist()
+        assert sorted(used) == sorted(name for name, kind in names.items() if kind == part)
+
+
 def test_the_model_is_bit_equal_for_any_number_of_threads(monkeypatch):
     from crfkit.data import chunks
 
@@ -471,6 +534,22 @@ def test_equal_token_weights_are_the_weight_of_the_sequence():
     tokens = [np.full(len(row), w) for row, w in zip(TAGS, weight, strict=True)]
     fits = [exact().fit(X, TAGS, sample_weight=w) for w in (weight, tokens)]
     np.testing.assert_array_equal(fits[0].coef_.data, fits[1].coef_.data)
+
+
+@pytest.mark.parametrize("kind", [
+    SemiMarkovCRF(c2=0.3, solver="lbfgs"), SemiMarkovCRF(loss="hinge", c2=0.3, max_iter=5),
+    StructuredPerceptron(structure=Segments(), random_state=0),
+], ids=lambda kind: f"{type(kind).__name__}-{getattr(kind, 'loss', '')}")  # fmt: skip
+def test_sequences_of_weight_zero_teach_no_lengths_and_labels(kind):
+    long = [[(0, 6, "PER"), (6, 8, "ORG")]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        without = clone(kind).fit(packed(), SPANS)
+        weight = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+        weighted = clone(kind).fit(packed()[[0, 0, 1, 2, 3, 4]], long + SPANS, sample_weight=weight)
+    assert weighted.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
+    np.testing.assert_array_equal(weighted.coef_.toarray(), without.coef_.toarray())
+    np.testing.assert_array_equal(weighted.length_scores_, without.length_scores_)
 
 
 @pytest.mark.parametrize("loss", ["log", "softmax_margin", "hinge"])
