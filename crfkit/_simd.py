@@ -29,6 +29,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH = 8
 
+
+def padded(size: int) -> int:
+    """Return the length of a row for so many numbers: whole vectors."""
+    return -(-size // WIDTH) * WIDTH
+
+
 # Operations are the ones that are written, in that order: what is computed does not depend on what
 # surrounds it. Only the eight numbers of a vector may be added up in any order.
 _FLAGS = ("arcp", "nsz", "afn")

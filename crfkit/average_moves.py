@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._jit import frozen
+from crfkit._simd import padded
 from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Random
 from crfkit.chain_visits import AT_ONCE, chain_losses, visit_workspace
 from crfkit.kernels.chain_average import (
@@ -29,7 +30,7 @@ from crfkit.kernels.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_tu
 from crfkit.kernels.vector import vector_dot
 from crfkit.losses.likelihood import LogLoss
 from crfkit.minibatches import MiniBatches, rounds
-from crfkit.scores.shares import FlatWeights, SharedEntries, aligned, padded
+from crfkit.scores.shares import FlatWeights, SharedEntries, aligned
 from crfkit.smoothness import Metric, Smoothness, inner
 
 # Tokens of the visits between which the interpreter is heard: a few hundredths of a second.

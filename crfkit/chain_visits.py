@@ -9,10 +9,11 @@ import numpy as np
 
 from crfkit._apart import address_of
 from crfkit._jit import frozen
+from crfkit._simd import padded
 from crfkit._types import FloatArray
 from crfkit.kernels.chain import chain_sum, chain_sum_log
 from crfkit.minibatches import MiniBatches
-from crfkit.scores.shares import PIECES, aligned, padded
+from crfkit.scores.shares import PIECES, aligned
 
 # Batches that are visited without a look at Ctrl-C.
 AT_ONCE = 256

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._jit import frozen
+from crfkit._simd import padded
 from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
 from crfkit.chain_visits import AT_ONCE, chain_losses, visit_workspace
 from crfkit.kernels.chain_dual import (
@@ -25,7 +26,7 @@ from crfkit.kernels.chain_dual import (
 from crfkit.kernels.shares import SHARES
 from crfkit.kernels.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.minibatches import MiniBatches, rounds
-from crfkit.scores.shares import FlatWeights, SharedEntries, aligned, padded
+from crfkit.scores.shares import FlatWeights, SharedEntries, aligned
 from crfkit.structures import added_scores
 
 # Score of the true label before a batch is first looked at, all others being 0.

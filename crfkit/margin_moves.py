@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._jit import frozen
+from crfkit._simd import padded
 from crfkit._types import FloatArray, IntArray
 from crfkit.chain_visits import AT_ONCE, chain_losses
 from crfkit.costs import AdditiveCost
@@ -21,7 +22,7 @@ from crfkit.losses._costs import find_cost
 from crfkit.margin_steps import ENOUGH, GeneralMarginSteps, MarginSteps
 from crfkit.minibatches import MiniBatches
 from crfkit.scores.segments import SegmentScores
-from crfkit.scores.shares import FlatWeights, aligned, padded
+from crfkit.scores.shares import FlatWeights, aligned
 from crfkit.scores.tokens import TokenEntries
 from crfkit.segment_visits import SegmentVisits, is_plain_segments
 from crfkit.ties import Ties

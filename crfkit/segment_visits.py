@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._jit import frozen
+from crfkit._simd import padded
 from crfkit._types import Chunk, FloatArray, IntArray, Scores, SegmentParts
 from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
@@ -15,7 +16,7 @@ from crfkit.scores.linear import LinearScores
 from crfkit.scores.segments import TOKEN_PARTS, SegmentScores
 from crfkit.scores.steps import SharedSteps
 from crfkit.structures import SemiMarkov, Structure, with_added
-from crfkit.structures.segment_tables import filled_up, make_spans, no_spans, width_of
+from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 from crfkit.ties import Ties
 
 
@@ -68,7 +69,7 @@ class SegmentVisits:
     def workspace(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return room for visits of one sequence after the other: `own` and `noted`."""
         size, longest = self._size, int(self._lengths.max(initial=0))
-        columns, width = len(TOKEN_PARTS) * size, width_of(size)
+        columns, width = len(TOKEN_PARTS) * size, padded(size)
         of_steps, of_lengths, _ = self.model[-1]
         offsets = np.concatenate([[0], np.cumsum(self._lengths)])
         n_rows = int(np.diff(self._listed[0][offsets]).max(initial=0))

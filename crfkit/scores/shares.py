@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crfkit._jit import frozen
 from crfkit._parallel import ThreadMap
-from crfkit._simd import WIDTH
+from crfkit._simd import WIDTH, padded
 from crfkit._types import Chunk, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.kernels._strips import STRIP
@@ -189,11 +189,6 @@ class SharedEntries:
                           (columns, col_ptr, share_ptr, rows, turned))
         )  # fmt: skip
         self.step = step
-
-
-def padded(n_labels: int) -> int:
-    """Return the length of a row for so many labels."""
-    return -(-n_labels // WIDTH) * WIDTH
 
 
 def aligned(*shape: int) -> FloatArray:

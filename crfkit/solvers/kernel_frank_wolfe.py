@@ -10,11 +10,12 @@ from sklearn.utils import check_random_state
 
 from crfkit._jit import frozen
 from crfkit._params import check_number, check_whole
+from crfkit._simd import padded
 from crfkit._types import CodeArray, FloatArray, IntArray, Random, Scores
 from crfkit.kernels.chain_kernelized import NEGATIVE, chain_kernel_steps
 from crfkit.losses.likelihood import sequence_weight
 from crfkit.scores.kernelized import Gram, KernelScores
-from crfkit.scores.shares import aligned, padded
+from crfkit.scores.shares import aligned
 from crfkit.solvers.base import check_match
 from crfkit.solvers.exponentiated_gradient import drawn_by_gap
 from crfkit.solvers.margin_dual import DualMarginSolver, DualSearch, inner

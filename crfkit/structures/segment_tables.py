@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._jit import frozen
-from crfkit._simd import WIDTH
+from crfkit._simd import WIDTH, padded
 from crfkit._types import FloatArray, IntArray, Scores, SegmentParts, Spans
 from crfkit.kernels.semimarkov_scores import semimarkov_part, semimarkov_shift
 
@@ -60,11 +60,6 @@ def no_spans(n_tokens: int) -> Spans:
 def spans_of(scores: Scores) -> Spans:
     """Return the segments that have rows."""
     return parts_of(scores).spans
-
-
-def width_of(size: int) -> int:
-    """Return how many columns the rows of so many labels are filled up to."""
-    return -(-size // WIDTH) * WIDTH
 
 
 class SegmentTables(NamedTuple):
@@ -146,7 +141,7 @@ def _slopes(lengths: FloatArray) -> FloatArray:
 def _wide(block: FloatArray) -> FloatArray:
     """Return rows in columns for whole vectors, of ``-inf`` where added."""
     size = block.shape[1]
-    out = np.full((len(block), width_of(size)), -np.inf)
+    out = np.full((len(block), padded(size)), -np.inf)
     out[:, :size] = block
     return out
 
@@ -161,7 +156,7 @@ def _parted(
     unary: FloatArray, size: int, added: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the scores of each kind that tokens have in columns for whole vectors."""
-    width = width_of(size)
+    width = padded(size)
     stay, start, finish, alone = (np.full((len(unary), width), added) for _ in range(4))
     semimarkov_part(frozen(unary), size, stay, start, finish, alone)
     return frozen(stay), frozen(start), frozen(finish), frozen(alone)
@@ -179,7 +174,7 @@ class PairTables(NamedTuple):
 def _filled_pairs(scores: Scores) -> PairTables:
     """Return the pair scores of each kind in columns for whole vectors."""
     parts, size = parts_of(scores), scores.pair.shape[1]
-    width = width_of(size)
+    width = padded(size)
     n_tables, rows = parts.n_steps // size, parts.n_steps + parts.n_lengths
     steps = np.full((n_tables, width, width), -np.inf)
     steps[:, :size, :size] = scores.pair[: parts.n_steps].reshape(n_tables, size, size)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._jit import frozen
+from crfkit._simd import padded
 from crfkit._types import (
     CodeArray,
     Expectations,
@@ -28,7 +29,6 @@ from crfkit.structures.segment_tables import (
     parts_of,
     spans_of,
     tilted,
-    width_of,
 )
 
 
@@ -306,7 +306,7 @@ class _Room(NamedTuple):
     @classmethod
     def of(cls, scores: Scores) -> _Room:
         """Return room for the longest sequence."""
-        rows, width = _longest(scores), width_of(scores.pair.shape[1])
+        rows, width = _longest(scores), padded(scores.pair.shape[1])
         return cls(*(np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1)))
 
 
