@@ -15,7 +15,7 @@ from _conll import data_home
 from _data import read_blocks
 
 from crfkit.datasets import fetch_ud, make_segment_sequences
-from crfkit.metrics import spans_from_tags, tags_from_spans
+from crfkit.metrics import segment_f1_score, spans_from_tags, tags_from_spans
 
 Segment = tuple[int, int, str]
 Sentences = list[list[str]]
@@ -169,9 +169,4 @@ def load(name: str, limit: int | None = None) -> Task:
 
 def f1(true: list[list[Segment]], found: Iterable[Iterable[Any]]) -> float:
     """Return the F1 of segments: start, stop and label have to be right, in percent."""
-    right = predicted = 0
-    for one, other in zip(true, found, strict=True):
-        guessed = {tuple(segment) for segment in other}
-        right += len(guessed & set(one))
-        predicted += len(guessed)
-    return 100.0 * 2.0 * right / max(predicted + sum(map(len, true)), 1)
+    return 100.0 * float(segment_f1_score(true, [list(one) for one in found]))
