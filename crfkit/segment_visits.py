@@ -72,7 +72,7 @@ class SegmentVisits:
         columns, width = len(TOKEN_PARTS) * size, padded(size)
         of_steps, of_lengths, _ = self.model[-1]
         offsets = np.concatenate([[0], np.cumsum(self._lengths)])
-        n_rows = int(np.diff(self._listed[0][offsets]).max(initial=0))
+        n_rows = int(self._listed[3].max(initial=-1)) + 1
         parts = tuple(np.full((longest, width), -np.inf) for _ in TOKEN_PARTS)
         own = (
             np.zeros((longest, columns)), parts,
@@ -132,9 +132,18 @@ def _segments(
     else:
         rows = _attributes(model.segments, local.rows, first, rank)
         spans = make_spans(data.n_tokens, local.stop, local.length, local.row)
-    starts = spans.end_ptr[data.offsets]
-    which = np.arange(len(spans.end_row)) - np.repeat(starts[:-1], np.diff(starts))
-    return rows, (*spans[:3], frozen(which))
+    return rows, (*spans[:3], frozen(_numbered(spans.end_row, spans.end_ptr[data.offsets])))
+
+
+def _numbered(rows: IntArray, starts: IntArray) -> IntArray:
+    """Return the number of each row in its sequence: 0, 1, ... where they come first."""
+    counts = np.diff(starts)
+    pairs = np.repeat(np.arange(len(counts)), counts) * (rows.max(initial=0) + 1) + rows
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    number = rank[which]
+    return number - np.repeat(number[starts[:-1][counts > 0]], counts[counts > 0])
 
 
 def _no_attributes(first: int) -> _Attributes:

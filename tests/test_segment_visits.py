@@ -21,6 +21,7 @@ from crfkit.online_moves import (
 from crfkit.penalties import ElasticNet
 from crfkit.scores.segments import TOKEN_PARTS, LengthScores
 from crfkit.scores.selection import choose_segment_features
+from crfkit.segment_visits import SegmentVisits
 from crfkit.structures import NoSegmentationError
 from crfkit.ties import Ties
 from tests.oracles import random_segment_codes
@@ -119,6 +120,24 @@ def test_they_are_for_any_number_of_labels(rng, n_labels, rows, boundaries, all_
             rng, n_labels, threads, rows=rows, boundaries=boundaries, all_pairs=all_pairs
         )
         assert_same_visits(make_task(objective, RULES["mira"]), rng)
+
+
+def test_a_row_that_segments_of_a_sequence_share_is_scored_once():
+    with problem(lengths=(5, 0, 4, 3), rows=True) as objective:
+        visits = SegmentVisits(
+            objective.model, objective.structure, objective.data,
+            Ties.by_code(objective.model.n_codes),
+        )  # fmt: skip
+        rows = objective.data.segments.rows.n_tokens
+        ptr, _, rows_of, which = visits.model[5]
+        own, _ = visits.workspace()
+    assert len(rows_of) > rows == len(own[2][2])
+    bounds = ptr[objective.data.offsets]
+    for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        pairs = dict(zip(which[begin:end].tolist(), rows_of[begin:end].tolist(), strict=True))
+        assert list(pairs) == list(range(len(pairs)))
+        assert len(set(pairs.values())) == len(pairs)
+        np.testing.assert_array_equal([pairs[i] for i in which[begin:end]], rows_of[begin:end])
 
 
 def test_of_segmentations_that_score_the_same_the_one_of_the_first_labels_is_predicted():

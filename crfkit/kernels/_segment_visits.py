@@ -15,7 +15,8 @@ sequence is that of token ``t``. Arrays come in groups:
   they are, their values; the places of their weights (F, K), -1 for none.
 - `bounds`: the places of the weights of first labels (K,) and last ones (K,); (0,) for none.
 - `listed`: which segments with a row end at a token (N + 1,), their lengths (n,), rising, their
-  rows of attributes (n,), and where their scores stand among those of the sequence (n,).
+  rows of attributes (n,), and the number of each row in the sequence (n,): 0, 1, ... where they
+  come first.
 - `added`: what is not learned of the scores of steps (1, W, W) and of lengths (L, W), and the
   longest length of eight labels (W / 8,).
 - `own`, the workspace: scores (Q, C); of going on, beginning, ending, being alone, (Q, W) each; of
@@ -90,10 +91,13 @@ def gather_segments(begin: int, end: int, flat: FloatArray, tokens: Any, rows: A
     for k in range(starts.shape[0]):
         scores[0, size + k] += flat[starts[k]]
         scores[end - begin - 1, 2 * size + k] += flat[ends[k]]
+    known = 0
     for q in range(ptr[begin], ptr[end]):
-        for k in range(size):
-            spans[which[q], k] = 0.0
-        _add_attributes(rows_of[q], flat, rows, which[q], spans)
+        if which[q] == known:
+            for k in range(size):
+                spans[known, k] = 0.0
+            _add_attributes(rows_of[q], flat, rows, known, spans)
+            known += 1
     finite = True
     for row in range(end - begin):
         for c in range(scores.shape[1]):

@@ -12,8 +12,9 @@ from crfkit._simd import WIDTH, padded
 from crfkit._types import FloatArray, IntArray, Scores, SegmentParts, Spans
 from crfkit.kernels.semimarkov_scores import semimarkov_part, semimarkov_shift
 
-# Scores of steps, lengths and rows further from 0 are summed by logarithms. A share that is not
-# lost in the recurrence, times the exponential of such a score, is neither 0 nor infinite.
+# Sequences are summed by logarithms where a score that they read of a step, a length, a row, an end
+# or a single token is further from 0. A share that is not lost in the recurrence, times the
+# exponential of one that is not, is neither 0 nor infinite.
 LARGE = 200.0
 
 
@@ -83,6 +84,7 @@ def are_moderate(scores: Scores) -> NDArray[np.bool_]:
     """
     parts, size, sizes = parts_of(scores), scores.pair.shape[1], np.diff(scores.offsets)
     blocks = np.split(scores.pair, [parts.n_steps, parts.n_steps + parts.n_lengths])
+    blocks[1] = blocks[1][: int(sizes.max(initial=0))]
     steps, lengths, rows = map(_are_far, blocks)
     shortest = np.flatnonzero(lengths)[:1]
     moderate: NDArray[np.bool_] = np.all(sizes[:, None] <= shortest, axis=1)

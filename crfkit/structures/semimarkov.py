@@ -107,6 +107,8 @@ class SemiMarkov:
         closer = tilted(scores)
         # A line that fits the scores of long lengths may be far from those of short ones.
         for same in (closer,) if closer is scores else (closer, scores):
+            if not (status == UNDERFLOW).any():
+                break
             todo = np.flatnonzero((status == UNDERFLOW) & are_moderate(same))
             if len(todo):
                 self._sum_scaled(same, todo, weight, out, log_z, status)
