@@ -163,12 +163,17 @@ def warn_if_lengths_badly_scaled(basis: sp.csr_array, names: list[str], lengths:
     uses, squares = (basis != 0.0).T @ counts, basis.power(2).T @ counts
     sizes = np.sqrt(squares / np.maximum(uses, 1))
     # Steps from label to label are features of size 1 in any model.
-    _warn_of_one(sizes, lambda feature: repr(names[feature]), "of lengths ", 1.0, stacklevel=9)
+    _warn_of_one(
+        sizes, lambda feature: repr(names[feature]), "of lengths ", 1.0,
+        "Give length=\"log(seg.length)\" or length=\"buckets\" instead of a feature that grows so.",
+        stacklevel=9,
+    )  # fmt: skip
 
 
 def _warn_of_one(
-    sizes: FloatArray, name: Callable[[int], Any], of: str, most: float, stacklevel: int = 7
-) -> None:
+    sizes: FloatArray, name: Callable[[int], Any], of: str, most: float,
+    advice: str = "Scale numeric features to about 1.", stacklevel: int = 7,
+) -> None:  # fmt: skip
     """Warn of a size far above the middle one, or above `most` where that is less."""
     used = sizes > 0.0
     if not used.any():
@@ -178,7 +183,7 @@ def _warn_of_one(
         warnings.warn(
             f"feature {name(largest)} {of}is about {sizes[largest]:.2g} in size, most features "
             f"are about {middle:.2g}: the solver may be slow or stop too early, and the penalty "
-            "falls on the small ones. Scale numeric features to about 1.",
+            f"falls on the small ones. {advice}",
             UserWarning,
             stacklevel=stacklevel,
         )

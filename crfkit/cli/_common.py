@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from crfkit.cli._formats import FORMATS, DataFormat
+from crfkit.metrics.schemes import get_scheme
 
 
 class CommandError(Exception):
@@ -67,6 +68,16 @@ def check_jobs(arguments: argparse.Namespace) -> None:
     """Refuse zero threads."""
     if arguments.jobs == 0:
         raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
+
+
+def chosen_scheme(name: str, others: tuple[str, ...]) -> str:
+    """Return the name of a scheme of tags, or one of `others`, without regard to case."""
+    if name.lower() in others:
+        return name.lower()
+    try:
+        return get_scheme(name).name
+    except ValueError as error:
+        raise ValueError(", ".join((str(error), *others))) from None
 
 
 def check_target(option: str, path: str) -> None:

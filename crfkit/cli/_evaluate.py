@@ -5,16 +5,24 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from crfkit.cli._common import add_allow, add_format, add_jobs, check_jobs, source, user_errors
+from crfkit.cli._common import (
+    add_allow,
+    add_format,
+    add_jobs,
+    check_jobs,
+    chosen_scheme,
+    source,
+    user_errors,
+)
 from crfkit.io import read_columns
 from crfkit.metrics import (
-    allowed_transitions,
     conlleval_report,
     entity_classification_report,
     flat_classification_report,
     segment_classification_report,
 )
-from crfkit.metrics.scorers import are_tags
+from crfkit.metrics.scorers import are_tags, are_typed_tags
+from crfkit.metrics.segments import RUNS
 
 _EPILOG = """\
 examples:
@@ -39,13 +47,15 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--report",
         choices=("conlleval", "entities", "segments", "tokens"),
-        help="the text of the conlleval script, entities by a strict tag scheme, runs of equal "
-        "labels, or single labels (default: segments if the model is one of runs; else conlleval "
-        "if all labels are tags such as B-NP, I-NP and O; else tokens)",
+        help="the text of the conlleval script, entities by a strict tag scheme, segments that "
+        "tags or runs of equal labels are, or single labels (default: segments if the model is one "
+        "of runs; else conlleval if all labels are tags such as B-NP, I-NP and O; else tokens)",
     )
     parser.add_argument(
         "--scheme",
-        help="tag scheme of --report entities: IOB1, IOB2, IOE1, IOE2, IOBES, IO (default: IOB2)",
+        help="tag scheme of --report entities and segments: IOB1, IOB2, IOE1, IOE2, IOBES, IO ... "
+        "(default: the model's; else IOB2 for entities); for segments also runs (default for "
+        "labels that are not all tags)",
     )
     add_allow(parser)
     add_jobs(parser)
@@ -57,9 +67,10 @@ def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage."""
     check_jobs(arguments)
     if arguments.scheme is not None:
-        if arguments.report != "entities":
-            raise ValueError("--scheme is for --report entities.")
-        allowed_transitions([], arguments.scheme)
+        if arguments.report not in ("entities", "segments"):
+            raise ValueError("--scheme is for --report entities and --report segments.")
+        others = (RUNS,) if arguments.report == "segments" else ()
+        arguments.scheme = chosen_scheme(arguments.scheme, others)
     if arguments.model is None:
         for option, given in (
             ("--label", arguments.label is not None),
@@ -95,23 +106,29 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
         predicted = [
             [str(label) for label in labels] for labels in model.crf.predict(model.pack(labeled.X))
         ]
-        runs = getattr(model.crf, "scheme_", None) == "runs"
-        _print_report(labeled.y, predicted, arguments, "segments" if runs else None)
+        _print_report(labeled.y, predicted, arguments, getattr(model.crf, "scheme_", None))
 
 
 def _print_report(
-    truth: Any, predicted: Any, arguments: argparse.Namespace, usual: str | None = None
+    truth: Any, predicted: Any, arguments: argparse.Namespace, learned: str | None = None
 ) -> None:
-    """Print the report that is asked for, or else the usual one of a model or of such labels."""
+    """Print the report that is asked for, or else the usual one.
+
+    That depends on the scheme that a model has learned, if any, and on the labels.
+    """
     if not truth:
         raise ValueError("the file has no sequences: there is nothing to judge.")
-    kind = getattr(arguments, "report", None) or usual or _usual_report([*truth, *predicted])
+    labels = {label for sequence in (*truth, *predicted) for label in sequence}
+    asked = getattr(arguments, "report", None)
+    scheme = (asked and arguments.scheme) or learned  # that of `train` may be "auto"
+    kind = asked or ("segments" if learned == RUNS else _usual_report(labels))
     if kind == "tokens":
         print(flat_classification_report(truth, predicted, digits=3))
     elif kind == "segments":
-        print(segment_classification_report(truth, predicted, scheme="runs", digits=4))
+        scheme = scheme or ("conll" if are_typed_tags(labels) else RUNS)
+        print(segment_classification_report(truth, predicted, scheme=scheme, digits=4))
     elif kind == "entities":
-        scheme = arguments.scheme or "IOB2"
+        scheme = "IOB2" if scheme in (None, RUNS) else scheme
         report = entity_classification_report(
             truth, predicted, mode="strict", scheme=scheme, digits=4
         )
@@ -120,7 +137,6 @@ def _print_report(
         print(conlleval_report(truth, predicted))
 
 
-def _usual_report(sequences: list[list[str]]) -> str:
+def _usual_report(labels: set[str]) -> str:
     """Return the report for labels: conlleval knows only chunk tags."""
-    tags = are_tags({label for labels in sequences for label in labels})
-    return "conlleval" if tags else "tokens"
+    return "conlleval" if are_tags(labels) else "tokens"

@@ -16,6 +16,7 @@ from crfkit.cli._common import (
     source,
     user_errors,
 )
+from crfkit.metrics.segments import RUNS
 
 BATCH = 50_000  # tokens that are tagged at a time
 
@@ -165,7 +166,7 @@ def _marginal_columns(model: Any, X: Any, labels: Any, every: bool) -> list[list
 
 def _labels_of_tokens(crf: Any, X: Any, tags: Any) -> Any:
     """Return which of the classes of a model each token was given."""
-    if getattr(crf, "scheme_", "runs") == "runs":
+    if getattr(crf, "scheme_", RUNS) == RUNS:
         return tags
     labels = [["O"] * len(sequence) for sequence in tags]
     for row, segments in zip(labels, crf.predict_segments(X), strict=True):

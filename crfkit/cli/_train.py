@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from crfkit._params import check_number, check_whole
@@ -14,10 +16,11 @@ from crfkit.cli._common import (
     check_jobs,
     check_target,
     chosen_format,
+    chosen_scheme,
     source,
     user_errors,
 )
-from crfkit.metrics import allowed_transitions
+from crfkit.metrics.segments import RUNS
 
 _DESCRIPTION = """\
 Learn a CRF from labeled sequences and save it with its features in one file.
@@ -82,8 +85,8 @@ def add_parser(commands: Any) -> None:
     )
     group.add_argument(
         "--scheme",
-        help="of the tags, such as IOB2 or IOBES; runs: labels whose runs are segments (default: "
-        "found by the labels)",
+        help="of the tags, such as IOB2 or IOBES; runs: labels whose runs are segments; auto: "
+        "found by the labels (default)",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="print nothing but warnings and the report of --test"
@@ -122,8 +125,8 @@ def _check_segments(arguments: argparse.Namespace) -> None:
                 raise ValueError(f"--{name.replace('_', '-')} does not go with --segments.")
         if arguments.max_length is not None:
             check_whole("--max-length", arguments.max_length, 1)
-        if arguments.scheme not in (None, "runs"):
-            allowed_transitions([], arguments.scheme)
+        if arguments.scheme is not None:
+            arguments.scheme = chosen_scheme(arguments.scheme, ("auto", RUNS))
         return
     for name in ("max_length", "scheme"):
         if getattr(arguments, name) is not None:
@@ -188,9 +191,22 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
             boundary_weights=arguments.boundaries,
             **common,
         )
-    with user_errors():
+    with user_errors(), _named_options():
         crf.fit(X, labeled.y, sample_weight=labeled.weight)
     return crf.set_params(solver="auto", max_iter=arguments.max_iter), solver.interrupted
+
+
+@contextmanager
+def _named_options() -> Iterator[None]:
+    """Say which option errors mean that speak of the scheme of labels."""
+    try:
+        yield
+    except ValueError as error:
+        if f"scheme={RUNS!r}" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} On the command line: --scheme {RUNS}, or that of the tags."
+        ) from error
 
 
 def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> None:

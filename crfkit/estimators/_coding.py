@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,10 @@ from crfkit.costs import Cost
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, iterate_sequences, label_list, plain_label
 from crfkit.data.packed import ranges
-from crfkit.estimators._schemes import RUNS, find_scheme
+from crfkit.estimators._schemes import find_scheme, illegible
 from crfkit.metrics._given import segment_fields
 from crfkit.metrics.schemes import CONLL, INSIDE, IO, IOB2, UNTYPED, Scheme, get_scheme, write_tag
+from crfkit.metrics.segments import RUNS
 from crfkit.metrics.spans import spans_of_all
 from crfkit.scores.selection import Runs, runs_of
 
@@ -98,12 +100,25 @@ class SegmentCoding(LabelCoding):
         return cost.of_segments()
 
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
-        """Return true labels in the form of predicted ones: segments as tags."""
+        """Return true labels in the form of predicted ones: segments as tags, tags as written."""
         sequences = lists(y)
         if not are_segments(sequences, offsets):
-            return sequences
+            return self._rewritten(sequences)
         coded = read_segments(sequences, offsets, self.scheme, self.outside)
         return coded.coding.write(coded.codes, coded.classes, offsets)
+
+    def _rewritten(self, sequences: list[list[Any]]) -> list[list[Any]]:
+        """Return labels in the scheme that predictions are written in, those of no tags as is."""
+        if self.scheme != CONLL.name:
+            return sequences
+        legible = np.flatnonzero(~illegible(sequences, self.scheme, self.outside))
+        tags = [sequences[s] for s in legible]
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in tags])]).astype(np.int64)
+        coded = read_segments(tags, offsets, self.scheme, self.outside)
+        found = list(sequences)
+        for s, row in zip(legible, self.write(coded.codes, coded.classes, offsets), strict=True):
+            found[s] = list(row)
+        return found
 
     def key(self, label: Hashable) -> Hashable:
         """Return what tells a label from others: where there are tags, its name in them."""
@@ -236,10 +251,45 @@ def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
     """Whether these are lists of segments (start, stop, label) rather than of labels of tokens.
 
     Where there are tokens, lists that are all empty can only say that there are no segments.
+
+    Raises
+    ------
+    TypeError
+        If they look like segments that are written in another way.
     """
-    if any(sequences):
-        return any(segment_fields(sequence[0]) for sequence in sequences if sequence)
-    return bool(sequences) and bool(offsets[-1])
+    if not any(sequences):
+        return bool(sequences) and bool(offsets[-1])
+    if any(segment_fields(sequence[0]) for sequence in sequences if sequence):
+        return True
+    for s, sequence in enumerate(sequences):
+        if sequence and _looks_like_segment(sequence[0]):
+            raise TypeError(
+                f"sequence {s} of y: segments are (start, stop, label) with whole numbers; "
+                f"{sequence[0]!r:.60} looks like {_order(sequence[0])}: give "
+                "Segment(start, stop, label) or Span(label, start, stop), both of crfkit.metrics."
+            )
+    return False
+
+
+def _looks_like_segment(item: Any) -> bool:
+    """Whether a tuple that is no segment has what a segment has: two rising numbers and more."""
+    if not (isinstance(item, (tuple, list)) and len(item) in (3, 4)):
+        return False
+    numbers = [field for field in item if _is_number(field)]
+    return 2 <= len(numbers) < len(item) and 0 <= numbers[0] < numbers[1]
+
+
+def _order(item: Any) -> str:
+    """Return in which order a tuple seems to have what a segment has."""
+    if len(item) == 4:
+        return "one with more than these"
+    if not _is_number(item[0]):
+        return "(label, start, stop)"
+    return "one with other ends" if _is_number(item[1]) else "(start, label, stop)"
+
+
+def _is_number(field: Any) -> bool:
+    return isinstance(field, Real) and not isinstance(field, bool)
 
 
 def _check_types(

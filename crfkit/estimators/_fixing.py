@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray, Scores
 from crfkit.data.labels import UNKNOWN
-from crfkit.estimators._segment_limits import OUTSIDE, longest
+from crfkit.estimators._segment_limits import longest
+from crfkit.metrics.segments import OUTSIDE
 from crfkit.scores.selection import Runs
 from crfkit.structures import NoPathError, NoSegmentationError, Structure
 

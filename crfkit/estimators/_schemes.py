@@ -8,13 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit.data.labels import LabelStream
-from crfkit.metrics.schemes import IOB2, Scheme, get_scheme, parse_tag
+from crfkit.metrics.schemes import (
+    CONLL,
+    IO,
+    IOB1,
+    LETTERS,
+    Scheme,
+    get_scheme,
+    looks_like_tag,
+    parse_tag,
+)
+from crfkit.metrics.segments import RUNS
 from crfkit.metrics.spans import detect_scheme, illegal_tags
-
-# Labels as they are: a segment is a run of equal ones.
-RUNS = "runs"
-# Letters of the tags of all schemes but that of tokens outside.
-LETTERS = frozenset("BIESMLUW")
 
 
 def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -> str:
@@ -35,14 +40,15 @@ def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -
         If the labels are tags but legal in no scheme, or may be tags as well as others.
     """
     labels: list[Any] = [label for label in stream.index if label != outside]
-    tags = [label for label in labels if _looks_like_tag(label)]
+    tags = [label for label in labels if looks_like_tag(label)]
     if labels and len(tags) == len(labels):
         return _scheme_of_tags(sequences)
     if _have_two_letters(tags):
         other = next(label for label in labels if label not in tags)
+        likely = _likely_scheme([[t if t in tags else outside for t in s] for s in sequences])
         raise ValueError(
             f"{_place(other, stream)}: the label {other!r} is no tag such as {tags[0]!r}, which "
-            f"others are. Say what they are: scheme={IOB2.name!r} (or another one) for tags, where "
+            f"others are. Say what they are: scheme={likely!r} (or another one) for tags, where "
             f"it has to be corrected; scheme={RUNS!r} for labels whose runs are segments."
         )
     if "B" in labels and len(labels) > 1 and all(label in LETTERS for label in labels):
@@ -68,11 +74,6 @@ def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> NDArray[
     return found
 
 
-def _looks_like_tag(label: Any) -> bool:
-    """Whether a label is written as a tag with a type, ``B-PER`` and the like."""
-    return isinstance(label, str) and len(label) > 2 and label[1] == "-" and label[0] in LETTERS
-
-
 def _have_two_letters(tags: list[str]) -> bool:
     """Whether tags of one type have two letters, which labels that only look like tags lack."""
     return len({tag[2:] for tag in tags}) < len(tags)
@@ -80,20 +81,22 @@ def _have_two_letters(tags: list[str]) -> bool:
 
 def _scheme_of_tags(sequences: list[list[Any]]) -> str:
     try:
-        return detect_scheme(sequences)
+        found = detect_scheme(sequences)
     except ValueError as error:
         raise ValueError(
-            f"{error}, or correct the tags; or, if the labels are no tags and their runs are "
-            f"segments, give scheme={RUNS!r}."
+            f"{error}; or, if the labels are no tags and their runs are segments, give "
+            f"scheme={RUNS!r}."
         ) from error
+    # A part of the data may lack the tags that tell IOB1 from IO, which merges what touches.
+    return IOB1.name if found == IO.name else found
 
 
 def _likely_scheme(sequences: list[list[Any]]) -> str:
-    """Return a scheme in which tags without types are legal, or the most common one."""
+    """Return a scheme in which tags are legal, or the one that reads any tags."""
     try:
         return detect_scheme(sequences)
     except ValueError:
-        return IOB2.name
+        return CONLL.name
 
 
 def _is_tag_of(label: Any, rules: Scheme, outside: str) -> bool:

@@ -16,7 +16,6 @@ from crfkit.estimators._fixing import EITHER
 from crfkit.estimators._layout import END, ChainLayout, in_order, weight_matrix, weight_places
 from crfkit.estimators._schemes import illegible
 from crfkit.estimators._segment_limits import (
-    OUTSIDE,
     Limits,
     check_limits,
     check_names,
@@ -24,6 +23,7 @@ from crfkit.estimators._segment_limits import (
     is_outside,
 )
 from crfkit.features.lengths import length_basis
+from crfkit.metrics.segments import OUTSIDE
 from crfkit.scores.segments import TOKEN_PARTS, LengthScores, SegmentScores
 from crfkit.scores.selection import Runs, choose_segment_features, runs_of
 from crfkit.scores.steps import ObservedSteps

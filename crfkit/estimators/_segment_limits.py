@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.estimators._coding import Coded, SegmentCoding
-from crfkit.estimators._schemes import RUNS
 from crfkit.metrics.schemes import CONLL, parse_tag
+from crfkit.metrics.segments import OUTSIDE, RUNS
 from crfkit.scores.selection import Runs
 
-# The label of tokens outside of all spans.
-OUTSIDE = "O"
+# From which likeness on, of 0 to 1, a name may be a slip for another: above ADVP and ADJP.
+ALIKE = 0.8
 
 
 class Limits(NamedTuple):
@@ -94,7 +95,7 @@ def _forbidden_steps(
 
 
 def check_names(segments: Any, coded: Coded) -> None:
-    """Raise ValueError if a label is named as a tag, or twice; warn if a dict names none."""
+    """Raise ValueError if a label is named as a tag, or twice; warn of what looks like a slip."""
     coding, constraints = coded.coding, segments._limits()
     known = {coding.key(label): label for label in coded.classes.tolist()}
     lengths = {"max_length": segments.max_length, "min_length": constraints.min_length}
@@ -105,13 +106,23 @@ def check_names(segments: Any, coded: Coded) -> None:
             _check_no_tag(name, label, coding, known)
     for name, labels in named.items():
         _check_not_twice(name, labels, coding)
-        if labels and not any(coding.key(label) in known for label in labels):
+        if not any(coding.key(label) in known for label in labels):
+            _warn_of_slip(name, labels, list(known.values()))
+
+
+def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> None:
+    """Warn if a label that a dict names looks like a known one: others may be of other data."""
+    plain = {str(label).casefold(): label for label in known}
+    for label in labels:
+        close = difflib.get_close_matches(str(label).casefold(), plain, 1, ALIKE)
+        if close and label != OUTSIDE:
             warnings.warn(
-                f"{name} names none of the labels of y, which are {list(known.values())}, but "
-                f"{labels!r:.80}: it has no effect.",
+                f"{name} names none of the labels of y, which are {known}, but {labels!r:.80}: it "
+                f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
+            return
 
 
 def _check_not_twice(name: str, labels: list[Hashable], coding: SegmentCoding) -> None:

@@ -23,8 +23,9 @@ from crfkit.data.labels import iterate_sequences, object_array
 from crfkit.estimators._coding import check_apart, read_listed
 from crfkit.estimators._fixing import ANY, fixed_codes, log_shares, why_impossible, with_fixed
 from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.estimators._segment_limits import OUTSIDE, longest
+from crfkit.estimators._segment_limits import longest
 from crfkit.estimators._segment_views import SegmentViews
+from crfkit.metrics.segments import OUTSIDE
 from crfkit.scores.selection import Runs, runs_of
 from crfkit.structures import NoSegmentationError, Structure
 from crfkit.structures.segment_tables import parts_of

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_option, check_whole
 from crfkit.estimators._coding import is_label
 from crfkit.estimators._segment_layout import SegmentLayout
-from crfkit.estimators._segment_limits import OUTSIDE
 from crfkit.features.lengths import length_basis
 from crfkit.metrics.schemes import get_scheme
+from crfkit.metrics.segments import OUTSIDE, RUNS
 from crfkit.persistence import register
 from crfkit.scores.segments import TOKEN_PARTS
 
@@ -115,7 +115,7 @@ class Segments(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_option("outside", self.outside, ("single", "long"))
-        if self.scheme not in ("auto", "runs"):
+        if self.scheme not in ("auto", RUNS):
             get_scheme(self.scheme)
         _check_kinds(self.length)
         if self.max_length is not None:

@@ -56,9 +56,10 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         How segments are written as tags: "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES",
         "BMEWO" or "IO"; "conll" reads any tags as the conlleval script does, and writes IOB2;
         "runs": labels are no tags, and a run of equal labels is a segment. "auto" finds the scheme
-        of tags such as ``B-PER``, and takes other labels as runs; what may be either (tags and
-        others, bare tags such as ``B``) needs a name. Lists of segments are predicted as IOB2 tags
-        if no scheme is given.
+        of tags such as ``B-PER`` (IOB1 where they could be IO as well), and takes other labels as
+        runs. What may be either needs a name: tags of which a type has two letters beside other
+        labels; letters of tags alone, with ``B`` and another. Lists of segments are predicted as
+        IOB2 tags if no scheme is given.
     token_parts : list, default=("inside", "first", "last", "single")
         For which tokens of a segment attributes have weights: for all of them (these add up), for
         the first, for the last, and, besides these three, for one that is the whole segment; each
@@ -155,15 +156,15 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     and steps without a weight are allowed, with score 0. A part of the data, as in
     cross-validation, may lack a label or the longest segments: what the rest has then cannot be
     predicted, and labels that a dict names but the data lack are left out (with a warning where it
-    names no other).
+    names no other, and one looks like a slip for a label of the data).
 
     Where labels do not tell where segments of one label touch ("runs", "IO"), the longest ones are
     learned. Predictions may have two side by side, which `predict_segments` tells apart, and
     `predict` does not.
 
     Token weights as in :class:`crfkit.losses.LogLoss`: what is learned of a token is its label, and
-    whether a segment begins there. Sequences of weight 0 are left out, with their lengths and
-    labels.
+    whether a segment begins there. Of sequences of weight 0 neither lengths nor labels are
+    learned; they are read and checked as others are, and a `cost` matrix counts their labels.
 
     References
     ----------

@@ -176,13 +176,13 @@ def _refuse(found: object, where: str) -> NoReturn:
 def _refuse_segments(true: list[Any], pred: list[Any]) -> None:
     """Raise TypeError where segments are compared by labels of tokens.
 
-    A plain triple may be a label too, where both sides have such.
+    A plain triple may be a label too, where both sides have as many.
     """
     firsts = [[sequence[0] for sequence in y if len(sequence)] for y in (true, pred)]
     found = [next(filter(segment_fields, first), None) for first in firsts]
-    plain = None not in found and not any(map(has_names, found))
+    labels = [*map(len, true)] == [*map(len, pred)] and not any(map(has_names, found))
     for name, segment in zip(("y_true", "y_pred"), found, strict=True):
-        if segment is not None and not plain:
+        if segment is not None and not labels:
             raise TypeError(
                 f"{name} has segments, such as {segment!r:.60}, but labels of tokens are compared "
                 "here: take segment_f1_score (as a scorer, 'segment_f1'), or write segments as "

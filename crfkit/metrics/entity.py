@@ -8,14 +8,16 @@ strict one, which drops chunks that the scheme does not allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ._counts import Counts, check_parameters, count, report, scores, spans_of_stream, summarize
-from ._sequences import FlatLabels, Sequences, flatten_pair
-from .schemes import CONLL, Scheme, get_scheme
+from ._sequences import FlatLabels, Sequences, encode_labels, flatten_pair
+from .schemes import CONLL, Scheme, get_scheme, parse_tag
+from .segments import OUTSIDE
 from .spans import first_legal_scheme, read_streams
 
 
@@ -300,11 +302,29 @@ def _count_tags(
     try:
         streams, names = read_streams([true, pred], rules, suffix=suffix, delimiter=delimiter)
     except (TypeError, ValueError) as error:
+        labels, _ = encode_labels(true, pred)
+        if "did you mean" in str(error) or not _are_mostly_none(labels, delimiter):
+            raise
         raise type(error)(
             f"{error}. Where labels are no tags, and runs of equal labels are segments, take "
             "segment_f1_score(..., scheme='runs') (as a scorer, 'segment_f1')."
         ) from None
     return count(*(spans_of_stream(stream, rules, names, true.lengths) for stream in streams))
+
+
+def _are_mostly_none(labels: list[Any], delimiter: str) -> bool:
+    """Whether most labels are tags of no scheme, whichever end the letter is at."""
+    others = [label for label in labels if label != OUTSIDE]
+    none = [label for label in others if not _is_tag(label, delimiter)]
+    return 2 * len(none) > len(others)
+
+
+def _is_tag(label: Any, delimiter: str) -> bool:
+    for suffix in (False, True):
+        with suppress(TypeError, ValueError):
+            parse_tag(label, CONLL, suffix=suffix, delimiter=delimiter)
+            return True
+    return False
 
 
 def _percentages(counts: Counts) -> list[str]:

@@ -104,6 +104,11 @@ def parse_tag(
     return role, label or UNTYPED
 
 
+def looks_like_tag(label: object) -> bool:
+    """Whether a label is written as a tag with a type: a bare letter may as well be a label."""
+    return isinstance(label, str) and len(label) > 2 and label[1] == "-" and label[0] in LETTERS
+
+
 def write_tag(
     role: int, label: str, scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
 ) -> str:
@@ -266,6 +271,8 @@ BMES = _make("BMES", "OBMES", _iobes, **_CHUNK)
 BMEWO = _make("BMEWO", "OBMEW", _iobes, **_CHUNK)
 #: The reading of the conlleval script: any tag sequence is legal; it is never written.
 CONLL = _make("conll", "OBIESMLUW", _conll)
+# Those of the tags of all schemes but that of tokens outside.
+LETTERS = frozenset(CONLL.roles) - {"O"}
 
 SCHEMES: dict[str, Scheme] = {
     **{"CONLL": CONLL, "IO": IO, "IOB1": IOB1, "IOB2": IOB2, "BIO": IOB2, "BIO2": IOB2},

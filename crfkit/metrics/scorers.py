@@ -17,8 +17,14 @@ from sklearn.pipeline import Pipeline
 from ._given import holds_segments
 from ._sequences import as_lists, flatten
 from .entity import entity_f1_score, entity_precision_score, entity_recall_score
-from .schemes import allowed_transitions
-from .segments import RUNS, segment_f1_score, segment_precision_score, segment_recall_score
+from .schemes import allowed_transitions, looks_like_tag
+from .segments import (
+    OUTSIDE,
+    RUNS,
+    segment_f1_score,
+    segment_precision_score,
+    segment_recall_score,
+)
 from .tokens import (
     flat_accuracy_score,
     flat_f1_score,
@@ -34,8 +40,10 @@ class SegmentScorer:
     """Score an estimator by whole segments, in whatever form it takes the true labels.
 
     Where y are segments, they are compared with those that the estimator predicts as such, also
-    behind a pipeline. Labels and tags are compared with predicted ones, both read the same way: by
-    the scheme of a model of segments; else as tags where all of them are, and as runs.
+    behind a pipeline. Labels and tags are compared with predicted ones, both read the same way: as
+    tags where all of them are, else as runs. A bare letter such as ``B`` is only a tag where the
+    estimator was fitted on tags and says so by its ``scheme_``. To have labels read in one way
+    always, take ``make_scorer(segment_f1_score, scheme="runs")`` of scikit-learn.
 
     Parameters
     ----------
@@ -59,7 +67,8 @@ class SegmentScorer:
         if scheme != RUNS:
             labels = {*flatten([] if listed else truth, "y").labels}
             labels.update(flatten(predicted, "the prediction").labels)
-            scheme = "conll" if scheme is not None or are_tags(labels) else RUNS
+            tags = are_typed_tags(labels) if scheme is None else are_tags(labels)
+            scheme = "conll" if tags else RUNS
         return self._score(truth, predicted, scheme=scheme)
 
     def _score(self, y_true: Any, y_pred: Any, **kwargs: Any) -> float:
@@ -86,6 +95,11 @@ def are_tags(labels: Iterable[Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def are_typed_tags(labels: Iterable[Any]) -> bool:
+    """Whether all labels are tags with a type, or ``O``: bare letters may be no tags."""
+    return all(label == OUTSIDE or looks_like_tag(label) for label in labels)
 
 
 def _averaged(metric: Callable[..., Any], average: str) -> Scorer:

@@ -336,8 +336,9 @@ def first_legal_scheme(flat: FlatLabels, *, suffix: bool = False, delimiter: str
     nearest = DETECTABLE[counts.index(min(counts))]
     first, more = _illegal(flat, nearest, suffix, delimiter)[0], min(counts)[0] - 1
     raise ValueError(
-        f"the tags are legal in no scheme; {first}, the nearest one{_and_more(more)}; pass the "
-        "name of the scheme"
+        f"the tags are legal in no scheme; {first}, the nearest one{_and_more(more)}; pass "
+        "scheme='conll', which reads them as the conlleval script does, or correct them "
+        "(crfkit.metrics.repair_tags)"
     )
 
 

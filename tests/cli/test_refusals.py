@@ -51,6 +51,8 @@ def test_there_is_no_report_of_nothing(tmp_path, capsys, report):
         (["--format", "crfsuite"], "--format needs --model"),
         (["--scheme", "IOB2"], "--scheme is for"),
         (["--scheme", "X", "--report", "entities"], "unknown tag scheme"),
+        (["--scheme", "runs", "--report", "entities"], "unknown tag scheme"),
+        (["--scheme", "X", "--report", "segments"], "BMEWO, runs\n"),
     ],
 )
 def test_options_without_effect_are_wrong_usage(corpus, capsys, arguments, message):

@@ -18,7 +18,12 @@ from crfkit import (
     make_sequence_union,
 )
 from crfkit.cli import main
-from crfkit.metrics import conlleval_report, segment_classification_report
+from crfkit.metrics import (
+    conlleval_report,
+    convert_tags,
+    entity_classification_report,
+    segment_classification_report,
+)
 
 TEMPLATES = ["w", "w[-1]", "w[1]"]
 TAGGED = """\
@@ -145,12 +150,75 @@ def test_runs_are_judged_as_segments_and_tags_as_conlleval_does(tmp_path, capsys
     _, tagged, _ = run(capsys, "tag", path, data, "--label", "-1")
     (tmp_path / "tagged.txt").write_text(tagged)
     _, out, _ = run(capsys, "evaluate", tmp_path / "tagged.txt", "--report", "segments")
-    assert out == f"{segment_classification_report(y, predicted, scheme='runs', digits=4)}\n"
+    assert out == f"{segment_classification_report(y, predicted, scheme='conll', digits=4)}\n"
+
+
+def judged(capsys, folder, rows, *options):
+    """The report of columns of true and predicted labels."""
+    (folder / "columns.txt").write_text("".join(f"x {a} {b}\n" for a, b in rows))
+    return run(capsys, "evaluate", folder / "columns.txt", *options)[1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "scheme"),
+    [
+        (("B-C", "B-C", "O"), [], "conll"),
+        (("B-C", "B-C", "O"), ["--scheme", "RUNS"], "runs"),
+        (("B-C", "I-C", "I-S"), ["--scheme", "bio"], "IOB2"),
+        (("E", "E", "I"), [], "runs"),
+        (("E", "E", "I"), ["--scheme", "IOE2"], "IOE2"),
+        (("B-1", "B-1", "A-1"), [], "runs"),
+    ],
+)
+def test_segments_are_those_of_tags_where_labels_are_tags(
+    tmp_path, capsys, labels, options, scheme
+):
+    out = judged(
+        capsys, tmp_path, zip(labels, labels, strict=True), "--report", "segments", *options
+    )
+    y = [list(labels)]
+    assert out == f"{segment_classification_report(y, y, scheme=scheme, digits=4)}\n"
+
+
+@pytest.mark.parametrize("scheme", ["IOB2", "IOE2"])
+def test_tags_are_judged_by_the_scheme_of_the_model(tmp_path, capsys, scheme):
+    _, y = read(TAGGED)
+    tags = [convert_tags(row, "IOB2", scheme) for row in y]
+    words = [line.split(" ")[0] for line in TAGGED.split("\n")[:-1]]
+    flat = iter([tag for row in tags for tag in row])
+    text = "".join(f"{word} {next(flat)}\n" if word else "\n" for word in words)
+    model, path, data = saved(tmp_path, SemiMarkovCRF(c2=0.1), text)
+    assert model[-1].scheme_ == scheme
+    predicted = model.predict(read(text)[0])
+    options = ["evaluate", data, "--model", path, "--report"]
+    assert run(capsys, *options, "segments") == (
+        0, f"{segment_classification_report(tags, predicted, scheme=scheme, digits=4)}\n", ""
+    )  # fmt: skip
+    assert run(capsys, *options, "entities") == (
+        0,
+        entity_classification_report(tags, predicted, mode="strict", scheme=scheme, digits=4)
+        + "\n",
+        "",
+    )
+
+
+def test_errors_about_schemes_name_the_option(tmp_path, capsys):
+    (tmp_path / "x.txt").write_text("a B-X\nb I-X\nc other\n")
+    code, _, err = run(capsys, "train", tmp_path / "x.txt", "--model", tmp_path / "m", "--segments")
+    assert code == 1
+    assert "On the command line: --scheme runs" in err
 
 
 @pytest.mark.parametrize(
     ("text", "options", "scheme"),
-    [(TAGGED, [], "IOB2"), (RUNS, ["--scheme", "runs"], "runs"), (TAGGED, ["--c1", "0.1"], "IOB2")],
+    [
+        (TAGGED, [], "IOB2"),
+        (RUNS, ["--scheme", "runs"], "runs"),
+        (RUNS, ["--scheme", "RUNS"], "runs"),
+        (TAGGED, ["--scheme", "Auto"], "IOB2"),
+        (TAGGED, ["--scheme", "bio"], "IOB2"),
+        (TAGGED, ["--c1", "0.1"], "IOB2"),
+    ],
 )
 def test_train_learns_segments(tmp_path, capsys, text, options, scheme):
     (tmp_path / "x.txt").write_text(text)
@@ -184,6 +252,7 @@ def test_train_learns_segments(tmp_path, capsys, text, options, scheme):
         (["--scheme", "IOB2"], "--scheme needs --segments"),
         (["--segments", "--max-length", 0], "--max-length=0 must be"),
         (["--segments", "--scheme", "IOB9"], "unknown tag scheme 'IOB9'"),
+        (["--segments", "--scheme", "IOB9"], "BMEWO, auto, runs\n"),
         (["--segments", "--all-states"], "--all-states does not go with --segments"),
         (["--segments", "--all-transitions"], "--all-transitions does not go with"),
         (["--segments", "--boundaries"], "--boundaries does not go with"),

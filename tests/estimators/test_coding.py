@@ -13,7 +13,7 @@ from crfkit.estimators._coding import (
     read_listed,
     read_segments,
 )
-from crfkit.metrics import Span, spans_from_tags, tags_from_spans
+from crfkit.metrics import Span, repair_tags, spans_from_tags, tags_from_spans
 from crfkit.scores.selection import runs_of
 
 CHEAP = settings(max_examples=25)
@@ -145,6 +145,7 @@ PLAIN = {
     "one letter": [["B", "B", "O"], ["B"]],
     "letters, without B": [["I", "E", "O"], ["S"]],
     "letters of tags and others": [["B", "I", "C"]],
+    "tuples": [[("x", 1), ("x", 2, 1), ("x", "y", 1)], [("x", True, False), (1.0, 0.0, 1.0)]],
     "nothing": [["O", "O"], ["O"]],
 }
 
@@ -194,6 +195,35 @@ def test_conll_reads_what_is_illegal_and_writes_iob2():
     assert write(coded, offsets_of(tags)) == [["O", "B-A", "B-B", "I-B", "B-B"]]
     spans = [(span.start, span.stop, span.label) for span in spans_from_tags(tags[0])]
     assert listed(coded, offsets_of(tags)) == spans
+
+
+def test_true_tags_of_conll_are_rewritten_as_predictions_are():
+    y = [["O", "I-PER", "I-PER"], ["I-LOC", "O", "O"], ["I-PER", "X", 3], [], ["B-O", "I-LOC"]]
+    found = SegmentCoding("conll", "O").as_predicted(y, offsets_of(y))
+    assert found == [["O", "B-PER", "I-PER"], ["B-LOC", "O", "O"], *y[2:]]
+    assert SegmentCoding("conll", "O").as_predicted([["X"]], np.array([0, 1])) == [["X"]]
+
+
+def test_tags_that_may_be_io_are_read_as_iob1():
+    assert read([["I-A", "I-A", "I-B", "O"]]).coding.scheme == "IOB1"
+    assert read([["I-A"]], "IO").coding.scheme == "IO"
+
+
+def test_the_scheme_to_name_is_one_that_can_read_the_tags():
+    for y, scheme in (
+        ([["B", "S"]], "conll"), ([["S-A", "B-A", "E-A", "x"]], "IOBES"),
+        ([["B-A", "x", "E-A"]], "conll"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"scheme='{scheme}'"):
+            read(y)
+
+
+def test_what_broken_tags_are_advised_helps():
+    y = [["O", "I-A", "B-B"]]
+    with pytest.raises(ValueError, match=r"scheme='conll'.*crfkit\.metrics\.repair_tags.*'runs'"):
+        read(y)
+    assert write(read(y, "conll"), offsets_of(y)) == [repair_tags(y[0])] == [["O", "B-A", "B-B"]]
+    assert read([repair_tags(y[0])]).coding.scheme == "IOB2"
 
 
 def test_tags_that_are_all_outside_are_runs():
@@ -252,6 +282,13 @@ BAD = {
     "same tags": ([[(0, 1, "1"), (1, 2, 1)], []], ValueError, ["'1' and 1", "the same tags"]),
     "not as long": ([["A"], ["A"]], ValueError, ["sequence 0"]),
     "outside": ([["B-O", "O"], ["O"]], ValueError, ["sequence 0, position 0", "type 'O'"]),
+    "label first": ([[("P", 0, 2)], []], TypeError, ["sequence 0 of y: segments are (start, stop,",
+                    "('P', 0, 2) looks like (label, start, stop): give Segment(start"]),
+    "label first, as many as tokens": ([[("P", 0, 1), ("P", 1, 2)], [("L", 0, 1)]], TypeError,
+                                       ["('P', 0, 1) looks like (label, start, stop)"]),
+    "label between": ([[], [(0, "P", 1)]], TypeError, ["sequence 1 of y", "(start, label, stop)"]),
+    "ends that are floats": ([[(0.0, 2.0, "P")], []], TypeError, ["whole numbers", "other ends"]),
+    "with a confidence": ([[(0, 2, "P", 0.9)], []], TypeError, ["one with more than these"]),
     "a string": (["AB", "A"], TypeError, ["sequence 0"]),
     "a dict": ({"a": 1}, TypeError, ["y must be a list"]),
 }  # fmt: skip

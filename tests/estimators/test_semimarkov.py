@@ -159,6 +159,16 @@ def test_the_score_takes_tags_and_segments():
     assert fitted.score(X, [[(0, 1, "ORG")], *SPANS[1:]]) < 1.0
 
 
+def test_right_segments_are_right_in_any_tags():
+    y = [[tag.replace("B-", "I-") for tag in row] for row in TAGS[:4]]
+    fitted = model(scheme="conll").fit(X[:4], y)
+    assert fitted.predict_segments(X[:4]) == model(scheme="IOB2").fit(X, TAGS).predict_segments(
+        X[:4]
+    )
+    assert fitted.score(X[:4], y) == fitted.score(X[:4], TAGS[:4]) == 1.0
+    assert fitted.score(X[:1], [["X", *y[0][1:]]]) < 1.0
+
+
 def test_labels_of_segments_may_be_no_strings():
     y = [[(i, j, {"PER": 1, "LOC": 2}[k]) for i, j, k in row] for row in SPANS]
     fitted = model().fit(X, y)
@@ -325,6 +335,31 @@ def test_a_dict_that_names_no_label_at_all_is_told():
     assert fitted.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
     with pytest.warns(UserWarning, match="min_length names none of the labels of y"):
         model(constraints=SegmentConstraints(min_length={"loc": 1})).fit(X, TAGS)
+
+
+@pytest.mark.parametrize("limits", [
+    {"ORG": 3}, {"O": 10}, {"ADVP": 3}, {"O": 10, "ORG": 2},
+], ids=str)  # fmt: skip
+def test_a_dict_of_labels_that_a_fold_lacks_is_no_slip(limits):
+    y = [[(i, j, "ADJP") for i, j, _ in row] for row in SPANS]
+    runs = [["ADJP"] * len(row) for row in X]
+    assert model(max_length=limits, outside="long").fit(X, y).max_lengths_["ADJP"] == 3
+    model(max_length=limits, outside="long").fit(X, runs)
+
+
+def test_a_slip_is_told_with_what_is_meant():
+    with pytest.warns(UserWarning, match="Is 'per' meant to be 'PER'"):
+        model(max_length={"ORG": 2, "per": 7}).fit(X, TAGS)
+
+
+def test_long_lengths_are_told_what_to_give_instead():
+    y, expected = [["P"] * 1200 + ["Q"]], r'of lengths is about 1.*length="log\(seg.length\)"'
+    with pytest.warns(UserWarning, match=expected) as caught:
+        model(length="geometric").count_parameters([[{"a": 1}] * 1201], y)
+    assert not any("Scale numeric" in str(one.message) for one in caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model(length="log(seg.length)").count_parameters([[{"a": 1}] * 1201], y)
 
 
 @pytest.mark.parametrize("scheme", ["IOB2", "runs"])
@@ -550,6 +585,13 @@ def test_sequences_of_weight_zero_teach_no_lengths_and_labels(kind):
     assert weighted.max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
     np.testing.assert_array_equal(weighted.coef_.toarray(), without.coef_.toarray())
     np.testing.assert_array_equal(weighted.length_scores_, without.length_scores_)
+
+
+def test_a_cost_counts_the_labels_of_sequences_of_weight_zero():
+    y = [[(0, 8, "ORG")], *SPANS[1:]]
+    cost, weight = 1.0 - np.eye(4), [0.0, 1.0, 1.0, 1.0, 1.0]
+    fitted = model(loss="softmax_margin", cost=cost).fit(X, y, sample_weight=weight)
+    assert fitted.classes_.tolist() == ["LOC", "O", "PER"]
 
 
 @pytest.mark.parametrize("loss", ["log", "softmax_margin", "hinge"])

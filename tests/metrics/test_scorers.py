@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 
@@ -200,6 +201,32 @@ def test_labels_of_tokens_that_are_no_tags_are_read_as_runs():
     assert scorers.segment_f1(half, WORDS[:1], y) == 0.0
     spans = [[(0, 2, "street"), (2, 3, "city")]]
     assert scorers.segment_f1(Recorder(labels=y, scheme_=None), WORDS[:1], spans) == 1.0
+
+
+def test_bare_letters_are_labels_unless_the_model_says_that_they_are_tags():
+    y, half = [["E", "E", "I"]], [["E", "I", "I"]]
+    for scheme, found in ((None, 0.0), ("runs", 0.0), ("IOE2", 1 / 3)):
+        model = Recorder(labels=half, scheme_=scheme)
+        assert scorers.segment_recall(model, WORDS[:1], y) == found
+    for labels in (y, half):  # a part of the data that lacks a label is read the same way
+        assert scorers.segment_f1(Recorder(labels=labels, scheme_=None), WORDS[:1], labels) == 1.0
+    y, one = [["E", "E", "O"]], Recorder(labels=[["E", "O", "O"]], scheme_=None)
+    assert scorers.segment_recall(one, WORDS[:1], y) == 0.0
+
+
+def test_labels_that_a_model_of_tags_does_not_know_are_read_as_runs():
+    model = Recorder(labels=[["B-1", "B-1", "O"]], scheme_="IOB2")
+    assert scorers.segment_recall(model, WORDS[:1], [["B-1", "B-1", "A-1"]]) == 0.5
+    assert scorers.segment_recall(model, WORDS[:1], [["B-1", "B-1", "O"]]) == 1.0
+
+
+def test_users_may_say_how_labels_are_read():
+    y, predicted = [["B-1", "B-1", "O"]], [["B-1", "O", "O"]]
+    runs = make_scorer(segment_f1_score, scheme="runs")
+    model = Recorder(labels=predicted, scheme_=None)
+    assert runs(model, WORDS[:1], y) == 0.0 < scorers.segment_f1(model, WORDS[:1], y)
+    scores = cross_validate(LookupTagger(), X, Y, scoring=runs, cv=3, error_score="raise")
+    assert scores["test_score"].max() > 0
 
 
 def test_a_part_without_any_segment_is_scored():

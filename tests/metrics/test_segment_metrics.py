@@ -178,8 +178,9 @@ def test_errors_name_the_place_and_the_way_out(y_true, y_pred, scheme, error, me
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "name"),
     [
-        ([[(0, 1, "X")]], [["B-X"]], "y_true"),
-        ([["B-X"]], [[(0, 1, "X")]], "y_pred"),
+        ([[(0, 1, "X")]], [["B-X", "O"]], "y_true"),
+        ([["B-X", "O"]], [[(0, 1, "X")]], "y_pred"),
+        ([["B-X"]], [[Segment(0, 1, "X")]], "y_pred"),
         ([[(0, 1, "X")]], [[Segment(0, 1, "X")]], "y_true"),
     ],
 )
@@ -191,9 +192,26 @@ def test_metrics_of_tokens_and_tags_refuse_segments(metric, y_true, y_pred, name
 def test_labels_of_tokens_may_be_triples():
     y = [[(0, 1, 2), (0, 1, 3)]]
     assert flat_accuracy_score(y, [[(0, 1, 2), (0, 1, 2)]]) == 0.5
+    assert flat_accuracy_score([[(1, 2, "x"), "O"]], [["O", "O"]]) == 0.5
+    assert sequence_accuracy_score([["O"], ["O"]], [["O"], [(1, 2, "x")]]) == 0.5
 
 
 @pytest.mark.parametrize("label", ["street", 3])
 def test_entity_metrics_of_runs_name_the_metric_to_take(label):
     with pytest.raises((TypeError, ValueError), match=r"scheme='runs'\) \(as a scorer, 'segment_f"):
         entity_f1_score([[label]], [[label]])
+
+
+@pytest.mark.parametrize(
+    ("y", "kwargs"),
+    [
+        ([["PER-B", "PER-I"]], {}),
+        ([["S-PER", "O"]], {"mode": "strict", "scheme": "IOB2"}),
+        ([["B-PER", "I-PER", "X-PER"]], {}),
+        ([["O", ["O"]]], {}),
+    ],
+)
+def test_the_metric_of_runs_is_not_proposed_for_tags(y, kwargs):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        entity_f1_score(y, y, **kwargs)
+    assert "segment_f1" not in str(caught.value)
