@@ -225,7 +225,7 @@ def objective_of(
     constraints = SegmentConstraints(too_long="split")
     layout = Segments(max_length=max_length, constraints=constraints)._layout()
     coded = layout.read(y, X.offsets)
-    training = SimpleNamespace(data=X, codes=coded.codes, classes=coded.classes)
+    training = SimpleNamespace(data=X, **coded._asdict())
     model = layout.choose(SemiMarkovCRF(), training)
     with ThreadMap(n_jobs) as threads:
         yield Objective(
