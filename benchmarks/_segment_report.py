@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,27 @@ def f1(cases: Cases) -> Table:
     """Return mean and deviation of each model on each task."""
     tasks, rows = _by_model(cases, lambda case: "{mean:.2f} ± {deviation:.2f}".format(**case["f1"]))
     return ("F1 of segments, %", *tasks), rows
+
+
+def differences(cases: Cases) -> Table:
+    """Return how much more segments score than tags on the same folds, and on how many more."""
+    found = _scores(cases)
+    pairs = [("SemiMarkovCRF", "CRF, IOB2"), ("SemiMarkovCRF", "CRF, IOBES"),
+             ("SemiMarkovCRF, dictionary", "CRF, IOBES, dictionary")]  # fmt: skip
+    rows = [
+        (f"{one} - ({other})", *(_paired(task, one, other) for task in found.values()))
+        for one, other in pairs
+    ]
+    return ("F1 on the same folds", *found), rows
+
+
+def _paired(task: Cases, one: str, other: str) -> str:
+    if not {one, other} <= set(task):
+        return "-"
+    both = zip(task[one]["f1"]["all"], task[other]["f1"]["all"], strict=True)
+    gains = [a - b for a, b in both]
+    more = sum(gain > 0.0 for gain in gains)
+    return f"{statistics.mean(gains):+.2f}; {more} of {len(gains)}"
 
 
 def penalties(cases: Cases) -> Table:

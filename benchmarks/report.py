@@ -468,6 +468,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "margin_claim": margin_claim_lines,
     "handwriting": handwriting_lines,
     "segments_f1": lambda: table(*_segment_report.f1(cases("segments"))),
+    "segments_differences": lambda: table(*_segment_report.differences(cases("segments"))),
     "segments_tasks": lambda: table(*_segment_report.tasks(cases("segments"))),
     "segments_penalties": lambda: table(*_segment_report.penalties(cases("segments"))),
     "segments_variants": lambda: table(*_segment_report.variants(cases("segments"))),
