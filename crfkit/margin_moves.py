@@ -232,8 +232,10 @@ class SemiMarkovMarginSteps(CompiledMarginSteps):
         super().__init__(batches, pairwise, most)
         model, ties = cast(SegmentScores, batches.model), Ties.by_code(batches.model.n_codes)
         self._arrays = SegmentVisits(model, batches.structure, batches.data, ties)
+        batches.let_go()
         self._make_blocks(self.cost.table)  # type: ignore[attr-defined]
-        self._work, self._vectors = self._arrays.workspace(), (self.w, np.zeros_like(self.w))
+        self._work = self._arrays.own(), self._arrays.noted()
+        self._vectors = self.w, np.zeros_like(self.w)
         self.held = Held.true_ones(batches, most)
 
     def _visit(self, order: IntArray) -> int:
@@ -252,7 +254,7 @@ class SemiMarkovMarginSteps(CompiledMarginSteps):
 
     def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
         def work(first: int, last: int, losses: FloatArray) -> None:
-            own = self._arrays.workspace()[0]
+            own = self._arrays.own()
             refused = segment_margin_losses(
                 first, last, self._blocks, self._arrays.model, frozen(parameters), own, losses
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -172,13 +173,6 @@ class OnlineVisits:
         """Look at sequences in this order."""
         raise NotImplementedError
 
-    def _record(self, recorder: Recorder, places: IntArray, changes: FloatArray) -> None:
-        """Tell of the last step of a run in compiled code, which may list a place many times."""
-        places, which = np.unique(places, return_inverse=True)
-        total = np.bincount(which, changes, len(places)).astype(np.float64)
-        moved = np.flatnonzero(total)
-        recorder(int(self.sums[COUNT]) - 2, places[moved].astype(np.int64), total[moved])
-
     def run(self, order: IntArray) -> tuple[float, int]:
         """Look at sequences in this order; return the sum of their losses and the mistakes.
 
@@ -319,8 +313,36 @@ class GeneralVisits(OnlineVisits):
             self._move(index, factors @ deltas, 0.0, weight, rule._replace(rate=1.0).numbers)
 
 
-class SemiMarkovVisits(OnlineVisits):
-    """Visits of segments whose steps share their scores: whole runs in compiled code."""
+class CompiledVisits(OnlineVisits):
+    """Visits in compiled code, many at a time."""
+
+    def _visit_all(self, order: IntArray) -> None:
+        pause = self.recorder is not None
+        for first in range(0, len(order), AT_ONCE):
+            piece, number = frozen(order[first : first + AT_ONCE]), 0
+            while number < len(piece):
+                number, size = self._look(piece, number, pause)
+                if self.recorder is not None and size:
+                    self._record(self.recorder, *self._last(size))
+
+    def _look(self, order: IntArray, first: int, pause: bool) -> tuple[int, int]:
+        """Visit ``order[first:]``; return where to go on and the size of the last step."""
+        raise NotImplementedError
+
+    def _last(self, size: int) -> tuple[IntArray, FloatArray]:
+        """Return the places of the last step, some perhaps many times, and their changes."""
+        raise NotImplementedError
+
+    def _record(self, recorder: Recorder, places: IntArray, changes: FloatArray) -> None:
+        """Tell of the last step."""
+        places, which = np.unique(places, return_inverse=True)
+        total = np.bincount(which, changes, len(places)).astype(np.float64)
+        moved = np.flatnonzero(total)
+        recorder(int(self.sums[COUNT]) - 2, places[moved].astype(np.int64), total[moved])
+
+
+class SemiMarkovVisits(CompiledVisits):
+    """Visits of segments whose steps share their scores."""
 
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         super().__init__(task, start, state)
@@ -331,30 +353,28 @@ class SemiMarkovVisits(OnlineVisits):
         if task.cost is not None:
             cost = task.cost.table[ties.order][:, ties.order]
         labels = ties.rank[objective.labels].astype(np.int32)
-        own, self._noted = arrays.workspace()
+        own, self._noted = arrays.own(), arrays.noted()
         self._fixed = (
             self.rule, frozen(cost),
             (frozen(objective.data.offsets), frozen(task.weight), frozen(labels)), arrays.model,
             self.vectors, self.sums, own, self._noted,
         )  # fmt: skip
 
-    def _visit_all(self, order: IntArray) -> None:
-        pause = self.recorder is not None
-        for first in range(0, len(order), AT_ONCE):
-            piece, number = frozen(order[first : first + AT_ONCE]), 0
-            while number < len(piece):
-                number, size, found = segment_online_visits(piece, number, pause, *self._fixed)
-                if found == INFINITE:
-                    raise InfiniteScoresError
-                if found != OK:
-                    raise NoSegmentationError(int(piece[number]), found)
-                if self.recorder is not None and size:
-                    _, places, changes = self._noted
-                    self._record(self.recorder, places[:size], changes[:size])
+    def _look(self, order: IntArray, first: int, pause: bool) -> tuple[int, int]:
+        number, size, found = segment_online_visits(order, first, pause, *self._fixed)
+        if found == INFINITE:
+            raise InfiniteScoresError
+        if found != OK:
+            raise NoSegmentationError(int(order[number]), found)
+        return number, size
+
+    def _last(self, size: int) -> tuple[IntArray, FloatArray]:
+        _, places, changes = self._noted
+        return places[:size], changes[:size]
 
 
-class ChainVisits(OnlineVisits):
-    """Visits of a chain whose steps share their scores: whole runs in compiled code."""
+class ChainVisits(CompiledVisits):
+    """Visits of a chain whose steps share their scores."""
 
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         objective = task.objective
@@ -382,19 +402,22 @@ class ChainVisits(OnlineVisits):
     def _collect(self, vector: FloatArray) -> FloatArray:
         return self._weights.collect(vector)
 
-    def _visit_all(self, order: IntArray) -> None:
-        pause = self.recorder is not None
-        for first in range(0, len(order), AT_ONCE):
-            piece, number = frozen(order[first : first + AT_ONCE]), 0
-            while number < len(piece):
-                number, size = chain_online_visits(piece, number, pause, *self._fixed, self._own)
-                if size < 0:
-                    raise InfiniteScoresError
-                if self.recorder is not None and size:
-                    numbers = np.empty(self._weights.size, np.int64)
-                    numbers[self._weights.spots] = np.arange(len(self._weights.spots))
-                    places, changes = self._own[-2][:size], self._own[-1][:size]
-                    self._record(self.recorder, numbers[places], changes)
+    def _look(self, order: IntArray, first: int, pause: bool) -> tuple[int, int]:
+        number, size = chain_online_visits(order, first, pause, *self._fixed, self._own)
+        if size < 0:
+            raise InfiniteScoresError
+        return number, size
+
+    def _last(self, size: int) -> tuple[IntArray, FloatArray]:
+        return self._numbers[self._own[-2][:size]], self._own[-1][:size]
+
+    @cached_property
+    def _numbers(self) -> IntArray:
+        """The parameter at each spot of the flat vector."""
+        spots = self._weights.spots
+        numbers = np.empty(self._weights.size, np.int64)
+        numbers[spots] = np.arange(len(spots))
+        return numbers
 
 
 def make_visits(task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> OnlineVisits:

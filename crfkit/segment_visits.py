@@ -66,25 +66,30 @@ class SegmentVisits:
             self._listed, _added(model, structure, ties, longest),
         )  # fmt: skip
 
-    def workspace(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return room for visits of one sequence after the other: `own` and `noted`."""
+    def own(self) -> tuple[Any, ...]:
+        """Return room for looks at one sequence after the other."""
         size, longest = self._size, int(self._lengths.max(initial=0))
         columns, width = len(TOKEN_PARTS) * size, padded(size)
         of_steps, of_lengths, _ = self.model[-1]
-        offsets = np.concatenate([[0], np.cumsum(self._lengths)])
         n_rows = int(self._listed[3].max(initial=-1)) + 1
         parts = tuple(np.full((longest, width), -np.inf) for _ in TOKEN_PARTS)
-        own = (
+        return (
             np.zeros((longest, columns)), parts,
             (of_steps.copy(), of_lengths.copy(), np.full((n_rows, width), -np.inf)),
             (np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width))),
             np.empty(longest, np.int32), np.zeros(1, np.uint32),
         )  # fmt: skip
-        most = self._most_changes(offsets, longest)
-        return own, (np.zeros(columns), np.empty(most, np.uint32), np.empty(most))
 
-    def _most_changes(self, offsets: IntArray, longest: int) -> int:
+    def noted(self) -> tuple[Any, ...]:
+        """Return room for what two segmentations of a sequence differ in."""
+        most = self._most_changes()
+        columns = np.zeros(len(TOKEN_PARTS) * self._size)
+        return columns, np.empty(most, np.uint32), np.empty(most)
+
+    def _most_changes(self) -> int:
         """Return how many changes of weights two segmentations of a sequence list at most."""
+        longest = int(self._lengths.max(initial=0))
+        offsets = np.concatenate([[0], np.cumsum(self._lengths)])
         of_tokens = np.diff(self._tokens.indptr[offsets]).max(initial=0)
         dense, of_rows = self._tokens.dense.shape[1], np.diff(self._rows.indptr).max(initial=0)
         of_segment = np.diff(self.model[3][0]).max(initial=0) + of_rows + self._rows.dense.shape[1]

@@ -239,6 +239,30 @@ def codes_of(path: list, n_labels: int) -> list[int]:
     return codes
 
 
+def edit_similarity(text: str, entry: str) -> float:
+    """Return 1 minus the edit distance of two strings over the length of the longer one."""
+    row = list(range(len(entry) + 1))
+    for i, x in enumerate(text, 1):
+        before, row = row, [i]
+        for j, y in enumerate(entry, 1):
+            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
+    return 1 - row[-1] / max(len(text), len(entry))
+
+
+def random_runs(
+    rng: np.random.Generator, offsets: np.ndarray, longest: int, share: float
+) -> np.ndarray:
+    """Return a share of all runs of tokens up to a length: first tokens, those after the last."""
+    runs = [
+        (start, stop)
+        for begin, end in zip(offsets[:-1], offsets[1:], strict=True)
+        for start in range(begin, end)
+        for stop in range(start + 1, min(start + longest, end) + 1)
+        if rng.random() < share
+    ]
+    return np.array(runs, np.int64).reshape(-1, 2).T
+
+
 def random_segment_codes(
     rng: np.random.Generator, offsets: np.ndarray, longest: np.ndarray, forbidden: np.ndarray
 ) -> np.ndarray:

@@ -14,6 +14,7 @@ from crfkit.data.frames import frame_columns, group_offsets, numeric_block
 from crfkit.data.labels import object_array
 from crfkit.data.matrices import check_dense, check_sparse, stack_matrices
 from crfkit.data.names import Names, name_array
+from crfkit.data.places import token_place
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 
 UNIT = np.ones(1)
@@ -442,10 +443,9 @@ class PackedSequences:
             self._raise_not_finite(int(row), self.n_sparse + int(column), self.dense[row, column])
 
     def _raise_not_finite(self, row: int, feature: int, value: float) -> None:
-        sequence = int(np.searchsorted(self.offsets, row, side="right")) - 1
         name = feature if self.feature_names is None else repr(self.feature_names[feature])
         raise ValueError(
-            f"sequence {sequence}, position {row - self.offsets[sequence]}, feature {name}: "
+            f"{token_place(self.offsets, row)}, feature {name}: "
             f"the value is {value}; values must be finite. Impute or leave out the feature."
         )
 

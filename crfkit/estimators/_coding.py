@@ -15,6 +15,7 @@ from crfkit.costs import Cost
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, iterate_sequences, label_list, plain_label
 from crfkit.data.packed import ranges
+from crfkit.data.places import token_place
 from crfkit.estimators._schemes import find_scheme, illegible
 from crfkit.metrics._given import segment_fields
 from crfkit.metrics.schemes import CONLL, INSIDE, IO, IOB2, UNTYPED, Scheme, get_scheme, write_tag
@@ -183,11 +184,10 @@ def read_labels(y: Any, offsets: IntArray, classes: NDArray[np.object_] | None =
     codes = stream.codes_for(classes)
     if np.any(codes == UNKNOWN):
         token = int(np.argmax(codes == UNKNOWN))
-        s = int(np.searchsorted(stream.offsets, token, side="right")) - 1
         label = list(stream.index)[stream.codes[token]]
         raise ValueError(
-            f"sequence {s}, position {token - stream.offsets[s]}: the label {label!r} is not one "
-            "of the classes of the model. Give all labels in the first call of partial_fit."
+            f"{token_place(stream.offsets, token)}: the label {label!r} is not one of the classes "
+            "of the model. Give all labels in the first call of partial_fit."
         )
     return Coded(classes, codes, LabelCoding())
 
@@ -298,11 +298,9 @@ def _check_types(
     """Raise ValueError if a segment has the label of tokens outside of all segments."""
     if outside in names:
         at = int(starts[types == names.index(outside)][0])
-        s = int(np.searchsorted(offsets, at, side="right")) - 1
         raise ValueError(
-            f"sequence {s}, position {at - offsets[s]}: the tag is that of a segment of the type "
-            f"{outside!r}, which is the label of tokens outside of all segments. Give the type "
-            "another name."
+            f"{token_place(offsets, at)}: the tag is that of a segment of the type {outside!r}, "
+            "which is the label of tokens outside of all segments. Give the type another name."
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit.data.labels import LabelStream
+from crfkit.data.places import token_place
 from crfkit.metrics.schemes import (
     CONLL,
     IO,
@@ -109,6 +110,4 @@ def _is_tag_of(label: Any, rules: Scheme, outside: str) -> bool:
 
 def _place(label: Any, stream: LabelStream) -> str:
     """Return what messages call the first token that has a label."""
-    token = int(np.argmax(stream.codes == stream.index[label]))
-    s = int(np.searchsorted(stream.offsets, token, side="right")) - 1
-    return f"sequence {s}, position {token - stream.offsets[s]}"
+    return token_place(stream.offsets, int(np.argmax(stream.codes == stream.index[label])))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
+from crfkit.data.places import token_place
 from crfkit.estimators._coding import Coded, SegmentCoding
 from crfkit.metrics.schemes import CONLL, parse_tag
 from crfkit.metrics.segments import OUTSIDE, RUNS
@@ -169,7 +170,7 @@ def _check_most(
     if len(wrong):
         i, k = int(wrong[0]), int(runs.label[wrong[0]])
         raise ValueError(
-            f"{_place(runs.start[i], offsets)}: the segment of label {classes[k]!r} has "
+            f"{token_place(offsets, runs.start[i])}: the segment of label {classes[k]!r} has "
             f"{sizes[i]} tokens, but max_length is {most[k]}. Raise max_length, leave it out to "
             "have it learned, or have such segments cut: "
             "constraints=SegmentConstraints(too_long='split')."
@@ -185,7 +186,7 @@ def _check_least(
     if len(short):
         i, k = int(short[0]), int(runs.label[short[0]])
         raise ValueError(
-            f"{_place(runs.start[i], offsets)}: the segment of label {classes[k]!r} has "
+            f"{token_place(offsets, runs.start[i])}: the segment of label {classes[k]!r} has "
             f"{sizes[i]} tokens, but min_length is {least[k]}. Lower min_length, or correct the "
             "labels; it may be what is left of a segment that was cut at max_length."
         )
@@ -201,13 +202,7 @@ def _check_steps(
         i = int(wrong[0])
         before, after = (classes[k] for k in runs.label[i : i + 2].tolist())
         raise ValueError(
-            f"{_place(runs.start[i + 1], offsets)}: a segment of label {after!r} follows one of "
-            f"{before!r}, which the constraints forbid. Take the pair ({before!r}, {after!r}) out "
-            "of `forbidden`, or correct the labels."
+            f"{token_place(offsets, runs.start[i + 1])}: a segment of label {after!r} follows "
+            f"one of {before!r}, which the constraints forbid. Take the pair ({before!r}, "
+            f"{after!r}) out of `forbidden`, or correct the labels."
         )
-
-
-def _place(token: int, offsets: IntArray) -> str:
-    """Return what messages call a token."""
-    s = int(np.searchsorted(offsets, token, side="right")) - 1
-    return f"sequence {s}, position {token - offsets[s]}"

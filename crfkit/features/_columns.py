@@ -12,6 +12,7 @@ import numpy as np
 from crfkit._types import FloatArray, IntArray
 from crfkit.data.frames import frame_columns, group_offsets
 from crfkit.data.labels import iterate_sequences
+from crfkit.data.places import token_place
 from crfkit.features.attributes import finite_number
 
 Reference = str | int
@@ -40,12 +41,6 @@ class TokenTable(NamedTuple):
     def place(self, token: int) -> str:
         """Return how messages name a token."""
         return token_place(self.offsets, token)
-
-
-def token_place(offsets: IntArray, token: int) -> str:
-    """Return how messages name a token."""
-    s = int(np.searchsorted(offsets, token, side="right")) - 1
-    return f"sequence {s}, position {token - int(offsets[s])}"
 
 
 def checked_columns(columns: Sequence[str] | None) -> list[str] | None:

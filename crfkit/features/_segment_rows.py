@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features._pairs import PairTable
 from crfkit.features._segment_cells import Found
@@ -29,24 +29,46 @@ def run_rows(found: Sequence[Found], index: Mapping[str, int]) -> RunRows:
     """Return the rows of the runs that templates have found; those of equal codes share one."""
     width = 1 + max(int((f.runs.stop - f.runs.start).max(initial=0)) for f in found)
     keys = [f.runs.start * width + f.runs.stop - f.runs.start for f in found]
-    every = np.unique(np.concatenate(keys))
-    codes = np.full((len(found), len(every)), -1, np.int32)
-    state = np.zeros(len(every), np.int32)
-    for row, key, f in zip(codes, keys, found, strict=True):
-        row[np.searchsorted(every, key)] = f.codes
-        state = PairTable().number(state, row + np.int32(1))
-    _, first, place = np.unique(state, return_index=True, return_inverse=True)
+    every, codes, place = _joined(keys, [f.codes for f in found])
     tables = [_table(f.attributes, index) for f in found]
-    whole = sp.csr_array((len(first), len(index)))
+    whole = sp.csr_array((codes.shape[1], len(index)))
     for table, row in zip(tables, codes, strict=True):
         table.resize((table.shape[0], len(index)))
-        whole = whole + table[row[first]]
+        whole = whole + table[row]
     start = every // width
     rows = Rows(
         whole.indices.astype(np.int32), whole.data, whole.indptr.astype(np.int64),
-        np.array([0, len(first)]),
+        np.array([0, codes.shape[1]]),
     )  # fmt: skip
-    return RunRows(Runs(start, start + every % width), place.astype(np.int64), rows)
+    return RunRows(Runs(start, start + every % width), place, rows)
+
+
+def _joined(
+    keys: Sequence[IntArray], codes: Sequence[CodeArray | IntArray]
+) -> tuple[IntArray, NDArray[np.int32], IntArray]:
+    """Return all keys of several lists, rising, and which of them have the same codes in all.
+
+    Parameters
+    ----------
+    keys, codes : lists of n arrays of the same lengths
+        No key is in a list twice.
+
+    Returns
+    -------
+    every : ndarray of shape (m,)
+    different : ndarray of shape (n, r)
+        The codes of each list, -1 where it lacks the key; no two columns are the same.
+    place : ndarray of shape (m,)
+        Which column is that of each key.
+    """
+    every = np.unique(np.concatenate(keys))
+    table = np.full((len(keys), len(every)), -1, np.int32)
+    state = np.zeros(len(every), np.int32)
+    for row, key, own in zip(table, keys, codes, strict=True):
+        row[np.searchsorted(every, key)] = own
+        state = PairTable().number(state, row + np.int32(1))
+    _, first, place = np.unique(state, return_index=True, return_inverse=True)
+    return every, table[:, first], place.astype(np.int64)
 
 
 def _table(attributes: list[list[tuple[str, float]]], index: Mapping[str, int]) -> sp.csr_array:
@@ -134,18 +156,12 @@ def aligned(segments: Sequence[PackedSegments]) -> tuple[ListedRuns, list[Packed
     """
     width = 1 + max(int(part.length.max(initial=0)) for part in segments)
     keys = [part.stop * width + part.length for part in segments]
-    every = np.unique(np.concatenate(keys))
-    which = np.full((len(segments), len(every)), -1, np.int32)
-    state = np.zeros(len(every), np.int32)
-    for row, key, part in zip(which, keys, segments, strict=True):
-        row[np.searchsorted(every, key)] = part.row
-        state = PairTable().number(state, row + np.int32(1))
-    _, first, place = np.unique(state, return_index=True, return_inverse=True)
+    every, which, place = _joined(keys, [part.row for part in segments])
     counts = np.bincount(every // width - 1, minlength=segments[0].n_tokens)
     ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    pairs = zip(which[:, first].astype(np.int64), segments, strict=True)
+    pairs = zip(which.astype(np.int64), segments, strict=True)
     rows = [_and_none(part.rows).take_tokens(row) for row, part in pairs]
-    return ListedRuns(ptr, every % width, place.astype(np.int64)), rows
+    return ListedRuns(ptr, every % width, place), rows
 
 
 def _and_none(rows: PackedSequences) -> PackedSequences:

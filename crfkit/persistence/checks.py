@@ -19,6 +19,7 @@ from crfkit.data.names import LazyNames
 from crfkit.data.segments import check_segments
 from crfkit.features import SequenceVectorizer
 from crfkit.metrics.schemes import SCHEMES
+from crfkit.metrics.segments import RUNS
 
 _INDEX_TYPES = (np.int32, np.int64)
 
@@ -188,7 +189,7 @@ def _check_segment_parts(model: Any, k: int) -> None:
         _check_coef("segment_coef_", segments, k)
         _check_names(getattr(model, "_segment_names", None), segments.shape[0])
     if type(getattr(model, "scheme_", None)) is not str or model.scheme_.upper() not in {
-        *SCHEMES, "RUNS",
+        *SCHEMES, RUNS.upper(),
     }:  # fmt: skip
         raise ValueError("scheme_ is no scheme of tags")
 

@@ -32,6 +32,7 @@ from crfkit.features import segments as segments_module
 from crfkit.features._segment_words import Trie, Words
 from crfkit.features.functions import short_shape
 from crfkit.persistence import dumps, loads
+from tests.oracles import edit_similarity as edit
 
 SMALL = settings(max_examples=60, deadline=None)
 # Words that hold blanks and separators, nothing, other scripts, and letters that change length.
@@ -55,19 +56,6 @@ def count(words, tags):
 def jaccard(text, entry):
     a, b = ({word for word in string.split(" ") if word} for string in (text, entry))
     return len(a & b) / len(a | b)
-
-
-def distance(a, b):
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        before, row = row, [i]
-        for j, y in enumerate(b, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
-    return row[-1]
-
-
-def edit(text, entry):
-    return 1 - distance(text, entry) / max(len(text), len(entry))
 
 
 class Tfidf:

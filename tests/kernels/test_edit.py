@@ -6,21 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit.features._segment_similarity import Letters
+from tests.oracles import edit_similarity
 
 STRINGS = st.text("abc", max_size=7)
-
-
-def distance(a, b):
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        before, row = row, [i]
-        for j, y in enumerate(b, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (x != y)))
-    return row[-1]
-
-
-def similarity(a, b):
-    return 1 - distance(a, b) / max(len(a), len(b))
 
 
 @settings(max_examples=150, deadline=None)
@@ -31,7 +19,7 @@ def similarity(a, b):
 )
 def test_the_nearest_entry_is_that_of_a_search_through_all(texts, entries, least):
     trie = Letters(entries)
-    wanted = [max(similarity(text, entry) for entry in entries) for text in texts]
+    wanted = [max(edit_similarity(text, entry) for entry in entries) for text in texts]
     found = trie.nearest(texts, least)
     assert found.tolist() == [value if value >= least else 0.0 for value in wanted]
     near = trie.candidates(np.array([len(text) for text in texts], np.int64), least)
@@ -45,7 +33,7 @@ def test_strings_of_more_bits_than_a_word_has(data, least):
     entry = data.draw(st.text("abc", max_size=5)) + base[data.draw(st.integers(0, 20)) :]
     texts = [base, base[:62], base[1:63] + "c", base[:10] + base[30:], "c" * 130]
     found = Letters([entry]).nearest(texts, least)
-    wanted = [similarity(text, entry) for text in texts]
+    wanted = [edit_similarity(text, entry) for text in texts]
     assert found.tolist() == [value if value >= least else 0.0 for value in wanted]
 
 
@@ -75,4 +63,4 @@ def test_only_entries_of_a_length_that_may_be_near_are_looked_at():
 def test_counts_of_characters_leave_out_no_entry_that_is_near(entry):
     texts = [entry, entry[1:], entry + "z", "z" + entry[:-1], entry[::-1], entry * 2]
     found = Letters([entry, "q"]).nearest(texts, 0.0)
-    assert found.tolist() == [similarity(text, entry) for text in texts]
+    assert found.tolist() == [edit_similarity(text, entry) for text in texts]

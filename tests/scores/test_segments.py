@@ -20,25 +20,18 @@ from crfkit.scores.selection import choose_segment_features, runs_of
 from crfkit.scores.touched import TouchedWeights
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans
-from tests.oracles import finite_difference, random_segment_codes
+from tests.oracles import finite_difference, random_runs, random_segment_codes
 
 LENGTHS, LABELS, LONGEST = (3, 1, 6, 2, 4), 2, 3
 
 
 def make_segments(rng, offsets):
     """Half of all segments have one of four rows of attributes."""
-    runs = [
-        (start, stop)
-        for begin, end in zip(offsets[:-1], offsets[1:], strict=True)
-        for start in range(begin, end)
-        for stop in range(start + 1, min(start + LONGEST, end) + 1)
-        if rng.random() < 0.5
-    ]
-    starts, stops = np.array(runs).T
+    starts, stops = random_runs(rng, offsets, LONGEST, 0.5)
     rows = PackedSequences(
         sparse=sp.csr_array((rng.random((4, 3)) < 0.6).astype(float)), offsets=[0, 4]
     )
-    return PackedSegments(rows, offsets, starts, stops, rng.integers(4, size=len(runs)))
+    return PackedSegments(rows, offsets, starts, stops, rng.integers(4, size=len(starts)))
 
 
 def make_data(rng, *, steps=False, segments=True):

@@ -29,7 +29,13 @@ from crfkit.solvers.margin import (
     MarginEG,
     Subgradient,
 )
-from tests.oracles import all_segmentations, codes_of, finite_difference, random_segment_codes
+from tests.oracles import (
+    all_segmentations,
+    codes_of,
+    finite_difference,
+    random_runs,
+    random_segment_codes,
+)
 
 LABELS, LONGEST = 2, 3
 # What is added to the scores of lengths: nothing; what forbids; and other scores beside that.
@@ -46,16 +52,9 @@ STEPS["forbidden"][1, 1] = True
 
 
 def make_segments(rng, offsets):
-    runs = [
-        (start, stop)
-        for begin, end in zip(offsets[:-1], offsets[1:], strict=True)
-        for start in range(begin, end)
-        for stop in range(start + 1, min(start + LONGEST, end) + 1)
-        if rng.random() < 0.4
-    ]
-    starts, stops = np.array(runs, np.int64).reshape(-1, 2).T
+    starts, stops = random_runs(rng, offsets, LONGEST, 0.4)
     rows = PackedSequences(sparse=sp.csr_array(np.array([[1.0, 0.0], [0.5, 2.0]])), offsets=[0, 2])
-    return PackedSegments(rows, offsets, starts, stops, rng.integers(2, size=len(runs)))
+    return PackedSegments(rows, offsets, starts, stops, rng.integers(2, size=len(starts)))
 
 
 @contextlib.contextmanager
