@@ -13,9 +13,9 @@ from _data import Labeled
 from crfkit._parallel import ThreadMap
 from crfkit._types import SolverResult
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.solvers import LBFGS, ProximalQuasiNewton, Solver
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit.datasets import ingredient_features, load_ingredients
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
 from crfkit.structures import Chain
 from tests.oracles import (
     chain_paths,

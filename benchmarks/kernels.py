@@ -21,8 +21,8 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import IntArray, Scores
 from crfkit.data.chunks import chunk_tokens, make_chunks
 from crfkit.data.labels import LabelStream
-from crfkit.kernels import chain
-from crfkit.scores.selection import choose_features
+from crfkit.kernels.chain import sum as chain
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
 
 REPEATS = 7

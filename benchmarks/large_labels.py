@@ -31,10 +31,10 @@ from crfkit import CRFClassifier, PackedSequences, TemplateFeatures
 from crfkit._parallel import ThreadMap
 from crfkit.data.labels import LabelStream
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores import steps
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials import transitions as steps
+from crfkit.potentials.selection import choose_features
 
 AFFIXES = [f"{kind}(w, {size})" for kind in ("prefix", "suffix") for size in range(1, 5)]
 TEMPLATES = ["w", "w[-1]", "w[+1]", *AFFIXES]

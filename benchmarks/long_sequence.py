@@ -31,10 +31,10 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray
 from crfkit.data.labels import LabelStream
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores import LinearScores
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials import LinearScores
+from crfkit.potentials.selection import choose_features
 
 SIZES = (2_800_000, 28_000_000)
 THREADS = (1, 2)

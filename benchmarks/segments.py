@@ -42,8 +42,8 @@ from crfkit.data.chunks import make_chunks
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_union, window
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
 
 FOLDS = 5
 # Tokens that penalties are chosen on, and variants tried.

@@ -18,9 +18,9 @@ from crfkit import TemplateFeatures
 from crfkit._parallel import ThreadMap
 from crfkit.data.labels import LabelStream
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
 
 REPEATS = 5

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import crfkit.kernels
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import LONG_TOKENS
-from crfkit.decoding import BeamSearch
+from crfkit.inference import BeamSearch
 from crfkit.estimators import (
     CRFClassifier,
     MaxMarginCRF,
@@ -81,7 +81,7 @@ def report() -> list[KernelReport]:
     them.
     """
     return [
-        _report(f"{module.__name__.rpartition('.')[2]}.{name}", function)
+        _report(f"{module.__name__.removeprefix('crfkit.kernels.')}.{name}", function)
         for module in map(import_module, _kernel_modules())
         for name, function in vars(module).items()
         if hasattr(function, "stats") and function.__module__ == module.__name__
@@ -96,8 +96,9 @@ def _report(name: str, function: Any) -> KernelReport:
 
 
 def _kernel_modules() -> list[str]:
-    names = [info.name for info in pkgutil.iter_modules(crfkit.kernels.__path__)]
-    return [f"crfkit.kernels.{name}" for name in names if not name.startswith("_")]
+    found = pkgutil.walk_packages(crfkit.kernels.__path__, "crfkit.kernels.")
+    names = [info.name for info in found if not info.ispkg]
+    return [name for name in names if not name.rpartition(".")[2].startswith("_")]
 
 
 def _data(n_labels: int = 2) -> tuple[list[list[dict[str, Any]]], list[list[int]]]:

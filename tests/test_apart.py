@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from crfkit._apart import address_of, apart
-from crfkit._jit import frozen, kernel
+from crfkit.compiler.apart import address_of, apart
+from crfkit.compiler.jit import frozen, kernel
 
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
@@ -48,7 +48,7 @@ def test_a_kernel_is_called_by_its_address_as_by_its_name():
 PROBE = """
 import numpy as np
 from crfkit import CRFClassifier
-from crfkit.kernels.chain import chain_sum
+from crfkit.kernels.chain.sum import chain_sum
 from crfkit.solvers import OEG
 X = [[["a"], ["b", "c"], ["a", "c"]], [["c"]], [["b"], ["a"]]] * 20
 y = [["A", "B", "A"], ["B"], ["B", "A"]] * 20

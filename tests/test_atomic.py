@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from crfkit._atomic import claim, look, publish, take
-from crfkit._jit import kernel
+from crfkit.compiler.atomic import claim, look, publish, take
+from crfkit.compiler.jit import kernel
 
 N_TIMES = 100 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 20_000
 

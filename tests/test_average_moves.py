@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.average_moves import ChainAverages, GeneralAverages, make_averages
+from crfkit.solvers.stochastic.sag_state import ChainAverages, GeneralAverages, make_averages
 from crfkit.data import PackedSequences
-from crfkit.penalties import ElasticNet
-from crfkit.smoothness import Metric
+from crfkit.objective.penalties import ElasticNet
+from crfkit.solvers.stochastic.lipschitz import Metric
 from tests.test_dual_moves import LENGTHS, make_wide, wide_objective
 from tests.test_objective import make_data, make_objective
 

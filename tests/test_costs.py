@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.costs import AdditiveCost, ZeroOneCost, hamming, make_cost
+from crfkit.labels.costs import AdditiveCost, ZeroOneCost, hamming, make_cost
 
 CLASSES = np.array(["a", "b", "c"], object)
 LABELS, PREDICTED = np.array([0, 1, 2, 0], np.int32), np.array([0, 2, 1, 1], np.int32)

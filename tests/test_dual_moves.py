@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit import dual_moves
+from crfkit.solvers.stochastic import dual_state as dual_moves
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.dual_moves import ChainSteps, GeneralSteps, make_steps
-from crfkit.objective import Objective
-from crfkit.scores.selection import choose_features
+from crfkit.solvers.stochastic.dual_state import ChainSteps, GeneralSteps, make_steps
+from crfkit.objective.batch import Objective
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
 from tests.test_objective import make_data, make_objective
 

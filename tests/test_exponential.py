@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from crfkit._jit import kernel
-from crfkit._simd import exponential, fill, load, store, subtract, where_bits
+from crfkit.compiler.jit import kernel
+from crfkit.compiler.simd import exponential, fill, load, store, subtract, where_bits
 
 
 @kernel

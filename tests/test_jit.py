@@ -27,10 +27,10 @@ def copy_of_package(tmp_path):
     (target / "__init__.py").write_text("")
     kernels = target / "kernels"
     (kernels / "helper.py").write_text(
-        "from crfkit._jit import kernel\n\n\n@kernel\ndef factor():\n    return 2.0\n"
+        "from crfkit.compiler.jit import kernel\n\n\n@kernel\ndef factor():\n    return 2.0\n"
     )
     (kernels / "probe.py").write_text(
-        "from crfkit._jit import kernel\nfrom crfkit.kernels.helper import factor\n\n\n"
+        "from crfkit.compiler.jit import kernel\nfrom crfkit.kernels.helper import factor\n\n\n"
         "@kernel\ndef doubled(x):\n    return x * factor()\n"
     )
     return tmp_path

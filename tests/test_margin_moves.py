@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit.costs import AdditiveCost
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss
-from crfkit.margin_moves import ChainMarginSteps, SegmentMarginSteps, make_margin_steps
-from crfkit.margin_steps import ENOUGH, GeneralMarginSteps
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.solvers.margin.compiled_state import ChainMarginSteps, SegmentMarginSteps, make_margin_steps
+from crfkit.solvers.margin.vertices import ENOUGH, GeneralMarginSteps
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
 from tests.solvers.margins import enumerated_value, margin_problem
 from tests.test_dual_moves import LENGTHS, make_wide

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._types import Scores
-from crfkit.marginals import ChainMarginals
+from crfkit.solvers.margin.marginals import ChainMarginals
 from tests.oracles import chain_paths
 
 

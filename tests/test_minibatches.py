@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.structures import NoPathError
 from tests.test_objective import make_data, make_objective
 

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences, chunks
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
 from tests.oracles import finite_difference
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit.costs import AdditiveCost, make_cost
-from crfkit.decoding.beam import BeamSearch
-from crfkit.kernels.chain_online import ONE, ROOT, SHARE, WHOLE
-from crfkit.objective import Objective
-from crfkit.online_batches import BatchVisits
-from crfkit.online_moves import (
+from crfkit.labels.costs import AdditiveCost, make_cost
+from crfkit.inference.beam import BeamSearch
+from crfkit.kernels.solvers.online import ONE, ROOT, SHARE, WHOLE
+from crfkit.objective.batch import Objective
+from crfkit.solvers.online.batch_updates import BatchVisits
+from crfkit.solvers.online.learner import (
     ChainVisits,
     GeneralVisits,
     InfiniteScoresError,
@@ -21,10 +21,10 @@ from crfkit.online_moves import (
     hildreth,
     make_visits,
 )
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
-from crfkit.ties import Ties
+from crfkit.oracles.label_order import Ties
 from tests.test_average_moves import make_form
 from tests.test_dual_moves import LENGTHS, wide_objective
 from tests.test_objective import make_data, make_objective
@@ -352,7 +352,7 @@ def test_after_a_step_the_true_labels_win_against_each_of_the_best(rng):
         visits = make_visits(Task(objective, Rule(cap=1e9, pays=WHOLE, n_best=6)), start)
         index, batches = int(visits._batch[0]), visits.batches
         scores = batches.scores(batches.bind(start), index)
-        from crfkit.structures.n_best import n_best
+        from crfkit.inference.k_best import n_best
 
         paths = n_best(scores, 6)
         visits.run(np.array([0]))

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.costs import AdditiveCost
-from crfkit.kernels.chain_online import ONE, ROOT, WHOLE
+from crfkit.labels.costs import AdditiveCost
+from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE
 from crfkit.losses import HingeLoss, LogLoss
-from crfkit.margin_moves import SemiMarkovMarginSteps, make_margin_steps
-from crfkit.margin_steps import GeneralMarginSteps
-from crfkit.objective import Objective
-from crfkit.online_moves import (
+from crfkit.solvers.margin.compiled_state import SemiMarkovMarginSteps, make_margin_steps
+from crfkit.solvers.margin.vertices import GeneralMarginSteps
+from crfkit.objective.batch import Objective
+from crfkit.solvers.online.learner import (
     GeneralVisits,
     InfiniteScoresError,
     Rule,
@@ -18,12 +18,12 @@ from crfkit.online_moves import (
     Task,
     make_visits,
 )
-from crfkit.penalties import ElasticNet
-from crfkit.scores.segments import TOKEN_PARTS, LengthScores
-from crfkit.scores.selection import choose_segment_features
-from crfkit.segment_visits import SegmentVisits
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores
+from crfkit.potentials.selection import choose_segment_features
+from crfkit.oracles.semimarkov import SegmentVisits
 from crfkit.structures import NoSegmentationError
-from crfkit.ties import Ties
+from crfkit.oracles.label_order import Ties
 from tests.oracles import random_segment_codes
 from tests.solvers.test_segments import COST, FIXED, LABELS, LONGEST, make_segments, problem
 from tests.test_average_moves import make_form

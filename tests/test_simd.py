@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from crfkit._jit import frozen, kernel
-from crfkit._simd import (
+from crfkit.compiler.jit import frozen, kernel
+from crfkit.compiler.simd import (
     WIDTH,
     add,
     fill,

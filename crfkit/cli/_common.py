@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from crfkit.cli._formats import FORMATS, DataFormat
-from crfkit.metrics.schemes import get_scheme
+from crfkit.labels.schemes import get_scheme
 
 
 class CommandError(Exception):

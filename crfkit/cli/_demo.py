@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> None:
         with user_errors():
             write_files(arguments.write)
         return
-    from crfkit.demo import run_demo  # only this command pays for the estimators
+    from crfkit.demo import run_demo
 
     run_demo(n_jobs=arguments.jobs, c2=arguments.c2)
 

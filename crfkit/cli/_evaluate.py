@@ -22,7 +22,7 @@ from crfkit.metrics import (
     segment_classification_report,
 )
 from crfkit.metrics.scorers import are_tags, are_typed_tags
-from crfkit.metrics.segments import RUNS
+from crfkit.labels.schemes import RUNS
 
 _EPILOG = """\
 examples:
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
     """Print the report of a model on a file of labeled sequences."""
-    from crfkit.cli import _models  # estimators are imported only by commands that need them
+    from crfkit.cli import _models
 
     model = _models.open_model(path, getattr(arguments, "allow", ()))
     model.crf.set_params(n_jobs=arguments.jobs)

@@ -40,7 +40,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models  # templates are imported only by commands that need them
+    from crfkit.cli import _models
     from crfkit.io import write_crfsuite_text
 
     data = chosen_format(arguments, arguments.data)

@@ -38,7 +38,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models  # estimators are imported only by commands that need them
+    from crfkit.cli import _models
 
     model = _models.open_model(arguments.model, arguments.allow)
     facts = _facts(model, _models.weight_views(model.crf), arguments)

@@ -16,7 +16,7 @@ from crfkit.cli._common import (
     source,
     user_errors,
 )
-from crfkit.metrics.segments import RUNS
+from crfkit.labels.schemes import RUNS
 
 BATCH = 50_000  # tokens that are tagged at a time
 
@@ -75,7 +75,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models  # estimators are imported only by commands that need them
+    from crfkit.cli import _models
 
     model = _models.open_model(arguments.model, arguments.allow)
     model.crf.set_params(n_jobs=arguments.jobs)

@@ -20,7 +20,7 @@ from crfkit.cli._common import (
     source,
     user_errors,
 )
-from crfkit.metrics.segments import RUNS
+from crfkit.labels.schemes import RUNS
 
 _DESCRIPTION = """\
 Learn a CRF from labeled sequences and save it with its features in one file.
@@ -139,7 +139,7 @@ def _same_file(path: str, other: str) -> bool:
 
 def run(arguments: argparse.Namespace) -> None:
     """Run the command."""
-    from crfkit.cli import _models  # estimators are imported only by commands that need them
+    from crfkit.cli import _models
 
     data = chosen_format(arguments, arguments.data)
     started = time.perf_counter()

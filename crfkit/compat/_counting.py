@@ -14,9 +14,9 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.matrices import is_matrix
-from crfkit.scores import LinearScores
-from crfkit.scores.attributes import AttributeWeights
-from crfkit.scores.selection import step_columns
+from crfkit.potentials import LinearScores
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.selection import step_columns
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)
 

@@ -8,8 +8,8 @@ from typing import Any
 from crfkit._params import check_option
 from crfkit.compat._shuffling import CRFsuiteOrder
 from crfkit.solvers import LBFGS, OWLQN, SGD
-from crfkit.solvers.online import OnlineSolver
-from crfkit.solvers.updates import AROW, PassiveAggressive, Perceptron
+from crfkit.solvers.online.passes import OnlineSolver
+from crfkit.solvers.online.updates import AROW, PassiveAggressive, Perceptron
 
 Value = float | int | bool | str
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._jit import frozen
+from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord, SolverResult
-from crfkit._validation import check_lengths
+from crfkit.data.validation import check_lengths
 from crfkit.compat._counting import ZeroValues, choose_as_crfsuite
 from crfkit.compat._options import UNLIMITED, Options
 from crfkit.data import PackedSequences
@@ -20,9 +20,9 @@ from crfkit.data.labels import LabelStream
 from crfkit.estimators import CRFClassifier
 from crfkit.estimators._input import pack_new
 from crfkit.estimators._training import Labeled, TrainingData
-from crfkit.kernels.vector import vector_dot
+from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
-from crfkit.scores import LinearScores
+from crfkit.potentials import LinearScores
 from crfkit.solvers.base import Callback, SmoothObjective
 
 

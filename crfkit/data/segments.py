@@ -195,7 +195,7 @@ def _whole_numbers(**given: ArrayLike) -> list[IntArray]:
 
 def _check_rows(rows: PackedSequences) -> None:
     """Raise TypeError or ValueError unless these can be rows of attributes."""
-    from crfkit.data.packed import PackedSequences  # which imports this module
+    from crfkit.data.packed import PackedSequences
 
     if not isinstance(rows, PackedSequences):
         raise TypeError(f"rows must be PackedSequences, not {type(rows).__name__}.")

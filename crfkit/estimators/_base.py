@@ -18,19 +18,19 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
-from crfkit._validation import check_lengths, check_sample_weight
+from crfkit.data.validation import check_lengths, check_sample_weight
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import is_long, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.data.names import Names, name_array
-from crfkit.decoding import DECODERS
+from crfkit.inference import DECODERS
 from crfkit.estimators._input import pack_new
 from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
 from crfkit.persistence import SaveMixin
-from crfkit.scores import LinearScores
-from crfkit.scores.linear import LinearWeights
+from crfkit.potentials import LinearScores
+from crfkit.potentials.linear_chain import LinearWeights
 from crfkit.structures import Structure, split_over
 
 # Chunks of new data that each thread gets, where they are not too small.

@@ -9,7 +9,7 @@ from crfkit._params import check_method, check_number, check_option
 from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
 from crfkit.estimators._training import TrainingData
 from crfkit.losses import LOSSES, Loss
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import SOLVERS, Solver
 
 

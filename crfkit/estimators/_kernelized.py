@@ -14,10 +14,10 @@ from crfkit.data import PackedSequences
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData
 from crfkit.persistence import check_chain_model
-from crfkit.scores.kernelized import Kernel, KernelScores, KernelWeights
-from crfkit.scores.selection import choose_features
-from crfkit.solvers.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.kernel_frank_wolfe import KernelFrankWolfe
+from crfkit.potentials.kernelized import Kernel, KernelScores, KernelWeights
+from crfkit.potentials.selection import choose_features
+from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
+from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
 # What only a fit with a kernel, and what only one without leaves behind.

@@ -15,14 +15,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit._validation import check_lengths
+from crfkit.data.validation import check_lengths
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.names import LazyNames
-from crfkit.estimators._coding import Coded, LabelCoding, read_labels
-from crfkit.scores import LinearScores
-from crfkit.scores.attributes import AttributeWeights, BoundWeights
-from crfkit.scores.selection import choose_features
-from crfkit.scores.steps import ObservedSteps, SharedSteps
+from crfkit.labels.coding import Coded, LabelCoding, read_labels
+from crfkit.potentials import LinearScores
+from crfkit.potentials.attributes import AttributeWeights, BoundWeights
+from crfkit.potentials.selection import choose_features
+from crfkit.potentials.transitions import ObservedSteps, SharedSteps
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
 # of a part of a union may stand before. One group without repetition: time grows with the length.

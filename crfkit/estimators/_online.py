@@ -13,14 +13,14 @@ from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import check_names, check_steps
-from crfkit.estimators._coding import read_labels
+from crfkit.labels.coding import read_labels
 from crfkit.estimators._input import pack_more, pack_training
 from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData, read_training
 from crfkit.features import SequenceVectorizer
-from crfkit.scores import LinearScores
-from crfkit.scores.transfer import NamedWeights, carry_over, widen
+from crfkit.potentials import LinearScores
+from crfkit.potentials.transfer import NamedWeights, carry_over, widen
 from crfkit.solvers import SOLVERS
 
 _OF_WHOLE_FIT = (

@@ -9,7 +9,7 @@ import numpy as np
 
 from crfkit._types import Chunk, CodeArray, FloatArray, Scores
 from crfkit.data import PackedSequences
-from crfkit.decoding import marginals
+from crfkit.inference import marginals
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.structures import Structure
 

@@ -9,13 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit._validation import warn_if_lengths_badly_scaled
+from crfkit.data.validation import warn_if_lengths_badly_scaled
 from crfkit.data.labels import UNKNOWN
-from crfkit.estimators._coding import Coded, SegmentCoding, are_segments, lists, read_segments
-from crfkit.estimators._fixing import EITHER
+from crfkit.labels.coding import Coded, SegmentCoding, are_segments, lists, read_segments
+from crfkit.inference.constraints import EITHER
 from crfkit.estimators._layout import END, ChainLayout, in_order, weight_matrix, weight_places
-from crfkit.estimators._schemes import illegible
-from crfkit.estimators._segment_limits import (
+from crfkit.labels.detect import illegible
+from crfkit.labels.limits import (
     Limits,
     check_limits,
     check_names,
@@ -23,10 +23,11 @@ from crfkit.estimators._segment_limits import (
     is_outside,
 )
 from crfkit.features.lengths import length_basis
-from crfkit.metrics.segments import OUTSIDE
-from crfkit.scores.segments import TOKEN_PARTS, LengthScores, SegmentScores
-from crfkit.scores.selection import Runs, choose_segment_features, runs_of
-from crfkit.scores.steps import ObservedSteps
+from crfkit.labels.schemes import OUTSIDE
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores, SegmentScores
+from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.potentials.selection import choose_segment_features
+from crfkit.potentials.transitions import ObservedSteps
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -61,9 +62,9 @@ class SegmentLayout(ChainLayout):
         check_names(self.segments, coded)
         size, classes, codes = len(coded.classes), coded.classes, coded.codes.copy()
         _join(codes, offsets, classes, self.segments.outside)
-        limits = self._limits(runs_of(codes, offsets, size), coded)
+        limits = self._limits(segmentation_of(codes, offsets, size), coded)
         _cut(codes, offsets, size, self._cut_at(limits.most, classes))
-        check_limits(runs_of(codes, offsets, size), offsets, classes, limits)
+        check_limits(segmentation_of(codes, offsets, size), offsets, classes, limits)
         return coded._replace(codes=codes)
 
     def coding(self, fitted: Any) -> SegmentCoding:
@@ -74,7 +75,7 @@ class SegmentLayout(ChainLayout):
         """Return which codes tokens may have, and whether the model can have their labels: (N,).
 
         What labels leave open (how tokens outside are cut; how a run of labels is) is open there:
-        see :mod:`crfkit.estimators._fixing`. Sequences of tags that the scheme cannot write are
+        see :mod:`crfkit.inference.constraints`. Sequences of tags that the scheme cannot write are
         not known, from the first to the last token.
         """
         coding, sequences = self.coding(fitted), lists(y)
@@ -112,7 +113,7 @@ class SegmentLayout(ChainLayout):
     def choose(self, estimator: Any, training: Any) -> SegmentScores:
         """Return the score model with the weights that are to be fitted."""
         size = len(training.classes)
-        runs = runs_of(training.codes, training.data.offsets, size)
+        runs = segmentation_of(training.codes, training.data.offsets, size)
         limits = self._limits(runs, training)
         return choose_segment_features(
             training.data, training.codes, size, lengths=self._lengths(limits, runs),
@@ -163,7 +164,7 @@ class SegmentLayout(ChainLayout):
         ]  # fmt: skip
         return model, model.bind(np.concatenate(values))
 
-    def _limits(self, runs: Runs, coded: Any) -> Limits:
+    def _limits(self, runs: Segmentation, coded: Any) -> Limits:
         return find_limits(self.segments, coded.coding, coded.classes, runs)
 
     def _cut_at(self, most: IntArray, classes: NDArray[np.object_]) -> IntArray:
@@ -172,7 +173,7 @@ class SegmentLayout(ChainLayout):
             return most
         return np.where(is_outside(classes), most, NO_LIMIT)
 
-    def _lengths(self, limits: Limits, runs: Runs) -> LengthScores:
+    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthScores:
         """Return how the scores of lengths are made."""
         most, least = limits.most, limits.least
         longest = int(most.max(initial=1))
@@ -208,7 +209,7 @@ def _join(codes: CodeArray, offsets: IntArray, classes: NDArray[np.object_], out
 
 def _cut(codes: CodeArray, offsets: IntArray, size: int, most: IntArray) -> None:
     """Cut the segments that are longer than what is given for their labels."""
-    runs = runs_of(codes, offsets, size)
+    runs = segmentation_of(codes, offsets, size)
     for i in np.flatnonzero(runs.stop - runs.start > most[runs.label]):
         k = runs.label[i]
         codes[runs.start[i] : runs.stop[i] : most[k]] = k + size

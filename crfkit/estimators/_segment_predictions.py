@@ -20,13 +20,13 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
-from crfkit.estimators._coding import check_apart, read_listed
-from crfkit.estimators._fixing import ANY, fixed_codes, log_shares, why_impossible, with_fixed
+from crfkit.labels.coding import check_apart, read_listed
+from crfkit.inference.constraints import ANY, fixed_codes, log_shares, why_impossible, with_fixed
 from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.estimators._segment_limits import longest
+from crfkit.labels.limits import longest
 from crfkit.estimators._segment_views import SegmentViews
-from crfkit.metrics.segments import OUTSIDE
-from crfkit.scores.selection import Runs, runs_of
+from crfkit.labels.schemes import OUTSIDE
+from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.structures import NoSegmentationError, Structure
 from crfkit.structures.segment_tables import parts_of
 from crfkit.structures.semimarkov import span_probabilities
@@ -70,7 +70,7 @@ class SegmentPredictions(SegmentViews):
         """
         data = self._pack(X)
         codes = self._best_codes(data, self._fixed(fixed, data))
-        return self._segments_of(runs_of(codes, data.offsets, len(self.classes_)), data.offsets)
+        return self._segments_of(segmentation_of(codes, data.offsets, len(self.classes_)), data.offsets)
 
     def predict_n_best(self, X: Any, n: int) -> list[list[tuple[float, list[Segment]]]]:
         """Return the best segmentations of each sequence.
@@ -107,7 +107,7 @@ class SegmentPredictions(SegmentViews):
                 count = _at_most(int(n), len(one.unary), len(self.classes_))
                 codes, values = structure.n_best(one, count)
                 places = np.arange(len(codes) + 1) * codes.shape[1]
-                runs = runs_of(codes.reshape(-1), places, len(self.classes_))
+                runs = segmentation_of(codes.reshape(-1), places, len(self.classes_))
                 listed = self._segments_of(runs, places)
                 levels = (values - base[s]).tolist()
                 found[chunk.first + s] = list(zip(levels, listed, strict=True))
@@ -149,7 +149,7 @@ class SegmentPredictions(SegmentViews):
             return np.full(data.n_tokens, ANY, np.int32)
         return fixed_codes(self, self._given(fixed, data.offsets, "fixed"), data.offsets)
 
-    def _given(self, segments: Any, offsets: IntArray, name: str) -> Runs:
+    def _given(self, segments: Any, offsets: IntArray, name: str) -> Segmentation:
         """Return segments that the user lists, with `UNKNOWN` for labels that are."""
         sequences = [list(items) for items in iterate_sequences(segments, name)]
         listed = read_listed(sequences, offsets, name)
@@ -157,9 +157,9 @@ class SegmentPredictions(SegmentViews):
             check_apart(listed, offsets, name)
         coding = self._fitted_layout.coding(self)
         labels = coding.places(object_array(listed.labels), self.classes_)
-        return Runs(listed.start, listed.stop, labels)
+        return Segmentation(listed.start, listed.stop, labels)
 
-    def _segments_of(self, runs: Runs, offsets: IntArray) -> list[list[Segment]]:
+    def _segments_of(self, runs: Segmentation, offsets: IntArray) -> list[list[Segment]]:
         """Return runs as the segments of each sequence, without those of tokens outside."""
         found: list[list[Segment]] = [[] for _ in range(len(offsets) - 1)]
         for s, segment in self._placed(runs, offsets):
@@ -167,7 +167,7 @@ class SegmentPredictions(SegmentViews):
                 found[s].append(segment)
         return found
 
-    def _placed(self, runs: Runs, offsets: IntArray) -> Iterator[tuple[int, Segment]]:
+    def _placed(self, runs: Segmentation, offsets: IntArray) -> Iterator[tuple[int, Segment]]:
         """Yield each run as a segment of its sequence, and the number of that."""
         classes, begins = self.classes_.tolist(), offsets.tolist()
         sequence = np.searchsorted(offsets, runs.start, side="right") - 1
@@ -255,7 +255,7 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         if segments is None:
             codes = self._best_codes(data, known)
             size = len(self.classes_)
-            segments = self._segments_of(runs_of(codes, data.offsets, size), data.offsets)
+            segments = self._segments_of(segmentation_of(codes, data.offsets, size), data.offsets)
         runs = self._given(segments, data.offsets, "segments")
         found = np.zeros(len(runs.start))
         most = np.append(longest(self.length_scores_), 0)  # unknown labels have no segments
@@ -266,7 +266,7 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         def ask(structure: Structure, chunk: Chunk, scores: Scores) -> None:
             begin, end = chunk.tokens.start, chunk.tokens.stop
             own = order[slice(*np.searchsorted(starts, [begin, end]))]
-            part = Runs(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
+            part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
             scores = with_fixed(scores, known[chunk.tokens])
             found[own] = _probabilities(structure, scores, part)
 
@@ -307,14 +307,14 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         if not 0.0 < threshold <= 1.0:
             raise ValueError(f"threshold={threshold!r} must be above 0 and at most 1.")
         data = self._pack(X)
-        found: dict[int, tuple[Runs, FloatArray]] = {}
+        found: dict[int, tuple[Segmentation, FloatArray]] = {}
         shown = np.array([label != OUTSIDE for label in self.classes_.tolist()], bool)
 
         def ask(structure: Structure, chunk: Chunk, scores: Scores) -> None:
             runs = _candidates(structure, scores, threshold * (1.0 - SPARE), shown)
             proba = _probabilities(structure, scores, runs)
             kept, begin = np.flatnonzero(proba >= threshold), chunk.tokens.start
-            runs = Runs(runs.start[kept] + begin, runs.stop[kept] + begin, runs.label[kept])
+            runs = Segmentation(runs.start[kept] + begin, runs.stop[kept] + begin, runs.label[kept])
             found[chunk.first] = runs, proba[kept]
 
         self._each_chunk(data, ask)
@@ -372,7 +372,7 @@ def _at_most(n: int, length: int, n_labels: int) -> int:
     return min(n, count)
 
 
-def _probabilities(structure: Structure, scores: Scores, runs: Runs) -> FloatArray:
+def _probabilities(structure: Structure, scores: Scores, runs: Segmentation) -> FloatArray:
     """Return the probability of each segment, shape (n,)."""
     if not len(runs.start):
         return np.zeros(0)
@@ -382,7 +382,7 @@ def _probabilities(structure: Structure, scores: Scores, runs: Runs) -> FloatArr
 
 def _candidates(
     structure: Structure, scores: Scores, least: float, shown: NDArray[np.bool_]
-) -> Runs:
+) -> Segmentation:
     """Return the segments that may have a probability of `least`, in order.
 
     Each is at most as probable as its beginning, its end, and going on at its other tokens.
@@ -401,6 +401,6 @@ def _candidates(
         goes = np.flatnonzero(start + length < after)
         goes = goes[on[start[goes] + length, label[goes]]]
         start, label, after = start[goes], label[goes], after[goes]
-    runs = Runs(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    runs = Segmentation(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
     order = np.lexsort(runs[::-1])
-    return Runs(*(part[order] for part in runs))
+    return Segmentation(*(part[order] for part in runs))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._types import FloatArray
 from crfkit.estimators._base import LinearChainClassifier
-from crfkit.estimators._segment_limits import longest
+from crfkit.labels.limits import longest
 from crfkit.estimators._views import WeightView
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import NamedTuple
 
-from crfkit.scores import LinearScores
+from crfkit.potentials import LinearScores
 
 # Vectors of P numbers that L-BFGS holds: six pairs of corrections, point, gradient and direction,
 # the same of the step before.

@@ -22,11 +22,11 @@ from crfkit.estimators._layout import ChainLayout
 from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
 from crfkit.estimators._training import Labeled, TrainingData, read_training, read_validation
 from crfkit.losses import Loss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores import LinearScores
-from crfkit.scores.transfer import NamedWeights, carry_over
-from crfkit.solvers.continuation import minimize
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials import LinearScores
+from crfkit.potentials.transfer import NamedWeights, carry_over
+from crfkit.solvers.stages import minimize
 
 # What only some fits leave behind.
 _OF_OTHER_FITS = ("validation_scores_", "best_iteration_", "best_score_", "_partial_state")

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit._validation import (
+from crfkit.data.validation import (
     check_lengths,
     check_sample_weight,
     check_training,
     warn_if_badly_scaled,
 )
-from crfkit.costs import Cost, make_cost
+from crfkit.labels.costs import Cost, make_cost
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.data.names import Names
 from crfkit.data.packed import ranges
 from crfkit.estimators._base import check_names, check_segments, check_steps
-from crfkit.estimators._coding import Coded, LabelCoding, read_labels
+from crfkit.labels.coding import Coded, LabelCoding, read_labels
 from crfkit.estimators._input import pack_new, pack_training
 from crfkit.features import SequenceVectorizer
 

@@ -13,10 +13,10 @@ from crfkit._types import Chunk, CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.persistence import check_chain_model
-from crfkit.scores import LinearScores
-from crfkit.scores.attributes import AttributeWeights
-from crfkit.scores.steps import ObservedSteps
-from crfkit.ties import Ties
+from crfkit.potentials import LinearScores
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.transitions import ObservedSteps
+from crfkit.oracles.label_order import Ties
 
 
 class _Step(NamedTuple):

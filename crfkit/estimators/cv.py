@@ -27,7 +27,7 @@ from crfkit.estimators._early_stopping import Scorer, check_score, find_scorer
 from crfkit.estimators._probabilities import ProbabilisticChain
 from crfkit.estimators._training import Labeled, TrainingData, read_training
 from crfkit.estimators.crf import CRFClassifier
-from crfkit.objective import Objective
+from crfkit.objective.batch import Objective
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
 

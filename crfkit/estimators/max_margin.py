@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_number, check_option
-from crfkit.costs import ZeroOneCost
+from crfkit.labels.costs import ZeroOneCost
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
 from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
@@ -15,8 +15,8 @@ from crfkit.estimators._structure import StructureMixin
 from crfkit.estimators._training import TrainingData
 from crfkit.estimators.segments import Segments
 from crfkit.losses import HingeLoss, Loss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import register
 from crfkit.solvers.base import LOSS_NEEDS, Solver
 from crfkit.solvers.margin import MARGIN_SOLVERS

@@ -18,14 +18,14 @@ from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.estimators._voting import Ballot, check_votes, elect
 from crfkit.estimators.segments import Segments
 from crfkit.losses import Loss
-from crfkit.online_batches import MistakeLoss
-from crfkit.online_moves import count_looks
-from crfkit.penalties import ElasticNet
+from crfkit.solvers.online.batch_updates import MistakeLoss
+from crfkit.solvers.online.learner import count_looks
+from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import register
-from crfkit.scores import LinearScores
-from crfkit.solvers.online import AVERAGES, OnlineSolver
-from crfkit.solvers.updates import UpdateRule, find_rule
-from crfkit.ties import Ties
+from crfkit.potentials import LinearScores
+from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
+from crfkit.solvers.online.updates import UpdateRule, find_rule
+from crfkit.oracles.label_order import Ties
 
 _VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
 
@@ -64,7 +64,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         `classes_`. It also replaces the number of wrong labels in the rules that have a loss.
     search : BeamSearch or None, default=None
         Predict labels by a search with a beam, when learning and in `predict`; None is exact. See
-        :class:`crfkit.decoding.BeamSearch`.
+        :class:`crfkit.inference.BeamSearch`.
     max_iter : int, default=10
         Passes over the data at most.
     tol : float or None, default=None

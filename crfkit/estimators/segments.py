@@ -8,13 +8,13 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
-from crfkit.estimators._coding import is_label
+from crfkit.labels.coding import is_label
 from crfkit.estimators._segment_layout import SegmentLayout
 from crfkit.features.lengths import length_basis
-from crfkit.metrics.schemes import get_scheme
-from crfkit.metrics.segments import OUTSIDE, RUNS
+from crfkit.labels.schemes import get_scheme
+from crfkit.labels.schemes import OUTSIDE, RUNS
 from crfkit.persistence import register
-from crfkit.scores.segments import TOKEN_PARTS
+from crfkit.potentials.semimarkov import TOKEN_PARTS
 
 
 @register

@@ -13,7 +13,7 @@ from crfkit.estimators._segment_predictions import SegmentProbabilities
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
-from crfkit.scores.segments import TOKEN_PARTS
+from crfkit.potentials.semimarkov import TOKEN_PARTS
 from crfkit.solvers import Solver
 
 

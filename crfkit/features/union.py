@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
-from crfkit.features._segment_rows import aligned
+from crfkit.features.segments.rows import aligned
 from crfkit.features.base import SequenceTransformer
 
 _SAME = "passthrough"

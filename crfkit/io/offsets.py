@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from crfkit._params import check_option
 from crfkit.metrics import Span, spans_from_tags, tags_from_spans
-from crfkit.metrics._given import as_span
+from crfkit.labels.fields import as_span
 
 Offsets = Iterable[tuple[int, int]]
 _BLANKS = re.compile(r"\s*")

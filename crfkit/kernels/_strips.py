@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from crfkit._jit import part
-from crfkit._simd import (
+from crfkit.compiler.jit import part
+from crfkit.compiler.simd import (
     WIDTH,
     add,
     fill,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from crfkit._jit import kernel
+from crfkit.compiler.jit import kernel
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
-from crfkit.kernels.chain import OK, TINY, UNDERFLOW
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 
 # A sum over unscored steps as a difference of sums has lost digits where the result is this much
 # smaller than what it was taken from: it is added up term by term instead.

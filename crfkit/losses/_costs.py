@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, Scores
-from crfkit.costs import Cost, ZeroOneCost, hamming
+from crfkit.labels.costs import Cost, ZeroOneCost, hamming
 from crfkit.losses.likelihood import shared_weight
 
 
@@ -24,7 +24,7 @@ def find_cost(cost: Any, n_labels: int) -> Cost:
     if isinstance(cost, type) or not callable(getattr(cost, "total", None)):
         raise TypeError(
             f"cost={cost!r:.80} must be 'hamming', 'zero_one' or a cost made of labels by "
-            "crfkit.costs.make_cost."
+            "crfkit.labels.costs.make_cost."
         )
     table = getattr(cost, "table", None)
     if table is not None and len(table) != n_labels:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, Scores
-from crfkit.costs import AdditiveCost, Cost, ZeroOneCost
+from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost
 from crfkit.losses._costs import added_cost, find_cost, plus, with_cost
 from crfkit.losses._worst import WorstLabellingLoss
 from crfkit.structures import Structure
@@ -41,7 +41,7 @@ class HingeLoss(WorstLabellingLoss):
     ----------
     cost : {"hamming", "zero_one"}, Cost, dict or array of shape (K, K), default="hamming"
         The number of wrong labels, 1 where any is wrong, or a cost. Of a dict or a matrix, the
-        estimators make one for their labels (:func:`crfkit.costs.make_cost`).
+        estimators make one for their labels (:func:`crfkit.labels.costs.make_cost`).
     rescaling : {"margin", "slack"}, default="margin"
         What the cost multiplies.
     search : {"exact", "approximate"}, default="exact"

@@ -23,7 +23,7 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
     ----------
     cost : "hamming", Cost, dict or array of shape (K, K), default="hamming"
         The number of wrong labels, or a cost that is a sum over tokens. Of a dict or a matrix, the
-        estimators make one for their labels (:func:`crfkit.costs.make_cost`).
+        estimators make one for their labels (:func:`crfkit.labels.costs.make_cost`).
 
     Examples
     --------

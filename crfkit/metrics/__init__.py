@@ -2,9 +2,9 @@
 
 from crfkit._types import Segment
 
-from . import scorers
-from ._given import Span
-from .entity import (
+from crfkit.metrics import scorers
+from crfkit.labels.fields import Span
+from crfkit.metrics.entity import (
     conlleval_report,
     entity_classification_report,
     entity_f1_score,
@@ -12,16 +12,16 @@ from .entity import (
     entity_precision_score,
     entity_recall_score,
 )
-from .schemes import allowed_transitions
-from .scorers import get_scorer, get_scorer_names
-from .segments import (
+from crfkit.labels.schemes import allowed_transitions
+from crfkit.metrics.scorers import get_scorer, get_scorer_names
+from crfkit.metrics.segments import (
     segment_classification_report,
     segment_f1_score,
     segment_precision_recall_fscore_support,
     segment_precision_score,
     segment_recall_score,
 )
-from .spans import (
+from crfkit.labels.spans import (
     IllegalTag,
     convert_tags,
     detect_scheme,
@@ -31,7 +31,7 @@ from .spans import (
     tags_from_spans,
     validate_tags,
 )
-from .tokens import (
+from crfkit.metrics.tokens import (
     flat_accuracy_score,
     flat_classification_report,
     flat_f1_score,

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._counts import Counts, check_parameters, count, report, scores, spans_of_stream, summarize
-from ._sequences import FlatLabels, Sequences, encode_labels, flatten_pair
-from .schemes import CONLL, Scheme, get_scheme, parse_tag
-from .segments import OUTSIDE
-from .spans import first_legal_scheme, read_streams
+from crfkit.metrics._counts import Counts, check_parameters, count, report, scores, spans_of_stream, summarize
+from crfkit.labels.sequences import FlatLabels, Sequences, encode_labels, flatten_pair
+from crfkit.labels.schemes import CONLL, Scheme, get_scheme, parse_tag
+from crfkit.labels.schemes import OUTSIDE
+from crfkit.labels.spans import first_legal_scheme, read_streams
 
 
 def entity_precision_recall_fscore_support(

@@ -14,18 +14,13 @@ from typing import Any, TypeAlias
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
-from ._given import holds_segments
-from ._sequences import as_lists, flatten
-from .entity import entity_f1_score, entity_precision_score, entity_recall_score
-from .schemes import allowed_transitions, looks_like_tag
-from .segments import (
-    OUTSIDE,
-    RUNS,
-    segment_f1_score,
-    segment_precision_score,
-    segment_recall_score,
-)
-from .tokens import (
+from crfkit.labels.fields import holds_segments
+from crfkit.labels.sequences import as_lists, flatten
+from crfkit.metrics.entity import entity_f1_score, entity_precision_score, entity_recall_score
+from crfkit.labels.schemes import allowed_transitions, looks_like_tag
+from crfkit.labels.schemes import OUTSIDE, RUNS
+from crfkit.metrics.segments import segment_f1_score, segment_precision_score, segment_recall_score
+from crfkit.metrics.tokens import (
     flat_accuracy_score,
     flat_f1_score,
     flat_precision_score,

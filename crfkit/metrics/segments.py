@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ._counts import FoundSpans, check_parameters, count, report, spans_of_stream, summarize
-from ._given import as_segment, holds_segments
-from ._sequences import (
+from crfkit.metrics._counts import FoundSpans, check_parameters, count, report, spans_of_stream, summarize
+from crfkit.labels.fields import as_segment, holds_segments
+from crfkit.labels.sequences import (
     FlatLabels,
     IntArray,
     as_lists,
@@ -22,8 +22,8 @@ from ._sequences import (
     flatten,
     sequence_index,
 )
-from .schemes import UNTYPED, get_scheme
-from .spans import read_streams
+from crfkit.labels.schemes import UNTYPED, get_scheme
+from crfkit.labels.spans import read_streams
 
 # Not a scheme of tags: a run of equal labels is a segment.
 RUNS = "runs"

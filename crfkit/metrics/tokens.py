@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn import metrics
 
-from ._sequences import (
+from crfkit.labels.sequences import (
     IntArray,
     Sequences,
     Weights,

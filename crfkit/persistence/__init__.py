@@ -8,9 +8,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from crfkit._types import IterationRecord
-from crfkit.costs import AdditiveCost, ZeroOneCost
+from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.data import LabelSequences, PackedSegments, PackedSequences
-from crfkit.decoding import BeamSearch, PosteriorDecoder, ViterbiDecoder
+from crfkit.inference import BeamSearch, PosteriorDecoder, ViterbiDecoder
 from crfkit.features import (
     SegmentFeatures,
     SequenceUnion,
@@ -19,8 +19,8 @@ from crfkit.features import (
     TemplateFeatures,
     WindowFeatures,
 )
-from crfkit.features._tables import ItemTable, StringTable, TextTable
-from crfkit.features._vocabulary import TemplateVocabulary
+from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
+from crfkit.features.templates.vocabulary import TemplateVocabulary
 from crfkit.features.union import JoinedNames
 from crfkit.losses import (
     AnnealedHingeLoss,

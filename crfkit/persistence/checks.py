@@ -18,8 +18,8 @@ from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.names import LazyNames
 from crfkit.data.segments import check_segments
 from crfkit.features import SequenceVectorizer
-from crfkit.metrics.schemes import SCHEMES
-from crfkit.metrics.segments import RUNS
+from crfkit.labels.schemes import SCHEMES
+from crfkit.labels.schemes import RUNS
 
 _INDEX_TYPES = (np.int32, np.int64)
 

@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.losses import HingeLoss
-from crfkit.scores import LinearScores
+from crfkit.potentials import LinearScores
 from crfkit.solvers.base import Callback, Solver, check_match
-from crfkit.solvers.continuation import go_on
-from crfkit.solvers.exponentiated_gradient import OEG
-from crfkit.solvers.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.gradient_descent import SGD
-from crfkit.solvers.lbfgs import LBFGS
-from crfkit.solvers.owlqn import OWLQN
-from crfkit.solvers.proximal import ProximalQuasiNewton
+from crfkit.solvers.stages import go_on
+from crfkit.solvers.stochastic.exponentiated_gradient import OEG
+from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
+from crfkit.solvers.stochastic.sgd import SGD
+from crfkit.solvers.batch.lbfgs import LBFGS
+from crfkit.solvers.batch.owlqn import OWLQN
+from crfkit.solvers.batch.proximal import ProximalQuasiNewton
 
 # Below so many tokens L-BFGS is done before the choice matters.
 MANY_TOKENS = 20_000

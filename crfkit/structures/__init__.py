@@ -4,7 +4,7 @@ from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain
 from crfkit.structures.long_chain import LongChain, split_over
 from crfkit.structures.semimarkov import NoSegmentationError, SemiMarkov
-from crfkit.structures.shifted import ShiftedSemiMarkov, added_scores, tempered, with_added
+from crfkit.structures.offset import ShiftedSemiMarkov, added_scores, tempered, with_added
 from crfkit.structures.sparse_chain import SparseChain
 
 __all__ = [

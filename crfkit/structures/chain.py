@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._jit import frozen
+from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
-from crfkit.kernels import chain as kernels
-from crfkit.kernels import chain_path
-from crfkit.kernels.chain_curvature import chain_curvature, chain_curvature_log
-from crfkit.kernels.chain_levels import NONE, chain_level_path, chain_levels
+from crfkit.kernels.chain import sum as kernels
+from crfkit.kernels.chain import max as chain_path
+from crfkit.kernels.chain.hessian import chain_curvature, chain_curvature_log
+from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_levels
 from crfkit.structures.base import NoPathError
 
 # Short sequences of about so many tokens are worked on together.

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._jit import frozen
+from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Expectations, FloatArray, IdArray, Scores
 from crfkit.data.chunks import LONG_TOKENS, cut
-from crfkit.kernels import chain as chain_kernels
-from crfkit.kernels import chain_blocks as kernels
+from crfkit.kernels.chain import sum as chain_kernels
+from crfkit.kernels.chain import blocks as kernels
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain, _exp_pair, _frozen_scores
-from crfkit.structures.lanes import LaneChain
-from crfkit.structures.survivors import best_labels
+from crfkit.structures.interleaved import LaneChain
+from crfkit.structures.parallel_viterbi import best_labels
 
 # Tokens of a block. Never derived from the number of threads: sums would depend on it.
 BLOCK_TOKENS = 1 << 16

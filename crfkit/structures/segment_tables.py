@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._jit import frozen
-from crfkit._simd import WIDTH, padded
+from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import WIDTH, padded
 from crfkit._types import FloatArray, IntArray, Scores, SegmentParts, Spans
-from crfkit.kernels.semimarkov_scores import semimarkov_part, semimarkov_shift
+from crfkit.kernels.semimarkov.tables import semimarkov_part, semimarkov_shift
 
 # Sequences are summed by logarithms where a score that they read of a step, a length, a row, an end
 # or a single token is further from 0. A share that is not lost in the recurrence, times the

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._jit import frozen
-from crfkit._simd import padded
+from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import padded
 from crfkit._types import (
     CodeArray,
     Expectations,
@@ -15,11 +15,11 @@ from crfkit._types import (
     IntArray,
     Scores,
 )
-from crfkit.kernels import semimarkov as kernels
-from crfkit.kernels.chain import OK, UNDERFLOW
-from crfkit.kernels.semimarkov_log import semimarkov_sum_log
-from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
-from crfkit.kernels.semimarkov_search import semimarkov_n_best
+from crfkit.kernels.semimarkov import sum as kernels
+from crfkit.kernels.chain.sum import OK, UNDERFLOW
+from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.segment_tables import (
     are_moderate,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit._jit import frozen
+from crfkit.compiler.jit import frozen
 from crfkit._types import (
     CodeArray,
     Expectations,
@@ -14,7 +14,7 @@ from crfkit._types import (
     IntArray,
     Scores,
 )
-from crfkit.kernels import chain as dense_kernels
+from crfkit.kernels.chain import sum as dense_kernels
 from crfkit.kernels import sparse_chain as kernels
 from crfkit.structures.chain import Chain, _frozen_scores, _raise_if_dead
 

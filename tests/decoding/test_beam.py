@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._types import Scores
-from crfkit.decoding import BeamSearch, ViterbiDecoder
+from crfkit.inference import BeamSearch, ViterbiDecoder
 from crfkit.structures import Chain, SparseChain
 from tests.oracles import random_scores, table_of
 

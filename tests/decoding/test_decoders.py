@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crfkit.decoding import DECODERS, marginals
+from crfkit.inference import DECODERS, marginals
 from crfkit.structures import Chain
 from tests.oracles import chain_paths, chain_scores, random_scores
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit.estimators._coding import (
+from crfkit.labels.coding import (
     Segment,
     SegmentCoding,
     check_apart,
@@ -14,7 +14,7 @@ from crfkit.estimators._coding import (
     read_segments,
 )
 from crfkit.metrics import Span, repair_tags, spans_from_tags, tags_from_spans
-from crfkit.scores.selection import runs_of
+from crfkit.labels.segmentation import segmentation_of
 
 CHEAP = settings(max_examples=25)
 SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO", "IO"]
@@ -56,7 +56,7 @@ def read(y, scheme="auto", offsets=None):
 def listed(coded, offsets):
     """Return the coded segments but those outside, as (start, stop, label) of the whole data."""
     classes = coded.classes.tolist()
-    runs = zip(*(a.tolist() for a in runs_of(coded.codes, offsets, len(classes))), strict=True)
+    runs = zip(*(a.tolist() for a in segmentation_of(coded.codes, offsets, len(classes))), strict=True)
     return [(start, stop, classes[k]) for start, stop, k in runs if classes[k] != "O"]
 
 

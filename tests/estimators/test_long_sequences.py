@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from crfkit import CRFClassifier
 from crfkit.data import PackedSequences, chunks
-from crfkit.scores import linear
+from crfkit.potentials import linear_chain as linear
 from crfkit.structures import long_chain
 
 

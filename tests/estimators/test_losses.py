@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from crfkit import CRFClassifier
-from crfkit.costs import AdditiveCost, ZeroOneCost
+from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import (
     LOSSES,
     AnnealedHingeLoss,

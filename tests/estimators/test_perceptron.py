@@ -17,7 +17,7 @@ from crfkit import (
     SequenceVectorizer,
     StructuredPerceptron,
 )
-from crfkit.decoding import BeamSearch, ViterbiDecoder
+from crfkit.inference import BeamSearch, ViterbiDecoder
 from crfkit.solvers import AROW, MIRA, PassiveAggressive
 from crfkit.testing import parametrize_with_checks
 from tests.estimators.test_early_stopping import make

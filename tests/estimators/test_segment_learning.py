@@ -18,7 +18,7 @@ from crfkit import (
     StructuredPerceptron,
     load,
 )
-from crfkit.decoding import BeamSearch
+from crfkit.inference import BeamSearch
 from crfkit.metrics import spans_from_tags
 from crfkit.solvers import MIRA
 from crfkit.solvers.margin import SMO, BlockFrankWolfe, CuttingPlane

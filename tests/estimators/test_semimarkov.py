@@ -613,7 +613,7 @@ def test_callbacks_get_a_usable_model_and_tags():
 
 
 def test_ctrl_c_keeps_the_weights_reached(monkeypatch):
-    from crfkit.objective import Objective
+    from crfkit.objective.batch import Objective
 
     calls, plain = [], Objective.value_and_grad
 

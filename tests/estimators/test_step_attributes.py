@@ -12,10 +12,10 @@ from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences, chunks
 from crfkit.features import SequenceVectorizer, StepFeatures, make_sequence_union
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.distinct import distinct_rows
-from crfkit.scores.selection import choose_features, step_columns
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.distinct import distinct_rows
+from crfkit.potentials.selection import choose_features, step_columns
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
 from tests.oracles import chain_paths, enumerated_sum, finite_difference
@@ -102,7 +102,7 @@ def test_equal_rows_are_found_once():
 
 def test_rows_whose_keys_collide_are_kept_apart(monkeypatch):
     steps = PackedSequences(sp.csr_array(np.eye(3)[[0, 1, 0, 2]]), offsets=[0, 4])
-    monkeypatch.setattr("crfkit.scores.distinct._row_keys", lambda *_: np.zeros(4, np.uint64))
+    monkeypatch.setattr("crfkit.potentials.distinct._row_keys", lambda *_: np.zeros(4, np.uint64))
     rows, row_of = distinct_rows(steps, 0, 4)
     np.testing.assert_array_equal(rows.to_csr().toarray()[row_of], steps.to_csr().toarray())
 

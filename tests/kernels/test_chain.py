@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from crfkit._types import Expectations
-from crfkit.kernels import chain as kernels
-from crfkit.kernels import chain_path
+from crfkit.kernels.chain import sum as kernels
+from crfkit.kernels.chain import max as chain_path
 from crfkit.structures.chain import chain_workspace, turned
 from tests.oracles import (
     chain_paths,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit._simd import WIDTH
-from crfkit.kernels import chain_survivors as kernels
+from crfkit.compiler.simd import WIDTH
+from crfkit.kernels.chain import parallel_viterbi as kernels
 from tests.oracles import chain_paths, random_scores
 
 

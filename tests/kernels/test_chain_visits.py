@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit._jit import frozen, kernel
+from crfkit.compiler.jit import frozen, kernel
 from crfkit._parallel import ThreadMap
 from crfkit._types import Scores
 from crfkit.data import PackedSequences
-from crfkit.kernels._chain_visits import (
+from crfkit.kernels.chain.oracle import (
     add_cost,
     apply_scratch,
     best_path,
@@ -18,10 +18,10 @@ from crfkit.kernels._chain_visits import (
     path_score,
     scatter_sequence,
 )
-from crfkit.scores.attributes import AttributeWeights
-from crfkit.scores.linear import LinearScores
-from crfkit.scores.shares import FlatWeights, aligned
-from crfkit.scores.tokens import TokenEntries
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.linear_chain import LinearScores
+from crfkit.oracles.partition import FlatWeights, aligned
+from crfkit.oracles.token_design import TokenEntries
 from crfkit.structures import Chain
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)

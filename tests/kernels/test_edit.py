@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit.features._segment_similarity import Letters
+from crfkit.features.segments.similarity import Letters
 from tests.oracles import edit_similarity
 
 STRINGS = st.text("abc", max_size=7)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit._jit import frozen
-from crfkit.kernels import gather
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.design import gather
 
 
 def make_problem(rng, ones):

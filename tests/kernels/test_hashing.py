@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit._jit import frozen
-from crfkit.features._pairs import PairTable
-from crfkit.kernels import hashing
+from crfkit.compiler.jit import frozen
+from crfkit.features.templates.pairs import PairTable
+from crfkit.kernels.text import hashing
 
 codes = st.integers(-1, 2**31 - 1) | st.integers(-1, 3)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from crfkit._types import Expectations
-from crfkit.kernels import lanes as kernels
+from crfkit.kernels.chain import interleaved as kernels
 from crfkit.structures import Chain, NoPathError
 from crfkit.structures.chain import _exp_pair, _frozen_scores
-from crfkit.structures.lanes import MAX_LABELS, MIN_LANES, LaneChain, deal, sum_lanes
+from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, LaneChain, deal, sum_lanes
 from tests.oracles import enumerated_sum, random_scores
 
 LENGTHS = [2, 0, 3, 1, 1, 4, 2, 3] * 6

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from crfkit.features import _segment_similarity as similarity
-from crfkit.features._segment_similarity import WordOverlap
+from crfkit.features.segments import similarity as similarity
+from crfkit.features.segments.similarity import WordOverlap
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "x"]), max_size=8).map(" ".join)
 LEAST = st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 1.0])

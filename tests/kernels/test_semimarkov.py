@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crfkit._jit import frozen
+from crfkit.compiler.jit import frozen
 from crfkit._types import Expectations
-from crfkit.kernels import semimarkov as kernels
-from crfkit.kernels.semimarkov_log import semimarkov_sum_log
-from crfkit.kernels.semimarkov_path import semimarkov_add_path, semimarkov_max, semimarkov_score
-from crfkit.kernels.semimarkov_search import semimarkov_n_best
+from crfkit.kernels.semimarkov import sum as kernels
+from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
 from crfkit.structures.segment_tables import exponentials, filled_up, parts_of
 from crfkit.structures.semimarkov import _Room
 from tests.oracles import (

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from crfkit._jit import frozen
-from crfkit.kernels.semimarkov_scores import (
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.semimarkov.tables import (
     semimarkov_add_inside,
     semimarkov_collect_inside,
     semimarkov_part,

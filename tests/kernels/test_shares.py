@@ -7,10 +7,10 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
-from crfkit.kernels.shares import SHARES
-from crfkit.scores.attributes import AttributeWeights
-from crfkit.scores.linear import LinearScores
-from crfkit.scores.shares import FlatWeights, SharedEntries
+from crfkit.kernels.design.partition import SHARES
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.linear_chain import LinearScores
+from crfkit.oracles.partition import FlatWeights, SharedEntries
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
 

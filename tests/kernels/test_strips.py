@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit._jit import frozen, kernel
+from crfkit.compiler.jit import frozen, kernel
 from crfkit.kernels import _strips as strips
 
 WIDTHS = [8, 9, 15, 16, 17, 22, 24, 25, 31, 33, 48, 50, 73]

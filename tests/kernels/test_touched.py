@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.kernels import touched
+from crfkit.kernels.design import touched
 from tests.kernels.test_gather import column_arrays, make_problem
 
 

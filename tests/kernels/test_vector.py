@@ -1,6 +1,6 @@
 import numpy as np
 
-from crfkit.kernels.vector import vector_add, vector_dot
+from crfkit.kernels.solvers.vector import vector_add, vector_dot
 
 
 def test_dot_and_add_are_numpys(rng):

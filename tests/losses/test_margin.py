@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from crfkit.costs import AdditiveCost, ZeroOneCost
+from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import HingeLoss, PerceptronLoss
 from crfkit.structures import Chain, NoPathError
 from tests.oracles import chain_paths, chain_scores, random_scores

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crfkit.costs import AdditiveCost
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import (
     AnnealedHingeLoss,
     HingeLoss,

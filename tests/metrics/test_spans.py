@@ -20,7 +20,7 @@ from crfkit.metrics import (
     tags_from_spans,
     validate_tags,
 )
-from crfkit.metrics.spans import spans_of_all
+from crfkit.labels.spans import spans_of_all
 
 SCHEMES = ("IO", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO")
 # IO writes neighboring spans of one type as one.

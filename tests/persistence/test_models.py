@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
-from crfkit.decoding import ViterbiDecoder
+from crfkit.inference import ViterbiDecoder
 from crfkit.persistence import (
     ModelFileError,
     SaveMixin,

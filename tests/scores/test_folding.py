@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.scores import folding as module
-from crfkit.scores.attributes import AttributeWeights, Part
-from crfkit.scores.folding import find_folding
+from crfkit.potentials import folding as module
+from crfkit.potentials.attributes import AttributeWeights, Part
+from crfkit.potentials.folding import find_folding
 
 
 def implying(seed, n_tokens, n_rows):

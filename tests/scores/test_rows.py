@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.kernels.gather import spread_rows
-from crfkit.scores import rows as module
-from crfkit.scores.attributes import AttributeWeights, Part
+from crfkit.kernels.design.gather import spread_rows
+from crfkit.potentials import rows as module
+from crfkit.potentials.attributes import AttributeWeights, Part
 
 
 def problem(seed, n_columns, ones, complete=False, n_dense=0, n_tokens=23):

@@ -12,12 +12,13 @@ from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.features.lengths import length_basis
 from crfkit.losses import LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.attributes import AttributeWeights
-from crfkit.scores.segments import TOKEN_PARTS, LengthScores
-from crfkit.scores.selection import choose_segment_features, runs_of
-from crfkit.scores.touched import TouchedWeights
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores
+from crfkit.labels.segmentation import segmentation_of
+from crfkit.potentials.selection import choose_segment_features
+from crfkit.potentials.touched import TouchedWeights
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans
 from tests.oracles import finite_difference, random_runs, random_segment_codes
@@ -139,7 +140,7 @@ def by_hand(model, w, data, codes, s):
     pairs[model.step_from, model.step_to] = step
     begin, stop = data.offsets[s], data.offsets[s + 1]
     total, before = 0.0, None
-    for first, last, label in zip(*runs_of(codes, data.offsets, LABELS), strict=True):
+    for first, last, label in zip(*segmentation_of(codes, data.offsets, LABELS), strict=True):
         if not begin <= first < stop:
             continue
         total += x[first:last].sum(axis=0) @ table[:, 0, label]
@@ -209,7 +210,7 @@ def test_weights_are_those_of_what_occurs_often_enough(rng, min_freq):
     )
     of_lengths, own = np.zeros((2, LABELS)), np.zeros((3, LABELS))
     rows = segments.rows.to_csr().toarray()
-    for start, stop, label in zip(*runs_of(codes, offsets, LABELS), strict=True):
+    for start, stop, label in zip(*segmentation_of(codes, offsets, LABELS), strict=True):
         of_lengths[:, label] += basis[stop - start - 1] != 0.0
         place = segments.find(np.array([start]), np.array([stop]))[0]
         if place >= 0:

@@ -5,8 +5,8 @@ import pytest
 
 from crfkit import CRFClassifier
 from crfkit.data import PackedSequences
-from crfkit.scores import steps
-from crfkit.scores.selection import choose_features
+from crfkit.potentials import transitions as steps
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain, SparseChain
 
 

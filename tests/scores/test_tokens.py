@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.scores.shares import FlatWeights
-from crfkit.scores.tokens import TokenEntries
+from crfkit.oracles.partition import FlatWeights
+from crfkit.oracles.token_design import TokenEntries
 from tests.kernels.test_chain_visits import FORMS, make_case
 
 

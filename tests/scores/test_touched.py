@@ -8,8 +8,8 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Expectations
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
-from crfkit.scores.selection import choose_features
-from crfkit.scores.touched import TouchedWeights
+from crfkit.potentials.selection import choose_features
+from crfkit.potentials.touched import TouchedWeights
 
 LENGTHS = (3, 0, 1, 5, 2, 4)
 

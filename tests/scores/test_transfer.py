@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.data.labels import object_array
-from crfkit.scores import LinearScores
-from crfkit.scores.attributes import AttributeWeights
-from crfkit.scores.steps import ObservedSteps
-from crfkit.scores.transfer import NamedWeights, carry_over, widen
+from crfkit.potentials import LinearScores
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.transitions import ObservedSteps
+from crfkit.potentials.transfer import NamedWeights, carry_over, widen
 
 
 def as_weights(dense, n_sparse):

@@ -12,9 +12,9 @@ from crfkit._types import Chunk
 from crfkit.data import PackedSequences
 from crfkit.losses import HingeLoss
 from crfkit.losses._costs import find_cost
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
 
 TINY = (2, 0, 1, 3, 2)

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS
 from tests.test_objective import make_data, make_objective
 

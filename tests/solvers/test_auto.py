@@ -5,10 +5,10 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import IterationRecord
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OEG, OWLQN, AutoSolver, ProximalQuasiNewton, auto
 from crfkit.solvers.auto import choose_solver
-from crfkit.solvers.exponentiated_gradient import _Dual
+from crfkit.solvers.stochastic.exponentiated_gradient import _Dual
 from tests.test_objective import make_data, make_objective
 
 

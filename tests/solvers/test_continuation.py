@@ -7,10 +7,10 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.losses import AnnealedHingeLoss, HingeLoss, PerceptronLoss, SoftmaxMarginLoss
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, SGD, SOLVERS, AutoSolver
 from crfkit.solvers.auto import choose_solver
-from crfkit.solvers.continuation import minimize
+from crfkit.solvers.stages import minimize
 from tests.test_objective import make_data, make_objective
 
 TEMPERATURES = (1.0, 0.3, 0.1)

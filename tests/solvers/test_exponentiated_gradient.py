@@ -5,12 +5,12 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.dual_moves import parts_of
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.solvers.stochastic.dual_state import parts_of
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
-from crfkit.solvers.exponentiated_gradient import _Dual, drawn_by_gap
+from crfkit.solvers.stochastic.exponentiated_gradient import _Dual, drawn_by_gap
 from crfkit.structures import Chain
 from tests.test_objective import make_data, make_objective
 

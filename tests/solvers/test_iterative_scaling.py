@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import GIS, IIS, LBFGS
-from crfkit.solvers.iterative_scaling import scaling_update
+from crfkit.solvers.historical.iterative_scaling import scaling_update
 from tests.test_objective import make_objective
 
 BOTH = pytest.mark.parametrize("kind", [GIS, IIS])

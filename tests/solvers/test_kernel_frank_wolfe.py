@@ -5,9 +5,9 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.scores.kernelized import Gram, Kernel
-from crfkit.solvers.kernel_frank_wolfe import KernelBlocks, KernelFrankWolfe, _Search
-from crfkit.solvers.smo import SMO
+from crfkit.potentials.kernelized import Gram, Kernel
+from crfkit.solvers.margin.kernel_frank_wolfe import KernelBlocks, KernelFrankWolfe, _Search
+from crfkit.solvers.historical.smo import SMO
 from tests.solvers.test_margin_dual import (
     LENGTHS,
     kernel_objective,

@@ -5,17 +5,17 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Scores
-from crfkit.costs import make_cost
+from crfkit.labels.costs import make_cost
 from crfkit.data import PackedSequences
 from crfkit.losses import LogLoss
 from crfkit.losses.margin import HingeLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.kernelized import Kernel, KernelScores
-from crfkit.scores.selection import choose_features
-from crfkit.solvers.kernel_frank_wolfe import KernelFrankWolfe
-from crfkit.solvers.margin_gradient import MarginEG, _Distributions
-from crfkit.solvers.smo import SMO, _Factored
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.kernelized import Kernel, KernelScores
+from crfkit.potentials.selection import choose_features
+from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
+from crfkit.solvers.historical.margin_gradient import MarginEG, _Distributions
+from crfkit.solvers.historical.smo import SMO, _Factored
 from tests.oracles import chain_paths
 from tests.test_objective import make_data, make_objective
 

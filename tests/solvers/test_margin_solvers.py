@@ -6,12 +6,12 @@ from sklearn.svm import LinearSVC
 
 from crfkit import losses
 from crfkit._parallel import ThreadMap
-from crfkit.costs import AdditiveCost
+from crfkit.labels.costs import AdditiveCost
 from crfkit.data import PackedSequences
 from crfkit.losses import HingeLoss, LogLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
 from crfkit.structures import Chain

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.costs import ZeroOneCost, make_cost
+from crfkit.labels.costs import ZeroOneCost, make_cost
 from crfkit.data import PackedSequences
-from crfkit.decoding import BeamSearch
-from crfkit.online_batches import MistakeLoss
-from crfkit.online_moves import Task, make_visits
+from crfkit.inference import BeamSearch
+from crfkit.solvers.online.batch_updates import MistakeLoss
+from crfkit.solvers.online.learner import Task, make_visits
 from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
-from crfkit.solvers.updates import UPDATES, find_rule
-from crfkit.ties import Ties
+from crfkit.solvers.online.updates import UPDATES, find_rule
+from crfkit.oracles.label_order import Ties
 from tests.test_average_moves import make_form
 from tests.test_dual_moves import wide_objective
 from tests.test_objective import make_data, make_objective

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.penalties import ElasticNet
+from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import OWLQN, ProximalQuasiNewton
-from crfkit.solvers.line_search import Point
-from crfkit.solvers.proximal import QuadraticModel
-from crfkit.solvers.vectors import Vectors
+from crfkit.solvers.batch.line_search import Point
+from crfkit.solvers.batch.proximal import QuadraticModel
+from crfkit.solvers.batch.vectors import Vectors
 from tests.solvers.test_solvers import Quadratic
 from tests.test_objective import make_data, make_objective
 

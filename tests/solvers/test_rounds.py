@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.minibatches import MiniBatches
+from crfkit.objective.stochastic import MiniBatches
 from crfkit.solvers import OEG, SAG, SGD
 from tests.solvers.stochastic import problem
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-import crfkit.smoothness as module
+import crfkit.solvers.stochastic.lipschitz as module
 from crfkit._parallel import ThreadMap
-from crfkit.average_moves import GeneralAverages
+from crfkit.solvers.stochastic.sag_state import GeneralAverages
 from crfkit.data import PackedSequences
-from crfkit.penalties import ElasticNet
-from crfkit.smoothness import Metric, Smoothness
+from crfkit.objective.penalties import ElasticNet
+from crfkit.solvers.stochastic.lipschitz import Metric, Smoothness
 from crfkit.solvers import SAG
 from tests.solvers.stochastic import optimum, problem
 from tests.test_objective import make_objective

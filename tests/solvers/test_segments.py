@@ -11,15 +11,15 @@ from scipy.optimize import minimize
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk
-from crfkit.costs import AdditiveCost, hamming
+from crfkit.labels.costs import AdditiveCost, hamming
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.losses import AnnealedHingeLoss, HingeLoss, LogLoss, SoftenedHingeLoss
 from crfkit.losses._costs import find_cost
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.segments import TOKEN_PARTS, LengthScores
-from crfkit.scores.selection import choose_segment_features
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores
+from crfkit.potentials.selection import choose_segment_features
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
 from crfkit.solvers.margin import (

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.losses import HingeLoss
-from crfkit.objective import Objective
-from crfkit.penalties import ElasticNet
-from crfkit.scores.selection import choose_features
-from crfkit.solvers import OWLQN, SGD, AutoSolver, gradient_descent
-from crfkit.solvers.gradient_descent import Descent, calibrate, has_settled
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.selection import choose_features
+from crfkit.solvers import OWLQN, SGD, AutoSolver
+from crfkit.solvers.stochastic import sgd as gradient_descent
+from crfkit.solvers.stochastic.sgd import Descent, calibrate, has_settled
 from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.structures import Chain
 from tests.solvers.stochastic import optimum, problem

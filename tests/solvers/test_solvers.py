@@ -5,11 +5,12 @@ import pytest
 from scipy.optimize import minimize
 
 from crfkit._parallel import ThreadMap
-from crfkit.penalties import ElasticNet
-from crfkit.solvers import LBFGS, OWLQN, SOLVERS, vectors
-from crfkit.solvers.lbfgs import CorrectionPairs
-from crfkit.solvers.line_search import Point
-from crfkit.solvers.vectors import Vectors
+from crfkit.objective.penalties import ElasticNet
+from crfkit.solvers import LBFGS, OWLQN, SOLVERS
+from crfkit.solvers.batch import vectors
+from crfkit.solvers.batch.lbfgs import CorrectionPairs
+from crfkit.solvers.batch.line_search import Point
+from crfkit.solvers.batch.vectors import Vectors
 from tests.test_objective import make_data, make_objective
 
 

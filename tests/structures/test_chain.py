@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from crfkit._types import Scores
 from crfkit.structures import Chain, NoPathError
-from crfkit.structures.lanes import LaneChain
+from crfkit.structures.interleaved import LaneChain
 from tests.oracles import chain_scores, enumerated_sum, log_domain_sum, random_scores
 
 CHAIN = Chain()

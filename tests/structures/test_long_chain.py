@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Scores
-from crfkit.kernels import chain_blocks
+from crfkit.kernels.chain import blocks as chain_blocks
 from crfkit.structures import Chain, LongChain, NoPathError, SparseChain, long_chain, split_over
 from tests.oracles import random_scores
 

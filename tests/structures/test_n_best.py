@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from crfkit._types import Scores
 from crfkit.structures import Chain
-from crfkit.structures.n_best import n_best
+from crfkit.inference.k_best import n_best
 from tests.oracles import chain_paths, random_scores
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Scores
-from crfkit.structures import Chain, LongChain, NoPathError, long_chain, survivors
-from crfkit.structures.lanes import LaneChain
+from crfkit.structures import Chain, LongChain, NoPathError, long_chain, parallel_viterbi as survivors
+from crfkit.structures.interleaved import LaneChain
 from tests.oracles import chain_paths, random_scores
 
 BLOCK = 16  # whose eighths are two tokens

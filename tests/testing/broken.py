@@ -5,7 +5,7 @@ import time
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from crfkit._validation import check_lengths, check_sample_weight, check_training
+from crfkit.data.validation import check_lengths, check_sample_weight, check_training
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import SequenceClassifier

@@ -16,7 +16,7 @@ import numpy as np
 from crfkit._types import Chunk, FloatArray, Scores
 from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.compat.pycrfsuite.items import packed
-from crfkit.decoding import marginals
+from crfkit.inference import marginals
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
 from crfkit.features.attributes import SKIP, FrozenIndex, Rows, collect, encode

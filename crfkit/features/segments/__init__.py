@@ -1,0 +1,1 @@
+"""Features of segments as wholes: texts, lexicons, similar entries."""

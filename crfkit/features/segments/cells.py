@@ -1,0 +1,432 @@
+"""What templates of segments ask of runs of tokens."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.data.packed import ranges
+from crfkit.features.templates.columns import Reference, TokenTable
+from crfkit.features.templates.pairs import PairTable
+from crfkit.features.segments.similarity import EDIT, Lexicon
+from crfkit.features.segments.words import Runs, Trie, Words, distinct_runs, number_runs
+from crfkit.features.templates.tables import NOTHING, Items, StringTable, take
+from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM, Calls, Functions, as_items, evaluate
+from crfkit.features.lengths import value_of
+
+_SET: Items = [(FLAG_ITEM, 1.0)]
+
+
+class Coded(NamedTuple):
+    """What runs have: a code each, shape (n,), -1 for nothing, and the items of each code."""
+
+    codes: CodeArray
+    items: list[Items]
+
+
+class Reader:
+    """The columns of some sequences, as templates read them.
+
+    Parameters
+    ----------
+    tokens : TokenTable
+    functions : mapping of str to callable
+        Functions of the user.
+    lexicons : dict of str to Lexicon
+    longest : int or None
+        The longest runs that templates are for.
+    """
+
+    def __init__(
+        self,
+        tokens: TokenTable,
+        functions: Functions,
+        lexicons: Mapping[str, Lexicon],
+        longest: int | None,
+    ) -> None:
+        self.offsets = tokens.offsets
+        self.functions = functions
+        self.lexicons = lexicons
+        self.longest = longest
+        self._tokens = tokens
+        self._columns: dict[Reference, tuple[list[str], CodeArray]] = {}
+        self._words: dict[tuple[Reference, Calls], Words] = {}
+        self._pieces: dict[tuple[str, Reference, Calls], IntArray] = {}
+
+    def words(self, text: Text) -> Words:
+        """Return the words of a text's column after the functions that work on each."""
+        key = text.column, text.word_calls
+        if key not in self._words:
+            strings, codes = self._column(text.column)
+            changed: dict[str, int] = {}
+            numbers = [
+                changed.setdefault(evaluate(text.word_calls, {}, string), len(changed))
+                for string in strings
+            ]
+            ends = np.repeat(self.offsets[1:], np.diff(self.offsets))
+            renumbered = np.array(numbers, np.int32)[codes]
+            self._words[key] = Words(renumbered, list(changed), ends)
+        return self._words[key]
+
+    def has_known(self, lexicon: str, text: Text, runs: Runs) -> NDArray[np.bool_]:
+        """Return which runs have a word that entries of a lexicon have, shape (n,)."""
+        key, words = (lexicon, text.column, text.word_calls), self.words(text)
+        if key not in self._pieces:
+            known = self.lexicons[lexicon].trie.codes(words) >= 0
+            self._pieces[key] = np.concatenate([[0], np.cumsum(known)])
+        counts = self._pieces[key]
+        some: NDArray[np.bool_] = counts[words.begin[runs.stop]] > counts[words.begin[runs.start]]
+        return some
+
+    def runs(self, begin: int, end: int) -> Runs:
+        """Return all runs of the tokens ``begin:end``, whole sequences, in order."""
+        starts = np.arange(begin, end)
+        bounds = self.offsets[np.searchsorted(self.offsets, starts, side="right")]
+        assert self.longest is not None  # templates that look at all runs need it
+        sizes = np.minimum(bounds - starts, self.longest)
+        start = np.repeat(starts, sizes)
+        return Runs(start, start + ranges(np.ones(len(sizes), np.int64), sizes))
+
+    def first(self, size: int) -> Runs:
+        """Return the run of the first tokens, so many or fewer, of sequences that have some."""
+        start, stop = self.offsets[:-1], self.offsets[1:]
+        some = np.flatnonzero(stop > start)[:1]
+        return Runs(start[some], np.minimum(stop[some], start[some] + size))
+
+    def _column(self, reference: Reference) -> tuple[list[str], CodeArray]:
+        if reference not in self._columns:
+            values = self._tokens.column(reference)
+            for token, value in enumerate(values):
+                if not isinstance(value, str):
+                    raise TypeError(
+                        f"{self._tokens.place(token)}, column {reference!r}: {value!r} is not a "
+                        f"string but {type(value).__name__}; segments are made of strings."
+                    )
+            table, codes = StringTable.learn(0, values)
+            self._columns[reference] = table.strings, codes
+        return self._columns[reference]
+
+
+class Text(NamedTuple):
+    """The words of a column joined by blanks, and functions of that.
+
+    Attributes
+    ----------
+    column : str or int
+    word_calls : tuple of calls
+        Functions that change one word at a time, applied first.
+    calls : tuple of calls
+        Those that need the whole text.
+    """
+
+    column: Reference
+    word_calls: Calls = ()
+    calls: Calls = ()
+
+    def coded(self, reader: Reader, runs: Runs) -> Coded:
+        """Return what runs have."""
+        words = reader.words(self)
+        kinds, place = words.distinct(runs)
+        return _coded([self._items(reader, text) for text in words.texts(kinds)], place)
+
+    def numbers(self, reader: Reader, runs: Runs) -> CodeArray:
+        """Return a number for each run, the same for those of one text, shape (n,)."""
+        words = reader.words(self)
+        return number_runs(words.piece_codes, words.begin, runs)
+
+    def values(self, reader: Reader, runs: Runs) -> list[Any]:
+        """Return what the functions give for the texts of runs."""
+        texts = reader.words(self).texts(runs)
+        return [evaluate(self.calls, reader.functions, text) for text in texts]
+
+    def strings(self, reader: Reader, runs: Runs) -> list[str]:
+        """Return the texts of runs, where they must be strings; None becomes an empty one."""
+        values = ["" if value is None else value for value in self.values(reader, runs)]
+        for value in values:
+            if not isinstance(value, str):
+                raise TypeError(
+                    f"the function {self.calls[-1][0]}() gave {value!r} where a template needs a "
+                    "string"
+                )
+        return values
+
+    def _items(self, reader: Reader, text: str) -> Items:
+        if not self.calls:
+            return [(text, 1.0)]
+        name = f"the function {self.calls[-1][0]}(), for the segment {text!r},"
+        return as_items(evaluate(self.calls, reader.functions, text), name)
+
+
+class WordList(NamedTuple):
+    """The list of the words of a segment, for functions of the user."""
+
+    text: Text
+
+    def numbers(self, reader: Reader, runs: Runs) -> CodeArray:
+        """Return a number for each run, the same for those of the same words, shape (n,)."""
+        words = reader.words(self.text)
+        return number_runs(words.codes, words.tokens, runs)
+
+    def values(self, reader: Reader, runs: Runs) -> list[Any]:
+        """Return the words of runs."""
+        each = reader.words(self.text).each
+        pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
+        return [each[start:stop] for start, stop in pairs]
+
+
+class Own(NamedTuple):
+    """A function of the user of lists of words, or of several texts."""
+
+    name: str
+    arguments: tuple[Text | WordList, ...]
+
+    def coded(self, reader: Reader, runs: Runs) -> Coded:
+        """Return what runs have; the function is called once for equal arguments."""
+        numbers = _joined_numbers([part.numbers(reader, runs) for part in self.arguments])
+        kinds, place = distinct_runs(runs, numbers)
+        rows = zip(*(part.values(reader, kinds) for part in self.arguments), strict=True)
+        return _coded([self._items(reader, row) for row in rows], place)
+
+    def _items(self, reader: Reader, arguments: tuple[Any, ...]) -> Items:
+        try:
+            result = reader.functions[self.name](*arguments)
+        except Exception as error:
+            error.add_note(f"in the function {self.name}() of a template, for {arguments!r:.300}")
+            raise
+        return as_items(result, f"the function {self.name}(), for {arguments!r:.300},")
+
+
+class Length(NamedTuple):
+    """The number of tokens of a segment, or a condition on it."""
+
+    condition: str | None = None
+
+    def coded(self, reader: Reader, runs: Runs) -> Coded:
+        """Return what runs have."""
+        lengths = runs.stop - runs.start
+        if self.condition is None:
+            listed = np.arange(1, int(lengths.max(initial=0)) + 1).tolist()
+            return Coded((lengths - 1).astype(np.int32), [[(str(d), 1.0)] for d in listed])
+        return _flags(_holds(self.condition, "seg.length", lengths))
+
+
+class Membership(NamedTuple):
+    """Whether a text is an entry of a lexicon."""
+
+    text: Text
+    lexicon: str
+
+    def find(self, reader: Reader) -> Runs:
+        """Return all runs that are entries, of any length."""
+        trie = reader.lexicons[self.lexicon].trie
+        return trie.find(reader.words(self.text), None)[0]
+
+    def coded(self, reader: Reader, runs: Runs) -> Coded:
+        """Return what runs have."""
+        words, known = reader.words(self.text), reader.lexicons[self.lexicon].known
+        kinds, place = words.distinct(runs)
+        found = [string in known for string in self.text.strings(reader, kinds)]
+        return _flags(np.array(found, bool)[place])
+
+
+class Similarity(NamedTuple):
+    """How similar a text is to the nearest entry of a lexicon, or a condition on that.
+
+    Attributes
+    ----------
+    kind : {"jaccard", "tfidf", "edit"}
+    text : Text
+    lexicon : str
+    least : float
+        Smaller similarities are none.
+    condition, written : str or None
+        A condition, and how the similarity is written in it.
+    """
+
+    kind: str
+    text: Text
+    lexicon: str
+    least: float
+    condition: str | None = None
+    written: str = ""
+
+    def coded(self, reader: Reader, runs: Runs) -> Coded:
+        """Return what runs have; different texts are scored once."""
+        words, lexicon = reader.words(self.text), reader.lexicons[self.lexicon]
+        chosen = self._candidates(reader, runs)
+        kinds, place = words.distinct(runs.take(chosen))
+        texts = self.text.strings(reader, kinds)
+        values = lexicon.similarities(self.kind, texts, self.least)
+        codes = np.full(len(runs.start), NOTHING, np.int32)
+        if self.condition is not None:
+            found = _flags(_holds(self.condition, self.written, values) & (values > 0))
+            codes[chosen] = found.codes[place]
+            return Coded(codes, found.items)
+        some = np.flatnonzero(values > 0)
+        different, which = np.unique(values[some], return_inverse=True)
+        of_kinds = np.full(len(values), NOTHING, np.int32)
+        of_kinds[some] = which
+        codes[chosen] = of_kinds[place]
+        return Coded(codes, [[(NUMBER_ITEM, value)] for value in different.tolist()])
+
+    def _candidates(self, reader: Reader, runs: Runs) -> IntArray:
+        """Return the runs that may be similar to an entry."""
+        if self.text.calls:
+            return np.arange(len(runs.start))
+        if self.kind == EDIT:
+            ends = reader.words(self.text).letters
+            sizes = ends[runs.stop] - ends[runs.start] - 1
+            letters = reader.lexicons[self.lexicon].letters
+            return np.flatnonzero(letters.candidates(sizes, self.least))
+        return np.flatnonzero(reader.has_known(self.lexicon, self.text, runs))
+
+
+Cell = Text | Own | Length | Membership | Similarity
+
+
+class SegmentTemplate(NamedTuple):
+    """A template: how it is written, and its cells.
+
+    Attributes
+    ----------
+    name : str
+    cells : tuple of cells
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def plain(self) -> Text | None:
+        """The text that is itself the attribute, if it is one."""
+        only = self.cells[0]
+        return only if len(self.cells) == 1 and isinstance(only, Text) and not only.calls else None
+
+    @property
+    def lookups(self) -> list[Membership]:
+        """The cells that find their runs by themselves."""
+        return [c for c in self.cells if isinstance(c, Membership) and not c.text.calls]
+
+    @property
+    def compared(self) -> list[Membership | Similarity]:
+        """The cells that compare texts with entries."""
+        return [c for c in self.cells if isinstance(c, (Membership, Similarity))]
+
+
+class Found(NamedTuple):
+    """Runs that have attributes of a template, in order, a code each, and those of each code."""
+
+    runs: Runs
+    codes: CodeArray
+    attributes: list[list[tuple[str, float]]]
+
+    def within(self, begin: int, end: int) -> Found:
+        """Return the runs of some tokens."""
+        low, high = np.searchsorted(self.runs.start, [begin, end])
+        return Found(self.runs.take(np.arange(low, high)), self.codes[low:high], self.attributes)
+
+
+def find_texts(name: str, text: Text, trie: Trie, reader: Reader) -> Found:
+    """Return the runs whose text is one of those of a trie."""
+    runs, texts = trie.find(reader.words(text), reader.longest)
+    known, codes = np.unique(texts, return_inverse=True)
+    names = [f"{name}={trie.texts[number]}" for number in known.tolist()]
+    return Found(runs, codes.astype(np.int32), [[(name, 1.0)] for name in names])
+
+
+def find_entries(template: SegmentTemplate, reader: Reader) -> Found:
+    """Return the runs that are entries of lexicons, as a template asks for."""
+    runs, *others = [cell.find(reader) for cell in template.lookups]
+    width = int(reader.offsets[-1]) + 1
+    for other in others:
+        keys = runs.start * width + runs.stop
+        runs = runs.take(np.isin(keys, other.start * width + other.stop))
+    return find_among(template, runs, reader)
+
+
+def find_among(template: SegmentTemplate, runs: Runs, reader: Reader) -> Found:
+    """Return those of some runs that have attributes of a template."""
+    cells = []
+    for cell in template.cells:
+        if cell in template.lookups:
+            cells.append(Coded(np.zeros(len(runs.start), np.int32), [_SET]))
+        else:
+            cells.append(_named_errors(template, cell, runs, reader))
+    codes = _joined_codes([cell.codes for cell in cells])
+    kept = np.flatnonzero(codes >= 0)
+    different, first, place = np.unique(codes[kept], return_index=True, return_inverse=True)
+    rows = zip(*(cell.codes[kept][first].tolist() for cell in cells), strict=True)
+    attributes = [
+        _attributes(template, [cell.items[code] for cell, code in zip(cells, row, strict=True)])
+        for row in rows
+    ]
+    return Found(runs.take(kept), place.astype(np.int32), attributes)
+
+
+def _named_errors(template: SegmentTemplate, cell: Cell, runs: Runs, reader: Reader) -> Coded:
+    try:
+        return cell.coded(reader, runs)
+    except Exception as error:
+        error.add_note(f"in the template {template.name!r}")
+        raise
+
+
+def _attributes(template: SegmentTemplate, cells: list[Items]) -> list[tuple[str, float]]:
+    """Return the attributes that a template makes of the items of its cells."""
+    if len(cells) == 1:
+        return [
+            (template.name if isinstance(item, int) else f"{template.name}={item}", value)
+            for item, value in cells[0]
+        ]
+    texts = [""]
+    for items in cells:
+        texts = [f"{text}|{_spelled(template, *item)}" for text in texts for item in items]
+    return [(f"{template.name}={text[1:]}", 1.0) for text in texts]
+
+
+def _spelled(template: SegmentTemplate, item: str | int, value: float) -> str:
+    """Return the text of an item within a conjunction."""
+    if item == NUMBER_ITEM:
+        raise TypeError(
+            f"template {template.name!r}: a function gave the number {value:g} within a "
+            "conjunction; let it give a string"
+        )
+    return "True" if item == FLAG_ITEM else str(item)
+
+
+def _coded(results: Iterable[Items], place: CodeArray) -> Coded:
+    """Return codes of runs from the items of different ones; what has the value 0 is left out."""
+    index: dict[tuple[tuple[str | int, float], ...], int] = {}
+    codes = []
+    for items in results:
+        kept = tuple(item for item in items if item[1] != 0.0)
+        codes.append(index.setdefault(kept, len(index)) if kept else NOTHING)
+    table = np.array(codes, np.int32)
+    return Coded(take(table, place), [list(items) for items in index])
+
+
+def _flags(holds: NDArray[np.bool_]) -> Coded:
+    return Coded(np.where(holds, 0, NOTHING).astype(np.int32), [_SET])
+
+
+def _holds(condition: str, variable: str, values: FloatArray | IntArray) -> NDArray[np.bool_]:
+    tree = ast.parse(condition, mode="eval").body
+    return np.broadcast_to(np.asarray(value_of(tree, variable, values), bool), values.shape)
+
+
+def _joined_numbers(columns: Sequence[CodeArray]) -> CodeArray:
+    """Return a number for each tuple of numbers, shape (n,)."""
+    numbers = np.zeros(len(columns[0]), np.int32)
+    for column in columns:
+        numbers = PairTable().number(numbers, column)
+    return numbers
+
+
+def _joined_codes(columns: Sequence[CodeArray]) -> CodeArray:
+    """Return a number for each tuple of codes, shape (n,), -1 where one of them is -1."""
+    return columns[0] if len(columns) == 1 else _joined_numbers(columns)

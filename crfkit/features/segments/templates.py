@@ -1,0 +1,266 @@
+"""Templates of segments, written as Python expressions; they are parsed, never run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from crfkit.features.templates.columns import Reference
+from crfkit.features.segments.cells import (
+    Cell,
+    Length,
+    Membership,
+    Own,
+    SegmentTemplate,
+    Similarity,
+    Text,
+    WordList,
+)
+from crfkit.features.segments.similarity import LEAST
+from crfkit.features.templates.expressions import Template, call_numbers, called, flatten, operands
+from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
+from crfkit.features.lengths import value_of
+
+SEGMENT, LENGTH, WORDS = "seg", "seg.length", "words"
+# Functions for which f("a b") is f("a") and f("b") joined by a blank.
+_WORD_BY_WORD = ("lower", "shape", "digits")
+_PLACE = re.compile(rf"{SEGMENT}\.(first|last|single)\b(?:\.(\w+)|\[(.+?)\])?")
+_EXAMPLES = "seg.text, lower(seg.text) in cities, jaccard(seg.text, cities) >= 0.5, seg.shape"
+
+
+def segment_templates(
+    templates: Template,
+    functions: Functions,
+    lexicons: Collection[str],
+    columns: Sequence[str] | None,
+) -> list[SegmentTemplate]:
+    """Translate templates; one that is written twice counts once.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a template has another form than those of :class:`SegmentFeatures`, or there is none.
+    """
+    compiler = _Compiler(functions, lexicons, columns)
+    texts = list(dict.fromkeys(flatten(templates)))
+    if not texts:
+        raise ValueError(f"there are no templates: give at least one, such as {_EXAMPLES}.")
+    return [compiler.template(text.strip()) for text in texts]
+
+
+class _Compiler:
+    """Translates expressions; `text` is the template at hand, for messages."""
+
+    def __init__(
+        self, functions: Functions, lexicons: Collection[str], columns: Sequence[str] | None
+    ) -> None:
+        self.functions = functions
+        self.lexicons = lexicons
+        self.columns = columns
+        self.text = ""
+
+    def template(self, text: str) -> SegmentTemplate:
+        """Return a template."""
+        self.text = text
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise self._fail(f"it is not an expression ({error}). Examples: {_EXAMPLES}") from error
+        cells = tuple(self._cell(node) for node in operands(tree))
+        if all(isinstance(cell, Length) for cell in cells):
+            raise self._fail(
+                "all segments would have it. Lengths have weights of their own, by length=... of "
+                "the estimator; here they can be joined with others: seg.length|seg.shape"
+            )
+        if len(cells) > 1 and any(isinstance(c, Similarity) and not c.condition for c in cells):
+            raise self._fail("a number cannot be joined with others; compare it: (... >= 0.5)|...")
+        return SegmentTemplate(text, cells)
+
+    def _fail(self, problem: str) -> ValueError:
+        return ValueError(f"template {self.text!r}: {problem}.")
+
+    def _cell(self, node: ast.expr) -> Cell:
+        if isinstance(node, ast.Compare):
+            joined = any(len(operands(term)) > 1 for term in (node.left, *node.comparators))
+            if joined:
+                raise self._fail("| binds more than a comparison: put that in parentheses")
+            return self._comparison(node)
+        if ast.unparse(node) == LENGTH:
+            return Length()
+        name = called(node)
+        if name in LEAST:
+            return self._similarity(node)  # type: ignore[arg-type]
+        if name in self.functions and isinstance(node, ast.Call) and not node.keywords:
+            arguments = [self._argument(argument) for argument in node.args]
+            if len(arguments) != 1 or isinstance(arguments[0], WordList):
+                return self._own(str(name), arguments)
+        return self._string(node)
+
+    def _own(self, name: str, arguments: list[Text | WordList]) -> Own:
+        if not arguments:
+            raise self._fail(f"{name}() needs seg.text, words(seg.text) or others to work on")
+        return Own(name, tuple(arguments))
+
+    def _argument(self, node: ast.expr) -> Text | WordList:
+        if called(node) != WORDS:
+            return self._string(node)
+        if len(node.args) != 1 or node.keywords:  # type: ignore[attr-defined]
+            raise self._fail("words() takes the text of a column, such as seg.text")
+        text = self._string(node.args[0])  # type: ignore[attr-defined]
+        if text.calls:
+            raise self._fail(
+                f"words() cannot part what {ast.unparse(node)} names; of functions it knows "
+                f"{', '.join(_WORD_BY_WORD)}"
+            )
+        return WordList(text)
+
+    def _comparison(self, node: ast.Compare) -> Cell:
+        if isinstance(node.ops[0], ast.In) and len(node.ops) == 1:
+            return Membership(self._one_string(node.left), self._lexicon(node.comparators[0]))
+        terms = [node.left, *node.comparators]
+        variables = [term for term in terms if not _is_number(term)]
+        if len(variables) != 1 or any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
+            raise self._fail(
+                f"{ast.unparse(node)!r} is no condition there is; those are 'seg.text in cities', "
+                "'3 <= seg.length <= 5' and 'jaccard(seg.text, cities) >= 0.5'"
+            )
+        written, condition = ast.unparse(variables[0]), ast.unparse(node)
+        if written == LENGTH:
+            return Length(condition)
+        if called(variables[0]) not in LEAST:
+            raise self._fail(f"only seg.length and {', '.join(LEAST)} can be compared")
+        if np.any(value_of(node, written, np.zeros(1))):
+            raise self._fail("it holds for segments that are like no entry: ask for >= or > more")
+        call: ast.Call = variables[0]  # type: ignore[assignment]
+        found = self._similarity(call)
+        # What is said takes the place of what is asked for where nothing is said.
+        least = max(_lower_bound(node, written), found.least if len(call.args) == 3 else 0.0)
+        return found._replace(least=least, condition=condition, written=written)
+
+    def _similarity(self, node: ast.Call) -> Similarity:
+        kind = str(called(node))
+        if not 2 <= len(node.args) <= 3 or node.keywords:
+            raise self._fail(
+                f"{kind}() takes a text, a lexicon and, if it is to be larger than some number, "
+                "that number"
+            )
+        least = LEAST[kind]
+        if len(node.args) == 3:
+            if not _is_number(node.args[2]) or not 0 <= _number(node.args[2]) <= 1:
+                raise self._fail(f"the least value of {kind}() must be a number from 0 to 1")
+            least = _number(node.args[2])
+        return Similarity(kind, self._one_string(node.args[0]), self._lexicon(node.args[1]), least)
+
+    def _lexicon(self, node: ast.expr) -> str:
+        name = node.id if isinstance(node, ast.Name) else None
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            name = node.value
+        if name is None:
+            raise self._fail(f"{ast.unparse(node)!r} is no name of a lexicon")
+        if name not in self.lexicons:
+            raise self._fail(
+                f"there is no lexicon {name!r} among {sorted(self.lexicons)}; give it: "
+                f"lexicons={{{name!r}: ...}}"
+            )
+        return name
+
+    def _one_string(self, node: ast.expr) -> Text:
+        """Return a text that is one string."""
+        text = self._string(node)
+        if text.calls and result_kind(text.calls, self.functions) in (FLAG, ITEMS):
+            raise self._fail(f"a string is needed, which {ast.unparse(node)!r} is not")
+        return text
+
+    def _string(self, node: ast.expr) -> Text:
+        """Return a column, and functions of it."""
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        owner = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else None
+        self._check_place(node)
+        if not isinstance(owner, ast.Name) or owner.id != SEGMENT:
+            raise self._fail(
+                f"{ast.unparse(node)!r} is nothing that segments have; that is seg.text, "
+                "seg.shape, seg.length, seg.pos for a column pos, seg['any name'], seg[0]"
+            )
+        if isinstance(node, ast.Subscript):
+            return Text(self._column(node))
+        assert isinstance(node, ast.Attribute)
+        if node.attr == "length":
+            raise self._fail("seg.length is a number; functions need a string")
+        if node.attr in ("text", "shape"):
+            word_calls: tuple[Call, ...] = (("short_shape", ()),) if node.attr == "shape" else ()
+            return Text(self._first_column(node.attr), word_calls)
+        return Text(node.attr)
+
+    def _check_place(self, node: ast.expr) -> None:
+        """Raise an error that says how to write ``seg.first``, ``seg.first.shape`` and the like."""
+        found = _PLACE.match(ast.unparse(node))
+        if not found:
+            return
+        place, name, subscript = found.groups()
+        column = self.columns[0] if self.columns and self.columns[0].isidentifier() else "w"
+        inner = {None: column, "text": column, "shape": f"shape({column})"}.get(name, name)
+        if subscript:
+            inner = f"col({subscript})"
+        token = "only" if place == "single" else place
+        raise self._fail(
+            f"what the {token} token of a segment has is described by TemplateFeatures, joined "
+            f"with these by make_sequence_union: {place}({inner})"
+        )
+
+    def _first_column(self, name: str) -> int:
+        if self.columns is not None and name in self.columns[1:]:
+            raise self._fail(
+                f"seg.{name} is that of the first column, {self.columns[0]!r}; the column is "
+                f"seg[{name!r}]"
+            )
+        return 0
+
+    def _column(self, node: ast.Subscript) -> Reference:
+        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(place, str) or (type(place) is int and place >= 0):
+            return place
+        raise self._fail(f"{ast.unparse(node)!r}: seg[...] takes the name or number of a column")
+
+    def _call(self, node: ast.Call) -> Text:
+        name = called(node)
+        if name is None or node.keywords or not node.args:
+            raise self._fail(f"{ast.unparse(node)!r} is not a call of a function by position")
+        if name == WORDS:
+            raise self._fail("words() gives a list, which only functions of the user take")
+        if name in LEAST:
+            raise self._fail(f"{name}() gives a number, which stands alone or is compared")
+        inner = self._string(node.args[0])
+        try:
+            numbers = call_numbers(name, node, (*inner.word_calls, *inner.calls), self.functions)
+        except ValueError as error:
+            raise self._fail(str(error)) from error
+        if name in _WORD_BY_WORD and not inner.calls:
+            return inner._replace(word_calls=(*inner.word_calls, (name, numbers)))
+        return inner._replace(calls=(*inner.calls, (name, numbers)))
+
+
+def _is_number(node: ast.expr) -> bool:
+    try:
+        return type(ast.literal_eval(node)) in (int, float)
+    except (ValueError, TypeError):
+        return False
+
+
+def _number(node: ast.expr) -> float:
+    return float(ast.literal_eval(node))
+
+
+def _lower_bound(node: ast.Compare, written: str) -> float:
+    """Return what a similarity is at least where a condition holds, as far as it says so."""
+    terms = [node.left, *node.comparators]
+    bounds = [-np.inf]
+    for left, op, right in zip(terms, node.ops, terms[1:], strict=False):
+        if ast.unparse(right) == written and isinstance(op, (ast.Lt, ast.LtE, ast.Eq)):
+            bounds.append(_number(left))
+        if ast.unparse(left) == written and isinstance(op, (ast.Gt, ast.GtE, ast.Eq)):
+            bounds.append(_number(right))
+    return float(max(bounds))

@@ -1,0 +1,377 @@
+"""Attributes of segments as wholes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit._params import check_whole
+from crfkit._types import IntArray
+from crfkit.data import PackedSequences
+from crfkit.data.labels import object_array
+from crfkit.features.templates.columns import checked_columns, read_tokens
+from crfkit.features._lexicons import read_lexicons
+from crfkit.features.segments.cells import (
+    Found,
+    Reader,
+    SegmentTemplate,
+    find_among,
+    find_entries,
+    find_texts,
+)
+from crfkit.features.segments.rows import (
+    RunRows,
+    frequencies,
+    joined,
+    packed_segments,
+    renumbered,
+    run_rows,
+)
+from crfkit.features.segments.similarity import LEAST, Lexicon
+from crfkit.features.segments.templates import WORDS, segment_templates
+from crfkit.features.segments.words import Trie
+from crfkit.features.templates.tables import check_texts
+from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
+from crfkit.features.base import SequenceTransformer
+from crfkit.features.templates.expressions import Template
+from crfkit.features.functions import Functions, checked_functions
+
+_MANY = 100_000  # texts of one template that are worth a warning
+_RUNS = 1 << 18  # that are looked at at a time, where templates need all
+
+
+class SegmentFeatures(SequenceTransformer):
+    """Attributes that segments have as wholes, described by templates (Sarawagi and Cohen 2004).
+
+    The words of a segment may be an entry of a lexicon or like one (Cohen and Sarawagi 2004), have
+    a shape, or be an attribute themselves. Models of segments (:class:`~crfkit.SemiMarkovCRF`) have
+    a weight for each (attribute, label) pair. Use it as a part of :func:`make_sequence_union`,
+    beside features of tokens.
+
+    Parameters
+    ----------
+    templates : str or list of str
+        The text of the templates, one a line, or a list of them, which may hold lists.
+    columns : list of str, optional
+        Names of the fields of tokens that are tuples. Tokens that are dicts, and frames, have
+        names; the first one here tells which column ``seg.text`` is.
+    by : str, optional
+        The column of a data frame that tells the sequences apart.
+    max_length : int, optional
+        The longest segments that have attributes, in tokens. Needed by templates that every
+        segment may have an attribute of: all but those with ``in``, which find entries of any
+        length.
+    min_freq : int, default=0
+        Attributes that fewer runs of tokens have in the training data are left out. For
+        ``seg.text`` and the like, 2 or more: of N tokens, nearly N `max_length` texts occur once.
+    lexicons : dict, optional
+        Names of lexicons and their entries: a set of strings, or the path of a file with an entry
+        a line. The tokens of an entry are parted by blanks, also where they are characters:
+        ``" ".join("北京")``. An entry may as well be a tuple of its tokens: ``tuple("北京")``.
+    functions : dict of str to callable, optional
+        Functions of the user, called as templates write it: with strings, or lists of words. None
+        is no attribute; a string, True or False, a number or a list of strings follow the rules of
+        :class:`SequenceVectorizer`.
+
+    Attributes
+    ----------
+    vocabulary_ : dict of str to int
+        The column of each attribute. Columns are in the order of the sorted names.
+    lexicons_ : dict of str to list of str
+        The entries of the lexicons.
+
+    See Also
+    --------
+    TemplateFeatures : Features of tokens; ``first(...)``, ``last(...)`` and ``single(...)`` are of
+        the first token of a segment, the last, and one that is all of it.
+
+    Notes
+    -----
+    A template is an expression. ``seg.text`` is the words of the first column, joined by blanks;
+    ``seg.pos``, ``seg["any name"]``, ``seg[1]`` are other columns; ``seg.shape`` is the short
+    shapes of the words (``Xx d``). ``lower``, ``shape``, ``short_shape``, ``prefix``, ``suffix``,
+    ``digits``, ``length`` (of characters), ``ngrams`` and the flags ``is_title`` ... of
+    :class:`TemplateFeatures` work on these, and may be nested.
+
+    ``seg.text in cities`` is a flag: the whole segment is an entry of the lexicon ``cities``.
+    ``jaccard(seg.text, cities)``, ``tfidf(seg.text, cities)`` and ``edit(seg.text, cities)`` are
+    how similar it is to the nearest entry: by the Jaccard index of the sets of words, the cosine of
+    their TF-IDF weights, and 1 less the edit distance over the length of the longer string. They
+    are the values of attributes; what is not above 0 is none. ``edit`` counts from 0.5 on, or from
+    a third argument, which all three may have. Compared, ``0.6 <= edit(seg.text, cities) < 1``,
+    they are flags.
+
+    ``f(seg.text)`` and ``f(words(seg.text), words(seg.pos))`` call a function of the user.
+
+    ``a|b`` joins cells: ``seg.length|seg.shape``, ``(seg.text in cities)|seg.pos``. A comparison
+    has to stand in parentheses there. A flag that is not set leaves out the whole attribute.
+    ``3 <= seg.length <= 5`` is a flag for conjunctions.
+
+    An attribute is named as its template is written: ``seg.text in cities``, ``seg.shape=Xx Xx``,
+    ``(seg.text in cities)|seg.pos=True|NNP NNP``. Attributes that were not seen by `fit` are left
+    out by `transform`.
+
+    Entries are found by one pass of a trie over numbers of words; ``seg.text``, ``seg.shape`` and
+    others that need no more than the words likewise, once they are learned, for which only frequent
+    beginnings are followed, if `min_freq` is 2 or more. All other templates look at all N L runs, a
+    quarter of a million at a time, and at each different text among these once. ``edit`` compares
+    it with all entries of a length and of characters that may be near enough; ``jaccard`` and
+    ``tfidf`` look at entries that share a word, the rarest words first, until no other entry can be
+    nearer. A least value makes all three faster, threads share their work within
+    ``joblib.parallel_config(n_jobs=...)``, and Ctrl-C ends it at once. Runs without
+    attributes are not listed: what remains in memory is 16 bytes for each run that has some, 8
+    bytes a token, and a row for each different set of attributes.
+
+    Examples
+    --------
+    >>> from crfkit.features import SegmentFeatures
+    >>> X = [["I", "love", "New", "York"]]
+    >>> features = SegmentFeatures("seg.text in cities", lexicons={"cities": ["New York", "Rome"]})
+    >>> segments = features.fit_transform(X).segments
+    >>> segments.rows.feature_names.tolist(), segments.stop.tolist(), segments.length.tolist()
+    (['seg.text in cities'], [4], [2])
+    """
+
+    def __init__(
+        self,
+        templates: Template,
+        *,
+        columns: Sequence[str] | None = None,
+        by: str | None = None,
+        max_length: int | None = None,
+        min_freq: int = 0,
+        lexicons: Mapping[str, Any] | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> None:
+        self.templates = templates
+        self.columns = columns
+        self.by = by
+        self.max_length = max_length
+        self.min_freq = min_freq
+        self.lexicons = lexicons
+        self.functions = functions
+
+    def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
+        """Learn the attributes and return the packed sequences, reading `X` once.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens, or a data frame
+            Tokens are tuples or lists of strings, dicts of strings, or strings.
+        y : ignored
+
+        Returns
+        -------
+        PackedSequences
+            S sequences of N tokens without features; `segments` has the attributes of segments, or
+            is None if the templates find none at all.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter, a template or a cell is not as it must be: the message names the
+            template, or the sequence, the position and the column.
+
+        Warns
+        -----
+        UserWarning
+            If a template that compares texts with a lexicon gives no segment an attribute: the
+            message names an entry and a text. If a template has very many attributes, as most texts
+            of segments occur once.
+        """
+        check_whole("min_freq", self.min_freq)
+        lexicons = read_lexicons(self.lexicons)
+        learned = self._compiled(lexicons)
+        reader = learned.read(X)
+        for template in learned.templates:
+            if template.plain is not None:
+                trie = reader.words(template.plain).frequent(self.max_length, self.min_freq)
+                learned.texts[template.name] = trie
+                if self.min_freq < 2 and len(trie.texts) > _MANY:
+                    warnings.warn(
+                        f"template {template.name!r} has {len(trie.texts):,} different attributes; "
+                        "min_freq=2 leaves out those that only one segment has.",
+                        stacklevel=2,
+                    )
+        index = GrowingIndex()
+        found = _found(learned, reader, index)
+        _warn_of_none(learned, reader, index)
+        counts = frequencies(found, len(index))
+        often = [name for i, name in enumerate(index) if counts[i] >= max(self.min_freq, 1)]
+        self.vocabulary_ = {name: column for column, name in enumerate(sorted(often))}
+        self.lexicons_ = lexicons
+        self._parameters = self.get_params(deep=False)
+        self._set_learned(learned)
+        numbers = np.array([self.vocabulary_.get(name, SKIP) for name in index], np.int32)
+        return self._packed(renumbered(found, numbers), reader.offsets)
+
+    def transform(self, X: Iterable[Any]) -> PackedSequences:
+        """Return the packed sequences; attributes that `fit` has not seen are left out.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens, or a data frame
+            As for :meth:`fit_transform`.
+
+        Returns
+        -------
+        PackedSequences
+            S sequences of N tokens without features; `segments` has the attributes of segments, or
+            is None if `fit` found none at all.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            As :meth:`fit_transform`.
+        """
+        check_is_fitted(self)
+        learned = self._restored()
+        reader = learned.read(X)
+        return self._packed(_found(learned, reader, self._index), reader.offsets)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return no names: tokens have no features. Those of segments are in `vocabulary_`.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return np.empty(0, object)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "vocabulary_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the vocabulary and the parameters."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        for derived in ("_learned", "_index", "_names"):
+            state.pop(derived, None)
+        return state
+
+    def _compiled(self, lexicons: dict[str, list[str]]) -> _Learned:
+        """Return templates and what they need, but for the texts of plain ones."""
+        functions = checked_functions(self.functions, (*LEAST, WORDS))
+        columns = checked_columns(self.columns)
+        templates = segment_templates(self.templates, functions, lexicons, columns)
+        if self.max_length is not None:
+            check_whole("max_length", self.max_length, 1)
+        for template in templates:
+            if self.max_length is None and not template.lookups:
+                raise ValueError(
+                    f"template {template.name!r}: every segment may have such an attribute; say "
+                    "how long segments may be: max_length=..., best as that of the estimator."
+                )
+        found = {name: Lexicon(entries) for name, entries in lexicons.items()}
+        return _Learned(templates, functions, found, {}, columns, self.by, self.max_length)
+
+    def _restored(self) -> _Learned:
+        """Return templates and what they need, anew after the object was stored."""
+        if "_learned" not in self.__dict__:
+            # The parameters may have changed since the fit.
+            learned = type(self)(**self._parameters)._compiled(self.lexicons_)
+            for template in learned.templates:
+                if template.plain is not None:
+                    lead = f"{template.name}="
+                    names = [name for name in self.vocabulary_ if name.startswith(lead)]
+                    texts = [name.removeprefix(lead) for name in names]
+                    learned.texts[template.name] = Trie.of(texts)
+            self._set_learned(learned)
+        return self._learned
+
+    def _set_learned(self, learned: _Learned) -> None:
+        self._learned, self._index = learned, FrozenIndex(self.vocabulary_)
+        self._names = object_array(self.vocabulary_)
+
+    def _packed(self, found: RunRows, offsets: IntArray) -> PackedSequences:
+        segments = packed_segments(found, offsets, self._names) if self.vocabulary_ else None
+        empty = np.zeros((int(offsets[-1]), 0))
+        return PackedSequences(dense=empty, offsets=offsets, feature_names=[], segments=segments)
+
+    def _check_state(self) -> None:
+        """Raise ValueError if what was stored does not fit together."""
+        if not self.__sklearn_is_fitted__():
+            return
+        try:
+            check_texts(list(self.vocabulary_))
+            for entries in self.lexicons_.values():
+                check_texts(entries)
+            if list(self.vocabulary_.values()) != list(range(len(self.vocabulary_))):
+                raise ValueError("the columns of the vocabulary are not in order.")
+            self._restored()
+        except (TypeError, AttributeError, LookupError) as error:
+            raise ValueError(f"attributes of segments are damaged: {error}.") from error
+
+
+class _Learned(NamedTuple):
+    """Compiled templates and what they need; `texts` has those of plain templates."""
+
+    templates: list[SegmentTemplate]
+    functions: Functions
+    lexicons: dict[str, Lexicon]
+    texts: dict[str, Trie]
+    columns: list[str] | None
+    by: str | None
+    longest: int | None
+
+    def read(self, X: Iterable[Any]) -> Reader:
+        """Return a reader of some sequences."""
+        tokens = read_tokens(X, self.columns, self.by)
+        return Reader(tokens, self.functions, self.lexicons, self.longest)
+
+
+def _found(learned: _Learned, reader: Reader, index: Mapping[str, int]) -> RunRows:
+    """Return the runs that have attributes, and which."""
+    once: dict[str, Found] = {}
+    for template in learned.templates:
+        if template.plain is not None:
+            trie = learned.texts[template.name]
+            once[template.name] = find_texts(template.name, template.plain, trie, reader)
+        elif template.lookups:
+            once[template.name] = find_entries(template, reader)
+    others = [template for template in learned.templates if template.name not in once]
+    parts = []
+    for begin, end in _blocks(reader) if others else [(0, int(reader.offsets[-1]))]:
+        found = [part.within(begin, end) for part in once.values()]
+        if others:
+            runs = reader.runs(begin, end)
+            found += [find_among(template, runs, reader) for template in others]
+        parts.append(run_rows(found, index))
+    return joined(parts)
+
+
+def _warn_of_none(learned: _Learned, reader: Reader, index: Iterable[str]) -> None:
+    """Warn of templates that compare texts with entries and have found nothing at all."""
+    compared = {f"{template.name}=": template for template in learned.templates}
+    compared = {lead: template for lead, template in compared.items() if template.compared}
+    for name in index:
+        if not compared:
+            return
+        for lead in [lead for lead in compared if f"{name}=".startswith(lead)]:
+            del compared[lead]
+    for template in compared.values() if reader.offsets[-1] else ():
+        cell = template.compared[0]
+        [text] = cell.text.strings(reader, reader.first(2))
+        entry = learned.lexicons[cell.lexicon].entries[0]
+        warnings.warn(
+            f"template {template.name!r}: no segment has such an attribute. Entries of the lexicon "
+            f"{cell.lexicon!r} are like {entry!r}, texts like {text!r}: are they in the same case, "
+            "and are the tokens of entries parted by single blanks, as those of texts are?",
+            stacklevel=3,
+        )
+
+
+def _blocks(reader: Reader) -> Iterator[tuple[int, int]]:
+    """Yield the tokens of sequences whose runs are looked at together."""
+    offsets = reader.offsets
+    block = offsets[1:] * (reader.longest or 1) // _RUNS
+    last = np.flatnonzero(np.diff(block, append=-1))
+    edges = offsets[last + 1].tolist() or [0]
+    yield from zip([0, *edges[:-1]], edges, strict=True)

@@ -1,0 +1,293 @@
+"""Words of segments as numbers: runs of equal text, and runs that are one of many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import CodeArray, IntArray
+from crfkit.features._lexicons import BLANK
+from crfkit.features.templates.pairs import PairTable
+
+Step = Callable[[CodeArray, CodeArray], CodeArray]
+Keep = Callable[[CodeArray], NDArray[np.bool_]]
+
+
+class Runs(NamedTuple):
+    """Runs of tokens, numbered through all sequences: the first, and the one after the last.
+
+    Attributes
+    ----------
+    start, stop : ndarray of shape (n,)
+    """
+
+    start: IntArray
+    stop: IntArray
+
+    def take(self, chosen: NDArray[np.bool_] | IntArray) -> Runs:
+        """Return the chosen runs."""
+        return Runs(self.start[chosen], self.stop[chosen])
+
+
+class Level(NamedTuple):
+    """Nodes of a trie at one depth: which rows have come so far, and the node of each."""
+
+    depth: int
+    rows: IntArray
+    nodes: CodeArray
+
+
+def walk(
+    step: Step, codes: CodeArray, begin: IntArray, size: IntArray, keep: Keep | None = None
+) -> Iterator[Level]:
+    """Follow rows of codes through a trie, all at once.
+
+    Node 0 is the root, and node ``i + 1`` is reached by the pair (node, code) of number ``i``, so
+    that two rows are at the same node if and only if they are equal so far.
+
+    Parameters
+    ----------
+    step : callable
+        `PairTable.number`, by which the trie grows, or `PairTable.find`.
+    codes : ndarray of shape (U,)
+        All codes; -1 leads nowhere.
+    begin, size : ndarray of shape (n,)
+        Where the rows begin, and their lengths.
+    keep : callable, optional
+        Tells which rows go on, from their nodes.
+    """
+    rows = np.flatnonzero(size > 0)
+    nodes = np.zeros(len(rows), np.int32)
+    depth = 0
+    while len(rows):
+        nodes = step(nodes, codes[begin[rows] + depth])
+        depth += 1
+        found = nodes >= 0
+        rows, nodes = rows[found], nodes[found] + np.int32(1)
+        yield Level(depth, rows, nodes)
+        more = size[rows] > depth
+        if keep is not None:
+            more &= keep(nodes)
+        rows, nodes = rows[more], nodes[more]
+
+
+def number_rows(codes: CodeArray, begin: IntArray, size: IntArray) -> CodeArray:
+    """Return a number for each row of codes, shape (n,), the same for equal ones; 0 for empty."""
+    numbers = np.zeros(len(begin), np.int32)
+    for level in walk(PairTable().number, codes, begin, size):
+        numbers[level.rows] = level.nodes
+    return numbers
+
+
+def number_runs(codes: CodeArray, begin: IntArray, runs: Runs) -> CodeArray:
+    """Return a number for each run of tokens, shape (n,), the same for those of equal codes.
+
+    Runs that begin at the same token are followed once.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (U,)
+        The codes that tokens consist of, one or more each.
+    begin : ndarray of shape (N + 1,)
+        Where the codes of each token begin, and the end.
+    runs : Runs
+    """
+    size = begin[runs.stop] - begin[runs.start]
+    first, place = np.unique(runs.start, return_inverse=True)
+    longest = np.zeros(len(first), np.int64)
+    np.maximum.at(longest, place, size)
+    by_size = np.argsort(size, kind="stable")
+    ends = np.searchsorted(size[by_size], np.arange(int(longest.max(initial=0)) + 2))
+    numbers = np.zeros(len(size), np.int32)
+    current = np.zeros(len(first), np.int32)
+    for level in walk(PairTable().number, codes, begin[first], longest):
+        current[level.rows] = level.nodes
+        whole = by_size[ends[level.depth] : ends[level.depth + 1]]
+        numbers[whole] = current[place[whole]]
+    return numbers
+
+
+class Words:
+    """One word for each token, and the pieces that blanks part it into: most are one piece.
+
+    Equal texts are equal rows of pieces, also where words hold blanks.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (N,)
+        The number of the word of each token.
+    words : list of str
+        The words.
+    ends : ndarray of shape (N,)
+        The end of the sequence of each token.
+
+    Attributes
+    ----------
+    codes, ends : ndarrays
+        As given.
+    each : list of str, length N
+        The word of each token.
+    pieces : list of str
+        The pieces that occur.
+    piece_codes : ndarray of shape (U,)
+        Their numbers, those of all tokens one after the other.
+    begin : ndarray of shape (N + 1,)
+        Where the pieces of each token begin, and the end.
+    """
+
+    def __init__(self, codes: CodeArray, words: list[str], ends: IntArray) -> None:
+        self.codes = codes
+        self.ends = ends
+        self.each = [words[code] for code in codes.tolist()]
+        index: dict[str, int] = {}
+        parts = [
+            [index.setdefault(piece, len(index)) for piece in word.split(BLANK)] for word in words
+        ]
+        self.pieces = list(index)
+        flat = np.array([code for codes in parts for code in codes], np.int32)
+        sizes = np.array([len(codes) for codes in parts], np.int64)
+        self.begin: IntArray = np.concatenate([[0], np.cumsum(sizes[codes])]).astype(np.int64)
+        within = np.arange(self.begin[-1]) - np.repeat(self.begin[:-1], sizes[codes])
+        starts = np.cumsum(sizes) - sizes
+        self.piece_codes: CodeArray = flat[np.repeat(starts[codes], sizes[codes]) + within]
+
+    @property
+    def tokens(self) -> IntArray:
+        """Where the codes of tokens, not of their pieces, begin, shape (N + 1,)."""
+        return np.arange(len(self.codes) + 1)
+
+    def text(self, start: int, stop: int) -> str:
+        """Return the text of a run of tokens."""
+        return BLANK.join(self.each[start:stop])
+
+    def texts(self, runs: Runs) -> list[str]:
+        """Return the texts of runs."""
+        pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
+        return [BLANK.join(self.each[start:stop]) for start, stop in pairs]
+
+    def distinct(self, runs: Runs) -> tuple[Runs, CodeArray]:
+        """Return one run of each text, and which of these each run is like, shape (n,)."""
+        return distinct_runs(runs, number_runs(self.piece_codes, self.begin, runs))
+
+    @cached_property
+    def letters(self) -> IntArray:
+        """How many characters all tokens before each have, with a blank each, shape (N + 1,)."""
+        sizes = np.fromiter(map(len, self.each), np.int64, len(self.each))
+        return np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
+
+    def at_ends(self) -> IntArray:
+        """Return the token that begins at each piece, shape (U + 1,), -1 within one."""
+        tokens = np.full(int(self.begin[-1]) + 1, -1, np.int64)
+        tokens[self.begin] = np.arange(len(self.begin))
+        return tokens
+
+    def reach(self, longest: int | None) -> IntArray:
+        """Return how many pieces runs from each token may have, shape (N,)."""
+        starts = np.arange(len(self.ends))
+        stops = self.ends if longest is None else np.minimum(self.ends, starts + longest)
+        return self.begin[stops] - self.begin[:-1]
+
+    def frequent(self, longest: int | None, least: int) -> Trie:
+        """Return a trie of the texts that at least `least` runs of up to `longest` tokens have.
+
+        A run goes on only while enough others are like it so far (Agrawal and Srikant 1994).
+        """
+
+        def often(nodes: CodeArray) -> NDArray[np.bool_]:
+            _, which, counts = np.unique(nodes, return_inverse=True, return_counts=True)
+            kept: NDArray[np.bool_] = counts[which] >= least
+            return kept
+
+        at_ends, table = self.at_ends(), PairTable()
+        texts, nodes = list[str](), [np.zeros(0, np.int32)]
+        levels = walk(
+            table.number, self.piece_codes, self.begin[:-1], self.reach(longest),
+            None if least <= 1 else often,
+        )  # fmt: skip
+        for level in levels:
+            stops = at_ends[self.begin[level.rows] + level.depth]
+            whole = stops >= 0
+            found, first, counts = np.unique(
+                level.nodes[whole], return_index=True, return_counts=True
+            )
+            often_enough = counts >= least
+            kept = first[often_enough]
+            texts += self.texts(Runs(level.rows[whole][kept], stops[whole][kept]))
+            nodes.append(found[often_enough])
+        index = {piece: code for code, piece in enumerate(self.pieces)}
+        return Trie(texts, index, table, np.concatenate(nodes))
+
+
+def distinct_runs(runs: Runs, numbers: CodeArray) -> tuple[Runs, CodeArray]:
+    """Return one run of each number, and its place among these for each run, shape (n,)."""
+    _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
+    return runs.take(first), place.astype(np.int32)
+
+
+class Trie:
+    """Texts that runs of tokens are looked for in, by their pieces (Fredkin 1960).
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Different texts.
+    index : dict of str to int
+        Numbers of the pieces.
+    table : PairTable
+        The pairs (node, piece) of a walk of the texts, and maybe of others.
+    last : ndarray of shape (n,)
+        The node at which each text ends.
+
+    Attributes
+    ----------
+    texts, index
+        As given.
+    """
+
+    def __init__(
+        self, texts: Sequence[str], index: dict[str, int], table: PairTable, last: CodeArray
+    ) -> None:
+        self.texts = texts
+        self.index = index
+        self._table = table
+        self._texts = np.full(len(table) + 1, -1, np.int32)
+        self._texts[last] = np.arange(len(texts), dtype=np.int32)
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Trie:
+        """Return a trie of different texts."""
+        index: dict[str, int] = {}
+        rows = [text.split(BLANK) for text in texts]
+        listed = [index.setdefault(piece, len(index)) for row in rows for piece in row]
+        codes, sizes = np.array(listed, np.int32), np.array(list(map(len, rows)), np.int64)
+        table, last = PairTable(), np.zeros(len(rows), np.int32)
+        for level in walk(table.number, codes, np.cumsum(sizes) - sizes, sizes):
+            last[level.rows] = level.nodes
+        return cls(texts, index, table, last)
+
+    def codes(self, words: Words) -> CodeArray:
+        """Return the pieces of tokens by their numbers here, shape (U,), -1 for unknown ones."""
+        known = np.array([self.index.get(piece, -1) for piece in words.pieces], np.int32)
+        return known[words.piece_codes]
+
+    def find(self, words: Words, longest: int | None) -> tuple[Runs, CodeArray]:
+        """Return the runs of up to `longest` tokens that are one of the texts, and which.
+
+        All tokens are followed at once, each as long as its run may yet become a text.
+        """
+        at_ends, reach = words.at_ends(), words.reach(longest)
+        starts, stops = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        texts = [np.zeros(0, np.int32)]
+        for level in walk(self._table.find, self.codes(words), words.begin[:-1], reach):
+            stop, text = at_ends[words.begin[level.rows] + level.depth], self._texts[level.nodes]
+            whole = (stop >= 0) & (text >= 0)
+            starts.append(level.rows[whole])
+            stops.append(stop[whole])
+            texts.append(text[whole])
+        runs = Runs(np.concatenate(starts), np.concatenate(stops))
+        order = np.lexsort((runs.stop, runs.start))
+        return runs.take(order), np.concatenate(texts)[order]

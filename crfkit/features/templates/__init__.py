@@ -1,0 +1,1 @@
+"""Feature templates of tokens, compiled once and applied to whole columns."""

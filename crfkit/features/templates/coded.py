@@ -1,0 +1,287 @@
+"""The cells of templates for some sequences, as codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._types import CodeArray, IntArray
+from crfkit.features.templates.columns import TokenTable, check_strings
+from crfkit.features._lexicons import Entries, find_runs, index_entries
+from crfkit.features.templates.plan import (
+    ABSENT,
+    APPLY,
+    BOS,
+    EOS,
+    INPUT,
+    LEXICON,
+    Cell,
+    Plan,
+    Source,
+    gives_items,
+)
+from crfkit.features.templates.tables import Items, ItemTable, StringTable, TextTable, take
+from crfkit.features.functions import (
+    FLAG,
+    Functions,
+    as_items,
+    evaluate,
+    result_kind,
+)
+from crfkit.kernels.text.hashing import codes_shift, codes_spread
+
+FALSE = "\0false"  # the text of a flag that is not set, which never becomes a name
+
+SourceTable = TextTable | ItemTable
+
+
+class Learned:
+    """What `fit` has learned of columns and sources.
+
+    Parameters
+    ----------
+    plan : Plan
+    functions : mapping of str to callable
+        Functions of the user.
+    lexicons : dict of str to list of str
+        Entries of the lexicons.
+    """
+
+    def __init__(self, plan: Plan, functions: Functions, lexicons: dict[str, list[str]]) -> None:
+        self.plan = plan
+        self.functions = functions
+        self.lexicons = lexicons
+        self.strings: list[StringTable] = []
+        self.sources: dict[int, SourceTable] = {}
+        self._entries: dict[str, Entries] = {}
+
+    def entries(self, lexicon: str) -> Entries:
+        """Return the entries of a lexicon by their first words."""
+        if lexicon not in self._entries:
+            self._entries[lexicon] = index_entries(self.lexicons[lexicon])
+        return self._entries[lexicon]
+
+    def text(self, source: Source, string: str) -> str | None:
+        """Return the text that a source makes of a string."""
+        result = evaluate(source.calls, self.functions, string)
+        if result is None:
+            return None
+        if result_kind(source.calls, self.functions) != FLAG:
+            return str(result)
+        if source.joint is None:
+            return str(bool(result))
+        return "" if result else FALSE
+
+    def mark_text(self, source: Source, mark: str) -> str | None:
+        """Return the text of a source outside of the sequence."""
+        if self.plan.policy == ABSENT:
+            return None
+        if self.plan.policy == APPLY:
+            return self.text(source, mark)
+        return (source.joint or "") + mark
+
+    def items(self, source: Source, string: str) -> Items:
+        """Return the items that a source makes of a string."""
+        name = "the function " + "(".join(name for name, _ in reversed(source.calls))
+        return as_items(evaluate(source.calls, self.functions, string), f"{name}({string!r})")
+
+    def mark_items(self, source: Source, mark: str) -> Items:
+        """Return the items of a source outside of the sequence."""
+        return [] if self.plan.policy == ABSENT else [(mark, 1.0)]
+
+    def learn_column(self, number: int, strings: StringTable) -> None:
+        """Take the strings of a column and run the functions of all sources that read it."""
+        self.strings.append(strings)
+        for i, source in enumerate(self.plan.sources):
+            if source.column == number:
+                self.sources[i] = self._learn_source(source, strings.strings)
+
+    def _learn_source(self, source: Source, strings: list[str]) -> SourceTable:
+        if gives_items(source, self.functions):
+            marks = [self.mark_items(source, mark) for mark in self.plan.marks]
+            return ItemTable(marks + [self.items(source, string) for string in strings])
+        texts = [self.mark_text(source, mark) for mark in self.plan.marks]
+        return TextTable(texts + [self.text(source, string) for string in strings])
+
+
+class Batch:
+    """Codes of the cells of some tokens.
+
+    Parameters
+    ----------
+    learned : Learned
+        Tables; `fit` fills them while it reads the columns.
+    tokens : TokenTable
+        The tokens.
+    """
+
+    def __init__(self, learned: Learned, tokens: TokenTable) -> None:
+        self.learned = learned
+        self.plan = learned.plan
+        self.tokens = tokens
+        self.offsets: IntArray = frozen(tokens.offsets)
+        self.base: list[CodeArray] = []
+        self.new: list[list[str]] = []
+        self._codes: dict[int, CodeArray] = {}
+        self._texts: dict[int, list[str]] = {}
+        self._cells: dict[Cell, CodeArray] = {}
+        self._new_items: dict[int, list[Items]] = {}
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens N."""
+        return self.tokens.n_tokens
+
+    def learn(self) -> None:
+        """Read the columns, learning their strings."""
+        first = len(self.plan.marks)
+        for number, key in enumerate(self.plan.columns):
+            if key[0] == INPUT:
+                values = self.tokens.column(key[1])
+                table, codes = self._checked(values, key[1], StringTable.learn, first, values)
+            else:
+                table = StringTable(first, _computed_strings(key))
+                codes = self._computed(key)
+            self.learned.learn_column(number, table)
+            self.base.append(codes)
+            self.new.append([])
+
+    def read(self) -> None:
+        """Read the columns with the strings that were learned."""
+        for number, key in enumerate(self.plan.columns):
+            codes, new = self._computed(key), []
+            if key[0] == INPUT:
+                values = self.tokens.column(key[1])
+                find = self.learned.strings[number].find
+                codes, new = self._checked(values, key[1], find, values)
+            self.base.append(codes)
+            self.new.append(new)
+
+    def _checked(self, values: list[Any], reference: Any, read: Any, *arguments: Any) -> Any:
+        """Call a reader of strings; what is no string raises with its place."""
+        try:
+            return read(*arguments)
+        except TypeError:
+            check_strings(values, self.tokens, reference)
+            raise
+
+    def _computed(self, key: tuple[Any, ...]) -> CodeArray:
+        """Return the codes of a column that is computed."""
+        if key[0] == INPUT:
+            return np.zeros(0, np.int32)
+        first, offsets = len(self.plan.marks), self.tokens.offsets
+        if key[0] == LEXICON:
+            found = self._runs(self.learned.entries(key[2]), key[1])
+            return np.where(found < 0, found, found + first).astype(np.int32)
+        lengths = np.diff(offsets)
+        place = np.arange(self.n_tokens) - np.repeat(offsets[:-1], lengths)
+        size = np.repeat(lengths, lengths)
+        if key[0] in (BOS, EOS):
+            rank: CodeArray = (place == (0 if key[0] == BOS else size - 1)).astype(np.int32)
+        else:
+            rank = (place * key[1] // size).astype(np.int32)
+        rank += np.int32(first)
+        return rank
+
+    def _runs(self, entries: Entries, source: int) -> CodeArray:
+        """Return which tokens begin a run of an entry (0) or lie in one (1), else -1."""
+        codes, table = self.source_codes(source), self.learned.sources[source]
+        assert isinstance(table, TextTable)
+        firsts = [table.code(first) for first in entries]  # what is in no table begins no run
+        firsts += [
+            len(table.texts) + i for i, text in enumerate(self._texts[source]) if text in entries
+        ]
+        starts = np.flatnonzero(np.isin(codes, [code for code in firsts if code >= 0]))
+        return find_runs(entries, starts, self._speller(source), self.offsets)
+
+    def _speller(self, source: int) -> Callable[[int], str | None]:
+        codes = self.source_codes(source)
+
+        def spell(token: int) -> str | None:
+            return self.text(source, codes[token]) if codes[token] >= 0 else None
+
+        return spell
+
+    def source_codes(self, number: int) -> CodeArray:
+        """Return the codes of the texts of a source, shape (N,), -1 where there is none."""
+        if number not in self._codes:
+            source, table = self.plan.sources[number], self.learned.sources[number]
+            assert isinstance(table, TextTable)
+            results: list[Any] = self.new[source.column]
+            if source.calls:
+                results = [self.learned.text(source, string) for string in results]
+            codes, texts = table.extend(results)
+            self._codes[number] = take(codes, self.base[source.column])
+            self._texts[number] = texts
+        return self._codes[number]
+
+    def text(self, number: int, code: int) -> str:
+        """Return the text of a code of a source whose codes were asked for."""
+        table = self.learned.sources[number]
+        new = code - len(table.texts)
+        return table.texts[code] if new < 0 else self._texts[number][new]
+
+    def holding(self, cell: Cell, character: str) -> IntArray:
+        """Return the tokens at which the text of a cell holds a character."""
+        codes, table = self.cell(cell), self.learned.sources[cell.source]
+        assert isinstance(table, TextTable)
+        flags, size = table.holding(character), len(table.texts)
+        new = [size + i for i, text in enumerate(self._texts[cell.source]) if character in text]
+        found = np.zeros(0, np.int64)
+        if flags.any():  # the last, which is False, serves -1 and new texts
+            found = np.flatnonzero(flags[np.minimum(codes, size)])
+        return np.union1d(found, np.flatnonzero(np.isin(codes, new))) if new else found
+
+    def is_plain(self, number: int) -> bool:
+        """Whether a source has one text for each string."""
+        return isinstance(self.learned.sources[number], TextTable)
+
+    def cell(self, cell: Cell) -> CodeArray:
+        """Return the codes of a cell, shape (N,), of its source or, where that has items, column.
+
+        Outside of the sequence they are the codes of marks.
+        """
+        if cell not in self._cells:
+            table = self.learned.sources[cell.source]
+            size = len(self.plan.marks)
+            if isinstance(table, TextTable):
+                codes, marks = self.source_codes(cell.source), table.codes[:size]
+            else:
+                codes = self.base[self.plan.sources[cell.source].column]
+                marks = np.arange(size, dtype=np.int32)
+            self._cells[cell] = self._moved(cell, codes, marks)
+        return self._cells[cell]
+
+    def _moved(self, cell: Cell, codes: CodeArray, marks: CodeArray) -> CodeArray:
+        if cell.offset == 0 and not cell.absolute:
+            return codes
+        out = np.empty(self.n_tokens, np.int32)
+        move = codes_spread if cell.absolute else codes_shift
+        move(frozen(codes), self.offsets, cell.offset, frozen(marks), out)
+        return out
+
+    def items(self, cell: Cell, code: int) -> Items:
+        """Return the items of a code of a cell."""
+        table = self.learned.sources[cell.source]
+        if isinstance(table, TextTable):
+            return [(self.text(cell.source, code), 1.0)]
+        if code < table.size():
+            return table.items(code)
+        return self._items_of_new(cell.source)[code - table.size()]
+
+    def _items_of_new(self, number: int) -> list[Items]:
+        if number not in self._new_items:
+            source = self.plan.sources[number]
+            strings = self.new[source.column]
+            self._new_items[number] = [self.learned.items(source, string) for string in strings]
+        return self._new_items[number]
+
+
+def _computed_strings(key: tuple[Any, ...]) -> list[str]:
+    """Return the strings of a column that is computed, in the order of their codes."""
+    if key[0] == LEXICON:
+        return ["B", "I"]
+    return ["False", "True"] if key[0] in (BOS, EOS) else [str(i) for i in range(key[1])]

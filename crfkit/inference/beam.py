@@ -1,0 +1,106 @@
+"""Search with a beam, for prediction and for learning."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_option, check_whole
+from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
+from crfkit.structures import Structure
+
+UPDATES = ("max_violation", "early")
+
+
+class BeamSearch(BaseEstimator):  # type: ignore[misc]
+    """Keeps the best prefixes of a labelling at each token.
+
+    Of prefixes that end with the same label only the best is kept, so that a beam as wide as there
+    are labels is the exact search.
+
+    A step towards the true labels from labels that a beam has found may be none: the true ones may
+    score higher and have been lost on the way. Learning then looks at prefixes: those at the first
+    token at which the true prefix is lost (early update: Collins and Roark 2004), or those at the
+    token at which the best one scores highest above the true one (max-violation: Huang, Fayong and
+    Guo 2012). Where the true prefix is never lost, both look at the whole labelling.
+
+    Parameters
+    ----------
+    width : int, default=8
+        Prefixes that are kept.
+    update : {"max_violation", "early"}, default="max_violation"
+        Which prefixes to learn from.
+
+    Examples
+    --------
+    >>> from crfkit import StructuredPerceptron
+    >>> from crfkit.inference import BeamSearch
+    >>> StructuredPerceptron(search=BeamSearch(width=4))
+    StructuredPerceptron(search=BeamSearch(width=4))
+    """
+
+    def __init__(self, *, width: int = 8, update: str = "max_violation") -> None:
+        self.width = width
+        self.update = update
+
+    def decode(self, structure: Structure, scores: Scores) -> CodeArray:
+        """Return label codes, shape (N,)."""
+        return self._search(scores, np.zeros(len(scores.unary), np.int32))[0]
+
+    def violation(self, scores: Scores, labels: CodeArray) -> tuple[CodeArray, int]:
+        """Return labels of a sequence, and how many of the first of them to learn from.
+
+        Parameters
+        ----------
+        scores : Scores
+            Of one sequence of T tokens, at least one.
+        labels : ndarray of shape (T,)
+            The true labels.
+
+        Returns
+        -------
+        path : ndarray of shape (T,)
+            Label codes, of which the first `stop` are the best prefix there.
+        stop : int
+            T where the search finds the true labels.
+        """
+        path, trace, best, source = self._search(scores, labels)
+        length = len(labels)
+        if np.array_equal(path, labels):
+            return path, length
+        lost = np.flatnonzero(trace[:, ALIVE] == 0.0)
+        stop = length
+        if self.update == "early" and len(lost):
+            stop = int(lost[0]) + 1
+        elif len(lost):
+            above = trace[:, TOP] - trace[:, GOLD]
+            stop = length - int(np.argmax(above[::-1]))  # of equal ones the last
+        prefix = path.copy()
+        beam_path(0, stop, best, source, prefix)
+        return (path, length) if np.array_equal(prefix[:stop], labels[:stop]) else (prefix, stop)
+
+    def _search(
+        self, scores: Scores, labels: CodeArray
+    ) -> tuple[CodeArray, FloatArray, FloatArray, CodeArray]:
+        """Return the labels found, traces, and the scores and sources of prefixes."""
+        check_whole("width", self.width, 1)
+        check_option("update", self.update, UPDATES)
+        unary, size = frozen(scores.unary), scores.unary.shape[1]
+        if scores.pair.shape[1:] != (size, size):
+            raise ValueError(
+                "search with a beam needs a table of all steps, which a model of so many labels "
+                "and so few steps does not have: use all_possible_transitions=True, or search=None."
+            )
+        best, source = np.empty(unary.shape), np.empty(unary.shape, np.int32)
+        trace, path = np.empty((len(unary), N_TRACES)), np.empty(len(unary), np.int32)
+        rank = np.empty(size, np.int64)
+        for begin, end in itertools.pairwise(scores.offsets.tolist()):
+            chain_beam(
+                unary, frozen(scores.pair), frozen(scores.step_table), begin, end,
+                int(self.width), frozen(labels), best, source, rank, trace, path,
+            )  # fmt: skip
+        return path, trace, best, source

@@ -1,0 +1,184 @@
+"""Scores that leave a token only some codes: what is known of a segmentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import CodeArray, FloatArray, IntArray, Scores
+from crfkit.data.labels import UNKNOWN
+from crfkit.labels.limits import longest
+from crfkit.labels.schemes import OUTSIDE
+from crfkit.labels.segmentation import Segmentation
+from crfkit.structures import NoPathError, NoSegmentationError, Structure
+
+# Instead of a code: any; any that begins a segment; and `EITHER - k`, one of the label k.
+ANY, BEGINS, EITHER = -1, -2, -3
+
+
+def with_fixed(scores: Scores, fixed: CodeArray) -> Scores:
+    """Return scores that forbid all codes but the fixed ones, shape (N,)."""
+    if (fixed == ANY).all():
+        return scores
+    unary, size = scores.unary.copy(), scores.n_codes
+    known = np.flatnonzero((fixed >= 0) | (fixed <= EITHER))
+    labels = np.where(fixed >= 0, fixed, EITHER - fixed)[known]
+    unary[known, :size] = -np.inf
+    unary[known, labels] = scores.unary[known, labels]
+    either = fixed[known] <= EITHER
+    begins = known[either], labels[either] + size // 2
+    unary[begins] = scores.unary[begins]
+    unary[fixed == BEGINS, : size // 2] = -np.inf
+    return scores._replace(unary=unary)
+
+
+def log_shares(structure: Structure, scores: Scores, fixed: CodeArray) -> FloatArray:
+    """Return the log-probability of what the fixed codes leave of each sequence, shape (S,).
+
+    Raises
+    ------
+    NoPathError
+        If a sequence has no segmentation at all.
+    """
+    log_z = _log_sums(structure, scores)
+    clamped, possible = with_fixed(scores, fixed), np.ones(len(log_z), bool)
+    try:
+        return _log_sums(structure, clamped) - log_z
+    except NoSegmentationError as error:
+        possible[np.array([error.sequence, *error.others]) - scores.first] = False
+    rest = _some(clamped, possible)
+    try:
+        shares = _log_sums(structure, rest)
+    except NoPathError:  # one by one, so that none is summed again for each of the others
+        shares = np.array([_log_sum_or_none(structure, one) for one in rest.each()])
+    found = np.full(len(log_z), -np.inf)
+    found[possible] = shares - log_z[possible]
+    return found
+
+
+def _some(scores: Scores, chosen: NDArray[np.bool_]) -> Scores:
+    """Return the scores of the chosen sequences, shape (S,)."""
+    lengths = np.diff(scores.offsets)
+    offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
+    return scores.taken(np.flatnonzero(np.repeat(chosen, lengths)), offsets)
+
+
+def _log_sums(structure: Structure, scores: Scores) -> FloatArray:
+    """Return log Z of each sequence, shape (S,)."""
+    weight = np.ones(len(scores.offsets) - 1)
+    sums: FloatArray = structure.sum(scores, weight, structure.empty(scores))
+    return sums
+
+
+def _log_sum_or_none(structure: Structure, one: Scores) -> float:
+    """Return log Z of the only sequence, ``-inf`` where it has no segmentation."""
+    try:
+        return float(_log_sums(structure, one)[0])
+    except NoPathError:
+        return -np.inf
+
+
+def fixed_codes(model: Any, runs: Segmentation, offsets: IntArray) -> CodeArray:
+    """Return the code that each token has to have, `ANY`, or `BEGINS` for any beginning, (N,).
+
+    Parameters
+    ----------
+    model
+        A fitted model of segments.
+    runs : Segmentation
+        The segments that are known, which do not overlap, with `UNKNOWN` for such labels.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start, and the end.
+
+    Raises
+    ------
+    ValueError
+        If the model cannot have one of the segments, or two that touch.
+    """
+    order = np.argsort(runs.start)
+    runs = Segmentation(*(part[order] for part in runs))
+    _check_fixed(model, runs, offsets)
+    _check_touching(model, runs, offsets)
+    codes = np.full(offsets[-1] + 1, ANY, np.int32)
+    codes[runs.stop] = BEGINS
+    codes[offsets[:-1]] = ANY
+    size, most = len(model.classes_), longest(model.length_scores_).tolist()
+    for start, stop, label in zip(*(part.tolist() for part in runs), strict=True):
+        codes[start:stop] = label
+        codes[start : stop : most[label]] = label + size  # tokens outside may be more
+    return codes[:-1]
+
+
+def _check_fixed(model: Any, runs: Segmentation, offsets: IntArray) -> None:
+    """Raise ValueError if a segment has a label or a length that the model cannot have."""
+    allowed, most = model.length_scores_ > -np.inf, longest(model.length_scores_)
+    for i, (size, k) in enumerate(zip((runs.stop - runs.start).tolist(), runs.label, strict=True)):
+        if k == UNKNOWN:
+            why = "has a label that the model does not know"
+        elif model.classes_[k] == OUTSIDE or (size <= most[k] and allowed[size - 1, k]):
+            continue
+        elif size > most[k]:
+            why = (
+                f"is longer than segments of the label {model.classes_[k]!r} can be: {most[k]} "
+                "tokens. Fit with a larger max_length"
+            )
+        else:
+            why = (
+                f"is shorter than segments of the label {model.classes_[k]!r} can be: "
+                f"{np.argmax(allowed[:, k]) + 1} tokens. Fit with a smaller min_length"
+            )
+        s, begin = _sequence_of(int(runs.start[i]), offsets)
+        raise ValueError(
+            f"sequence {s} of fixed: the segment ({runs.start[i] - begin}, {runs.stop[i] - begin}) "
+            f"{why}."
+        )
+
+
+def _check_touching(model: Any, runs: Segmentation, offsets: IntArray) -> None:
+    """Raise ValueError if a segment follows one that it may not follow."""
+    touch = (runs.stop[:-1] == runs.start[1:]) & ~np.isin(runs.start[1:], offsets)
+    never = np.isneginf(model.transitions_)[runs.label[:-1], runs.label[1:]]
+    wrong = np.flatnonzero(touch & never)
+    if len(wrong):
+        i = int(wrong[0])
+        before, after = (model.classes_[k] for k in runs.label[i : i + 2])
+        s, begin = _sequence_of(int(runs.start[i + 1]), offsets)
+        raise ValueError(
+            f"sequence {s} of fixed: the segment of label {after!r} at position "
+            f"{runs.start[i + 1] - begin} follows one of {before!r}, which the model was fitted to "
+            "forbid. Leave one out, or fit without this pair in `forbidden`."
+        )
+
+
+def _sequence_of(token: int, offsets: IntArray) -> tuple[int, int]:
+    """Return the sequence of a token, and its first token."""
+    s = int(np.searchsorted(offsets, token, side="right")) - 1
+    return s, int(offsets[s])
+
+
+def why_impossible(
+    model: Any, error: NoPathError, offsets: IntArray, fixed: CodeArray | None
+) -> str:
+    """Return what to tell of a sequence that has no segmentation."""
+    begin, end = offsets[error.sequence : error.sequence + 2].tolist()
+    allowed = model.length_scores_ > -np.inf
+    shortest = int(np.argmax(allowed.any(axis=1))) + 1
+    if end - begin < shortest:
+        return (
+            f"sequence {error.sequence}: it has {end - begin} tokens, but by the min_length that "
+            f"the model was fitted with, no segment has fewer than {shortest}. Leave the sequence "
+            "out, or fit with a smaller min_length."
+        )
+    if fixed is not None and np.any(fixed[begin:end] != ANY):
+        return (
+            f"sequence {error.sequence} of fixed: no segmentation has these segments: none gets "
+            f"past position {error.position}, by the min_length, max_length and forbidden steps "
+            "that the model was fitted with. Leave some of the segments out."
+        )
+    return (
+        f"sequence {error.sequence}: no segmentation is allowed: none gets past position "
+        f"{error.position}, by the min_length, max_length and forbidden steps that the model was "
+        "fitted with. Fit with others, or leave the sequence out."
+    )

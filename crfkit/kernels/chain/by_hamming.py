@@ -1,0 +1,163 @@
+"""Best paths of linear chains for each number of labels that differ from given ones.
+
+Shapes as in `chain`. The levels of a token are rows of a table: row ``base + d`` holds the best
+scores of the paths that end at each label of the token and have `d` wrong labels so far. The last
+level, `most`, is at least 1 and holds those of the paths with at least as many.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import WIDTH
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.kernels._strips import strips_best
+from crfkit.kernels.chain.sum import OK
+
+# Status of a sequence that has no path of the level that was asked for.
+NONE = 0
+
+
+@part
+def _best_step(source: FloatArray, row: int, pair: FloatArray, m: int, unary: FloatArray, t: int,
+               out: FloatArray, to: int) -> None:  # fmt: skip
+    """``out[to, j] = unary[t, j] + max_i (source[row, i] + pair[m, i, j])``."""
+    size = unary.shape[1]
+    if size >= WIDTH:
+        strips_best(source, row, pair, m, out, to)
+        for j in range(size):
+            out[to, j] += unary[t, j]
+        return
+    for j in range(size):
+        top = -math.inf
+        for i in range(size):
+            score = source[row, i] + pair[m, i, j]
+            top = score if score > top else top
+        out[to, j] = top + unary[t, j]
+
+
+@kernel
+def _find_levels(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
+    begin: int,
+    end: int,
+    labels: CodeArray,  # (N,)
+    most: int,
+    period: int,  # so many tokens have levels of their own
+    work: FloatArray,  # (1, K) workspace
+    best: FloatArray,  # (R, K) out: R is at least period * (most + 1)
+) -> None:
+    """Find the best scores at each token of a sequence, by the number of wrong labels so far.
+
+    ``best_t(d, j) = unary_t(j) + max_i (best_{t-1}(d - [j != y_t], i) + pair(i, j))``: the states
+    of the chain are joined with the loss so far (Tsochantaridis et al. 2005, section 3.4).
+    """
+    size = unary.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
+    for t in range(begin, end):
+        base, gold, m = (t - begin) % period * (most + 1), labels[t], table[t * stride]
+        for j in range(size):
+            best[base, j] = -math.inf
+        if t == begin:
+            for j in range(size):
+                best[base + 1, j] = unary[t, j]
+            best[base, gold] = unary[t, gold]
+            best[base + 1, gold] = -math.inf
+            continue
+        before = (t - 1 - begin) % period * (most + 1)
+        for d in range(min(t - begin, most) + 1):
+            if d < most:
+                _best_step(best, before + d, pair, m, unary, t, best, base + d + 1)
+                best[base + d, gold] = best[base + d + 1, gold]
+                best[base + d + 1, gold] = -math.inf
+            else:
+                _best_step(best, before + d, pair, m, unary, t, work, 0)
+                for j in range(size):
+                    best[base + d, j] = max(best[base + d, j], work[0, j])
+
+
+@kernel
+def chain_levels(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
+    offsets: IntArray,  # (S + 1,)
+    labels: CodeArray,  # (N,)
+    work: FloatArray,  # (1, K) workspace
+    best: FloatArray,  # (2 L, K) workspace
+    value: FloatArray,  # (S, L) out
+) -> None:
+    """``value[s, d] = max score(y)`` over the paths with `d` labels that are not the given ones.
+
+    The last level is that of the paths with at least so many; ``-inf`` where there are none.
+    """
+    for s in range(offsets.shape[0] - 1):
+        begin, end = offsets[s], offsets[s + 1]
+        for d in range(value.shape[1]):
+            value[s, d] = -math.inf
+        if begin == end:
+            value[s, 0] = 0.0
+            continue
+        most = min(value.shape[1] - 1, end - begin)
+        _find_levels(unary, pair, table, begin, end, labels, most, 2, work, best)
+        base = (end - 1 - begin) % 2 * (most + 1)
+        for d in range(most + 1):
+            for j in range(unary.shape[1]):
+                value[s, d] = max(value[s, d], best[base + d, j])
+
+
+@kernel
+def chain_level_path(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
+    offsets: IntArray,  # (S + 1,)
+    labels: CodeArray,  # (N,)
+    most: int,  # the last level
+    level: IntArray,  # (S,) how many labels are to be wrong, `most` at most
+    work: FloatArray,  # (1, K) workspace
+    best: FloatArray,  # (R, K) workspace: R is at least T (level + 2) for each sequence
+    path: CodeArray,  # (N,) out
+    status: IntArray,  # (S,) out: NONE where a sequence has no such path
+) -> None:
+    """Find the path of the largest score with so many labels that are not the given ones."""
+    for s in range(offsets.shape[0] - 1):
+        begin, end = offsets[s], offsets[s + 1]
+        status[s] = OK
+        if level[s] == 0:
+            for t in range(begin, end):
+                path[t] = labels[t]
+            continue
+        last = min(level[s] + 1, most, end - begin)
+        if level[s] > last:
+            status[s] = NONE
+            continue
+        _find_levels(unary, pair, table, begin, end, labels, last, end - begin, work, best)
+        status[s] = _trace_levels(best, pair, table, begin, end, labels, last, level[s], path)
+
+
+@kernel
+def _trace_levels(best: FloatArray, pair: FloatArray, table: IdArray, begin: int, end: int,
+                  labels: CodeArray, most: int, level: int, path: CodeArray) -> int:  # fmt: skip
+    """Follow the best path of a level from its end; of equal ones, the lowest labels."""
+    stride = 0 if table.shape[0] == 1 else 1
+    low, high = level, level
+    for t in range(end - 1, begin - 1, -1):
+        base, label, found, top = (t - begin) * (most + 1), 0, low, -math.inf
+        for i in range(best.shape[1]):
+            for d in range(low, min(high, t - begin + 1) + 1):
+                score = best[base + d, i]
+                if t < end - 1:
+                    score += pair[table[(t + 1) * stride], i, path[t + 1]]
+                if score > top:
+                    label, found, top = i, d, score
+        if top == -math.inf:
+            return NONE
+        path[t] = label
+        wrong = 1 if label != labels[t] else 0
+        low = found - wrong
+        high = found if found == most else low
+    return OK

@@ -1,0 +1,161 @@
+"""Searches of linear chains for several labellings, and for one with a beam.
+
+Shapes as in `chain`. Each looks at one sequence, the tokens ``begin:end``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit.compiler.jit import kernel
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+
+# Numbers of a search with a beam: the score of the best prefix and of the true one at each token,
+# and 1 where the true prefix is still in the beam.
+TOP, GOLD, ALIVE = 0, 1, 2
+N_TRACES = 3
+
+
+@kernel
+def chain_n_best(
+    unary: FloatArray,  # (T, K) scores of one sequence
+    pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (T,) or (1,)
+    best: FloatArray,  # (T, K, n) workspace: the best scores of prefixes that end with a label
+    source: IntArray,  # (T, K, n) workspace: where each comes from
+    ends: IntArray,  # (n,) workspace
+    value: FloatArray,  # (n,) out: -inf where there are no more paths
+    labels: CodeArray,  # (n, T) out
+) -> None:
+    """Find the n paths of the largest scores (list Viterbi: Seshadri and Sundberg 1994).
+
+    ``best_t(j)`` are the n largest of ``unary_t(j) + best_{t-1}(i) + pair(i, j)`` over all ``i``
+    and all n prefixes that end with it; of equal ones those of the lowest labels come first.
+    """
+    (length, size), count = unary.shape, value.shape[0]
+    stride = 0 if table.shape[0] == 1 else 1
+    for t in range(length):
+        for j in range(size):
+            for r in range(count):
+                best[t, j, r] = -math.inf
+            if t == 0:
+                best[t, j, 0] = unary[t, j]
+                continue
+            for i in range(size):
+                step = pair[table[t * stride], i, j] + unary[t, j]
+                for r in range(count):
+                    score = best[t - 1, i, r] + step
+                    if not score > best[t, j, count - 1]:
+                        break  # those that follow are no better
+                    _insert(score, i * count + r, t, j, best, source)
+    for r in range(count):
+        value[r] = -math.inf
+    for j in range(size):
+        for r in range(count):
+            place = count
+            while place > 0 and best[length - 1, j, r] > value[place - 1]:
+                place -= 1
+            if place == count:
+                break
+            for k in range(count - 1, place, -1):
+                value[k] = value[k - 1]
+                ends[k] = ends[k - 1]
+            value[place] = best[length - 1, j, r]
+            ends[place] = j * count + r
+    for k in range(count):
+        if value[k] > -math.inf:
+            at = ends[k]
+            for t in range(length - 1, -1, -1):
+                labels[k, t] = at // count
+                if t > 0:
+                    at = source[t, at // count, at % count]
+
+
+@kernel
+def _insert(score: float, came: int, t: int, j: int, best: FloatArray, source: IntArray) -> None:
+    """Put a prefix in its place among those that end with a label, behind equal ones."""
+    place = best.shape[2] - 1
+    while place > 0 and score > best[t, j, place - 1]:
+        best[t, j, place] = best[t, j, place - 1]
+        source[t, j, place] = source[t, j, place - 1]
+        place -= 1
+    best[t, j, place] = score
+    source[t, j, place] = came
+
+
+@kernel
+def chain_beam(
+    unary: FloatArray,  # (N, K) scores
+    pair: FloatArray,  # (M, K, K) scores
+    table: IdArray,  # (N,) or (1,)
+    begin: int,  # the sequence
+    end: int,
+    width: int,  # so many prefixes are kept
+    gold: CodeArray,  # (N,) true labels
+    best: FloatArray,  # (N, K) workspace: scores of prefixes in the beam, by their last label
+    source: CodeArray,  # (N, K) workspace: the label before
+    rank: IntArray,  # (K,) workspace
+    trace: FloatArray,  # (N, N_TRACES) out
+    labels: CodeArray,  # (N,) out: the best labels at the last token
+) -> None:
+    """Find a path of a large score, of the `width` best prefixes at each token.
+
+    Prefixes that end with the same label have the same future: only the best of them is kept. Of
+    equal ones, those of the lowest labels are.
+    """
+    size, stride = unary.shape[1], 0 if table.shape[0] == 1 else 1
+    for t in range(begin, end):
+        m = table[t * stride]
+        for j in range(size):
+            top, came = 0.0, 0
+            if t > begin:
+                top = -math.inf
+                for i in range(size):
+                    score = best[t - 1, i] + pair[m, i, j]
+                    if score > top:
+                        top, came = score, i
+            best[t, j] = top + unary[t, j]
+            source[t, j] = came
+        trace[t, GOLD] = unary[t, gold[t]]
+        alive = True
+        if t > begin:
+            trace[t, GOLD] += trace[t - 1, GOLD] + pair[m, gold[t - 1], gold[t]]
+            alive = trace[t - 1, ALIVE] > 0.0 and source[t, gold[t]] == gold[t - 1]
+        trace[t, TOP] = _prune(t, width, best, rank)
+        trace[t, ALIVE] = 1.0 if alive and best[t, gold[t]] > -math.inf else 0.0
+    beam_path(begin, end, best, source, labels)
+
+
+@kernel
+def _prune(t: int, width: int, best: FloatArray, rank: IntArray) -> float:
+    """Keep the best scores of a row, ``-inf`` for all others; returns the best of all."""
+    size, top = best.shape[1], -math.inf
+    for j in range(size):
+        top = max(top, best[t, j])
+        rank[j] = 0
+        for i in range(size):
+            rank[j] += best[t, i] > best[t, j] or (best[t, i] == best[t, j] and i < j)
+    for j in range(size):
+        if rank[j] >= width:
+            best[t, j] = -math.inf
+    return top
+
+
+@kernel
+def beam_path(
+    begin: int,  # the tokens begin:end of a sequence
+    end: int,
+    best: FloatArray,  # (N, K) of `chain_beam`
+    source: CodeArray,  # (N, K)
+    labels: CodeArray,  # (N,) out, from `begin` to `end`
+) -> None:
+    """Write the best prefix that ends there: ``argmax_j best(j)``, and back."""
+    if begin == end:
+        return
+    label = 0
+    for j in range(best.shape[1]):
+        if best[end - 1, j] > best[end - 1, label]:
+            label = j
+    for t in range(end - 1, begin - 1, -1):
+        labels[t] = label
+        label = source[t, label]

@@ -1,0 +1,1 @@
+"""The product of the design matrix with weights, and its adjoint."""

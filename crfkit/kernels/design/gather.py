@@ -1,0 +1,255 @@
+"""From sparse and dense rows to scores, and the adjoint of it.
+
+Shapes: ``N`` tokens, ``K`` labels, ``D`` attributes, ``P`` weights. The weights of attribute ``a``
+are ``ptr[a]:ptr[a + 1]``, each with its label. Attribute values that are all one are not stored:
+then `values` has one entry and ``step = 0``. Indices are unsigned: a signed one costs a test for
+negative values at every access.
+"""
+
+from __future__ import annotations
+
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
+from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
+from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
+
+# Rows of a table, and single numbers, are asked for so many before they are needed.
+ROWS_AHEAD, CELLS_AHEAD = 8, 64
+# Tokens whose dense features stay in the nearest cache.
+TILE = 32
+# Of a longer row the machine itself fetches what comes next.
+MOST_ASKED = 64
+
+
+@part
+def _ask(indptr: PtrArray, indices: IdArray, t: int, slots: IdArray, n_slots: int,
+         single: FloatArray, ptr: PtrArray) -> None:  # fmt: skip
+    """Have the machine fetch what tells the weights of the attributes of a token."""
+    for n in range(indptr[t], indptr[t + 1]):
+        if slots[indices[n]] >= n_slots:
+            prefetch_at(single, indices[n])
+            prefetch_at(ptr, indices[n])
+
+
+@kernel
+def gather_tokens(
+    indptr: PtrArray,  # (N + 1,)
+    indices: IdArray,  # (nnz,) attributes
+    values: FloatArray,  # (nnz,) or (1,)
+    step: int,
+    begin: int,
+    end: int,
+    slots: IdArray,  # (D,) row in the table, H + label of the only weight, or H + K: pairs
+    n_slots: int,
+    single: FloatArray,  # (D,) the only weight of an attribute
+    ptr: PtrArray,  # (D + 1,)
+    labels: IdArray,  # (P,)
+    weights: FloatArray,  # (P,)
+    row_ptr: IntArray,  # (end - begin + 1,) out
+    found: IdArray,  # (n,) out: the rows of the table of each token
+    factor: FloatArray,  # (n,) or (1,) out: their values
+    out: FloatArray,  # (end - begin, K) out, added to
+) -> None:
+    """``out[t, k] += sum_a x[begin + t, a] w[a, k]`` over attributes without a row in the table.
+
+    The others are listed for `gather_rows`.
+    """
+    count = 0
+    row_ptr[0] = 0
+    for t in range(begin, end):
+        row = t - begin
+        if t + 2 < end:
+            for n in range(indptr[t + 2], indptr[t + 3]):
+                prefetch_at(slots, indices[n])
+        if t + 1 < end:
+            _ask(indptr, indices, t + 1, slots, n_slots, single, ptr)
+        for n in range(indptr[t], indptr[t + 1]):
+            attribute = indices[n]
+            slot, value = slots[attribute], values[n * step]
+            if slot < n_slots:
+                found[count] = slot
+                factor[count * step] = value
+                count += 1
+            elif slot < n_slots + out.shape[1]:
+                out[row, slot - n_slots] += value * single[attribute]
+            else:
+                for p in range(ptr[attribute], ptr[attribute + 1]):
+                    out[row, labels[p]] += value * weights[p]
+        row_ptr[row + 1] = count
+
+
+@kernel
+def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+              table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
+    if table.shape[1] >= WIDTH:
+        strips_add(slots, values, step, begin, end, table, row, out)
+        return
+    if begin == end:
+        return
+    size, one = table.shape[1], values[0]
+    u = v = x = y = one
+    fours = begin + (end - begin) // 4 * 4
+    for n in range(begin, fours, 4):
+        a, b, c, d = slots[n], slots[n + 1], slots[n + 2], slots[n + 3]
+        if step:
+            u, v, x, y = values[n], values[n + 1], values[n + 2], values[n + 3]
+        for k in range(size):
+            out[row, k] += (u * table[a, k] + v * table[b, k]) + (x * table[c, k] + y * table[d, k])
+    for n in range(fours, end):
+        a, u = slots[n], values[n] if step else one
+        for k in range(size):
+            out[row, k] += u * table[a, k]
+
+
+@kernel
+def gather_rows(
+    row_ptr: IntArray,  # (N + 1,)
+    slots: IdArray,  # (nnz,) rows of the table, token by token
+    values: FloatArray,  # (nnz,) or (1,)
+    step: int,
+    table: FloatArray,  # (H, K)
+    out: FloatArray,  # (N, K) out, added to
+) -> None:
+    """``out[t, k] += sum_a x[t, a] table[a, k]`` over the full rows of each token."""
+    for t in range(out.shape[0]):
+        _add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
+
+
+@kernel
+def scatter_rows(
+    columns: IntArray,  # (C,) rows of the table that occur
+    col_ptr: IntArray,  # (C + 1,)
+    rows: IdArray,  # (nnz,) tokens, in order within a row of the table
+    values: FloatArray,  # (nnz,) or (1,)
+    step: int,
+    begin: int,
+    end: int,
+    residual: FloatArray,  # (N, K)
+    table: FloatArray,  # (H, K) out, added to
+) -> None:
+    """``table[a, k] += sum_t x[t, a] r[t, k]`` for the columns ``begin:end``.
+
+    Attribute by attribute, so that threads that share the columns never share a weight.
+    """
+    final = columns.shape[0] - 1
+    for c in range(begin, end):
+        soon = columns[min(c + ROWS_AHEAD, final)]
+        for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
+            prefetch(table, soon, k)
+        _add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
+
+
+@kernel
+def gather_cells(
+    cells: IdArray,  # (n,) positions in the scores
+    places: IdArray,  # (n,) weights, rising
+    values: FloatArray,  # (n,) or (1,)
+    step: int,
+    weights: FloatArray,  # (P,)
+    out: FloatArray,  # (N K,) out, added to
+) -> None:
+    """``out[cell] += x w[place]``, entry by entry: no loop is too short."""
+    if cells.shape[0] == 0:
+        return
+    final, one = cells.shape[0] - 1, values[0]
+    for n in range(cells.shape[0]):
+        soon = min(n + CELLS_AHEAD, final)
+        prefetch_at(out, cells[soon])
+        prefetch_at(weights, places[soon])
+        out[cells[n]] += (one if step == 0 else values[n]) * weights[places[n]]
+
+
+@kernel
+def scatter_cells(
+    cells: IdArray,  # (n,) positions in the scores
+    places: IdArray,  # (n,) weights, rising
+    values: FloatArray,  # (n,) or (1,)
+    step: int,
+    residual: FloatArray,  # (N K,)
+    out: FloatArray,  # (P,) out, added to
+) -> None:
+    """``out[place] += x r[cell]``, entry by entry: the adjoint of `gather_cells`."""
+    if cells.shape[0] == 0:
+        return
+    final, one = cells.shape[0] - 1, values[0]
+    for n in range(cells.shape[0]):
+        soon = min(n + CELLS_AHEAD, final)
+        prefetch_at(residual, cells[soon])
+        prefetch_at(out, places[soon])
+        out[places[n]] += (one if step == 0 else values[n]) * residual[cells[n]]
+
+
+@kernel
+def spread_rows(
+    attributes: IdArray,  # (H,) attribute of each row of the table
+    ptr: PtrArray,  # (D + 1,)
+    labels: IdArray,  # (P,)
+    weights: FloatArray,  # (P,)
+    table: FloatArray,  # (H, K) out, in the places of weights
+) -> None:
+    """``table[h, k] = w[attribute of h, k]``."""
+    for h in range(attributes.shape[0]):
+        for p in range(ptr[attributes[h]], ptr[attributes[h] + 1]):
+            table[h, labels[p]] = weights[p]
+
+
+@kernel
+def collect_rows(
+    attributes: IdArray,  # (H,) attribute of each row of the table
+    begin: int,
+    end: int,
+    ptr: PtrArray,  # (D + 1,)
+    labels: IdArray,  # (P,)
+    table: FloatArray,  # (H, K)
+    out: FloatArray,  # (P,) out, added to
+) -> None:
+    """``out[attribute of h, k] += table[h, k]`` for the rows ``begin:end``."""
+    for h in range(begin, end):
+        for p in range(ptr[attributes[h]], ptr[attributes[h] + 1]):
+            out[p] += table[h, labels[p]]
+
+
+@kernel
+def gather_dense(
+    x: FloatArray,  # (N, F)
+    begin: int,
+    end: int,
+    table: FloatArray,  # (1, F, K)
+    out: FloatArray,  # (end - begin, K) out, added to
+) -> None:
+    """``out[t, k] += sum_f x[begin + t, f] table[f, k]``."""
+    size = table.shape[2]
+    for t in range(begin, end):
+        if size >= WIDTH:
+            strips_add_product(x, t, table, 0, out, t - begin)
+            continue
+        for f in range(x.shape[1]):
+            value = x[t, f]
+            if value != 0.0:
+                for k in range(size):
+                    out[t - begin, k] += value * table[0, f, k]
+
+
+@kernel
+def scatter_dense(
+    x: FloatArray,  # (N, F)
+    first: int,
+    begin: int,
+    end: int,
+    residual: FloatArray,  # (n, K) of the tokens from `first`
+    out: FloatArray,  # (1, F, K) out, added to
+) -> None:
+    """``out[f, k] += sum_t x[first + t, f] r[t, k]`` for the features ``begin:end``."""
+    n_tokens, size = residual.shape
+    if size >= WIDTH:
+        for low in range(0, n_tokens, TILE):
+            high = min(low + TILE, n_tokens)
+            strips_outer(x, first, residual, low, high, out, 0, begin, end)
+        return
+    for t in range(n_tokens):
+        for f in range(begin, end):
+            value = x[first + t, f]
+            if value != 0.0:
+                for k in range(size):
+                    out[0, f, k] += value * residual[t, k]

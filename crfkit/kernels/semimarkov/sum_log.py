@@ -1,0 +1,176 @@
+"""Sums over the segmentations of one sequence by logarithms: slow, and exact for any scores.
+
+Shapes and letters as in `semimarkov`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit.compiler.jit import kernel
+from crfkit._types import FloatArray, IdArray, IntArray
+
+
+@kernel
+def _log_add(most: float, rest: float, score: float) -> tuple[float, float]:
+    """Add ``exp(score)`` to a sum ``exp(most) rest``."""
+    if score == -math.inf:
+        return most, rest
+    if score > most:
+        return score, rest * math.exp(most - score) + 1.0
+    return most, rest + math.exp(score - most)
+
+
+@kernel
+def _log_of(most: float, rest: float) -> float:
+    """Return the logarithm of ``exp(most) rest``."""
+    return most + math.log(rest) if most > -math.inf else -math.inf
+
+
+@kernel
+def _forward_log(
+    unary: FloatArray,
+    pair: FloatArray,
+    n_steps: int,
+    n_lengths: int,
+    table: IdArray,
+    ptr: IntArray,
+    length: IntArray,
+    which: IntArray,
+    begin: int,
+    end: int,
+    alpha: FloatArray,
+    begins: FloatArray,
+    norm: FloatArray,
+) -> None:
+    """``alpha_{e+1}(k) = log`` of the share of label ``k`` in what ends at token ``e``.
+
+    ``norm`` is the logarithm of the sum of what ends, relative to that of the token before.
+    """
+    size = pair.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
+    for t in range(begin, end):
+        row, first = t - begin, table[t * stride] * size
+        whole, rest = -math.inf, 0.0
+        for k in range(size):
+            most, sums = (0.0, 1.0) if row == 0 else (-math.inf, 0.0)
+            if row > 0:
+                for i in range(size):
+                    most, sums = _log_add(most, sums, alpha[row, i] + pair[first + i, k])
+            begins[row, k] = unary[t, size + k] + _log_of(most, sums)
+            run, q = 0.0, ptr[t]
+            most, sums = -math.inf, 0.0
+            for d in range(1, min(row + 1, n_lengths) + 1):
+                score = begins[row - d + 1, k] + run + pair[n_steps + d - 1, k]
+                if d == 1:
+                    score += unary[t, 3 * size + k]
+                if q < ptr[t + 1] and length[q] == d:
+                    score += pair[n_steps + n_lengths + which[q], k]
+                    q += 1
+                most, sums = _log_add(most, sums, score)
+                run += unary[t - d + 1, k] - (norm[t - d] if d <= row else 0.0)
+            alpha[row + 1, k] = unary[t, 2 * size + k] + _log_of(most, sums)
+            whole, rest = _log_add(whole, rest, alpha[row + 1, k])
+        norm[t] = _log_of(whole, rest) if whole > -math.inf else 0.0
+        for k in range(size):
+            alpha[row + 1, k] -= norm[t]
+
+
+@kernel
+def semimarkov_sum_log(
+    unary: FloatArray,  # (N, 4 K) scores of going on, beginning, ending, being alone
+    pair: FloatArray,  # (n_steps + L + R, K) scores of steps, lengths and rows
+    n_steps: int,
+    n_lengths: int,
+    table: IdArray,  # (N,) or (1,)
+    end_ptr: IntArray,  # (N + 1,) as for `semimarkov_sum`
+    end_length: IntArray,  # (n,)
+    end_row: IntArray,  # (n,)
+    start_ptr: IntArray,  # (N + 1,)
+    start_length: IntArray,  # (n,)
+    start_row: IntArray,  # (n,)
+    begin: int,
+    end: int,
+    weight: float,
+    alpha: FloatArray,  # (T + 1, K) workspace, as the next four
+    begins: FloatArray,  # (T, K)
+    ends: FloatArray,  # (T, K)
+    beta: FloatArray,  # (2, K)
+    norm: FloatArray,  # (N,)
+    out: FloatArray,  # (N, 4 K) out: expected counts
+    of_pair: FloatArray,  # (n_steps + L + R, K) out, added to
+    log_z: FloatArray,  # (1,) out
+) -> int:
+    """Sum one sequence that is not empty; returns -1, or the position that no segment begins at.
+
+    What goes on is relative to the sum of what ends, so that the logarithms do not grow with the
+    length of the sequence.
+    """
+    size = pair.shape[1]
+    stride = 0 if table.shape[0] == 1 else 1
+    _forward_log(
+        unary, pair, n_steps, n_lengths, table, end_ptr, end_length, end_row, begin, end, alpha,
+        begins, norm,
+    )  # fmt: skip
+    last, reached = -math.inf, 0
+    log_z[0] = 0.0
+    for t in range(begin, end):
+        last = -math.inf
+        for k in range(size):
+            last = max(last, alpha[t - begin + 1, k])
+        if last > -math.inf:
+            reached = t - begin + 1
+        log_z[0] += norm[t]
+    if last == -math.inf:
+        return begin + reached
+    for k in range(size):
+        beta[0, k] = 0.0
+    for t in range(end - 1, begin - 1, -1):
+        row, first = t - begin, table[t * stride] * size
+        for k in range(size):
+            ends[row, k] = unary[t, 2 * size + k] + beta[0, k]
+            out[t, 2 * size + k] = weight * math.exp(alpha[row + 1, k] + beta[0, k])
+            run, q, share = -norm[t], start_ptr[t], begins[row, k]
+            most, sums = -math.inf, 0.0
+            for d in range(1, min(end - t, n_lengths) + 1):
+                score = run + pair[n_steps + d - 1, k] + ends[row + d - 1, k]
+                if d == 1:
+                    score += unary[t, 3 * size + k]
+                place = -1
+                if q < start_ptr[t + 1] and start_length[q] == d:
+                    place = n_steps + n_lengths + start_row[q]
+                    score += pair[place, k]
+                    q += 1
+                amount = weight * math.exp(share + score) if share > -math.inf else 0.0
+                if d == 1:
+                    out[t, 3 * size + k] = amount
+                of_pair[n_steps + d - 1, k] += amount
+                if place >= 0:
+                    of_pair[place, k] += amount
+                most, sums = _log_add(most, sums, score)
+                if d < end - t:
+                    run += unary[t + d, k] - norm[t + d]
+            beta[1, k] = _log_of(most, sums)  # what follows a beginning here
+            begun = share + beta[1, k] if share > -math.inf else -math.inf
+            out[t, size + k] = weight * math.exp(begun)
+        for i in range(size):
+            most, sums = -math.inf, 0.0
+            for j in range(size):
+                score = pair[first + i, j] + unary[t, size + j] + beta[1, j]
+                most, sums = _log_add(most, sums, score)
+                if row > 0 and alpha[row, i] > -math.inf:
+                    of_pair[first + i, j] += weight * math.exp(alpha[row, i] + score)
+            beta[0, i] = _log_of(most, sums)
+    _inside(out, begin, end, size, weight)
+    return -1
+
+
+@kernel
+def _inside(out: FloatArray, begin: int, end: int, size: int, weight: float) -> None:
+    """``P(goes on at t) = P(goes on at t - 1) + P(begins at t - 1) - P(ends at t - 1)``."""
+    for k in range(size):
+        out[begin, k] = 0.0
+    for t in range(begin + 1, end):
+        for k in range(size):
+            inside = out[t - 1, k] + out[t - 1, size + k] - out[t - 1, 2 * size + k]
+            out[t, k] = inside if inside * weight > 0.0 else 0.0

@@ -1,0 +1,1 @@
+"""Updates of stochastic, online and dual solvers."""

@@ -1,0 +1,278 @@
+"""Loops over long vectors whose result does not depend on the threads of a BLAS library.
+
+Shapes: ``P`` parameters, all or a range of them: the caller cuts long vectors in a fixed way and
+spreads the ranges over threads. ``R`` is the number of rows of a memory of earlier vectors.
+"""
+
+from __future__ import annotations
+
+from crfkit.compiler.jit import kernel
+from crfkit._types import FloatArray, IdArray
+
+
+@kernel
+def vector_dot(
+    a: FloatArray,  # (P,)
+    b: FloatArray,  # (P,)
+) -> float:
+    """``sum_p a[p] b[p]``."""
+    total = 0.0
+    for p in range(a.shape[0]):
+        total += a[p] * b[p]
+    return total
+
+
+@kernel
+def vector_add(
+    factor: float,
+    a: FloatArray,  # (P,)
+    out: FloatArray,  # (P,) out, added to
+) -> None:
+    """``out[p] += factor a[p]``."""
+    for p in range(a.shape[0]):
+        out[p] += factor * a[p]
+
+
+@kernel
+def vector_step(
+    w: FloatArray,  # (P,)
+    factor: float,
+    direction: FloatArray,  # (P,)
+    out: FloatArray,  # (P,) out
+) -> None:
+    """``out[p] = w[p] + factor direction[p]``."""
+    for p in range(w.shape[0]):
+        out[p] = w[p] + factor * direction[p]
+
+
+@kernel
+def vector_size(
+    a: FloatArray,  # (P,)
+    out: FloatArray,  # (2,) out
+) -> None:
+    """``sum_p a[p]**2`` and ``sum_p |a[p]|``."""
+    squares = 0.0
+    absolute = 0.0
+    for p in range(a.shape[0]):
+        value = a[p]
+        squares += value * value
+        absolute += abs(value)
+    out[0] = squares
+    out[1] = absolute
+
+
+@kernel
+def memory_store(
+    w: FloatArray,  # (P,) parameters before
+    w_next: FloatArray,  # (P,) and after a step
+    g: FloatArray,  # (P,) gradient before
+    g_next: FloatArray,  # (P,) and after it
+    row: int,
+    memory: FloatArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
+    out: FloatArray,  # (2,) out
+) -> None:
+    """``s = w_next - w`` and ``y = g_next - g``; ``s'y`` and ``y'y``."""
+    curvature = 0.0
+    square = 0.0
+    for p in range(w.shape[0]):
+        step = w_next[p] - w[p]
+        change = g_next[p] - g[p]
+        memory[row, p] = step
+        memory[row + 1, p] = change
+        curvature += step * change
+        square += change * change
+    out[0] = curvature
+    out[1] = square
+
+
+@kernel
+def memory_dots(
+    memory: FloatArray,  # (R, P)
+    rows: IdArray,  # (r,) rows that are used
+    newest: int,  # row of the newest change of the gradient
+    g: FloatArray,  # (P,)
+    out: FloatArray,  # (2, r) out
+) -> None:
+    """``memory[i] . memory[newest]`` and ``memory[i] . g`` for all rows in use, in one sweep."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        with_newest = 0.0
+        with_g = 0.0
+        for p in range(g.shape[0]):
+            with_newest += memory[row, p] * memory[newest, p]
+            with_g += memory[row, p] * g[p]
+        out[0, i] = with_newest
+        out[1, i] = with_g
+
+
+@kernel
+def memory_combine(
+    memory: FloatArray,  # (R, P)
+    rows: IdArray,  # (r,) rows that are used
+    factors: FloatArray,  # (r,)
+    scale: float,
+    g: FloatArray,  # (P,)
+    out: FloatArray,  # (P,) out
+) -> None:
+    """``out = scale g + sum_i factors[i] memory[i]`` in one sweep, two rows at a time."""
+    for p in range(g.shape[0]):
+        out[p] = scale * g[p]
+    size = rows.shape[0]
+    for i in range(0, size - size % 2, 2):
+        first, second = rows[i], rows[i + 1]
+        a, b = factors[i], factors[i + 1]
+        for p in range(g.shape[0]):
+            out[p] += a * memory[first, p] + b * memory[second, p]
+    if size % 2 == 1:
+        for p in range(g.shape[0]):
+            out[p] += factors[size - 1] * memory[rows[size - 1], p]
+
+
+@kernel
+def orthant_gradient(
+    w: FloatArray,  # (P,)
+    g: FloatArray,  # (P,) gradient of the differentiable part
+    l1: float,
+    out: FloatArray,  # (P,) out
+) -> None:
+    """Pseudo-gradient of ``f(w) + l1 sum |w|`` (Andrew and Gao 2007, equation 4).
+
+    The derivative where ``w[p] != 0``; else the one-sided derivative that is negative along the
+    way, or 0 where there is none.
+    """
+    for p in range(w.shape[0]):
+        if w[p] > 0.0:
+            out[p] = g[p] + l1
+        elif w[p] < 0.0:
+            out[p] = g[p] - l1
+        elif g[p] > l1:
+            out[p] = g[p] - l1
+        elif g[p] < -l1:
+            out[p] = g[p] + l1
+        else:
+            out[p] = 0.0 * g[p]  # a gradient that is no number stays one
+
+
+@kernel
+def orthant_align(
+    descent: FloatArray,  # (P,) pseudo-gradient
+    direction: FloatArray,  # (P,) in and out
+    out: FloatArray,  # (1,) out
+) -> None:
+    """Set a direction to 0 where it does not descend; return its slope."""
+    slope = 0.0
+    for p in range(descent.shape[0]):
+        product = direction[p] * descent[p]
+        if product >= 0.0:
+            direction[p] = 0.0
+        else:
+            slope += product
+    out[0] = slope
+
+
+@kernel
+def orthant_step(
+    w: FloatArray,  # (P,)
+    factor: float,
+    direction: FloatArray,  # (P,)
+    descent: FloatArray,  # (P,) pseudo-gradient: the orthant of a parameter that is 0
+    moved: FloatArray,  # (P,) out
+    out: FloatArray,  # (1,) out
+) -> None:
+    """Move to ``w + factor direction``, 0 where a sign would change; ``descent . (moved - w)``.
+
+    The projection of Andrew and Gao (2007), section 3.2.
+    """
+    decrease = 0.0
+    for p in range(w.shape[0]):
+        value = w[p] + factor * direction[p]
+        side = w[p] if w[p] != 0.0 else -descent[p]
+        if not (value > 0.0 and side > 0.0) and not (value < 0.0 and side < 0.0):
+            value = 0.0
+        moved[p] = value
+        decrease += descent[p] * (value - w[p])
+    out[0] = decrease
+
+
+@kernel
+def sign_step(
+    w: FloatArray,  # (P,)
+    descent: FloatArray,  # (P,) gradient, or pseudo-gradient
+    last: FloatArray,  # (P,) in and out: the gradient before, 0 where the last step was too long
+    size: FloatArray,  # (P,) in and out: step lengths
+    grow: float,
+    shrink: float,
+    least: float,
+    most: float,
+    projected: bool,
+    out: FloatArray,  # (P,) out
+) -> None:
+    """One step of Rprop: ``out[p] = w[p] - size[p] sign(descent[p])``.
+
+    The step grows while the sign of the derivative stays, and shrinks where it changes; there the
+    parameter rests once. If `projected`, a parameter stops at 0 on its way to the other sign.
+    """
+    for p in range(w.shape[0]):
+        slope = descent[p]
+        product = slope * last[p]
+        if product > 0.0:
+            size[p] = min(size[p] * grow, most)
+        elif product < 0.0:
+            size[p] = max(size[p] * shrink, least)
+            slope = 0.0
+        last[p] = slope
+        value = w[p]
+        if slope > 0.0:
+            value -= size[p]
+        elif slope < 0.0:
+            value += size[p]
+        if projected and ((w[p] > 0.0 and value < 0.0) or (w[p] < 0.0 and value > 0.0)):
+            value = 0.0
+        out[p] = value
+
+
+@kernel
+def proximal_descent(
+    changes: FloatArray,  # (A, R) Q: the part of the Hessian that is not diagonal is -Q solved'
+    solved: FloatArray,  # (A, R)
+    diagonal: FloatArray,  # (A,)
+    gradient: FloatArray,  # (A,)
+    w: FloatArray,  # (A,)
+    l1: float,
+    sweeps: int,
+    tol: float,
+    along: FloatArray,  # (R,) workspace, 0 at first
+    step: FloatArray,  # (A,) out, 0 at first
+) -> None:
+    """Minimize ``g'd + d'B d / 2 + l1 sum |w + d|`` by coordinate descent.
+
+    ``B = diag(diagonal) - changes solved'``; one sweep costs ``A R`` multiplications. Each
+    coordinate goes to its optimum, a soft threshold.
+    """
+    for _ in range(sweeps):
+        largest = 0.0
+        for p in range(w.shape[0]):
+            curvature = diagonal[p]
+            slope = gradient[p] + diagonal[p] * step[p]
+            for r in range(along.shape[0]):
+                curvature -= changes[p, r] * solved[p, r]
+                slope -= changes[p, r] * along[r]
+            # Rounding may leave too little of a difference of large numbers.
+            curvature = max(curvature, 1e-8 * diagonal[p])
+            now = w[p] + step[p]
+            best = now - slope / curvature
+            threshold = l1 / curvature
+            if best > threshold:
+                best -= threshold
+            elif best < -threshold:
+                best += threshold
+            else:
+                best = 0.0
+            moved = best - now
+            if moved != 0.0:
+                step[p] += moved
+                largest = max(largest, abs(moved) * curvature)
+                for r in range(along.shape[0]):
+                    along[r] += moved * solved[p, r]
+        if largest <= tol:
+            return

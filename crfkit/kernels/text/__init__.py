@@ -1,0 +1,1 @@
+"""Hash tables and distances of strings."""

@@ -1,0 +1,1 @@
+"""What labels mean: tag schemes, spans, codes, and what wrong labels cost."""

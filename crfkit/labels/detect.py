@@ -1,0 +1,113 @@
+"""Which scheme the labels of tokens follow, and which sequences of tags it cannot write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit.data.labels import LabelStream
+from crfkit.data.places import token_place
+from crfkit.labels.schemes import (
+    CONLL,
+    IO,
+    IOB1,
+    LETTERS,
+    Scheme,
+    get_scheme,
+    looks_like_tag,
+    parse_tag,
+)
+from crfkit.labels.schemes import RUNS
+from crfkit.labels.spans import detect_scheme, illegal_tags
+
+
+def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -> str:
+    """Return the scheme that labels of tokens follow: that of their tags, or "runs".
+
+    Parameters
+    ----------
+    sequences : list of S lists of labels
+        Of all tokens.
+    stream : LabelStream
+        The same.
+    outside : str
+        The label of tokens outside of all segments.
+
+    Raises
+    ------
+    ValueError
+        If the labels are tags but legal in no scheme, or may be tags as well as others.
+    """
+    labels: list[Any] = [label for label in stream.index if label != outside]
+    tags = [label for label in labels if looks_like_tag(label)]
+    if labels and len(tags) == len(labels):
+        return _scheme_of_tags(sequences)
+    if _have_two_letters(tags):
+        other = next(label for label in labels if label not in tags)
+        likely = _likely_scheme([[t if t in tags else outside for t in s] for s in sequences])
+        raise ValueError(
+            f"{_place(other, stream)}: the label {other!r} is no tag such as {tags[0]!r}, which "
+            f"others are. Say what they are: scheme={likely!r} (or another one) for tags, where "
+            f"it has to be corrected; scheme={RUNS!r} for labels whose runs are segments."
+        )
+    if "B" in labels and len(labels) > 1 and all(label in LETTERS for label in labels):
+        raise ValueError(
+            f"{_place('B', stream)}: the labels are letters such as 'B', which may be tags without "
+            f"a type. Say what they are: scheme={_likely_scheme(sequences)!r} (or another one) for "
+            f"tags, scheme={RUNS!r} for labels whose runs are segments."
+        )
+    return RUNS
+
+
+def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> NDArray[np.bool_]:
+    """Return which sequences of labels a scheme cannot write, whatever the segments: (S,)."""
+    found = np.zeros(len(sequences), bool)
+    if scheme == RUNS:
+        return found
+    rules, stream = get_scheme(scheme), LabelStream(sequences)
+    foreign = np.array([not _is_tag_of(label, rules, outside) for label in stream.index], bool)
+    lengths = np.diff(stream.offsets)
+    found[np.repeat(np.arange(len(sequences)), lengths)[foreign[stream.codes]]] = True
+    rest = [[] if bad else tags for tags, bad in zip(sequences, found.tolist(), strict=True)]
+    found[[one.sequence for one in illegal_tags(rest, scheme)]] = True
+    return found
+
+
+def _have_two_letters(tags: list[str]) -> bool:
+    """Whether tags of one type have two letters, which labels that only look like tags lack."""
+    return len({tag[2:] for tag in tags}) < len(tags)
+
+
+def _scheme_of_tags(sequences: list[list[Any]]) -> str:
+    try:
+        found = detect_scheme(sequences)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; or, if the labels are no tags and their runs are segments, give "
+            f"scheme={RUNS!r}."
+        ) from error
+    # A part of the data may lack the tags that tell IOB1 from IO, which merges what touches.
+    return IOB1.name if found == IO.name else found
+
+
+def _likely_scheme(sequences: list[list[Any]]) -> str:
+    """Return a scheme in which tags are legal, or the one that reads any tags."""
+    try:
+        return detect_scheme(sequences)
+    except ValueError:
+        return CONLL.name
+
+
+def _is_tag_of(label: Any, rules: Scheme, outside: str) -> bool:
+    """Whether a label is a tag of a scheme, of a segment that has not the label outside."""
+    try:
+        return parse_tag(label, rules)[1] != outside
+    except (TypeError, ValueError):
+        return False
+
+
+def _place(label: Any, stream: LabelStream) -> str:
+    """Return what messages call the first token that has a label."""
+    return token_place(stream.offsets, int(np.argmax(stream.codes == stream.index[label])))

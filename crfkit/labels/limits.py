@@ -1,0 +1,208 @@
+"""How long the segments of each label may be, and which label may follow which."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._types import FloatArray, IntArray
+from crfkit.data.places import token_place
+from crfkit.labels.coding import Coded, SegmentCoding
+from crfkit.labels.schemes import CONLL, parse_tag
+from crfkit.labels.schemes import OUTSIDE, RUNS
+from crfkit.labels.segmentation import Segmentation
+
+# From which likeness on, of 0 to 1, a name may be a slip for another: above ADVP and ADJP.
+ALIKE = 0.8
+
+
+class Limits(NamedTuple):
+    """What the segments of each label keep to.
+
+    Attributes
+    ----------
+    most, least : ndarray of shape (K,)
+        Their longest and their shortest length.
+    forbidden : ndarray of shape (K, K), dtype bool
+        Which may not be followed by which.
+    """
+
+    most: IntArray
+    least: IntArray
+    forbidden: NDArray[np.bool_]
+
+
+def find_limits(
+    segments: Any, coding: SegmentCoding, classes: NDArray[np.object_], runs: Segmentation
+) -> Limits:
+    """Return what a user says of segments, for each label, and the lengths that are learned.
+
+    A number for all labels is no least length of tokens outside.
+    """
+    size, given = len(classes), segments._limits()
+    place = {coding.key(label): k for k, label in enumerate(classes.tolist())}
+    seen = np.zeros(size, np.int64)
+    np.maximum.at(seen, runs.label, runs.stop - runs.start)
+    most = _by_label(segments.max_length, seen, coding, place)
+    least = _by_label(given.min_length, np.ones(size, np.int64), coding, place)
+    outside = is_outside(classes)
+    if segments.outside == "single":
+        most[outside] = 1
+    if not isinstance(given.min_length, Mapping):
+        least[outside] = 1
+    return Limits(most, least, _forbidden_steps(given.forbidden, coding, place))
+
+
+def is_outside(classes: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Return which of the labels, at most one, is that of tokens outside: (K,)."""
+    return np.array([label == OUTSIDE for label in classes.tolist()], bool)
+
+
+def longest(length_scores: FloatArray) -> IntArray:
+    """Return the longest length of the segments of each label, (K,); 0 if all are forbidden."""
+    allowed = length_scores > -np.inf
+    lengths: IntArray = (allowed * np.arange(1, len(allowed) + 1)[:, None]).max(axis=0)
+    return lengths
+
+
+def _by_label(
+    given: Any, default: IntArray, coding: SegmentCoding, place: Mapping[Hashable, int]
+) -> IntArray:
+    """Return a number for each label, given one for all, some by label, or None."""
+    if given is not None and not isinstance(given, Mapping):
+        return np.full(len(default), int(given))
+    found = default.copy()
+    for label, number in (given or {}).items():
+        if coding.key(label) in place:  # a part of the data may lack a label
+            found[place[coding.key(label)]] = int(number)
+    return found
+
+
+def _forbidden_steps(
+    pairs: Iterable[tuple[Any, Any]], coding: SegmentCoding, place: Mapping[Hashable, int]
+) -> NDArray[np.bool_]:
+    """Return the steps that are not allowed, shape (K, K)."""
+    forbidden = np.zeros((len(place), len(place)), bool)
+    for pair in pairs:
+        before, after = map(coding.key, pair)
+        if before in place and after in place:
+            forbidden[place[before], place[after]] = True
+    return forbidden
+
+
+def check_names(segments: Any, coded: Coded) -> None:
+    """Raise ValueError if a label is named as a tag, or twice; warn of what looks like a slip."""
+    coding, constraints = coded.coding, segments._limits()
+    known = {coding.key(label): label for label in coded.classes.tolist()}
+    lengths = {"max_length": segments.max_length, "min_length": constraints.min_length}
+    named = {name: list(given) for name, given in lengths.items() if isinstance(given, Mapping)}
+    steps = [label for pair in constraints.forbidden for label in pair]
+    for name, labels in (*named.items(), ("forbidden", steps)):
+        for label in labels:
+            _check_no_tag(name, label, coding, known)
+    for name, labels in named.items():
+        _check_not_twice(name, labels, coding)
+        if not any(coding.key(label) in known for label in labels):
+            _warn_of_slip(name, labels, list(known.values()))
+
+
+def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> None:
+    """Warn if a label that a dict names looks like a known one: others may be of other data."""
+    plain = {str(label).casefold(): label for label in known}
+    for label in labels:
+        close = difflib.get_close_matches(str(label).casefold(), plain, 1, ALIKE)
+        if close and label != OUTSIDE:
+            warnings.warn(
+                f"{name} names none of the labels of y, which are {known}, but {labels!r:.80}: it "
+                f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?",
+                UserWarning,
+                stacklevel=3,
+            )
+            return
+
+
+def _check_not_twice(name: str, labels: list[Hashable], coding: SegmentCoding) -> None:
+    first: dict[Hashable, Hashable] = {}
+    for label in labels:
+        other = first.setdefault(coding.key(label), label)
+        if other is not label:
+            raise ValueError(
+                f"{name}: {other!r} and {label!r} are the same label in tags. Leave one out."
+            )
+
+
+def _check_no_tag(
+    name: str, label: Hashable, coding: SegmentCoding, known: Mapping[Hashable, Hashable]
+) -> None:
+    if coding.scheme == RUNS or coding.key(label) in known:
+        return
+    try:
+        kind = parse_tag(label, CONLL)[1]
+    except (TypeError, ValueError):
+        return
+    if kind in known:
+        raise ValueError(
+            f"{name}: {label!r} is a tag, but the labels of segments have no letters of tags. "
+            f"Write {known[kind]!r}."
+        )
+
+
+def check_limits(
+    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], limits: Limits
+) -> None:
+    """Raise ValueError if a segment is too long, too short, or follows one it may not follow."""
+    _check_most(runs, offsets, classes, limits.most)
+    _check_least(runs, offsets, classes, limits.least)
+    _check_steps(runs, offsets, classes, limits.forbidden)
+
+
+def _check_most(
+    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], most: IntArray
+) -> None:
+    """Raise ValueError if a segment is longer than is allowed."""
+    sizes = runs.stop - runs.start
+    wrong = np.flatnonzero(sizes > most[runs.label])
+    if len(wrong):
+        i, k = int(wrong[0]), int(runs.label[wrong[0]])
+        raise ValueError(
+            f"{token_place(offsets, runs.start[i])}: the segment of label {classes[k]!r} has "
+            f"{sizes[i]} tokens, but max_length is {most[k]}. Raise max_length, leave it out to "
+            "have it learned, or have such segments cut: "
+            "constraints=SegmentConstraints(too_long='split')."
+        )
+
+
+def _check_least(
+    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], least: IntArray
+) -> None:
+    """Raise ValueError if a segment is shorter than is allowed."""
+    sizes = runs.stop - runs.start
+    short = np.flatnonzero(sizes < least[runs.label])
+    if len(short):
+        i, k = int(short[0]), int(runs.label[short[0]])
+        raise ValueError(
+            f"{token_place(offsets, runs.start[i])}: the segment of label {classes[k]!r} has "
+            f"{sizes[i]} tokens, but min_length is {least[k]}. Lower min_length, or correct the "
+            "labels; it may be what is left of a segment that was cut at max_length."
+        )
+
+
+def _check_steps(
+    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], forbidden: NDArray[np.bool_]
+) -> None:
+    """Raise ValueError if a segment follows one that it may not follow."""
+    follows = ~np.isin(runs.start[1:], offsets)
+    wrong = np.flatnonzero(follows & forbidden[runs.label[:-1], runs.label[1:]])
+    if len(wrong):
+        i = int(wrong[0])
+        before, after = (classes[k] for k in runs.label[i : i + 2].tolist())
+        raise ValueError(
+            f"{token_place(offsets, runs.start[i + 1])}: a segment of label {after!r} follows "
+            f"one of {before!r}, which the constraints forbid. Take the pair ({before!r}, "
+            f"{after!r}) out of `forbidden`, or correct the labels."
+        )

@@ -1,0 +1,283 @@
+"""Tag schemes: what ``B-PER``, ``I-PER`` and ``O`` mean, and which tags may follow which.
+
+Every scheme is three relations between a tag and the tag before it, with an ``O`` before and after
+each sequence: the tag *continues* the span of the tag before it, the tag may *open* a span, the
+tag before it may *close* one there. Spans, legality and transition masks are all read from these
+three tables and from nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crfkit.labels.sequences import BoolArray, IntArray
+
+#: What a token is to its span. The spellings of a scheme map onto these five roles.
+OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
+N_ROLES = 5
+#: The type of a tag without one, such as the ``B`` and ``I`` of a word segmenter.
+UNTYPED = "_"
+
+_Rules = tuple[BoolArray, BoolArray, BoolArray]
+_RuleMaker = Callable[[IntArray, IntArray, BoolArray], _Rules]
+
+
+class Scheme(NamedTuple):
+    """A tag scheme.
+
+    The tables are indexed by ``pair_index``; ``first``, ``last`` and ``single`` are the roles that
+    write a span. With ``marks`` other than ``"always"`` these are only written where the span
+    touches one of the same type on its ``"left"`` or ``"right"``; elsewhere it is all ``INSIDE``.
+    """
+
+    name: str
+    roles: Mapping[str, int]  # spelling -> role
+    continues: BoolArray  # (2 * N_ROLES ** 2,)
+    opens: BoolArray
+    closes: BoolArray
+    first: int = INSIDE
+    last: int = INSIDE
+    single: int = INSIDE
+    marks: str = "always"
+
+    @property
+    def legal(self) -> BoolArray:
+        """Whether the second tag of each pair may follow the first."""
+        previous, current, _ = _role_pairs()
+        stops = _is(previous, OUTSIDE) | self.closes
+        starts = _is(current, OUTSIDE) | self.opens
+        return self.continues | (stops & starts)
+
+    def spell(self, role: int) -> str:
+        """Return the letter that writes a role."""
+        return next(letter for letter, value in self.roles.items() if value == role)
+
+
+class TagTable(NamedTuple):
+    """Roles and types of the distinct tags, with a final row for the ``O`` between sequences."""
+
+    roles: IntArray  # (K + 1,)
+    types: IntArray  # (K + 1,), index into names
+    names: list[str]
+
+
+def pair_index(previous: IntArray, current: IntArray, same_type: BoolArray) -> IntArray:
+    """Return the row of a scheme's tables for pairs of neighboring tags."""
+    return (previous * N_ROLES + current) * 2 + same_type
+
+
+def get_scheme(name: str) -> Scheme:
+    """Look a scheme up by name or alias, without regard to case.
+
+    Raises
+    ------
+    ValueError
+        If there is no scheme of that name.
+    """
+    scheme = SCHEMES.get(name.upper()) if isinstance(name, str) else None
+    if scheme is None:
+        raise ValueError(f"unknown tag scheme {name!r}; known schemes: {', '.join(SCHEMES)}")
+    return scheme
+
+
+def parse_tag(
+    tag: object, scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
+) -> tuple[int, str]:
+    """Split a tag once into its role and its type.
+
+    Raises
+    ------
+    TypeError
+        If the tag is not a string.
+    ValueError
+        If its prefix is not one of the scheme's, or an outside tag has a type.
+    """
+    if not isinstance(tag, str):
+        raise TypeError(f"tags are strings such as 'B-PER'; found {tag!r} ({type(tag).__name__})")
+    letter, label = _split(tag, suffix, delimiter)
+    role = scheme.roles.get(letter)
+    if role is None or (role == OUTSIDE and label):
+        raise ValueError(_malformed(tag, scheme, suffix, delimiter))
+    return role, label or UNTYPED
+
+
+def looks_like_tag(label: object) -> bool:
+    """Whether a label is written as a tag with a type: a bare letter may as well be a label."""
+    return isinstance(label, str) and len(label) > 2 and label[1] == "-" and label[0] in LETTERS
+
+
+def write_tag(
+    role: int, label: str, scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
+) -> str:
+    """Write a tag; a span of type ``"_"`` is written as the bare letter."""
+    letter = scheme.spell(role)
+    if role == OUTSIDE or label == UNTYPED:
+        return letter
+    return f"{label}{delimiter}{letter}" if suffix else f"{letter}{delimiter}{label}"
+
+
+def tag_table(parsed: Sequence[tuple[int, str]]) -> TagTable:
+    """Give numbers to the types of parsed tags, in sorted order."""
+    names = sorted({label for role, label in parsed if role != OUTSIDE})
+    index = {name: i for i, name in enumerate(names)}
+    roles = [role for role, _ in parsed] + [OUTSIDE]
+    types = [index.get(label, -1) for _, label in parsed] + [-1]
+    return TagTable(np.array(roles, np.intp), np.array(types, np.intp), names)
+
+
+def allowed_transitions(
+    labels: Sequence[Hashable], scheme: str, *, suffix: bool = False, delimiter: str = "-"
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Return which tags may follow which, and which may start or end a sequence.
+
+    Parameters
+    ----------
+    labels : sequence of K str
+        The tags, e.g. the ``classes_`` of an estimator.
+    scheme : str
+        Name of the tag scheme. Under ``"conll"`` everything is allowed.
+    suffix : bool, default=False
+        Whether tags are written ``PER-B`` rather than ``B-PER``.
+    delimiter : str, default="-"
+        What stands between letter and type.
+
+    Returns
+    -------
+    allowed : ndarray of shape (K, K), dtype bool
+        ``allowed[i, j]`` if ``labels[j]`` may follow ``labels[i]``.
+    allowed_start, allowed_end : ndarray of shape (K,), dtype bool
+        Whether a label may be the first, the last of a sequence.
+
+    Raises
+    ------
+    ValueError
+        If a label is not a tag of the scheme.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import allowed_transitions
+    >>> allowed, start, end = allowed_transitions(["B-PER", "I-PER", "O"], "IOB2")
+    >>> allowed.astype(int)
+    array([[1, 1, 1],
+           [1, 1, 1],
+           [1, 0, 1]])
+    >>> start
+    array([ True, False,  True])
+    """
+    rules = get_scheme(scheme)
+    parsed = [parse_tag(label, rules, suffix=suffix, delimiter=delimiter) for label in labels]
+    table = tag_table(parsed)
+    same = table.types[:, None] == table.types[None, :]
+    legal = rules.legal[pair_index(table.roles[:, None], table.roles[None, :], same)]
+    return legal[:-1, :-1].copy(), legal[-1, :-1].copy(), legal[:-1, -1].copy()
+
+
+def _split(tag: str, suffix: bool, delimiter: str) -> tuple[str, str]:
+    if suffix:
+        label, _, letter = tag.rpartition(delimiter)
+    else:
+        letter, _, label = tag.partition(delimiter)
+    return letter, label
+
+
+def _malformed(tag: str, scheme: Scheme, suffix: bool, delimiter: str) -> str:
+    form = f"TYPE{delimiter}X" if suffix else f"X{delimiter}TYPE"
+    other_letter, _ = _split(tag, not suffix, delimiter)
+    hint = f"; did you mean suffix={not suffix}?" if other_letter in scheme.roles else ""
+    letters = ", ".join(letter for letter, role in scheme.roles.items() if role != OUTSIDE)
+    return (
+        f"{tag!r} is not a tag of {scheme.name}: neither 'O' nor {form} with X in {letters}{hint}"
+    )
+
+
+def _role_pairs() -> tuple[IntArray, IntArray, BoolArray]:
+    previous, current, same = np.indices((N_ROLES, N_ROLES, 2)).reshape(3, -1)
+    return previous, current, same.astype(bool)
+
+
+def _is(role: IntArray, *roles: int) -> BoolArray:
+    return np.isin(role, roles)
+
+
+def _io(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, INSIDE) & _is(cur, INSIDE) & same
+    return continues, _is(cur, INSIDE) & ~continues, _is(prev, INSIDE) & ~continues
+
+
+def _iob1(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE) & same
+    # A B may be there only to part two spans of one type, so it opens none after O or another
+    # type; the I that follows such a stray B is then the opening of the span.
+    opens = _is(cur, INSIDE) & ~(_is(prev, INSIDE) & same)
+    opens |= _is(prev, BEGIN, INSIDE) & _is(cur, BEGIN) & same
+    stray = _is(prev, BEGIN) & _is(cur, BEGIN) & ~same
+    return continues, opens, _is(prev, BEGIN, INSIDE) & ~continues & ~stray
+
+
+def _iob2(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE) & same
+    return continues, _is(cur, BEGIN), _is(prev, BEGIN, INSIDE) & ~continues
+
+
+def _ioe1(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, INSIDE) & _is(cur, INSIDE, END) & same
+    parts = _is(prev, END) & _is(cur, INSIDE, END) & same
+    return (
+        continues,
+        _is(cur, INSIDE, END) & ~continues,
+        (_is(prev, INSIDE) & ~continues) | parts,
+    )
+
+
+def _ioe2(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, INSIDE) & _is(cur, INSIDE, END) & same
+    return continues, _is(cur, INSIDE, END) & ~continues, _is(prev, END)
+
+
+def _iobes(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE, END) & same
+    return continues, _is(cur, BEGIN, SINGLE), _is(prev, END, SINGLE)
+
+
+def _conll(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE, END) & same
+    return continues, ~_is(cur, OUTSIDE) & ~continues, ~_is(prev, OUTSIDE) & ~continues
+
+
+def _make(name: str, letters: str, rules: _RuleMaker, **writing: Any) -> Scheme:
+    roles = {letter: _ROLE_OF_LETTER[letter] for letter in letters}
+    return Scheme(name, roles, *rules(*_role_pairs()), **writing)
+
+
+_ROLE_OF_LETTER = {
+    **{"O": OUTSIDE, "B": BEGIN, "I": INSIDE, "E": END, "S": SINGLE},
+    **{"M": INSIDE, "L": END, "U": SINGLE, "W": SINGLE},
+}
+_CHUNK = {"first": BEGIN, "last": END, "single": SINGLE}
+_OPENED = {"first": BEGIN, "single": BEGIN}
+_CLOSED = {"last": END, "single": END}
+
+IO = _make("IO", "OI", _io)
+IOB1 = _make("IOB1", "OBI", _iob1, marks="left", **_OPENED)
+IOB2 = _make("IOB2", "OBI", _iob2, **_OPENED)
+IOE1 = _make("IOE1", "OIE", _ioe1, marks="right", **_CLOSED)
+IOE2 = _make("IOE2", "OIE", _ioe2, **_CLOSED)
+IOBES = _make("IOBES", "OBIES", _iobes, **_CHUNK)
+BILOU = _make("BILOU", "OBILU", _iobes, **_CHUNK)
+BMES = _make("BMES", "OBMES", _iobes, **_CHUNK)
+BMEWO = _make("BMEWO", "OBMEW", _iobes, **_CHUNK)
+#: The reading of the conlleval script: any tag sequence is legal; it is never written.
+CONLL = _make("conll", "OBIESMLUW", _conll)
+# Those of the tags of all schemes but that of tokens outside.
+LETTERS = frozenset(CONLL.roles) - {"O"}
+
+SCHEMES: dict[str, Scheme] = {
+    **{"CONLL": CONLL, "IO": IO, "IOB1": IOB1, "IOB2": IOB2, "BIO": IOB2, "BIO2": IOB2},
+    **{"IOE1": IOE1, "IOE2": IOE2, "IOBES": IOBES, "BIOES": IOBES, "BILOU": BILOU},
+    **{"BIOLU": BILOU, "BMES": BMES, "BMESO": BMES, "BMEOS": BMES, "BMEWO": BMEWO},
+}
+#: Schemes in the order in which ``detect_scheme`` tries them.
+DETECTABLE = (IOB2, IOBES, BILOU, BMES, BMEWO, IOE2, IO, IOB1, IOE1)

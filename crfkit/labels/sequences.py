@@ -1,0 +1,230 @@
+"""Lists of label sequences as flat integer arrays: the input side of every metric.
+
+Labels are any hashable Python objects, so nothing here goes through a NumPy array of labels:
+equal-length sequences would become a matrix, and tuples would become rows.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from crfkit.labels.fields import has_names, segment_fields
+
+Sequences: TypeAlias = Iterable[Iterable[Hashable]] | npt.NDArray[Any]
+Weights: TypeAlias = Iterable[Any] | npt.NDArray[Any]
+IntArray: TypeAlias = npt.NDArray[np.intp]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+_UNORDERED_OR_TEXT = (str, bytes, AbstractSet, Mapping)
+
+
+class FlatLabels(NamedTuple):
+    """The labels of all sequences one after another, and how many each sequence has."""
+
+    labels: list[Any]
+    lengths: IntArray  # (S,)
+
+    def where(self, token: int) -> tuple[int, int]:
+        """Return the sequence and the position within it of a flat token index."""
+        stops = np.cumsum(self.lengths)
+        sequence = int(np.searchsorted(stops, token, side="right"))
+        return sequence, int(token - stops[sequence] + self.lengths[sequence])
+
+
+def flatten(y: Sequences, name: str) -> FlatLabels:
+    """Flatten sequences of labels; ``name`` is what errors call the argument.
+
+    Raises
+    ------
+    TypeError
+        If a string (or anything else that is not a sequence of labels) stands where a sequence is
+        expected, or a label is not hashable.
+    """
+    sequences = as_lists(y, name)
+    lengths = np.fromiter(map(len, sequences), np.intp, len(sequences))
+    return FlatLabels(list(chain.from_iterable(sequences)), lengths)
+
+
+def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
+    """Return sequences as lists or tuples; ``name`` is what errors call the argument.
+
+    Raises
+    ------
+    TypeError
+        As :func:`flatten`, but for what labels are.
+    """
+    return [_as_labels(sequence, name, i) for i, sequence in enumerate(_as_outer(y, name))]
+
+
+def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, FlatLabels]:
+    """Flatten labels of tokens, truth and prediction together.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of sequences differ, or two sequences differ in length.
+    TypeError
+        If they are segments instead, or no sequences.
+    """
+    given = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
+    _refuse_segments(*given)
+    true, pred = flatten(given[0], "y_true"), flatten(given[1], "y_pred")
+    check_same_lengths(true.lengths, pred.lengths, "y_pred")
+    return true, pred
+
+
+def encode_labels(
+    *flats: FlatLabels, extra: Iterable[Hashable] = ()
+) -> tuple[list[Any], list[IntArray]]:
+    """Give numbers to the distinct labels of all arguments, in sorted order.
+
+    Returns
+    -------
+    vocabulary : list
+        The distinct labels, with those of ``extra``.
+    codes : list of ndarray of shape (N,), dtype intp
+        For each argument the index of each token's label in ``vocabulary``.
+    """
+    vocabulary = sorted_labels(set(extra).union(*(_distinct(flat) for flat in flats)))
+    index = {label: code for code, label in enumerate(vocabulary)}
+    codes = [
+        np.fromiter(map(index.__getitem__, flat.labels), np.intp, len(flat.labels))
+        for flat in flats
+    ]
+    return vocabulary, codes
+
+
+def token_weights(sample_weight: Weights, lengths: IntArray) -> FloatArray:
+    """Spread weights per sequence, or check weights per token, to shape (N,).
+
+    Raises
+    ------
+    ValueError
+        If the weights fit neither the sequences nor the tokens.
+    """
+    rows = list(sample_weight)
+    if all(np.ndim(row) == 0 for row in rows):
+        return _from_scalars(np.asarray(rows, dtype=np.float64), lengths)
+    row_lengths = np.fromiter(map(len, rows), np.intp, len(rows))
+    check_same_lengths(lengths, row_lengths, "sample_weight")
+    return np.asarray(list(chain.from_iterable(rows)), dtype=np.float64)
+
+
+def shown_names(labels: Iterable[Any]) -> list[str]:
+    """Return different names for different labels: 1 and "1" would be one key of a dictionary."""
+    labels = list(labels)
+    names = [str(label) for label in labels]
+    return names if len(set(names)) == len(names) else [repr(label) for label in labels]
+
+
+def sequence_index(lengths: IntArray) -> IntArray:
+    """Return for each token the index of its sequence."""
+    return np.repeat(np.arange(len(lengths), dtype=np.intp), lengths)
+
+
+def _from_scalars(weights: FloatArray, lengths: IntArray) -> FloatArray:
+    if len(weights) == len(lengths):
+        return np.repeat(weights, lengths)
+    if len(weights) == lengths.sum():
+        return weights
+    raise ValueError(
+        f"sample_weight has {len(weights)} values, but there are {len(lengths)} sequences "
+        f"and {lengths.sum()} tokens"
+    )
+
+
+def _as_outer(y: Sequences, name: str) -> Iterable[Any]:
+    if isinstance(y, np.ndarray):
+        return list(y) if y.ndim else _refuse(y, name)
+    if isinstance(y, _UNORDERED_OR_TEXT) or not isinstance(y, Iterable):
+        _refuse(y, name)
+    return y
+
+
+def _as_labels(sequence: Any, name: str, i: int) -> list[Any] | tuple[Any, ...]:
+    if isinstance(sequence, (list, tuple)):
+        return sequence
+    if isinstance(sequence, np.ndarray) and sequence.ndim == 1:
+        labels: list[Any] = sequence.tolist()
+        return labels
+    is_text = isinstance(sequence, _UNORDERED_OR_TEXT) or isinstance(sequence, np.ndarray)
+    if is_text or not isinstance(sequence, Iterable):
+        _refuse(sequence, f"{name}[{i}]")
+    return list(sequence)
+
+
+def _refuse(found: object, where: str) -> NoReturn:
+    if isinstance(found, str) and "[" in where:
+        name = where.partition("[")[0]
+        hint = f"if {name} is a single sequence, wrap it in a list: [{name}]"
+    else:
+        hint = "pass a list of lists of labels"
+    raise TypeError(
+        f"{where} is {reprlib.repr(found)} ({type(found).__name__}), "
+        f"not a sequence of labels; {hint}"
+    )
+
+
+def _refuse_segments(true: list[Any], pred: list[Any]) -> None:
+    """Raise TypeError where segments are compared by labels of tokens.
+
+    A plain triple may be a label too, where both sides have as many.
+    """
+    firsts = [[sequence[0] for sequence in y if len(sequence)] for y in (true, pred)]
+    found = [next(filter(segment_fields, first), None) for first in firsts]
+    labels = [*map(len, true)] == [*map(len, pred)] and not any(map(has_names, found))
+    for name, segment in zip(("y_true", "y_pred"), found, strict=True):
+        if segment is not None and not labels:
+            raise TypeError(
+                f"{name} has segments, such as {segment!r:.60}, but labels of tokens are compared "
+                "here: take segment_f1_score (as a scorer, 'segment_f1'), or write segments as "
+                "tags with tags_from_spans."
+            )
+
+
+def _distinct(flat: FlatLabels) -> set[Any]:
+    try:
+        return set(flat.labels)
+    except TypeError:
+        token = next(i for i, label in enumerate(flat.labels) if not _is_hashable(label))
+    sequence, position = flat.where(token)
+    raise TypeError(
+        f"the label at sequence {sequence}, position {position} is not hashable: "
+        f"{flat.labels[token]!r}; labels are strings, numbers, tuples ..."
+    )
+
+
+def _is_hashable(label: object) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def sorted_labels(labels: set[Any]) -> list[Any]:
+    """Return labels in their order; where they have none, by type and name."""
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda label: (type(label).__name__, repr(label)))
+
+
+def check_same_lengths(expected: IntArray, found: IntArray, name: str) -> None:
+    """Raise ValueError unless sequences are as many and as long as those of y_true."""
+    if len(expected) != len(found):
+        raise ValueError(f"y_true has {len(expected)} sequences but {name} has {len(found)}")
+    differs = np.flatnonzero(expected != found)
+    if len(differs):
+        i = differs[0]
+        raise ValueError(
+            f"sequence {i} has {expected[i]} labels in y_true but {found[i]} in {name}"
+        )

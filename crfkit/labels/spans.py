@@ -1,0 +1,493 @@
+"""Tags and spans: reading, writing, converting, checking and repairing tag sequences.
+
+Spans are half-open, ``[start, stop)``, as Python slices are: ``tokens[span.start:span.stop]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crfkit.labels.fields import Span, ordered_spans
+from crfkit.labels.sequences import (
+    BoolArray,
+    FlatLabels,
+    IntArray,
+    Sequences,
+    encode_labels,
+    flatten,
+    sequence_index,
+)
+from crfkit.labels.schemes import (
+    CONLL,
+    DETECTABLE,
+    INSIDE,
+    OUTSIDE,
+    Scheme,
+    TagTable,
+    get_scheme,
+    pair_index,
+    parse_tag,
+    tag_table,
+    write_tag,
+)
+
+
+class IllegalTag(NamedTuple):
+    """A tag that its scheme does not allow where it stands."""
+
+    sequence: int
+    position: int
+    tag: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"sequence {self.sequence}, position {self.position}: {self.reason}"
+
+
+class SpanArrays(NamedTuple):
+    """Spans of all sequences, as positions in a ``TagStream``."""
+
+    types: IntArray
+    starts: IntArray
+    stops: IntArray
+
+
+class TagStream(NamedTuple):
+    """Roles and types of all tokens in one array, with an ``O`` after every sequence."""
+
+    roles: IntArray  # (N + S,)
+    types: IntArray  # (N + S,)
+
+    @property
+    def pairs(self) -> IntArray:
+        """For every token the row of a scheme's tables for it and the token before it."""
+        before = np.roll(self.roles, 1)
+        return pair_index(before, self.roles, np.roll(self.types, 1) == self.types)
+
+
+def spans_from_tags(
+    tags: Iterable[str], scheme: str = "conll", *, suffix: bool = False, delimiter: str = "-"
+) -> list[Span]:
+    """Read the spans of one sequence of tags.
+
+    Parameters
+    ----------
+    tags : iterable of str
+        The tags of one sequence.
+    scheme : str, default="conll"
+        ``"conll"`` reads as the conlleval script does: every tag other than ``O`` belongs to a
+        span, and illegal sequences are read by the nearest legal meaning. It reads the legal
+        sequences of every other scheme rightly. The name of a scheme (``"IOB2"``, ``"IOBES"``
+        ...) reads strictly: chunks that the scheme does not allow are no spans.
+    suffix : bool, default=False
+        Whether tags are written ``PER-B`` rather than ``B-PER``.
+    delimiter : str, default="-"
+        What stands between letter and type; a type may hold it too.
+
+    Returns
+    -------
+    list of Span
+        In order. The type of a bare tag such as ``B`` is ``"_"``.
+
+    Raises
+    ------
+    ValueError
+        If a tag is not one of the scheme's.
+
+    References
+    ----------
+    Ramshaw and Marcus (1995), "Text chunking using transformation-based learning"; Tjong Kim Sang
+    and Veenstra (1999), "Representing text chunks"; Tjong Kim Sang and Buchholz (2000),
+    "Introduction to the CoNLL-2000 shared task: chunking".
+
+    Examples
+    --------
+    >>> from crfkit.metrics import spans_from_tags
+    >>> spans_from_tags(["B-PER", "I-PER", "O", "I-LOC"])
+    [Span(label='PER', start=0, stop=2), Span(label='LOC', start=3, stop=4)]
+    >>> spans_from_tags(["B-PER", "I-PER", "O", "I-LOC"], "IOB2")
+    [Span(label='PER', start=0, stop=2)]
+    """
+    rules = get_scheme(scheme)
+    flat = flatten([tags], "tags")
+    (stream,), names = read_streams([flat], rules, suffix=suffix, delimiter=delimiter)
+    found = find_spans(stream, rules)
+    rows = zip(found.types.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
+    return [Span(names[label], start, stop) for label, start, stop in rows]
+
+
+def tags_from_spans(
+    spans: Iterable[Any],
+    length: int,
+    scheme: str = "IOB2",
+    *,
+    suffix: bool = False,
+    delimiter: str = "-",
+) -> list[str]:
+    """Write the tags of one sequence from its spans.
+
+    Parameters
+    ----------
+    spans : iterable of Span, Segment or (label, start, stop)
+        In any order; also what else has fields `label`, `start` and `stop`.
+    length : int
+        Number of tokens of the sequence.
+    scheme : str, default="IOB2"
+        The scheme to write. IO has no means to part neighboring spans of one type.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError, TypeError
+        If spans overlap, are empty or reach outside the sequence, a plain triple begins with a
+        number, or the scheme is ``"conll"``.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import tags_from_spans
+    >>> tags_from_spans([("PER", 0, 2), ("LOC", 3, 4)], 4, "IOBES")
+    ['B-PER', 'E-PER', 'O', 'S-LOC']
+    """
+    rules = get_scheme(scheme)
+    if rules is CONLL:
+        raise ValueError("'conll' is a way to read tags; write a scheme such as 'IOB2'")
+    ordered = ordered_spans(spans, length)
+    tags = [write_tag(OUTSIDE, "", rules)] * length
+    for i, span in enumerate(ordered):
+        roles = _span_roles(span, _is_marked(ordered, i, rules), rules)
+        tags[span.start : span.stop] = [
+            write_tag(role, span.label, rules, suffix=suffix, delimiter=delimiter) for role in roles
+        ]
+    return tags
+
+
+def convert_tags(
+    tags: Iterable[str], source: str, target: str, *, suffix: bool = False, delimiter: str = "-"
+) -> list[str]:
+    """Rewrite one sequence of tags in another scheme.
+
+    Parameters
+    ----------
+    tags : iterable of str
+        The tags of one sequence.
+    source, target : str
+        Names of schemes. ``source="conll"`` accepts illegal sequences.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError
+        If the tags are not legal in ``source``.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import convert_tags
+    >>> convert_tags(["I-PER", "I-PER", "B-PER", "O"], "IOB1", "BILOU")
+    ['B-PER', 'L-PER', 'U-PER', 'O']
+    """
+    tags = flatten([tags], "tags").labels
+    validate_tags([tags], source, suffix=suffix, delimiter=delimiter)
+    spans = spans_from_tags(tags, source, suffix=suffix, delimiter=delimiter)
+    return tags_from_spans(spans, len(tags), target, suffix=suffix, delimiter=delimiter)
+
+
+def repair_tags(
+    tags: Iterable[str], scheme: str = "IOB2", *, suffix: bool = False, delimiter: str = "-"
+) -> list[str]:
+    """Make one sequence of tags legal, keeping the spans the conlleval script would count.
+
+    Legal sequences come back as they are, and conlleval-mode scores do not change.
+
+    Parameters
+    ----------
+    tags : iterable of str
+        The tags of one sequence, with the letters of any scheme.
+    scheme : str, default="IOB2"
+        The scheme to be legal in.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from crfkit.metrics import repair_tags
+    >>> repair_tags(["O", "I-PER", "I-LOC"], "IOB2")
+    ['O', 'B-PER', 'B-LOC']
+    """
+    return convert_tags(tags, "conll", scheme, suffix=suffix, delimiter=delimiter)
+
+
+def illegal_tags(
+    y: Sequences, scheme: str, *, suffix: bool = False, delimiter: str = "-"
+) -> list[IllegalTag]:
+    """List the tags that a scheme does not allow where they stand.
+
+    Parameters
+    ----------
+    y : list of sequences of str
+        The tags.
+    scheme : str
+        Name of the scheme.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
+
+    Returns
+    -------
+    list of IllegalTag
+        In order of sequence and position; empty if all is legal.
+
+    Raises
+    ------
+    ValueError
+        If a tag belongs to no scheme at all.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import illegal_tags
+    >>> print(*illegal_tags([["O", "B-PER"], ["O", "I-PER"]], "IOB2"))
+    sequence 1, position 1: 'I-PER' may not follow 'O' in IOB2
+    """
+    return _illegal(flatten(y, "y"), get_scheme(scheme), suffix, delimiter)
+
+
+def validate_tags(y: Sequences, scheme: str, *, suffix: bool = False, delimiter: str = "-") -> None:
+    """Raise an error unless all sequences of tags are legal.
+
+    Parameters
+    ----------
+    y : list of sequences of str
+        The tags.
+    scheme : str
+        Name of the scheme.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
+
+    Raises
+    ------
+    ValueError
+        Naming sequence, position and reason of the first illegal tag, and how many there are.
+
+    See Also
+    --------
+    illegal_tags : The same as a list.
+    repair_tags : Makes a sequence legal.
+    """
+    found = illegal_tags(y, scheme, suffix=suffix, delimiter=delimiter)
+    if found:
+        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
+
+
+def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -> str:
+    """Return the first scheme in which all sequences of tags are legal.
+
+    Tried are IOB2, IOBES, BILOU, BMES, BMEWO, IOE2, IO, IOB1 and IOE1, in this order. Tags that are
+    legal in several schemes, such as IOB1 without neighboring spans of one type (legal in IO),
+    have the same spans in all of them.
+
+    Parameters
+    ----------
+    y : list of sequences of str
+        The tags.
+    suffix, delimiter
+        As in :func:`spans_from_tags`.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If the tags are legal in no scheme.
+
+    Examples
+    --------
+    >>> from crfkit.metrics import detect_scheme
+    >>> detect_scheme([["O", "I-PER", "E-PER"]])
+    'IOE2'
+    """
+    return first_legal_scheme(flatten(y, "y"), suffix=suffix, delimiter=delimiter).name
+
+
+def first_legal_scheme(flat: FlatLabels, *, suffix: bool = False, delimiter: str = "-") -> Scheme:
+    """Do what ``detect_scheme`` does, on flat labels."""
+    counts = []
+    for scheme in DETECTABLE:
+        faults, foreign = _faults(flat, scheme, suffix, delimiter)
+        if not len(faults):
+            return scheme
+        counts.append((len(faults), int(foreign.sum())))
+    nearest = DETECTABLE[counts.index(min(counts))]
+    first, more = _illegal(flat, nearest, suffix, delimiter)[0], min(counts)[0] - 1
+    raise ValueError(
+        f"the tags are legal in no scheme; {first}, the nearest one{_and_more(more)}; pass "
+        "scheme='conll', which reads them as the conlleval script does, or correct them "
+        "(crfkit.metrics.repair_tags)"
+    )
+
+
+def read_streams(
+    flats: Sequence[FlatLabels], scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
+) -> tuple[list[TagStream], list[str]]:
+    """Parse every distinct tag once, and return the streams and the names of the types.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a label is not a tag of the scheme, naming its first sequence and position.
+    """
+    vocabulary, codes = encode_labels(*flats)
+    try:
+        parsed = [parse_tag(tag, scheme, suffix=suffix, delimiter=delimiter) for tag in vocabulary]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{_locate_bad_tag(flats, scheme, suffix, delimiter)}: {error}") from None
+    table = tag_table(parsed)
+    pairs = zip(codes, flats, strict=True)
+    return [_stream(code, flat.lengths, table) for code, flat in pairs], table.names
+
+
+def find_spans(stream: TagStream, scheme: Scheme) -> SpanArrays:
+    """Find all spans of a stream by the rules of a scheme.
+
+    Cut the stream wherever a tag does not continue the one before. Within a piece the span runs
+    from the first tag that may open one to the end of the piece, if the scheme lets it close
+    there.
+    """
+    pairs = stream.pairs
+    cuts = ~scheme.continues[pairs]
+    piece = np.cumsum(cuts)
+    starts = np.flatnonzero(scheme.opens[pairs])
+    starts = starts[np.diff(piece[starts], prepend=-1) != 0]
+    stops = np.flatnonzero(cuts)[piece[starts]]
+    closed = scheme.closes[pairs[stops]]
+    return SpanArrays(stream.types[starts][closed], starts[closed], stops[closed])
+
+
+def spans_of_all(y: Sequences, scheme: str) -> tuple[list[str], IntArray, IntArray, IntArray]:
+    """Read the spans of all sequences of tags: types, and the type, start and stop of each span.
+
+    Tokens are numbered through. ValueError names sequence and position of the first illegal tag.
+    """
+    flat, rules = flatten(y, "y"), get_scheme(scheme)
+    found = _illegal(flat, rules, suffix=False, delimiter="-")
+    if found:
+        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
+    (stream,), names = read_streams([flat], rules)
+    spans = find_spans(stream, rules)
+    before = np.searchsorted(np.cumsum(flat.lengths + 1), spans.starts, side="right")
+    return names, spans.types, spans.starts - before, spans.stops - before
+
+
+def _and_more(count: int) -> str:
+    return f" (and {count} more)" if count else ""
+
+
+def _faults(
+    flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str
+) -> tuple[IntArray, BoolArray]:
+    """Return the stream positions of what is illegal, and which tags are none of the scheme."""
+    (stream,), _ = read_streams([flat], CONLL, suffix=suffix, delimiter=delimiter)
+    foreign = _foreign_tokens(flat, scheme, suffix, delimiter)
+    judged = ~foreign & ~np.roll(foreign, 1)
+    at_fault = foreign | (judged & ~scheme.legal[stream.pairs])
+    return np.flatnonzero(at_fault), foreign
+
+
+def _illegal(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> list[IllegalTag]:
+    faults, foreign = _faults(flat, scheme, suffix, delimiter)
+    stops = np.cumsum(flat.lengths + 1)
+    return [_describe(at, flat, scheme, foreign, stops) for at in faults.tolist()]
+
+
+def _stream(codes: IntArray, lengths: IntArray, table: TagTable) -> TagStream:
+    padded = np.full(len(codes) + len(lengths), len(table.roles) - 1, dtype=np.intp)
+    padded[_stream_positions(lengths)] = codes
+    return TagStream(table.roles[padded], table.types[padded])
+
+
+def _stream_positions(lengths: IntArray) -> IntArray:
+    return np.arange(lengths.sum()) + sequence_index(lengths)
+
+
+def _locate_bad_tag(
+    flats: Sequence[FlatLabels], scheme: Scheme, suffix: bool, delimiter: str
+) -> str:
+    for flat in flats:
+        for token, tag in enumerate(flat.labels):
+            try:
+                parse_tag(tag, scheme, suffix=suffix, delimiter=delimiter)
+            except (TypeError, ValueError):
+                return "sequence {}, position {}".format(*flat.where(token))
+    raise AssertionError("called without a bad tag")
+
+
+def _foreign_tokens(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> BoolArray:
+    """Mark the stream positions of tags whose letter is not in the scheme."""
+    vocabulary, (codes,) = encode_labels(flat)
+    is_foreign = np.zeros(len(vocabulary), dtype=bool)
+    for i, tag in enumerate(vocabulary):
+        try:
+            parse_tag(tag, scheme, suffix=suffix, delimiter=delimiter)
+        except ValueError:
+            is_foreign[i] = True
+    marks = np.zeros(len(codes) + len(flat.lengths), dtype=bool)
+    marks[_stream_positions(flat.lengths)] = is_foreign[codes]
+    return marks
+
+
+def _describe(
+    at: int, flat: FlatLabels, scheme: Scheme, foreign: BoolArray, stops: IntArray
+) -> IllegalTag:
+    """Say what is wrong at a stream position; the streams of sequences end before `stops`."""
+    sequence = int(np.searchsorted(stops, at, side="right"))
+    position = int(at - stops[sequence] + flat.lengths[sequence] + 1)
+    token = at - sequence
+    if position == flat.lengths[sequence]:
+        tag = flat.labels[token - 1]
+        return IllegalTag(sequence, position - 1, tag, f"{tag!r} may not be last in {scheme.name}")
+    tag = flat.labels[token]
+    if foreign[at]:
+        reason = f"{tag!r} is not a tag of {scheme.name}"
+    elif position == 0:
+        reason = f"{tag!r} may not be first in {scheme.name}"
+    else:
+        reason = f"{tag!r} may not follow {flat.labels[token - 1]!r} in {scheme.name}"
+    return IllegalTag(sequence, position, tag, reason)
+
+
+def _is_marked(spans: Sequence[Span], i: int, scheme: Scheme) -> bool:
+    """Return whether the scheme's first and last roles are written for a span at all."""
+    if scheme.marks == "always":
+        return True
+    left, right = (i - 1, i) if scheme.marks == "left" else (i, i + 1)
+    if left < 0 or right >= len(spans):
+        return False
+    return spans[left].stop == spans[right].start and spans[left].label == spans[right].label
+
+
+def _span_roles(span: Span, marked: bool, scheme: Scheme) -> Iterator[int]:
+    n_tokens = span.stop - span.start
+    if not marked:
+        yield from [INSIDE] * n_tokens
+    elif n_tokens == 1:
+        yield scheme.single
+    else:
+        yield scheme.first
+        yield from [INSIDE] * (n_tokens - 2)
+        yield scheme.last

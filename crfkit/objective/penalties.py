@@ -1,0 +1,33 @@
+"""Penalties on the parameters."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crfkit.compiler.jit import frozen
+from crfkit._types import FloatArray
+from crfkit.kernels.solvers.vector import vector_add, vector_dot
+
+
+class ElasticNet(NamedTuple):
+    """``c1 sum |w| + c2 sum w**2``, without factors, as CRFsuite counts it.
+
+    Attributes
+    ----------
+    l1 : float
+        c1.
+    l2 : float
+        c2. In terms of a Gaussian prior of variance ``s2``, ``c2 = 1 / (2 s2)``.
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+
+    def smooth_value(self, w: FloatArray) -> float:
+        """Return the differentiable part."""
+        return self.l2 * vector_dot(frozen(w), frozen(w)) if self.l2 else 0.0
+
+    def add_smooth_gradient(self, w: FloatArray, out: FloatArray) -> None:
+        """Add the gradient of the differentiable part."""
+        if self.l2:
+            vector_add(2.0 * self.l2, frozen(w), out)

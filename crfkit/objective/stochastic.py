@@ -1,0 +1,258 @@
+"""The objective as a sum over small batches of sequences, for solvers that move after each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from crfkit._parallel import Item, Result, ThreadMap
+from crfkit._types import Chunk, CodeArray, Expectations, FloatArray, IdArray, IntArray, Scores
+from crfkit.data import PackedSequences
+from crfkit.data.chunks import make_chunks
+from crfkit.data.packed import ranges
+from crfkit.losses import Loss
+from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials import LinearScores, ScoreModel
+from crfkit.potentials.transitions import SharedSteps
+from crfkit.potentials.touched import TouchedWeights
+from crfkit.structures import Chain, NoPathError, Structure
+
+
+class MiniBatches:
+    """Labeled data in batches of whole sequences, dealt at random once.
+
+    A batch is one unit of work of one thread. The batches and what is computed from them do not
+    depend on the number of threads.
+
+    Parameters
+    ----------
+    model, structure, loss, penalty, data, labels, weight, threads
+        As for :class:`crfkit.objective.batch.Objective`.
+    tokens : int
+        About as many tokens has a batch.
+    random_state : int or RandomState
+        Deals the sequences to the batches.
+
+    Raises
+    ------
+    TypeError
+        If the score model is not linear.
+
+    Attributes
+    ----------
+    model, structure : ScoreModel, Structure
+        Scores are sums of weights; what is added to them otherwise, the structure adds.
+    plain : Structure
+        The structure that adds nothing.
+    n_parameters : int
+        Number of parameters P.
+    n_tokens : int
+        Number of tokens N.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start in the order in which they were dealt, and the end.
+    visits : int
+        How many batches were worked on so far, each as often as that was done.
+    """
+
+    def __init__(
+        self,
+        model: ScoreModel,
+        structure: Structure,
+        loss: Loss,
+        penalty: ElasticNet,
+        data: PackedSequences,
+        labels: CodeArray,
+        weight: FloatArray,
+        threads: ThreadMap,
+        tokens: int,
+        random_state: int | np.random.RandomState,
+    ) -> None:
+        if not isinstance(model, LinearScores):
+            raise TypeError("mini-batches need a linear score model; use solver='lbfgs'.")
+        order = check_random_state(random_state).permutation(len(data))
+        rows = _token_order(data.offsets, order)
+        self.model, self.structure = model.linear(structure)
+        self.plain, self.loss, self.penalty = structure, loss, penalty
+        self.threads = threads
+        self._source, self._lock = data, threading.RLock()
+        self._labels, self._weight, self._order = labels[rows], weight[rows], order
+        self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[order])])
+        self._chunks = make_chunks(self.offsets, tokens)
+        self._shared = [
+            shared_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
+            for chunk in self._chunks
+        ]
+        self.n_parameters, self.n_tokens, self.visits = model.n_parameters, data.n_tokens, 0
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    @property
+    def data(self) -> PackedSequences:
+        """The sequences, in the order in which they were dealt: a copy, until `let_go`."""
+        with self._lock:
+            return self._dealt
+
+    @cached_property
+    def _dealt(self) -> PackedSequences:
+        dealt: PackedSequences = self._source[self._order]
+        return dealt
+
+    @property
+    def _touched(self) -> TouchedWeights:
+        """The weights that each batch touches, and what it needs of the data to do so."""
+        with self._lock:
+            return self._made_touched
+
+    @cached_property
+    def _made_touched(self) -> TouchedWeights:
+        with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
+            prepared = self.model.prepare_columns(self.data, self._chunks, one)
+        return TouchedWeights(self.model, prepared)
+
+    def let_go(self) -> None:
+        """Let go of the copy of the data, for whoever has them in another form.
+
+        It is made again when it is asked for.
+        """
+        for name in ("_dealt", "_made_touched"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def mean_square(self) -> float:
+        """The mean over tokens of the sum of the squared values of their attributes."""
+        return _square_sum(self._source, 0, self.n_tokens) / max(self.n_tokens, 1)
+
+    @property
+    def has_sequence_weights(self) -> bool:
+        """Whether all tokens of a sequence have the same weight, for each sequence."""
+        return all(shared is not None for shared in self._shared)
+
+    @property
+    def is_plain_chain(self) -> bool:
+        """Whether all steps of a chain share their scores, and nothing else is added to them."""
+        return is_plain_chain(self.model, self.structure)
+
+    @property
+    def weighted_tokens(self) -> FloatArray:
+        """The sum of the weights of the tokens of each batch, shape (B,)."""
+        return np.array([self._weight[chunk.tokens].sum() for chunk in self._chunks])
+
+    @property
+    def has_dense(self) -> bool:
+        """Whether some features are dense."""
+        return self._source.dense is not None
+
+    def bind(self, w: FloatArray) -> Any:
+        """Return parameters, shape (P,), in their places; views where that can be."""
+        return self.model.bind(w)
+
+    def scores(self, bound: Any, index: int) -> Scores:
+        """Return the scores of a batch."""
+        return self._touched.scores(bound, index)
+
+    def value_and_residual(self, scores: Scores, index: int) -> tuple[float, Expectations]:
+        """Return the loss of a batch and its gradient with respect to the scores."""
+        out, labels, shared = self.structure.empty(scores), self.labels(index), self._shared[index]
+        with self.numbering():
+            if shared is not None and type(self.loss) is LogLoss:
+                return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
+            weight = self._weight[self._chunks[index].tokens]
+            return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out
+
+    def visit(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """Return ``[work(item) for item in items]``, over threads; an item stands for a batch."""
+        self.visits += len(items)
+        return self.threads(work, items)
+
+    def value(self, w: FloatArray, chosen: IntArray | None = None) -> float:
+        """Return the loss of all batches plus the penalty, or of some plus their share of it."""
+        bound = self.bind(w)
+
+        def loss(index: int) -> float:
+            return self.value_and_residual(self.scores(bound, index), index)[0]
+
+        losses = self.visit(loss, range(len(self)) if chosen is None else chosen.tolist())
+        return sum(losses) + self.penalty_at(w) * (len(losses) / len(self) if losses else 1.0)
+
+    def penalty_at(self, w: FloatArray) -> float:
+        """Return the whole penalty, also the part that is not differentiable."""
+        return self.penalty.smooth_value(w) + self.penalty.l1 * float(np.abs(w).sum())
+
+    def places(self, index: int) -> IdArray:
+        """Return the parameters that a batch touches, each once, shape (n,)."""
+        return self._touched.places(index)
+
+    def gradient(self, index: int, residual: Expectations) -> FloatArray:
+        """Return the gradient to the parameters that a batch touches, shape (n,).
+
+        `residual` is the gradient with respect to its scores; the penalty has no part in it.
+        """
+        return self._touched.gradient(index, residual)
+
+    @contextmanager
+    def numbering(self) -> Iterator[None]:
+        """Have errors name a sequence by its number in the data, not by that in the batches."""
+        try:
+            yield
+        except NoPathError as error:
+            number = int(self._order[error.sequence])
+            raise type(error)(number, error.position) from error
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The sequences of each batch, in the order in which they were dealt."""
+        return self._chunks
+
+    @property
+    def all_labels(self) -> CodeArray:
+        """The label codes of all tokens, in this order, shape (N,)."""
+        return self._labels
+
+    def labels(self, index: int) -> CodeArray:
+        """Return the label codes of the tokens of a batch."""
+        return self._labels[self._chunks[index].tokens]
+
+    def sequence_weight(self, index: int) -> FloatArray:
+        """Return the weight of each sequence of a batch, shape (S,).
+
+        Raises
+        ------
+        ValueError
+            If the tokens of a sequence have different weights.
+        """
+        shared = self._shared[index]
+        if shared is None:
+            raise ValueError(DIFFERENT_WEIGHTS)
+        return shared
+
+
+def is_plain_chain(model: LinearScores, structure: Structure) -> bool:
+    """Whether all steps of a chain share their scores, and nothing else is added to them."""
+    plain = type(model.steps) is SharedSteps and not model.boundaries
+    return plain and isinstance(structure, Chain)
+
+
+def _token_order(offsets: IntArray, order: IntArray) -> IntArray:
+    """Return the tokens of sequences in another order of the sequences."""
+    return ranges(offsets[:-1][order], np.diff(offsets)[order])
+
+
+def _square_sum(data: PackedSequences, begin: int, end: int) -> float:
+    """Return the sum of the squared values of the attributes of some tokens."""
+    first, last = int(data.indptr[begin]), int(data.indptr[end])
+    total = float(last - first if data.values is None else np.square(data.values[first:last]).sum())
+    return total if data.dense is None else total + float(np.square(data.dense[begin:end]).sum())
+
+
+def rounds(order: IntArray, size: int) -> Iterator[list[int]]:
+    """Cut batches into rounds of `size`; one that comes twice in a round is taken once."""
+    for first in range(0, len(order), size):
+        yield list(dict.fromkeys(order[first : first + size].tolist()))

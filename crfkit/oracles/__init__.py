@@ -1,0 +1,1 @@
+"""What compiled solvers ask of a structure and of a potentials model."""

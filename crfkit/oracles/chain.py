@@ -1,0 +1,86 @@
+"""What compiled visits of batches on chains have in common: workspaces, and sums of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from crfkit.compiler.apart import address_of
+from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import padded
+from crfkit._types import FloatArray
+from crfkit.kernels.chain.sum import chain_sum, chain_sum_log
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.oracles.partition import PIECES, aligned
+
+# Batches that are visited without a look at Ctrl-C.
+AT_ONCE = 256
+
+
+def chain_losses(
+    batches: MiniBatches, n_parts: int, work: Callable[[int, int, FloatArray], None]
+) -> float:
+    """Return the sum of the losses of parts of the data, which threads compute.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data; a visit of each batch is counted.
+    n_parts : int
+        How many parts there are.
+    work : callable
+        Given ``(first, last, losses)``, writes the losses of the parts first to last - 1.
+    """
+    losses = np.zeros(n_parts)
+    edges = np.linspace(0, n_parts, PIECES + 1).astype(int).tolist()
+    batches.visits += len(batches)
+    batches.threads(lambda i: work(edges[i], edges[i + 1], losses), range(PIECES))
+    return float(losses.sum())
+
+
+def visit_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tuple[Any, ...]:
+    """Return the workspace of a thread: for a batch and a part of so many tokens."""
+
+    def both(*shape: int) -> tuple[FloatArray, FloatArray]:
+        array = np.empty(shape)
+        return array, frozen(array)
+
+    def table() -> tuple[FloatArray, FloatArray]:
+        array = np.empty((n_labels, n_labels))
+        return array, frozen(array[None])
+
+    target, spare = aligned(tokens, padded(n_labels)), np.empty((tokens, n_labels))
+    pair, factor, turned, shift = table(), table(), table(), both(1)
+    starts = np.empty(sequences + 1, np.int64)
+    square = (1, n_labels, n_labels)
+    flows = np.empty(square), np.empty(square)
+    room = (
+        *both(most, n_labels), *both(most), starts, frozen(starts), *both(sequences),
+        np.empty(most), np.empty((1, n_labels)), np.empty((tokens, n_labels)),
+        np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences), np.empty(1),
+        np.empty(sequences, np.int64), frozen(np.arange(sequences)),
+        frozen(np.zeros(1, np.uint32)),
+    )  # fmt: skip
+    read = (pair[1], factor[1], turned[1], shift[1])
+    return (
+        (target, target.reshape(-1), spare, frozen(spare), np.empty_like(spare)),
+        (np.empty(square[1:]), pair[0], factor[0], turned[0], shift[0]),
+        read, flows, room, _addresses(frozen(spare), read, flows, room),
+    )  # fmt: skip
+
+
+def _addresses(
+    scores: FloatArray, read: tuple[Any, ...], flows: tuple[Any, ...], room: tuple[Any, ...]
+) -> tuple[int, int]:
+    """Return where the code of the sums begins that kernels call with such a workspace."""
+    (_, node, _, shift, _, starts, _, level, norm, work, alpha, message, log_work, log_z,
+     log_one, status, every, zero), (flow, steps) = room, flows  # fmt: skip
+    counts = np.empty((0, scores.shape[1]))
+    return (
+        address_of(chain_sum, scores, node, shift, *read, zero, starts, every, level, norm, work,
+                   alpha, message, counts, flow, log_z, status),
+        address_of(chain_sum_log, scores, read[0], zero, 0, 0, 0.0, norm, log_work, counts, steps,
+                   log_one),
+    )  # fmt: skip

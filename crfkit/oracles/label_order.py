@@ -1,0 +1,90 @@
+"""Which label is predicted of some that score the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from crfkit._types import CodeArray, FloatArray, IntArray, Scores
+from crfkit.potentials import LinearScores
+from crfkit.potentials.attributes import AttributeWeights
+
+
+class Ties(NamedTuple):
+    """Which of some labels that score the same is predicted while learning.
+
+    The first one in the data, as in CRFsuite: so what is learned does not depend on what labels are
+    called.
+
+    Attributes
+    ----------
+    order, rank : ndarray of shape (K,)
+        The labels in this order, and the place of each; of segments, those of their 2 K codes.
+    """
+
+    order: IntArray
+    rank: IntArray
+
+    @classmethod
+    def by_appearance(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> Ties:
+        """Return the order in which labels first occur; those that do not come last.
+
+        Tokens of weight 0, shape (N,), are left out.
+        """
+        labels = labels[weight > 0.0]
+        found, first = np.unique(labels, return_index=True)
+        place = np.full(n_labels, len(labels))
+        place[found] = first
+        order = np.argsort(place, kind="stable")
+        return cls(order, np.argsort(order))
+
+    @classmethod
+    def by_code(cls, n_labels: int) -> Ties:
+        """Return the order of the codes."""
+        return cls(np.arange(n_labels), np.arange(n_labels))
+
+    @classmethod
+    def of_segments(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> Ties:
+        """Return the order in which labels of segments first occur, given codes, for codes."""
+        order, rank = cls.by_appearance(labels % n_labels, n_labels, weight)
+        both = (np.concatenate([one, n_labels + one]) for one in (order, rank))
+        return cls(*both)
+
+    def scores(self, scores: Scores) -> Scores:
+        """Return scores of the labels in this order; as they are where few steps have one."""
+        if not self.apply_to(scores):
+            return scores
+        if scores.segments is not None:
+            return self._scores_of_segments(scores, scores.segments.n_steps)
+        pair = scores.pair[:, self.order][:, :, self.order]
+        return scores._replace(unary=scores.unary[:, self.order], pair=pair)
+
+    def _scores_of_segments(self, scores: Scores, n_steps: int) -> Scores:
+        size = scores.pair.shape[1]
+        order = self.order[:size]
+        pair = scores.pair[:, order]
+        pair[:n_steps] = pair[:n_steps].reshape(-1, size, size)[:, order].reshape(-1, size)
+        columns = np.concatenate([order + part * size for part in range(4)])
+        return scores._replace(unary=scores.unary[:, columns], pair=pair)
+
+    def apply_to(self, scores: Scores) -> bool:
+        """Whether scores can be put into this order."""
+        if scores.segments is not None:
+            return True
+        return scores.pair.shape[1:] == (len(self.order), len(self.order))
+
+    def predict(self, search: Callable[[Scores], CodeArray], scores: Scores) -> CodeArray:
+        """Return the labels that a search finds."""
+        found = search(self.scores(scores))
+        return self.order[found].astype(np.int32) if self.apply_to(scores) else found
+
+    def model(self, model: LinearScores) -> LinearScores:
+        """Return a model without boundaries and attributes of steps, its labels in this order."""
+        ptr, columns = model.state.pattern
+        state = AttributeWeights(
+            ptr.view(np.int64), self.rank[columns].astype(np.int32), n_columns=model.n_labels,
+            n_sparse=model.state.n_sparse,
+        )  # fmt: skip
+        return LinearScores(state, self.rank[model.step_from], self.rank[model.step_to])

@@ -1,0 +1,304 @@
+"""Scores that are linear in kernel values with the tokens of the training data."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from crfkit._parallel import SERIAL, ThreadMap
+from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
+from crfkit.data import PackedSequences
+from crfkit.potentials.linear_chain import boundary_rows
+from crfkit.potentials.transitions import SharedSteps
+from crfkit.structures import Chain
+
+# Kernel values of new tokens that are held at a time.
+CELLS = 1 << 22
+# Kernel values of a pair of tokens in the two orders may differ by this share of the largest.
+ASYMMETRY = 1e-8
+# Rows that are compared with columns at a time.
+ROWS = 256
+
+# These are symmetric, but for rounding of large features.
+NAMED = ("linear", "rbf", "poly")
+
+KernelFunction = Callable[..., Any]
+
+
+class Kernel(NamedTuple):
+    """A kernel of the features of two tokens.
+
+    Attributes
+    ----------
+    name : str or callable
+        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
+        of two matrices, of n and m rows, that returns a matrix of shape (n, m). It must be
+        symmetric and positive semidefinite; matrices may be sparse.
+    params : dict
+        Its parameters.
+    """
+
+    name: str | KernelFunction
+    params: Mapping[str, Any]
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether the features are the kernel values themselves."""
+        return isinstance(self.name, str) and self.name == "precomputed"
+
+    def __call__(self, left: Any, right: Any) -> FloatArray:
+        """Return the kernel values of the rows of two matrices, shape (n, m).
+
+        Raises
+        ------
+        ValueError
+            If a function returns a matrix of another shape, or a value is NaN or infinite.
+        """
+        shape = (left.shape[0], right.shape[0])
+        if not all(shape):
+            return np.zeros(shape)
+        if isinstance(self.name, str):
+            found = pairwise_kernels(left, right, metric=self.name, **self.params)
+        else:
+            found = self.name(left, right, **self.params)
+        if issparse(found):
+            found = found.toarray()
+        values = np.ascontiguousarray(found, np.float64)
+        if values.shape != shape:
+            raise ValueError(
+                f"kernel={self.name!r} returned an array of shape {values.shape} for matrices of "
+                f"{shape[0]} and {shape[1]} rows; it must return one of shape {shape}."
+            )
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"kernel={self.name!r} has values that are NaN or infinite. Scale the features, or "
+                "choose other kernel_params."
+            )
+        return values
+
+
+class Gram:
+    """Kernel values between all tokens of the training data.
+
+    They are computed at once where they fit into the memory that is allowed; otherwise the rows of
+    a sequence are computed when they are asked for, and the latest ones are kept.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    data : PackedSequences
+        S sequences of N tokens.
+    max_bytes : int
+        Bytes that kernel values may take.
+    boundaries : bool, default=False
+        Add 1 to the values of two first tokens of a sequence, and of two last ones: as if these had
+        an attribute of their own, which gives their labels weights.
+
+    Raises
+    ------
+    ValueError
+        If not even the rows of the longest sequence fit, precomputed values are no square, or
+        values are not symmetric. Where they are not held at once, only those inside of a sequence
+        are compared.
+    """
+
+    def __init__(
+        self, kernel: Kernel, data: PackedSequences, max_bytes: int, *, boundaries: bool = False
+    ) -> None:
+        self._kernel, self._data = kernel, data
+        self._ends = boundary_rows(data.offsets) if boundaries else ()
+        size, longest = data.n_tokens, int(data.lengths.max(initial=0))
+        if kernel.is_precomputed:
+            _check_square(data)
+        elif 8 * size * longest > max_bytes:
+            raise ValueError(
+                f"the kernel values of the longest sequence ({longest} tokens) with all {size} "
+                f"tokens take {8 * size * longest:,} bytes, more than the {max_bytes:,} that are "
+                "allowed. Use fewer or shorter sequences, or sklearn.kernel_approximation.Nystroem "
+                "features with kernel='linear'."
+            )
+        self._most = max(max_bytes // max(8 * size * longest, 1), 1)
+        self._kept: OrderedDict[int, FloatArray] = OrderedDict()
+        self._whole: FloatArray | None = None
+        if kernel.is_precomputed:
+            self._whole = np.array(data.dense) if boundaries else np.ascontiguousarray(data.dense)
+        elif 8 * size**2 <= max_bytes:
+            matrix = _matrix(data)
+            self._whole = kernel(matrix, matrix)
+        if self._whole is not None:
+            self._check_symmetric(self._whole)
+            for tokens in self._ends:
+                self._whole[np.ix_(tokens, tokens)] += 1.0
+
+    def rows(self, sequence: int) -> FloatArray:
+        """Return the kernel values of the tokens of a sequence with all tokens, shape (T, N)."""
+        begin, end = self._data.offsets[sequence : sequence + 2].tolist()
+        if self._whole is not None:
+            return self._whole[begin:end]
+        found = self._kept.pop(sequence, None)
+        if found is None:
+            matrix = _matrix(self._data)
+            found = self._kernel(matrix[begin:end], matrix)
+            self._check_symmetric(found[:, begin:end])
+            for tokens in self._ends:
+                inside = tokens[(tokens >= begin) & (tokens < end)]
+                found[np.ix_(inside - begin, tokens)] += 1.0
+            if len(self._kept) >= self._most:
+                self._kept.popitem(last=False)
+        self._kept[sequence] = found
+        return found
+
+    def _check_symmetric(self, values: FloatArray) -> None:
+        """Raise ValueError if the kernel values between some tokens depend on their order."""
+        if self._kernel.name in NAMED:
+            return
+        largest = np.abs(values).max(initial=0.0)
+        for first in range(0, len(values), ROWS):
+            rows, columns = values[first : first + ROWS], values[:, first : first + ROWS].T
+            if np.abs(rows - columns).max() > ASYMMETRY * largest:
+                raise ValueError(
+                    f"kernel={self._kernel.name!r} is not symmetric: its value for two tokens "
+                    "depends on their order. A kernel must be symmetric and positive semidefinite."
+                )
+
+
+class StateCount(NamedTuple):
+    """How many (token, label) pairs have a coefficient."""
+
+    n_parameters: int
+
+
+class KernelWeights(NamedTuple):
+    """Coefficients in their places.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, K)
+        Those of each support token.
+    pair : ndarray of shape (1, K, K)
+        Weights of steps.
+    start, end : ndarray of shape (K,)
+        Weights of the labels of the first and of the last token of a sequence.
+    """
+
+    dual: FloatArray
+    pair: FloatArray
+    start: FloatArray
+    end: FloatArray
+
+
+class KernelScores:
+    """``unary_t[k] = sum_s a[s, k] kernel(x_s, x_t)`` and ``pair[i, j] = v[i, j]``.
+
+    The sum goes over support tokens: with weights ``w_k = sum_s a[s, k] phi(x_s)`` it is the inner
+    product ``w_k . phi(x_t)`` (equations 46 and 47 of Gupta's report on conditional random fields).
+    Steps stay linear.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    support : PackedSequences or None
+        The support tokens; None where kernel values are precomputed.
+    places : ndarray of shape (n,)
+        Where they stand among the N tokens of the training data.
+    step_from, step_to : ndarray of shape (P2,)
+        Steps that have a weight.
+    n_labels : int
+        Number of labels K.
+    offsets : ndarray of shape (S + 1,), optional
+        In training, with weights of first and last labels: where the sequences of the support
+        start, and the end. The weights are sums of the coefficients of these tokens.
+
+    Notes
+    -----
+    The parameters are the coefficients, token by token, and then the weights of steps.
+    """
+
+    boundaries = False  # no parameters of their own
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        support: PackedSequences | None,
+        places: IntArray,
+        step_from: CodeArray,
+        step_to: CodeArray,
+        n_labels: int,
+        offsets: IntArray | None = None,
+    ) -> None:
+        self.kernel, self.support, self.places, self.offsets = kernel, support, places, offsets
+        self.step_from, self.step_to, self.n_labels = step_from, step_to, n_labels
+        self.n_columns = self.n_codes = n_labels
+        self.state = StateCount(len(places) * n_labels)
+        self.steps, self.structure = SharedSteps(), Chain()
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of coefficients and weights of steps."""
+        return self.state.n_parameters + len(self.step_from)
+
+    @property
+    def chunk_tokens(self) -> int:
+        """Number of tokens that a chunk should have."""
+        return max(1, CELLS // max(len(self.places), self.n_labels, 1))
+
+    def bind(self, parameters: FloatArray) -> KernelWeights:
+        """Return the parameters in their places."""
+        cut = self.state.n_parameters
+        dual = parameters[:cut].reshape(len(self.places), self.n_labels)
+        pair = self.steps.place(parameters[cut:], self.step_from, self.step_to, self.n_labels)
+        if self.offsets is None:
+            return KernelWeights(dual, pair, np.zeros(self.n_labels), np.zeros(self.n_labels))
+        first, last = boundary_rows(self.offsets)
+        return KernelWeights(dual, pair, dual[first].sum(axis=0), dual[last].sum(axis=0))
+
+    def scores(
+        self,
+        bound: KernelWeights,
+        data: PackedSequences,
+        chunk: Chunk,
+        threads: ThreadMap = SERIAL,
+    ) -> Scores:
+        """Return the scores of the sequences of a chunk of new data."""
+        unary, offsets = self._values(data, chunk) @ bound.dual, chunk.offsets - chunk.tokens.start
+        first, last = boundary_rows(offsets)
+        unary[first] += bound.start
+        unary[last] += bound.end
+        return Scores(unary, bound.pair, offsets, chunk.first, np.zeros(1, np.uint32))
+
+    def _values(self, data: PackedSequences, chunk: Chunk) -> FloatArray:
+        """Return the kernel values of new tokens with the support."""
+        begin, end = chunk.tokens.start, chunk.tokens.stop
+        if self.support is None:
+            rows = data.take_tokens(np.arange(begin, end))
+            values: FloatArray = _matrix(rows, dense=True)[:, self.places]
+            return values
+        sparse = bool(data.n_sparse or self.support.n_sparse)
+        return self.kernel(
+            data._rows(begin, end, as_sparse=sparse),
+            self.support._rows(0, self.support.n_tokens, as_sparse=sparse),
+        )
+
+
+def _check_square(data: PackedSequences) -> None:
+    if data.n_sparse or data.dense is None or data.n_features != data.n_tokens:
+        kind = "sparse" if data.n_sparse else "dense"
+        raise ValueError(
+            f"kernel='precomputed' needs a dense matrix of shape (T, {data.n_tokens}) for each "
+            "sequence: the kernel values of its tokens with all tokens of X, in order. X has "
+            f"{data.n_features} {kind} features a token. Folds of a cross-validation must take "
+            "some of the columns too, which GridSearchCV does not do: give it a function as kernel."
+        )
+
+
+def _matrix(data: PackedSequences, dense: bool = False) -> Any:
+    """Return the features of all tokens."""
+    rows = data._rows(0, data.n_tokens)
+    return rows.toarray() if dense and data.n_sparse else rows

@@ -1,0 +1,1 @@
+"""Solvers that evaluate the whole objective in each iteration."""

@@ -1,0 +1,175 @@
+"""Step lengths along a direction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from crfkit._types import FloatArray
+from crfkit.solvers.batch.vectors import Vectors
+
+ARMIJO = 1e-4
+CURVATURE = 0.9
+# Two values closer than this, relatively, may differ by rounding alone.
+ROUNDING = 1e-14
+
+
+class Point(NamedTuple):
+    """A point on the line.
+
+    Attributes
+    ----------
+    step : float
+        Step length.
+    w : ndarray of shape (P,)
+        Parameters.
+    value : float
+        Objective.
+    gradient : ndarray of shape (P,)
+        Gradient of its differentiable part.
+    slope : float
+        Derivative along the line.
+    descent : ndarray of shape (P,)
+        The gradient, or with an L1 norm the pseudo-gradient; known at the ends of lines.
+    """
+
+    step: float
+    w: FloatArray
+    value: float
+    gradient: FloatArray
+    slope: float
+    descent: FloatArray = np.empty(0)
+
+
+def wolfe_search(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    vectors: Vectors,
+    start: Point,
+    direction: FloatArray,
+    first_step: float,
+    max_steps: int,
+    curvature: float = CURVATURE,
+) -> Point | None:
+    """Find a step that meets the strong Wolfe conditions.
+
+    Bracketing and zoom of Nocedal and Wright (2006), algorithms 3.5 and 3.6, with cubic
+    interpolation; the decrease is ``1e-4``.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Value and gradient at parameters.
+    vectors : Vectors
+        Operations on vectors.
+    start : Point
+        Where the line starts, with a negative slope.
+    direction : ndarray of shape (P,)
+        Direction of the line.
+    first_step : float
+        The first step length to try.
+    max_steps : int
+        Evaluations at most.
+    curvature : float, default=0.9
+        Share of the first slope that may be left.
+
+    Returns
+    -------
+    Point or None
+        The new point; a point that only decreases the value enough if no better one was found;
+        None if not even that.
+    """
+
+    def at(step: float) -> Point:
+        w = vectors.step(start.w, step, direction)
+        value, gradient = evaluate(w)
+        return Point(step, w, value, gradient, vectors.dot(gradient, direction))
+
+    def decreases(point: Point) -> bool:
+        slack = ROUNDING * abs(start.value)
+        return point.value <= start.value + ARMIJO * point.step * start.slope + slack
+
+    low, high, step = start, None, first_step
+    for _ in range(max_steps):
+        point = at(step)
+        if not decreases(point) or (low is not start and point.value >= low.value):
+            high = point
+        elif abs(point.slope) <= -curvature * start.slope:
+            return point
+        elif high is None and point.slope < 0:
+            low = point
+        else:
+            if high is None or point.slope * (high.step - low.step) >= 0:
+                high = low
+            low = point
+        if high is not None and high.step == low.step:
+            break  # the interval has shrunk to nothing
+        step = 4.0 * low.step if high is None else _between(low, high)
+    return low if low is not start else None
+
+
+def _between(low: Point, high: Point) -> float:
+    """Return the minimum of the cubic through two points, kept well inside."""
+    width = high.step - low.step
+    step = low.step + 0.5 * width
+    if math.isfinite(high.value) and math.isfinite(high.slope):
+        d1 = low.slope + high.slope - 3.0 * (low.value - high.value) / (low.step - high.step)
+        square = d1 * d1 - low.slope * high.slope
+        if square >= 0.0:
+            d2 = math.copysign(math.sqrt(square), width)
+            bottom = high.slope - low.slope + 2.0 * d2
+            if bottom != 0.0:
+                step = high.step - width * (high.slope + d2 - d1) / bottom
+    inside = sorted((low.step + 0.1 * width, low.step + 0.9 * width))
+    return min(max(step, inside[0]), inside[1])
+
+
+def orthant_search(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
+    vectors: Vectors,
+    start: Point,
+    direction: FloatArray,
+    first_step: float,
+    max_steps: int,
+    shrink: float,
+) -> Point | None:
+    """Find a step that decreases the value enough without leaving the orthant of the start.
+
+    Backtracking with projection (Andrew and Gao 2007, section 3.2): where a parameter would
+    change its sign it becomes 0.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Value with the L1 norm, and gradient of the differentiable part, at parameters.
+    vectors : Vectors
+        Operations on vectors.
+    start : Point
+        Where the line starts; its descent chooses the orthant of parameters that are 0.
+    direction : ndarray of shape (P,)
+        Direction of the line.
+    first_step : float
+        The first step length to try.
+    max_steps : int
+        Evaluations at most.
+    shrink : float
+        Factor of a step that was too long. Halves do better than interpolation, as the function
+        along a projected line is no parabola.
+
+    Returns
+    -------
+    Point or None
+        The new point, or None if none was found.
+    """
+    step = first_step
+    for _ in range(max_steps):
+        w, decrease = vectors.orthant_step(start.w, step, direction, start.descent)
+        if decrease == 0.0:
+            return None  # the step is lost in rounding, or all of it left the orthant
+        value, gradient = evaluate(w)
+        if value <= start.value + ARMIJO * decrease + ROUNDING * abs(start.value):
+            return Point(step, w, value, gradient, decrease)
+        step *= shrink if math.isfinite(value) else 0.1
+    return None

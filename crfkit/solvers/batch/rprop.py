@@ -1,0 +1,135 @@
+"""Resilient propagation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_number
+from crfkit._types import FloatArray
+from crfkit.kernels.solvers.vector import sign_step
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.batch.base import BatchSolver
+from crfkit.solvers.batch.line_search import Point
+from crfkit.solvers.batch.vectors import Vectors
+
+# Riedmiller and Braun (1993): by how much steps grow and shrink.
+GROW, SHRINK = 1.2, 0.5
+# How often all steps are halved where the objective is not finite.
+RETRIES = 60
+
+
+class Rprop(BatchSolver):
+    """Resilient propagation: a step for each parameter, told by signs of the gradient alone.
+
+    Rprop of Riedmiller and Braun (1993) without going back (the variant iRprop- of Igel and Huesken
+    2000). With an L1 penalty the signs are those of the pseudo-gradient, and a parameter stops at
+    0 before it changes its sign, as in Wapiti (Lavergne, Cappe and Yvon 2010). The objective may
+    rise for a while; nothing is searched along a line, so an iteration is one evaluation.
+
+    Parameters
+    ----------
+    max_iter, tol, period, gtol
+        As for :class:`LBFGS`.
+    step : float, default=0.1
+        First step of each parameter.
+    max_step : float, default=50.0
+        Largest step.
+    """
+
+    handles_l1: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        period: int = 10,
+        gtol: float = 1e-5,
+        step: float = 0.1,
+        max_step: float = 50.0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.period = period
+        self.gtol = gtol
+        self.step = step
+        self.max_step = max_step
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("step", "max_step"):
+            check_number(name, getattr(self, name))
+            if not getattr(self, name) > 0.0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}.")
+
+    def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
+        return StepSizes(self.step, self.max_step, vectors)
+
+    def _has_stalled(self, log: SolverLog, since: int) -> bool:
+        last = [record.value for record in log.history[since:][-self.period - 1 :]]
+        return len(last) > self.period and max(last) - min(last) < self.tol * abs(last[-1])
+
+    def _step(
+        self, objective: Any, vectors: Vectors, point: Point, memory: StepSizes
+    ) -> Point | None:
+        for _ in range(RETRIES):
+            w = memory.moved(point, projected=objective.l1 > 0.0)
+            if np.array_equal(w, point.w) and not memory.resting:
+                return None
+            value, gradient = self._evaluate(objective, vectors, w)
+            if math.isfinite(value):
+                return Point(1.0, w, value, gradient, 0.0)
+            memory.halve()
+        return None
+
+
+class StepSizes:
+    """The step of each parameter, and the gradient of the step before.
+
+    Parameters
+    ----------
+    step, largest : float
+        First and largest step.
+    vectors : Vectors
+        Operations on vectors.
+    """
+
+    def __init__(self, step: float, largest: float, vectors: Vectors) -> None:
+        self._first, self._largest, self._vectors = step, largest, vectors
+        self.resting = False
+        self.clear()
+
+    def __len__(self) -> int:
+        return int(self._last.any())
+
+    def clear(self) -> None:
+        """Start again with the first steps."""
+        self._sizes = np.full(self._vectors.size, min(self._first, self._largest))
+        self._last = np.zeros(self._vectors.size)
+
+    def add(self, before: Point, after: Point) -> None:
+        """Learn nothing more: steps are adapted when they are made."""
+
+    def halve(self) -> None:
+        """Halve all steps, and forget the gradient."""
+        self._sizes *= 0.5
+        self._last[:] = 0.0
+
+    def moved(self, point: Point, *, projected: bool) -> FloatArray:
+        """Return the parameters after a step, and adapt the steps."""
+        out = np.empty(self._vectors.size)
+
+        def work(index: int) -> None:
+            cut = self._vectors.ranges[index]
+            sign_step(
+                frozen(point.w[cut]), frozen(point.descent[cut]), self._last[cut],
+                self._sizes[cut], GROW, SHRINK, 0.0, float(self._largest), projected, out[cut],
+            )  # fmt: skip
+
+        self._vectors.run(work)
+        self.resting = bool(np.any((self._last == 0.0) & (point.descent != 0.0)))
+        return out

@@ -1,0 +1,1 @@
+"""Solvers of historical interest, many times slower than their successors."""

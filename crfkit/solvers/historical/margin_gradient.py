@@ -1,0 +1,212 @@
+"""Exponentiated gradient on the dual of a margin."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_whole
+from crfkit._types import FloatArray, IntArray, Random, Scores
+from crfkit.solvers.stochastic.dual_state import GOLD, Block, GeneralSteps, Move, Moves, parts_of
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
+from crfkit.solvers.stochastic.base import PassLog
+
+# The first rate, and by how much a step may change the rate of a batch at most.
+FIRST_RATE, SLOWER, FASTER = 1.0, 0.1, 4.0
+# So many rates are tried in a visit.
+TRIES = 4
+LARGEST_RATE, TINY = 1e4, 1e-300
+# A step along a smaller slope, for a sequence of weight 1, moves no mass to speak of; a part of the
+# gap that is a smaller share of the scores is what rounding leaves.
+NO_SLOPE, NO_GAP = 1e-12, 1e-10
+
+
+class MarginEG(DualMarginSolver):
+    """Exponentiated gradient on the dual of a margin (Bartlett, Collins, Taskar, McAllester 2004).
+
+    The distribution of the labellings of a sequence is ``a(y) ~ exp(sum of theta over its parts)``,
+    and a step multiplies each probability by ``exp(r gradient)``: it adds ``r (cost + score)`` to
+    the ``theta`` of each label and step, with the scores of ``w = sum_i (f_i(y_i) - E f_i(y)) / (2
+    c2)`` (algorithm 2 and equation 50 of Gupta's report on conditional random fields). Sequences
+    are visited one after the other. The rate ``r`` of a sequence follows from what its last step
+    did to the dual, a parabola along the way: it falls where the best step would have been shorter,
+    and a step that lowers the dual is not made.
+
+    The gap between the objective and the dual bounds how far the parameters are from the optimum.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-2
+        Stop when the gap is below this share of the objective.
+    batch_tokens : int, default=1
+        About as many tokens has a batch, whose sequences have one rate; 1 is a sequence each.
+    random_state : int, RandomState or None, default=0
+        Deals the sequences to the batches, and orders the batches of a pass.
+
+    Notes
+    -----
+    Needs the hinge loss with margin rescaling and a cost that is a sum over tokens. It works with
+    any structure. Holds two numbers for each token and label, and two tables of steps a batch. One
+    thread makes the steps; the dual method of choice is "bcfw", which is many times faster. The
+    smaller c2 and the larger numeric features, the more passes. Parameters to start from are not
+    used.
+
+    Examples
+    --------
+    >>> from crfkit.solvers.historical.margin_gradient import MarginEG
+    >>> MarginEG(tol=1e-3)
+    MarginEG(tol=0.001)
+    """
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-2,
+        batch_tokens: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_tokens = batch_tokens
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_whole("batch_tokens", self.batch_tokens, 1)
+
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Distributions:
+        return _Distributions(batches)
+
+    def _pass(
+        self, search: _Distributions, number: int, random: Random, log: PassLog
+    ) -> FloatArray:
+        search.steps.advance(random.permutation(len(search.batches)), 1, search.c2, 0.0)
+        return search.weights()
+
+
+class _Distributions(DualSearch):
+    """Distributions of all batches in their exponential form."""
+
+    def __init__(self, batches: MiniBatches) -> None:
+        super().__init__(batches)
+        self.steps = _AscentSteps(self)
+        self.steps.rates[:] = FIRST_RATE
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.steps.collect(self.steps.w)
+
+    def expected_cost(self) -> float:
+        """Return the expected cost of all sequences, weighted."""
+        return float(self.steps.entropies.sum())
+
+
+class _AscentSteps(GeneralSteps):
+    """Steps along the gradient of the dual.
+
+    Parameters
+    ----------
+    search : DualSearch
+        Has the data and the costs.
+    """
+
+    def __init__(self, search: DualSearch) -> None:
+        super().__init__(search.batches, own_w=False)
+        self._search, self._moves = search, _Ascents(search)
+
+    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+        """Make a step of each of some batches, with a smaller rate where one lowers the dual."""
+        for index in order.tolist():
+            bound = self.batches.bind(self.w)
+            for _ in range(TRIES):
+                [move] = self.batches.visit(partial(self._move, bound), [index])
+                if self._has_all(index, move, bound) or self._is_made(index, move, c2):
+                    break
+
+    def _has_all(self, index: int, move: Move, bound: Any) -> bool:
+        """Whether the worst labellings of a batch have all mass, and more of a score is no use.
+
+        Scores would grow without end, and the mass could not come back soon.
+        """
+        weight = self._moves.weights[index]
+        if move.slope > NO_SLOPE * float(weight.sum()):
+            return False
+        scores, block = self._search.augmented(bound, index), self.block(index)
+        worst = inner(weight, self.batches.structure.max(scores)[1])
+        counts = move.block.expected if block is None else block.expected
+        mean = inner(counts, np.concatenate([scores.unary.reshape(-1), scores.pair.reshape(-1)]))
+        return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
+
+    def _is_made(self, index: int, move: Move, c2: float) -> bool:
+        """Make a step if it raises the dual, and choose the next rate; returns if it does.
+
+        Along the way from one distribution to the other the dual is a parabola.
+        """
+        fall = c2 * self._apply(move, -0.5 / c2, 0.0)
+        rises = move.rise - fall >= -NO_SLOPE * move.slope
+        if rises:
+            self._keep(index, move)
+        else:
+            self._apply(move, 0.5 / c2, 0.0)
+        best = 0.5 * move.slope / max(move.slope - (move.rise - fall), TINY)
+        factor = min(max(best, SLOWER), FASTER) if move.slope > 0.0 else FASTER
+        self.rates[index] = min(self.rates[index] * factor, LARGEST_RATE)
+        return rises
+
+
+class _Ascents(Moves):
+    """Steps along the gradient of the dual: expected costs take the place of entropies.
+
+    Parameters
+    ----------
+    search : DualSearch
+        Has the data and the costs.
+    """
+
+    def __init__(self, search: DualSearch) -> None:
+        super().__init__(search.batches)
+        self._search = search
+
+    def __call__(self, bound: Any, index: int, block: Block | None, rate: float) -> Move:
+        """Return the step of a batch, with its rate."""
+        scores = self._search.augmented(bound, index)
+        before = block or self._first(scores, index)
+        target = np.concatenate([scores.unary.reshape(-1), scores.pair.reshape(-1)])
+        moved = frozen(before.scores + rate * target)
+        expected, theta = np.zeros_like(moved), parts_of(moved, scores)
+        with self.batches.numbering():
+            self.batches.structure.sum(
+                scores._replace(unary=theta.unary, pair=theta.pair), self.weights[index],
+                parts_of(expected, scores),
+            )  # fmt: skip
+        added = self._search.cost.added(self.batches.labels(index))
+        mean = inner(parts_of(expected, scores).unary[:, : added.shape[1]], added)
+        residual = expected - before.expected
+        gradient = self.batches.gradient(index, parts_of(residual, scores))
+        return Move(
+            Block(moved, frozen(expected), mean), mean - before.entropy, inner(residual, target),
+            self.batches.places(index), frozen(gradient),
+        )  # fmt: skip
+
+    def _first(self, scores: Scores, index: int) -> Block:
+        """Return the distributions of a batch before its first visit.
+
+        The true labels have the more mass, the farther a share of others moves the parameters: the
+        best step is about ``c2 / (v |f(y1) - f(y2)|^2)`` long.
+        """
+        vertex, structure = self._vertex(scores, index), self.batches.structure
+        weight = self.weights[index]
+        residual = structure.empty(scores)
+        structure.add_path(scores, structure.max(scores)[0], weight, residual)
+        structure.add_path(scores, self.batches.labels(index), -weight, residual)
+        change = self.batches.gradient(index, residual)
+        square = inner(change, change) / max(float(weight.max(initial=0.0)), TINY)
+        more = np.log(max(1.0, square / self.batches.penalty.l2))
+        return vertex._replace(scores=frozen((1.0 + more / GOLD) * vertex.scores))

@@ -1,0 +1,281 @@
+"""Cutting planes: the loss as the largest of its tangents so far."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_number, check_option, check_whole
+from crfkit._types import FloatArray, SolverResult
+from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.margin.simplex_qp import solve_simplex_qp
+from crfkit.solvers.margin.tangents import (
+    Tangent,
+    certified_gap,
+    check_convex,
+    has_exact_values,
+    tangent,
+)
+
+SLACKS = ("one", "n")
+# A plane that has not counted for so many iterations is forgotten.
+FORGET = 50
+# Sweeps over the sequences between two searches for tangents, at most, and the rise of the dual in
+# one, as a share of the gap, below which no more is made.
+SWEEPS, LEAST_RISE = 100, 0.01
+# A tangent is new if it is above the others by more than this share.
+TIE = 1e-12
+
+
+class CuttingPlane(BaseEstimator):  # type: ignore[misc]
+    """Cutting planes for a convex loss plus ``c2 |w|**2``.
+
+    The loss is replaced by the largest of its tangents so far, which makes a small quadratic
+    program of the problem; its solution tells where the next tangent is needed. With one slack the
+    tangents are those of the sum of all losses (Joachims, Finley and Yu 2009, algorithm 3), with n
+    slacks each sequence has its own (Tsochantaridis, Joachims, Hofmann and Altun 2005, algorithm
+    1).
+
+    The log has the gap between the objective and the value of the program, which no parameters are
+    below. The parameters are those of the smallest objective so far.
+
+    Parameters
+    ----------
+    slack : {"one", "n"}, default="one"
+        One slack for all sequences: evaluations of the objective over all threads, and few of them
+        matter in the end. "n": one for each sequence; fewer passes, more memory and more work
+        between them, in one thread.
+    max_iter : int, default=500
+        Iterations at most, each a pass over the data.
+    tol : float, default=1e-3
+        Stop when the gap is below this share of the objective.
+
+    Notes
+    -----
+    For any convex loss that is never negative, and c2 > 0. Holds a vector of all parameters for
+    each tangent that has counted in the last 50 iterations; with n slacks one of the parameters
+    that the sequence touches.
+
+    Examples
+    --------
+    >>> from crfkit import MaxMarginCRF
+    >>> from crfkit.solvers.margin import CuttingPlane
+    >>> MaxMarginCRF(solver=CuttingPlane(slack="n"))
+    MaxMarginCRF(solver=CuttingPlane(slack='n'))
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
+    handles_l1: ClassVar[bool] = False
+
+    def __init__(self, *, slack: str = "one", max_iter: int = 500, tol: float = 1e-3) -> None:
+        self.slack = slack
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def solve(
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Minimize an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            With a convex loss; with n slacks, a linear score model.
+        start : ndarray of shape (P,)
+            Where the first tangents are taken; not changed.
+        callback : callable, optional
+            Called with each record and the parameters of the smallest objective so far; stops the
+            search by returning True.
+
+        Returns
+        -------
+        SolverResult
+            With the parameters of the smallest objective.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, the solver does not fit the objective, or that is not
+            finite at the start.
+        """
+        check_option("slack", self.slack, SLACKS)
+        check_whole("max_iter", self.max_iter)
+        check_number("tol", self.tol)
+        check_match(self, objective)
+        check_convex(self, objective)
+        if not objective.penalty.l2 > 0.0:
+            raise ValueError("solver CuttingPlane needs an L2 penalty, but c2=0.")
+        log = SolverLog(objective, callback)
+        return log.guard(lambda: self._iterate(objective, start, log))
+
+    def _iterate(self, objective: Any, start: FloatArray, log: SolverLog) -> SolverResult:
+        planes: Any = (_OnePlane if self.slack == "one" else _OwnPlanes)(objective)
+        w, best, lowest = start.copy(), start.copy(), math.inf
+        while True:
+            value = planes.add(w)
+            if not math.isfinite(value) and not log.history:
+                raise ValueError(f"the objective is {value} at the start; it must be finite.")
+            if value < lowest:
+                best, lowest = w.copy(), value
+            exact, number = has_exact_values(objective.loss), len(log.history)
+            gap = certified_gap(lowest, planes.lower_bound, exact=exact)
+            known = gap if exact else math.nan
+            if log.add(best, lowest, gap=known, iteration=number):
+                return log.result("stopped by a callback", converged=False)
+            if gap <= self.tol * lowest:
+                return log.result(f"the gap {gap:.3g} is below tol", converged=True)
+            if number >= self.max_iter:
+                return log.result(
+                    f"max_iter={self.max_iter} iterations were not enough: the objective is "
+                    f"{lowest:.6g}, at most {gap:.3g} above its optimum. Increase max_iter, or ask "
+                    "for less (larger tol, a stronger penalty)",
+                    converged=False,
+                )
+            w = planes.solve(gap)
+
+
+class _OnePlane:
+    """Tangents of the whole loss.
+
+    Parameters
+    ----------
+    objective : Objective
+        Has values and gradients.
+    """
+
+    def __init__(self, objective: Any) -> None:
+        self.objective, self.c2 = objective, objective.penalty.l2
+        self.slopes: list[FloatArray] = []
+        self.offsets, self.gram = np.empty(0), np.empty((0, 0))
+        self.shares, self._unused = np.empty(0), np.empty(0, np.int64)
+        self.lower_bound = 0.0
+
+    def add(self, w: FloatArray) -> float:
+        """Add the tangent at some parameters; returns the objective there."""
+        value, slope = self.objective.value_and_grad(w)
+        slope -= 2.0 * self.c2 * w
+        loss = value - self.objective.penalty.smooth_value(w)
+        inner = [vector_dot(frozen(slope), frozen(other)) for other in [*self.slopes, slope]]
+        size = len(inner)
+        gram = np.empty((size, size))
+        gram[:-1, :-1] = self.gram
+        gram[-1] = gram[:, -1] = np.array(inner) / (2.0 * self.c2)
+        self.gram = gram
+        self.offsets = np.append(self.offsets, loss - vector_dot(frozen(slope), frozen(w)))
+        self.slopes.append(slope)
+        self.shares, self._unused = np.append(self.shares, 0.0), np.append(self._unused, 0)
+        return float(value)
+
+    def solve(self, gap: float) -> FloatArray:
+        """Return the parameters of the smallest maximum of all tangents, plus the penalty."""
+        found = solve_simplex_qp(self.gram, self.offsets, start=self.shares)
+        self.shares = found.shares
+        self.lower_bound = max(self.lower_bound, found.value)
+        self._unused = np.where(self.shares > 0.0, 0, self._unused + 1)
+        w = np.zeros(len(self.slopes[0]))
+        for share, slope in zip(self.shares.tolist(), self.slopes, strict=True):
+            if share > 0.0:
+                vector_add(-0.5 * share / self.c2, frozen(slope), w)
+        self._forget(self._unused <= FORGET)
+        return w
+
+    def _forget(self, kept: Any) -> None:
+        """Keep some of the tangents."""
+        self.slopes = [slope for slope, keep in zip(self.slopes, kept, strict=True) if keep]
+        self.offsets, self.shares = self.offsets[kept], self.shares[kept]
+        self._unused, self.gram = self._unused[kept], self.gram[np.ix_(kept, kept)]
+
+
+class _Planes:
+    """Tangents of the loss of one batch, and how much each counts."""
+
+    def __init__(self) -> None:
+        self.offsets, self.slopes = np.empty(0), np.empty((0, 0))
+        self.shares, self.gram = np.empty(0), np.empty((0, 0))
+
+    def add(self, found: Tangent) -> None:
+        """Add a tangent."""
+        slopes = self.slopes.reshape(len(self.offsets), len(found.gradient))
+        self.slopes = np.concatenate([slopes, found.gradient[None]])
+        self.offsets = np.append(self.offsets, found.offset)
+        self.shares = np.append(self.shares, 0.0)
+        self.gram = np.einsum("ip,jp->ij", self.slopes, self.slopes)
+
+    def height(self, w: FloatArray) -> float:
+        """Return the largest of the tangents and 0, given the parameters at the places."""
+        return float(max((self.offsets + np.einsum("ip,p->i", self.slopes, w)).max(initial=0), 0))
+
+    def forget(self) -> None:
+        """Keep the tangents that count."""
+        kept = self.shares > 0.0
+        self.offsets, self.slopes = self.offsets[kept], self.slopes[kept]
+        self.shares, self.gram = self.shares[kept], self.gram[np.ix_(kept, kept)]
+
+
+class _OwnPlanes:
+    """Tangents of the loss of each sequence.
+
+    Parameters
+    ----------
+    objective : Objective
+        Has batches.
+    """
+
+    def __init__(self, objective: Any) -> None:
+        self.objective, self.c2 = objective, objective.penalty.l2
+        self.batches = objective.minibatches(1, 0)
+        self.planes = [_Planes() for _ in range(len(self.batches))]
+        self.w = np.zeros(objective.n_parameters)
+        self.lower_bound = 0.0
+
+    def add(self, w: FloatArray) -> float:
+        """Add tangents at some parameters where they are above the others; returns the objective.
+
+        Where the parameters are the last solution, all tangents so far are below the loss by what
+        the new ones add.
+        """
+        self.objective.evaluations += 1
+        work = partial(tangent, self.batches, self.batches.bind(w), 1.0)
+        found = self.batches.visit(work, range(len(self.batches)))
+        loss = sum(one.value for one in found)
+        for index, (one, planes) in enumerate(zip(found, self.planes, strict=True)):
+            height = planes.height(w[self.batches.places(index)]) if len(planes.offsets) else 0.0
+            if one.value > height * (1.0 + TIE) + TIE * loss / len(found):
+                planes.add(one)
+        return float(loss + self.objective.penalty.smooth_value(w))
+
+    def solve(self, gap: float) -> FloatArray:
+        """Return about the parameters of the least sum of maxima, plus the penalty."""
+        before = self._dual()
+        for _ in range(SWEEPS):
+            for index, planes in enumerate(self.planes):
+                if len(planes.offsets):
+                    self._solve_one(index, planes)
+            after = self._dual()
+            if after - before <= LEAST_RISE * gap:
+                break
+            before = after
+        for planes in self.planes:
+            planes.forget()
+        self.lower_bound = max(self.lower_bound, after)
+        return self.w.copy()
+
+    def _dual(self) -> float:
+        offsets = sum(float(np.dot(p.offsets, p.shares)) for p in self.planes)
+        return float(offsets - self.c2 * vector_dot(frozen(self.w), frozen(self.w)))
+
+    def _solve_one(self, index: int, planes: _Planes) -> None:
+        """Let the tangents of a sequence count as is best, those of all others being fixed."""
+        places, scale = self.batches.places(index), 0.5 / self.c2
+        others = self.w[places] + scale * np.einsum("i,ip->p", planes.shares, planes.slopes)
+        linear = planes.offsets + np.einsum("ip,p->i", planes.slopes, others)
+        planes.shares = solve_simplex_qp(
+            scale * planes.gram, linear, start=planes.shares, turns=1
+        ).shares
+        self.w[places] = others - scale * np.einsum("i,ip->p", planes.shares, planes.slopes)

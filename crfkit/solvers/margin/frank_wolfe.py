@@ -1,0 +1,214 @@
+"""Block-coordinate Frank-Wolfe on the dual of a margin, with a certificate of the distance."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_flag, check_option, check_whole
+from crfkit._types import FloatArray, Random
+from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.losses import HingeLoss
+from crfkit.solvers.margin.compiled_state import make_margin_steps
+from crfkit.solvers.margin.vertices import MarginSteps
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
+from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.margin.tangents import CertifiedSolver
+
+STEPS = ("segments", "pairwise", "classic")
+# The mean of the parameters of a pass is that at so many points of it.
+POINTS = 16
+# The objective is evaluated at least every so many passes.
+CHECK_EVERY = 5
+
+
+class BlockFrankWolfe(CertifiedSolver):
+    """Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
+
+    The dual of ``sum_i weight_i xi_i + c2 |w|**2`` is a sum of expected costs, minus
+    ``c2 |w(a)|**2``, where ``a_i`` are shares of the labellings of sequence i. A visit of a
+    sequence looks for the labelling that violates its margin most, and gives it the share that
+    raises the dual most, which is known in closed form. No rate has to be chosen.
+
+    The log has the gap between the objective and the largest dual so far, which bounds how far the
+    parameters are from the optimum. They are those of the smallest objective so far, of the last
+    step of a pass or of their mean over it.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Passes over the data at most.
+    tol : float, default=1e-3
+        Stop when the gap is below this share of the objective.
+    steps : {"segments", "pairwise", "classic"}, default="segments"
+        "classic": a step shrinks the shares of all labellings. "pairwise": it takes from the one of
+        the sequence's that violates the margin least (Osokin, Alayrac, Lukasewitz, Dokania and
+        Lacoste-Julien 2016, section 4), and so changes only the tokens where the two differ.
+        "segments": the same, but each run of tokens where they differ moves by its own length, in
+        terms of the marginals of labels and steps (Taskar, Guestrin and Koller 2003, section 4),
+        which is much faster where sequences are long. On a chain whose steps share their scores,
+        with margin rescaling and a cost that is a sum over tokens; else as "pairwise".
+    visit_steps : int, default=1
+        Steps in a visit at most; it ends where the part of the sequence in the gap is a tenth of
+        what it was.
+    averaging : bool, default=True
+        Whether the mean of the parameters of a pass is looked at too.
+    check_every : int or None, default=None
+        The objective is evaluated, and the log gets a record, after so many passes. None: where the
+        gap is expected near `tol`, and at the latest every 5 passes.
+    sampling : {"gap", "uniform"}, default="gap"
+        How often a pass visits each sequence. "uniform": once. "gap": half of the visits go to
+        sequences in proportion to their part of the gap, as it was at their last visit (Osokin et
+        al. 2016, section 3.1), the other half to all alike.
+    random_state : int, RandomState or None, default=0
+        Chooses and orders the sequences of a pass.
+
+    Notes
+    -----
+    Needs a hinge loss, and c2 > 0; the smaller c2, and the farther numeric features are from 1, the
+    more passes. Remembers what has a share:
+    labellings, two bytes a token for each, or, with "segments", steps between labels, 12 bytes for
+    each, with room for as many in every token as the one that has most needs. Visits come one after
+    the other, in one thread; threads share evaluations of the objective. The search begins where
+    the dual is 0; parameters to start from are only evaluated.
+
+    Examples
+    --------
+    >>> from crfkit import MaxMarginCRF
+    >>> from crfkit.solvers.margin import BlockFrankWolfe
+    >>> MaxMarginCRF(solver=BlockFrankWolfe(tol=1e-2))
+    MaxMarginCRF(solver=BlockFrankWolfe(tol=0.01))
+    """
+
+    # Each sequence is a batch.
+    batch_tokens = 1
+    round_size = 1
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        steps: str = "segments",
+        visit_steps: int = 1,
+        averaging: bool = True,
+        check_every: int | None = None,
+        sampling: str = "gap",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.steps = steps
+        self.visit_steps = visit_steps
+        self.averaging = averaging
+        self.check_every = check_every
+        self.sampling = sampling
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("steps", self.steps, STEPS)
+        check_whole("visit_steps", self.visit_steps, 1)
+        check_option("sampling", self.sampling, SAMPLINGS)
+        check_flag("averaging", self.averaging)
+        if self.check_every is not None:
+            check_whole("check_every", self.check_every, 1)
+
+    def _check_objective(self, objective: Any) -> None:
+        super()._check_objective(objective)
+        if type(objective.loss) is not HingeLoss:
+            raise ValueError(
+                f"solver BlockFrankWolfe needs a hinge loss, not {type(objective.loss).__name__}. "
+                "Use solver='lbfgs'."
+            )
+
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Search:
+        steps = make_margin_steps(batches, self.steps, int(self.visit_steps))
+        return _Search(steps, self.averaging, start)
+
+    def _pass(self, search: _Search, number: int, random: Random, log: PassLog) -> FloatArray:
+        gaps = search.steps.gaps
+        chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
+        search.run_pass(random.permutation(chosen))
+        return search.weights()
+
+    def _is_due(self, search: _Search, number: int, log: PassLog) -> bool:
+        if not log.history or self.check_every is not None:
+            return number % (self.check_every or 1) == 0
+        late = number - log.history[-1].iteration >= CHECK_EVERY
+        return late or search.expected_gap <= self.tol * abs(search.lower_bound)
+
+    def _check(
+        self, search: Any, w: FloatArray, number: int, log: PassLog
+    ) -> tuple[str, bool] | None:
+        return super()._check(search, search.best(w), number, log)
+
+    def _value(self, search: _Search, w: FloatArray) -> float:
+        return search.value
+
+    def _how_far(self, log: PassLog) -> str:
+        return (
+            f"{super()._how_far(log)}. Scale numeric features to about 1, or use "
+            "solver='cutting_plane', which depends less on their scale"
+        )
+
+
+class _Search:
+    """Shares of labellings, the parameters that they amount to, and their mean.
+
+    Parameters
+    ----------
+    steps : MarginSteps
+        Move the shares.
+    averaging : bool
+        See `BlockFrankWolfe`.
+    start : ndarray of shape (P,)
+        The first parameters.
+    """
+
+    def __init__(self, steps: MarginSteps, averaging: bool, start: FloatArray) -> None:
+        self.batches, self.steps = steps.batches, steps
+        self.start, self.averaging = start, averaging
+        self.mean, self._passes = np.zeros_like(self.steps.w), 0
+        self.lower_bound, self.value, self._best = 0.0, math.inf, start
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.steps.collect(self.steps.w) if self._passes else self.start.copy()
+
+    @property
+    def expected_gap(self) -> float:
+        """What the gap would be if the parts of the sequences were still the same."""
+        return float(self.steps.gaps.sum())
+
+    def run_pass(self, order: Any) -> None:
+        """Visit sequences; the mean of the parameters is taken on the way."""
+        edges = np.unique(len(order) * np.arange(1, POINTS + 1) // POINTS)
+        points = edges[edges > 0].tolist()
+        first, level, share = 0, 0.0, 1.0 / max(len(points), 1)
+        self.mean[:] = 0.0
+        for last in points:
+            self.steps.advance(order[first:last])
+            first = last
+            if self.averaging:
+                vector_add(share, frozen(self.steps.w), self.mean)
+                level += share * float(self.steps.levels.sum())
+        self._passes += 1
+        # The dual at the mean of the shares, of which that of the parameters is one.
+        of_mean = level - self.batches.penalty.l2 * vector_dot(frozen(self.mean), frozen(self.mean))
+        self.lower_bound = max(self.lower_bound, self.steps.lower_bound, of_mean)
+
+    def best(self, w: FloatArray) -> FloatArray:
+        """Return the parameters of the smallest objective so far; it is kept as `value`."""
+        candidates = [w]
+        if self.averaging and self._passes:
+            candidates.append(self.steps.collect(self.mean))
+        for candidate in candidates:
+            value = float(self.steps.value(candidate))
+            if not value >= self.value:
+                self.value, self._best = value, candidate
+        return self._best

@@ -1,0 +1,155 @@
+"""Stochastic subgradient descent with the rate that strong convexity allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_flag
+from crfkit._types import FloatArray, IntArray, Random
+from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.margin.tangents import CertifiedSolver, check_convex, tangent
+
+
+class Subgradient(CertifiedSolver):
+    """Stochastic subgradient descent (Pegasos: Shalev-Shwartz, Singer and Srebro 2007).
+
+    Step t goes along a subgradient of the loss of one batch and of the penalty, with the rate
+    ``1 / (lambda t)`` for the mean over batches of the loss plus ``lambda |w|**2 / 2``. The
+    parameters then are ``- (sum of subgradients) / (lambda t)``, so that a step costs nothing for
+    weights that the batch does not touch. The first pass counts twice: as if one had been made
+    before that found nothing to correct.
+
+    Each visit also tells a linear lower bound of the loss of its batch. Their mean, later passes
+    counting more, and the penalty have a minimum in closed form, which no parameters are below:
+    the log has the gap between the objective and the largest such bound so far.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-2
+        Stop when the gap is below this share of the objective.
+    averaging : bool, default=True
+        Return the mean of the parameters after all steps, weighted by the number of the step
+        (Lacoste-Julien, Schmidt and Bach 2012), not those of the last one.
+    batch_tokens : int, default=1
+        About as many tokens has a batch; 1 is a sequence each.
+    random_state : int, RandomState or None, default=0
+        Deals the sequences to the batches, and orders the batches of a pass.
+
+    Notes
+    -----
+    For any convex loss, and c2 > 0. The smaller c2, the more passes. Parameters to start from are
+    only used where the objective is not above that of zeros.
+
+    Examples
+    --------
+    >>> from crfkit import MaxMarginCRF
+    >>> MaxMarginCRF(solver="subgradient", C=0.1)
+    MaxMarginCRF(C=0.1, solver='subgradient')
+    """
+
+    round_size = 1
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-2,
+        averaging: bool = True,
+        batch_tokens: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.averaging = averaging
+        self.batch_tokens = batch_tokens
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("averaging", self.averaging)
+
+    def _check_objective(self, objective: Any) -> None:
+        super()._check_objective(objective)
+        check_convex(self, objective)
+
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Descent:
+        zeros = np.zeros_like(start)
+        if start.any() and not batches.value(start) <= batches.value(zeros):
+            start = zeros  # steps from far off are too short to come back soon
+        return _Descent(batches, start)
+
+    def _pass(self, search: _Descent, number: int, random: Random, log: PassLog) -> FloatArray:
+        search.run_pass(random.permutation(len(search.batches)))
+        return search.mean() if self.averaging else search.weights()
+
+
+class _Descent:
+    """Sums of subgradients, and the parameters that they amount to.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    start : ndarray of shape (P,)
+        First parameters.
+    """
+
+    def __init__(self, batches: MiniBatches, start: FloatArray) -> None:
+        self.batches, self._count = batches, max(len(batches), 1)
+        # With these sums, `count` steps on, the parameters are those of the start.
+        self._first = -2.0 * batches.penalty.l2 * start
+        self._sums, self._late = self._first.copy(), np.zeros(len(start))
+        self.steps, self._passes = 0, 0
+        self._slope, self._offset = np.zeros(len(start)), 0.0
+        self.lower_bound = 0.0
+
+    @property
+    def _scale(self) -> float:
+        """What the sums are multiplied with to be the parameters."""
+        length = (self.steps + self._count) / self._count
+        return -0.5 / (self.batches.penalty.l2 * length)
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self._scale * self._sums
+
+    def mean(self) -> FloatArray:
+        """Return the mean of the parameters after all steps, the later ones counting more."""
+        steps = self.steps
+        if not steps:
+            return self.weights()
+        total = (steps + 1) * self._sums - self._first - self._late
+        parts = 0.5 * steps * (steps + 1) + self._count * steps
+        mean: FloatArray = -0.5 * self._count / (self.batches.penalty.l2 * parts) * total
+        return mean
+
+    def run_pass(self, order: IntArray) -> None:
+        """Make a step for each of all batches."""
+        before, offset = self._sums.copy(), 0.0
+        for index in order.tolist():
+            bound = self.batches.bind(self._sums)
+            scale = self._scale
+
+            def look(index: int, bound: Any = bound, scale: float = scale) -> Any:
+                return tangent(self.batches, bound, scale, index)
+
+            [found] = self.batches.visit(look, [index])
+            self.steps += 1
+            places = self.batches.places(index)
+            self._sums[places] += found.gradient
+            self._late[places] += self.steps * found.gradient
+            offset += found.offset
+        self._passes += 1
+        rate = 2.0 / (self._passes + 1)
+        self._slope += rate * (self._sums - before - self._slope)
+        self._offset += rate * (offset - self._offset)
+        square = vector_dot(frozen(self._slope), frozen(self._slope))
+        bound = self._offset - square / (4.0 * self.batches.penalty.l2)
+        self.lower_bound = max(self.lower_bound, bound)

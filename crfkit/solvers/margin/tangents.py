@@ -1,0 +1,105 @@
+"""Linear lower bounds of convex losses, and what they say of the optimum."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from crfkit._types import Expectations, FloatArray, Scores
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+
+# How far rounding may take bounds from what they are, as a share of the objective; a bound that is
+# above the objective by more than the second share is none.
+ROUNDING, IMPOSSIBLE = 1e-11, 1e-6
+
+
+class Tangent(NamedTuple):
+    """A batch at some parameters: ``loss(w) >= offset + gradient . w`` over its places.
+
+    Attributes
+    ----------
+    value : float
+        The loss there.
+    offset : float
+        Of the tangent.
+    gradient : ndarray of shape (n,)
+        To the parameters that the batch touches.
+    """
+
+    value: float
+    offset: float
+    gradient: FloatArray
+
+
+def tangent(batches: MiniBatches, bound: Any, scale: float, index: int) -> Tangent:
+    """Return the tangent of the loss of a batch at ``scale`` times some bound parameters."""
+    scores = batches.scores(bound, index)
+    scores = scores._replace(unary=scale * scores.unary, pair=scale * scores.pair)
+    value, residual = batches.value_and_residual(scores, index)
+    return Tangent(value, value - _inner(scores, residual), batches.gradient(index, residual))
+
+
+def _inner(scores: Scores, residual: Expectations) -> float:
+    """Return the inner product of scores, of which some may be ``-inf``, and a gradient to them."""
+    pairs = ((scores.unary, residual.unary), (scores.pair, residual.pair))
+    return float(sum(np.sum(a[b != 0.0] * b[b != 0.0]) for a, b in pairs))
+
+
+class CertifiedSolver(MiniBatchSolver):
+    """Passes over small batches whose search has a `lower_bound` of the objective.
+
+    A loss whose values are themselves lower bounds leaves nothing certain: the log has no gap then.
+    """
+
+    handles_l1: ClassVar[bool] = False
+
+    def _check_objective(self, objective: Any) -> None:
+        if not objective.penalty.l2 > 0.0:
+            raise ValueError(
+                f"solver {type(self).__name__} needs an L2 penalty, but c2=0. Use solver='sgd'."
+            )
+
+    def _distance(self, search: Any, value: float) -> tuple[float, float]:
+        gap = certified_gap(value, search.lower_bound)
+        return math.nan, gap if has_exact_values(search.batches.loss) else math.nan
+
+    def _why_done(self, search: Any, w: FloatArray, log: PassLog) -> str | None:
+        value = log.history[-1].value
+        exact = has_exact_values(search.batches.loss)
+        gap = certified_gap(value, search.lower_bound, exact=exact)
+        return f"the gap {gap:.3g} is below tol" if gap <= self.tol * abs(value) else None
+
+    def _how_far(self, log: PassLog) -> str:
+        gap = log.history[-1].gap
+        return "" if math.isnan(gap) else f", at most {gap:.3g} above its optimum"
+
+
+def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> float:
+    """Return how far a value is above the optimum at most.
+
+    That includes rounding as far as it is a share of the value. Scores that are much larger than
+    the value, as with a weight of the penalty near 0, may be rounded by more. NaN where a bound is
+    above a value by more than that, though values are exact.
+    """
+    if exact and lower_bound - value > IMPOSSIBLE * abs(value):
+        return math.nan
+    return float(max(value - lower_bound, 0.0) + ROUNDING * abs(value))
+
+
+def has_exact_values(loss: Any) -> bool:
+    """Whether a loss is computed exactly, not from labellings found by an approximate search."""
+    rescaling, search = getattr(loss, "rescaling", None), getattr(loss, "search", None)
+    return not (rescaling == "slack" and search == "approximate")
+
+
+def check_convex(solver: Any, objective: Any) -> None:
+    """Raise ValueError if the loss of an objective is not convex."""
+    name, loss = type(solver).__name__, objective.loss
+    if not (getattr(loss, "is_convex", False) and objective.has_sequence_weights):
+        raise ValueError(
+            f"solver {name} needs a convex loss, and the same weight for all tokens of a "
+            f"sequence; {type(loss).__name__} with these weights is none."
+        )

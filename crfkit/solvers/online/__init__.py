@@ -1,0 +1,1 @@
+"""Online learning: an update after each mistake."""

@@ -1,0 +1,96 @@
+"""Online learning with one step for a whole pass, and the loss it is the gradient of."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
+from crfkit.losses._costs import with_cost
+from crfkit.losses.likelihood import shared_weight
+from crfkit.solvers.online.learner import InfiniteScoresError, Task
+from crfkit.objective.penalties import ElasticNet
+from crfkit.structures import Structure
+from crfkit.oracles.label_order import Ties
+
+
+class MistakeLoss:
+    """The share of wrong labels of the best labelling, with the step of the perceptron.
+
+    What it writes as its gradient is the features of the predicted minus those of the true labels.
+
+    Parameters
+    ----------
+    cost : Cost, optional
+        Added to the scores of labels when they are predicted: an additive one.
+    ties : Ties, optional
+        Which label is predicted of some that score the same.
+
+    Attributes
+    ----------
+    mistakes : list of int
+        How many sequences of each batch had a wrong label.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("max", "add_path")
+
+    def __init__(self, cost: Any = None, ties: Ties | None = None) -> None:
+        self.cost, self.ties = cost, ties
+        self.mistakes: list[int] = []
+
+    def value_and_grad(
+        self,
+        structure: Structure,
+        scores: Scores,
+        labels: CodeArray,
+        weight: FloatArray,
+        out: Expectations,
+    ) -> float:
+        """Return the loss of a batch, as in :class:`crfkit.losses.Loss`."""
+        level = shared_weight(weight, scores.offsets)
+        assert level is not None  # the task was asked for its weights before
+        seen = scores
+        if self.cost is not None:
+            seen = with_cost(scores, labels, self.cost)
+        ties = self.ties or Ties.by_code(scores.n_codes)
+        path = ties.predict(lambda ordered: structure.max(ordered)[0], seen)
+        lengths = np.diff(scores.offsets)
+        out.unary[...] = 0.0
+        structure.add_path(scores, path, level, out)
+        structure.add_path(scores, labels, -level, out)
+        before = np.concatenate([[0], np.cumsum(path != labels)])
+        wrong: IntArray = np.diff(before[scores.offsets]).astype(np.int64)
+        self.mistakes.append(int(np.count_nonzero(wrong[level > 0.0])))
+        return float(np.sum(level * wrong / np.maximum(lengths, 1)))
+
+
+class BatchVisits:
+    """Passes at fixed weights, after each of which the mean of all steps is made.
+
+    The sequences are looked at over threads.
+
+    Parameters
+    ----------
+    task : Task
+        With a rule that has a rate.
+    start : ndarray of shape (P,)
+        First parameters; not changed.
+    """
+
+    def __init__(self, task: Task, start: FloatArray) -> None:
+        self.task, self._w, self._size = task, start.copy(), float(task.weight.sum()) or 1.0
+
+    def run(self, order: IntArray) -> tuple[float, int]:
+        """Look at all sequences, in any order; return the sum of their losses and the mistakes."""
+        loss = MistakeLoss(self.task.cost, self.task.ties)
+        objective = self.task.objective.with_loss(loss).with_penalty(ElasticNet(0.0, 0.0))
+        value, gradient = objective.value_and_grad(self._w)
+        self._w = self._w - (self.task.rule.rate / self._size) * gradient
+        if not np.isfinite(self._w).all():
+            raise InfiniteScoresError
+        return float(value), sum(loss.mistakes)
+
+    def weights(self) -> FloatArray:
+        """Return the weights, shape (P,)."""
+        return self._w.copy()

@@ -1,0 +1,292 @@
+"""Online learning: passes over the sequences, and a step after each mistake."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from crfkit._params import check_flag, check_number, check_option, check_whole
+from crfkit._types import FloatArray, IntArray, Random, SolverResult
+from crfkit.labels.costs import AdditiveCost
+from crfkit.solvers.online.batch_updates import BatchVisits, MistakeLoss
+from crfkit.solvers.online.learner import (
+    InfiniteScoresError,
+    OnlineVisits,
+    Recorder,
+    Task,
+    count_looks,
+    make_visits,
+)
+from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.online.updates import UpdateRule, find_rule
+from crfkit.structures import Chain
+from crfkit.oracles.label_order import Ties
+
+AVERAGES = ("average", "vote", "batch")
+
+
+class OnlineSolver(BaseEstimator):  # type: ignore[misc]
+    """Looks at one sequence after the other and moves the weights after each mistake.
+
+    A mistake is a sequence of which a predicted label is wrong, whatever its score: from weights of
+    0 all labellings score the same. With a cost and a rule that has a loss, this has to be above 0:
+    a step may end where the true labels win by just the margin. What the objective is made of
+    matters, its loss and its penalty do not.
+
+    Parameters
+    ----------
+    rule : str or UpdateRule, default="perceptron"
+        How far the weights move: "perceptron", "pa", "pa1", "pa2", "arow" or "mira", or an object,
+        such as ``PassiveAggressive(C=0.1)``.
+    averaging : {"average", "vote", "batch"} or None, default="average"
+        "average": the result is the mean of the weights at the start and after each look at a
+        sequence (Collins 2002), in the lazy form. None: the weights after the last one. "vote": the
+        same, while each step is told to `recorder`. "batch": all steps of a pass are computed at
+        the weights before it, and their mean is made at its end (over threads); "perceptron" only.
+    max_iter : int, default=10
+        Passes over the data at most.
+    tol : float or None, default=None
+        Stop when the loss of a pass, divided by the number of sequences, but for those of weight
+        0, is below this. None: stop after a pass without a mistake, and do not call `max_iter`
+        passes a failure.
+    shuffle : bool, default=True
+        Whether the sequences are put into a new order before each pass.
+    cost : AdditiveCost or None, default=None
+        Added to the scores of wrong labels when labels are predicted, so that the true ones have to
+        win by a margin. It also replaces the number of wrong labels in the rules that have a loss.
+        None: that of the loss of the objective, if this is a `MistakeLoss`.
+    search : BeamSearch or None, default=None
+        Predicts labels instead of the exact search, and tells which part of them to learn from.
+    random_state : int, RandomState or None, default=0
+        Orders the sequences.
+
+    Attributes
+    ----------
+    recorder : callable or None
+        With "vote": called after each step with the number of looks before it, the parameters that
+        were moved and their changes.
+
+    Notes
+    -----
+    Of labels that score the same, the one that occurs first in the data is predicted, where
+    sequences of weight 0 do not count; in `partial`, the one of the lowest code.
+
+    The value of a record is the loss of the pass: the sum over sequences with a mistake of the
+    share of wrong labels for rules of a fixed length, else of the losses of the rule, as CRFsuite
+    reports it. The first record is that of the start, where no value is known.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("minibatches",)
+    handles_l1: ClassVar[bool] = False
+    handles_partial: ClassVar[bool] = True
+    recorder: Recorder | None = None
+
+    def __init__(
+        self,
+        rule: str | UpdateRule = "perceptron",
+        *,
+        averaging: str | None = "average",
+        max_iter: int = 10,
+        tol: float | None = None,
+        shuffle: bool = True,
+        cost: AdditiveCost | None = None,
+        search: Any = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.rule = rule
+        self.averaging = averaging
+        self.max_iter = max_iter
+        self.tol = tol
+        self.shuffle = shuffle
+        self.cost = cost
+        self.search = search
+        self.random_state = random_state
+
+    def solve(
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
+    ) -> SolverResult:
+        """Learn from the data of an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            With a linear score model; its loss and its penalty are not read.
+        start : ndarray of shape (P,)
+            First parameters; not changed.
+        callback : callable, optional
+            Called with each record and its parameters; stops the search by returning True.
+
+        Returns
+        -------
+        SolverResult
+            With the parameters of the last finished pass, also when interrupted by Ctrl-C.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range or does not fit the others or the objective.
+        """
+        random, task = self._begin(objective)
+        model = objective.model
+        rank = Ties.of_segments if model.n_codes > model.n_labels else Ties.by_appearance
+        ties = rank(objective.labels, model.n_labels, objective.weight)
+        task = task._replace(ties=ties)
+        log = SolverLog(objective, callback)
+        return log.guard(lambda: self._iterate(task, start, random, log))
+
+    def partial(
+        self, objective: Any, start: FloatArray, state: dict[str, Any] | None
+    ) -> tuple[FloatArray, dict[str, Any]]:
+        """Make one pass over the data of an objective.
+
+        Parameters
+        ----------
+        objective : Objective
+            Of some data.
+        start : ndarray of shape (P,)
+            First parameters; not changed.
+        state : dict or None
+            What the last call returned, with its arrays of shape (P,) in the order of the
+            parameters.
+
+        Returns
+        -------
+        parameters : ndarray of shape (P,)
+            The parameters after the pass, or the mean of those of all passes.
+        state : dict
+            The last parameters, what the mean and the variances are made from, and a count.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `solve`, or if all steps of a pass are to be kept.
+        """
+        random, task = self._begin(objective)
+        if self.averaging == "vote":
+            raise ValueError(
+                "averaging='vote' keeps all weights of one fit: use 'average' for partial_fit."
+            )
+        visits = self._visits(task, start, state)
+        order = self._next_order(np.arange(len(objective.data)), random)
+        try:
+            parameters, _, _ = self._pass(visits, order)
+        except InfiniteScoresError as error:
+            raise ValueError(f"{_TOO_LARGE}.") from error
+        return parameters, visits.state() if isinstance(visits, OnlineVisits) else {}
+
+    def _begin(self, objective: Any) -> tuple[Random, Task]:
+        """Check the parameters."""
+        check_match(self, objective)
+        check_whole("max_iter", self.max_iter)
+        check_flag("shuffle", self.shuffle)
+        if self.tol is not None:
+            check_number("tol", self.tol)
+        if self.averaging is not None:
+            check_option("averaging", self.averaging, AVERAGES)
+        rule = find_rule(self.rule)
+        if self.averaging == "batch" and (not rule.rate or self.search is not None):
+            raise ValueError(
+                "averaging='batch' has steps of one length and an exact search: use the rule "
+                "'perceptron' without search, or another averaging."
+            )
+        cost = self.cost
+        if cost is None and isinstance(objective.loss, MistakeLoss):
+            cost = objective.loss.cost
+        self._check_search(objective, rule.n_best, cost)
+        task = Task(objective, rule, cost, self.search)
+        _ = task.weight  # raises where that cannot be used
+        return check_random_state(self.random_state), task
+
+    def _check_search(self, objective: Any, n_best: int, cost: Any) -> None:
+        """Raise if labels cannot be predicted in the way that is asked for."""
+        if cost is not None and not isinstance(cost, AdditiveCost):
+            raise ValueError(
+                f"the cost {type(cost).__name__} is no sum over tokens, which is added to the "
+                "scores: use 'hamming', costs of labels or a matrix."
+            )
+        search = self.search
+        known = not isinstance(search, type) and callable(getattr(search, "violation", None))
+        if search is not None and not known:
+            raise TypeError(f"search={self.search!r} must be None or a BeamSearch.")
+        if n_best == 1:
+            return
+        if self.search is not None or cost is not None:
+            raise ValueError("n_best > 1 goes with neither a search nor a cost: use n_best=1.")
+        if not isinstance(objective.structure, Chain):
+            raise ValueError(
+                f"there is no search for several labellings of a "
+                f"{type(objective.structure).__name__}: use n_best=1."
+            )
+
+    def _visits(
+        self, task: Task, start: FloatArray, state: dict[str, Any] | None = None
+    ) -> OnlineVisits | BatchVisits:
+        if self.averaging == "batch":
+            return BatchVisits(task, start)
+        visits = make_visits(task, start, state)
+        visits.recorder = self.recorder if self.averaging == "vote" else None
+        return visits
+
+    def _next_order(self, order: IntArray, random: Random) -> IntArray:
+        """Return the order of the next pass, made of that of the last one."""
+        if self.shuffle and self.averaging != "batch":
+            random.shuffle(order)
+        return order
+
+    def _pass(
+        self, visits: OnlineVisits | BatchVisits, order: IntArray
+    ) -> tuple[FloatArray, float, int]:
+        """Make a pass; return its result, the sum of its losses and the mistakes."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss, mistakes = visits.run(order)
+            parameters = self._result(visits)
+        if not (np.isfinite(parameters).all() and math.isfinite(loss)):
+            raise InfiniteScoresError
+        return parameters, loss, mistakes
+
+    def _result(self, visits: OnlineVisits | BatchVisits) -> FloatArray:
+        if self.averaging == "average" and isinstance(visits, OnlineVisits):
+            return visits.mean()
+        return visits.weights()
+
+    def _iterate(
+        self, task: Task, start: FloatArray, random: Random, log: SolverLog
+    ) -> SolverResult:
+        size = count_looks(task.objective.weight, task.objective.data.offsets)
+        visits, order = self._visits(task, start), np.arange(len(task.objective.data))
+        if log.add(start.copy(), math.nan):
+            return log.result("stopped by a callback", converged=False)
+        for _ in range(int(self.max_iter)):
+            order = self._next_order(order, random)
+            try:
+                parameters, loss, mistakes = self._pass(visits, order)
+            except InfiniteScoresError:
+                return log.result(_TOO_LARGE, converged=False)
+            task.objective.evaluations += 1
+            if log.add(parameters, loss, mistakes=mistakes):
+                return log.result("stopped by a callback", converged=False)
+            if self.tol is None and not mistakes:
+                return log.result("a pass without a mistake", converged=True)
+            if self.tol is not None and loss < self.tol * size:
+                return log.result("the mean loss of a pass is below tol", converged=True)
+        return self._last(log, size)
+
+    def _last(self, log: SolverLog, size: int) -> SolverResult:
+        """Return the result after the last pass."""
+        if self.tol is None:
+            return log.result(f"made all {self.max_iter} passes", converged=True)
+        if not self.max_iter:
+            return log.result("max_iter=0 makes no pass. Increase it, or set tol=None",
+                              converged=False)  # fmt: skip
+        loss = log.history[-1].value / max(size, 1)
+        return log.result(
+            f"max_iter={self.max_iter} passes were not enough: their last mean loss is {loss:.3g}. "
+            "Increase max_iter or tol, or set tol=None", converged=False,
+        )  # fmt: skip
+
+
+_TOO_LARGE = "scores became infinite. Scale numeric features to about 1, or use a smaller C"

@@ -1,0 +1,200 @@
+"""How far the weights move after a mistake: update rules of online learning."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+from sklearn.base import BaseEstimator
+
+from crfkit._params import check_flag, check_number, check_option, check_whole
+from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE
+from crfkit.solvers.online.learner import Rule
+
+VARIANTS = ("PA", "PA-I", "PA-II")
+
+
+class UpdateRule(Protocol):
+    """The length of the step after a mistake."""
+
+    def rule(self) -> Rule:
+        """Return the numbers of the rule; ValueError or TypeError if a parameter is wrong."""
+
+
+class Perceptron(BaseEstimator):  # type: ignore[misc]
+    """All steps are of one length (Collins 2002).
+
+    After a mistake, ``w += learning_rate delta``, where ``delta`` is the features of the true minus
+    those of the predicted labels. Without a cost, and from weights of 0, the rate changes no
+    prediction, but for rounding.
+
+    Parameters
+    ----------
+    learning_rate : float, default=1.0
+        Above 0.
+
+    Examples
+    --------
+    >>> from crfkit import StructuredPerceptron
+    >>> from crfkit.solvers import Perceptron
+    >>> StructuredPerceptron(update=Perceptron(learning_rate=0.1))
+    StructuredPerceptron(update=Perceptron(learning_rate=0.1))
+    """
+
+    def __init__(self, *, learning_rate: float = 1.0) -> None:
+        self.learning_rate = learning_rate
+
+    def rule(self) -> Rule:
+        """Return the numbers of the rule."""
+        _check_positive("learning_rate", self.learning_rate)
+        return Rule(rate=float(self.learning_rate))
+
+
+class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
+    """The shortest step after which the true labels win by a margin (Crammer et al. 2006).
+
+    The loss of a mistake is by how much the predicted labels score above the true ones, plus a
+    cost. ``w += length delta``, with a length of ``loss / |delta|**2`` (PA), at most `C` of it
+    (PA-I), or ``loss / (|delta|**2 + 1 / (2 C))`` (PA-II).
+
+    Parameters
+    ----------
+    variant : {"PA", "PA-I", "PA-II"}, default="PA-I"
+        Which length; "PA" follows every outlier.
+    C : float, default=1.0
+        Aggressiveness, above 0; not read by "PA".
+    error_sensitive : bool, default=True
+        Whether the cost is the square root of the number of wrong labels, as in CRFsuite, or 1.
+
+    Examples
+    --------
+    >>> from crfkit import StructuredPerceptron
+    >>> from crfkit.solvers import PassiveAggressive
+    >>> StructuredPerceptron(update=PassiveAggressive(C=0.1))
+    StructuredPerceptron(update=PassiveAggressive(C=0.1))
+    """
+
+    def __init__(
+        self, *, variant: str = "PA-I", C: float = 1.0, error_sensitive: bool = True
+    ) -> None:
+        self.variant = variant
+        self.C = C
+        self.error_sensitive = error_sensitive
+
+    def rule(self) -> Rule:
+        """Return the numbers of the rule."""
+        check_option("variant", self.variant, VARIANTS)
+        check_flag("error_sensitive", self.error_sensitive)
+        _check_positive("C", self.C)
+        pays = ROOT if self.error_sensitive else ONE
+        cap = float(self.C) if self.variant == "PA-I" else math.inf
+        extra = 0.5 / float(self.C) if self.variant == "PA-II" else 0.0
+        return Rule(cap=cap, extra=extra, pays=pays)
+
+
+class AROW(BaseEstimator):  # type: ignore[misc]
+    """Adaptive regularization of weights (Crammer, Kulesza and Dredze 2009).
+
+    Each weight has a variance, which is the smaller the more often it was moved: it then moves
+    less. With the loss that :class:`PassiveAggressive` has, but the number of wrong labels as its
+    cost, ``w += length variance delta``, ``length = loss / (gamma + sum variance delta**2)``, and
+    ``1 / variance += delta**2 / gamma``.
+
+    Parameters
+    ----------
+    variance : float, default=1.0
+        That of all weights at the start, above 0.
+    gamma : float, default=1.0
+        Above 0; a larger one makes steps shorter, and variances fall more slowly.
+
+    Examples
+    --------
+    >>> from crfkit import StructuredPerceptron
+    >>> from crfkit.solvers import AROW
+    >>> StructuredPerceptron(averaging=None, update=AROW(gamma=10.0))
+    StructuredPerceptron(averaging=None, update=AROW(gamma=10.0))
+    """
+
+    def __init__(self, *, variance: float = 1.0, gamma: float = 1.0) -> None:
+        self.variance = variance
+        self.gamma = gamma
+
+    def rule(self) -> Rule:
+        """Return the numbers of the rule."""
+        _check_positive("variance", self.variance)
+        _check_positive("gamma", self.gamma)
+        return Rule(extra=float(self.gamma), variance=float(self.variance), pays=WHOLE)
+
+
+class MIRA(BaseEstimator):  # type: ignore[misc]
+    """The margin infused relaxed algorithm (Crammer and Singer 2003; McDonald et al. 2005).
+
+    The shortest step after which the true labels score above each of the `n_best` best labellings
+    by the number of labels in which they differ, with multipliers of at most `C`. One labelling has
+    a closed form, that of CRF++; several are fitted by the method of Hildreth (1957).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The largest multiplier, above 0.
+    n_best : int, default=1
+        Labellings; more than one needs a chain, and is not compiled as a whole.
+
+    Examples
+    --------
+    >>> from crfkit import StructuredPerceptron
+    >>> from crfkit.solvers import MIRA
+    >>> StructuredPerceptron(update=MIRA(n_best=5))
+    StructuredPerceptron(update=MIRA(n_best=5))
+    """
+
+    def __init__(self, *, C: float = 1.0, n_best: int = 1) -> None:
+        self.C = C
+        self.n_best = n_best
+
+    def rule(self) -> Rule:
+        """Return the numbers of the rule."""
+        _check_positive("C", self.C)
+        check_whole("n_best", self.n_best, 1)
+        return Rule(cap=float(self.C), pays=WHOLE, n_best=int(self.n_best))
+
+
+UPDATES: dict[str, Any] = {
+    "perceptron": Perceptron(),
+    "pa": PassiveAggressive(variant="PA"),
+    "pa1": PassiveAggressive(),
+    "pa2": PassiveAggressive(variant="PA-II"),
+    "arow": AROW(),
+    "mira": MIRA(),
+}
+
+
+def find_rule(update: Any) -> Rule:
+    """Return the numbers of a rule, given by its name or as an object.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If it is neither, or has a parameter that is out of range.
+    """
+    if isinstance(update, str):
+        check_option("update", update, UPDATES)
+        update = UPDATES[update]
+    if isinstance(update, type) or not callable(getattr(update, "rule", None)):
+        raise TypeError(
+            f"update={update!r} must be one of {sorted(UPDATES)}, or an object such as "
+            "crfkit.solvers.Perceptron()."
+        )
+    found = update.rule()
+    if not isinstance(found, Rule):
+        raise TypeError(
+            f"{type(update).__name__}.rule() returned {found!r:.60}; it must return a "
+            "crfkit.solvers.online.learner.Rule."
+        )
+    return found
+
+
+def _check_positive(name: str, value: Any) -> None:
+    check_number(name, value)
+    if value == 0.0:
+        raise ValueError(f"{name}={value!r} must be above 0.")

@@ -1,0 +1,1 @@
+"""Solvers that update the weights after each mini-batch."""

@@ -1,0 +1,273 @@
+"""Online exponentiated gradient on the dual, with a certificate of how far the optimum is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_option, check_whole
+from crfkit._types import FloatArray, IntArray, Random
+from crfkit.solvers.stochastic.dual_state import make_steps
+from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.penalties import ElasticNet
+from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+
+# The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
+COUPLING = 10.0
+# ... and after as many passes it is lowered by this factor a pass until it is the one asked for.
+PASSES_AT_FIRST = 3
+LOWERING = 0.7
+FIRST_RATE = 0.5
+# How far rounding may take an entropy out of its range.
+ROUNDING = 1e-9
+# This share of the visits goes to all batches alike, the others to those with large gaps.
+ALIKE = 0.5
+SAMPLINGS = ("gap", "uniform")
+# The parameters returned are the mean of those at so many points of the last pass.
+POINTS = 24
+# A vector of all parameters is added in so many parts, over threads.
+N_PARTS = 4
+# The objective is evaluated at least every so many passes.
+CHECK_EVERY = 5
+
+
+class OEG(MiniBatchSolver):
+    """Online exponentiated gradient on the dual (Collins et al. 2008), in small batches.
+
+    The dual of ``sum_i NLL_i(w) + c1 sum |w| + c2 sum w**2`` is ``sum_i H(a_i) - c2 |w(a)|**2``,
+    where ``a_i`` is a distribution of the labels of sequence ``i``, ``H`` its entropy, and
+    ``w(a)`` shrinks ``sum_i (f(x_i, y_i) - E_{a_i} f(x_i, y))`` by c1 and divides by ``2 c2``.
+    A step replaces the scores ``t`` that stand for the distributions of a batch by
+    ``(1 - r) t + r s`` with ``s`` the scores of w. The rate ``r`` of a batch is the one that would
+    have been best at its last visit, for a dual that is quadratic along the step.
+
+    The parameters returned are the mean of those of the last pass. Objective minus dual bounds
+    how far they are from the optimum: the gap.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-4
+        Stop when the gap is below this share of the objective.
+    batch_tokens : int, default=400
+        About as many tokens has a batch. A larger one takes less time a pass and more passes.
+    round_size : int, default=1
+        Batches that are computed from the same parameters, by as many threads at once, and applied
+        one after the other. The result depends on it, and not on the number of threads. More than
+        one pays where a batch takes milliseconds: with many labels or many tokens a batch. Sparse
+        features of a chain whose steps share their scores do not need it: up to four threads share
+        each batch, whatever the number here.
+    check_every : int or None, default=None
+        The objective is evaluated, and the log gets a record, after so many passes. None: where the
+        rise of the dual lets the gap be expected near `tol`, and at the latest every 5 passes.
+    sampling : {"gap", "uniform"}, default="gap"
+        How often a pass, as many visits as there are batches, visits each of them. "uniform": once.
+        "gap": half of the visits go to batches in proportion to their part of the gap, as it was at
+        their last visit (Le Priol, Piche and Lacoste-Julien 2018), the other half to all alike. It
+        takes fewer passes, the more so the smaller the batches.
+    random_state : int, RandomState or None, default=0
+        Deals the sequences to the batches, and chooses and orders the batches of a pass.
+
+    Notes
+    -----
+    Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first passes are made with
+    a larger c2. Holds two numbers for each token and label (of 64 and, on a chain whose steps share
+    their scores, of 32 bits), and two tables of steps a batch.
+    A start is used where its dual is above that of the usual one. Stopped after a few passes, the
+    parameters need not be better than the start: only the dual rises in each.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.solvers import OEG
+    >>> CRFClassifier(solver=OEG(tol=1e-3))
+    CRFClassifier(solver=OEG(tol=0.001))
+    """
+
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        batch_tokens: int = 400,
+        round_size: int = 1,
+        check_every: int | None = None,
+        sampling: str = "gap",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_tokens = batch_tokens
+        self.round_size = round_size
+        self.check_every = check_every
+        self.sampling = sampling
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("sampling", self.sampling, SAMPLINGS)
+        if self.check_every is not None:
+            check_whole("check_every", self.check_every, 1)
+
+    def _check_objective(self, objective: Any) -> None:
+        if not objective.penalty.l2 > 0.0:
+            raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
+
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Dual:
+        return _Dual(batches, batches.penalty, start)
+
+    def _pass(self, search: _Dual, number: int, random: Random, log: PassLog) -> FloatArray:
+        search.lower_c2(number)
+        gaps = search.steps.gaps
+        chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
+        return search.run_pass(random.permutation(chosen), int(self.round_size))
+
+    def _is_due(self, search: _Dual, number: int, log: PassLog) -> bool:
+        if not log.history or self.check_every is not None:
+            return number % (self.check_every or 1) == 0
+        late = number - log.history[-1].iteration >= CHECK_EVERY
+        return late or search.expected_gap <= self.tol * abs(search.lower_bound)
+
+    def _value(self, search: _Dual, w: FloatArray) -> float:
+        return search.steps.value(w)
+
+    def _distance(self, search: _Dual, value: float) -> tuple[float, float]:
+        return math.nan, max(value - search.last_bound, 0.0)
+
+    def _why_done(self, search: _Dual, w: FloatArray, log: PassLog) -> str | None:
+        record = log.history[-1]
+        near = record.gap <= self.tol * abs(record.value)
+        return f"the gap {record.gap:.3g} is below tol" if near else None
+
+    def _how_far(self, log: PassLog) -> str:
+        return f", at most {log.history[-1].gap:.3g} above its optimum"
+
+
+def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
+    """Return the batches of a pass, shape (B,): those with large gaps several times.
+
+    Drawn with one random number (systematic sampling), so that each comes as often as it should, to
+    within one visit. Before the gaps are known, all come once.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (B,)
+        What is known of the gap of each batch.
+    random : RandomState
+        Draws.
+    """
+    size, total = len(gaps), float(gaps.sum())
+    if not 0.0 < total < math.inf:
+        return np.arange(size)
+    visits = (1.0 - ALIKE) * size * (gaps / total) + ALIKE
+    drawn = np.searchsorted(np.cumsum(visits), random.random_sample() + np.arange(size))
+    return np.minimum(drawn, size - 1)
+
+
+class _Dual:
+    """The dual problem: a distribution for each sequence, and the parameters they amount to.
+
+    Parameters
+    ----------
+    batches : MiniBatches
+        The data.
+    penalty : ElasticNet
+        With ``c2 > 0``.
+    start : ndarray of shape (P,)
+        Parameters to start from, if they are worth something.
+    """
+
+    def __init__(self, batches: MiniBatches, penalty: ElasticNet, start: FloatArray) -> None:
+        self.batches, self.penalty = batches, penalty
+        self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
+        # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
+        self.steps = make_steps(batches, own_w=penalty.l1 > 0.0)
+        self.steps.rates[:] = FIRST_RATE
+        if start.any():
+            self._start_at(start)
+        self.bounds = [self.lower_bound]
+
+    def _start_at(self, start: FloatArray) -> None:
+        """Begin with the distributions that parameters amount to, if they are worth something."""
+        if not np.isfinite(start).all():
+            raise ValueError("the parameters to start from must be finite.")
+        c2, self.c2 = self.c2, self.penalty.l2
+        self.steps.adopt(start, self.c2, self._threshold)
+        self.steps.rates[:], self.steps.gaps[:] = FIRST_RATE, 0.0
+        if not self._is_sound():
+            self.c2 = c2
+            self.steps.reset()
+
+    def _is_sound(self) -> bool:
+        """Whether the bound is worth something, and no entropy is what rounding made of it."""
+        entropies, n_codes = self.steps.entropies, self.batches.model.n_codes
+        most = self.batches.weighted_tokens * math.log(n_codes)
+        possible = (entropies >= -ROUNDING * (most + 1.0)) & (entropies <= (1.0 + ROUNDING) * most)
+        return bool(0.0 < self.lower_bound < math.inf and possible.all())
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.steps.collect(self.steps.w)
+
+    @property
+    def last_bound(self) -> float:
+        """The dual after the last finished pass."""
+        return self.bounds[-1] if len(self.bounds) > 1 else self.lower_bound
+
+    @property
+    def lower_bound(self) -> float:
+        """The dual at the c2 that is asked for: no parameters have a smaller objective."""
+        w = frozen(self.steps.w)
+        square = self.c2 / self.penalty.l2 * vector_dot(w, w)
+        return float(self.steps.entropies.sum() - self.c2 * square)
+
+    @property
+    def expected_gap(self) -> float:
+        """What the gap is going to be if the dual keeps rising as in the last two passes."""
+        if len(self.bounds) < 3 or self.c2 != self.penalty.l2:
+            return math.inf
+        before, last = np.diff(self.bounds[-3:]).tolist()
+        return last * last / (before - last) if before > last else math.inf
+
+    def lower_c2(self, passes: int) -> None:
+        """Bring c2 nearer to the one that is asked for."""
+        if passes < PASSES_AT_FIRST or self.c2 == self.penalty.l2:
+            return
+        before, self.c2 = self.c2, max(self.penalty.l2, LOWERING * self.c2)
+        dual = self.steps.dual
+        dual *= before / self.c2
+        shrunk = np.maximum(np.abs(dual) - self._threshold, 0.0)
+        self.steps.w[:] = np.copysign(shrunk, dual)
+
+    @property
+    def _threshold(self) -> float:
+        return self.penalty.l1 / (2.0 * self.c2)
+
+    def run_pass(self, order: IntArray, round_size: int) -> FloatArray:
+        """Visit all batches; returns the mean of the parameters at some points of the way."""
+        n_rounds = -(-len(order) // round_size)
+        points = {n_rounds * (i + 1) // POINTS * round_size for i in range(POINTS)} - {0}
+        mean, first = np.zeros_like(self.steps.w), 0
+        for last in sorted(points):
+            self.steps.advance(order[first:last], round_size, self.c2, self._threshold)
+            self._add_w(1.0 / len(points), mean)
+            first = last
+        self.bounds.append(self.lower_bound)
+        return self.steps.collect(mean)
+
+    def _add_w(self, factor: float, out: FloatArray) -> None:
+        """Add the parameters, times a factor, to a vector: a part of it each thread."""
+        w, edges = frozen(self.steps.w), np.linspace(0, len(out), N_PARTS + 1).astype(int).tolist()
+
+        def add(part: int) -> None:
+            begin, end = edges[part : part + 2]
+            vector_add(factor, w[begin:end], out[begin:end])
+
+        self.batches.threads(add, range(N_PARTS))

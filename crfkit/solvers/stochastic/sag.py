@@ -1,0 +1,161 @@
+"""Stochastic average gradient: steps after each small batch that converge like those of a batch."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from crfkit.compiler.jit import frozen
+from crfkit._params import check_number, check_whole
+from crfkit._types import FloatArray, Random
+from crfkit.solvers.stochastic.sag_state import Averages, make_averages
+from crfkit.kernels.solvers.sag import LEAST_CHANGE
+from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.objective.stochastic import MiniBatches
+from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+
+# Passes in which the objective has to fall.
+PERIOD = 5
+# The objective is evaluated at least every so many passes, and where the gap that is expected from
+# the last losses of the batches is below so many times the one asked for.
+CHECK_EVERY, NEARLY = 5, 2.0
+
+
+class SAG(MiniBatchSolver):
+    """Stochastic average gradient with non-uniform sampling (Schmidt et al. 2015).
+
+    Remembers the last gradient of each batch of sequences, as expected minus observed counts of
+    its labels and steps, and moves along the mean of them after each visit. Batches are visited
+    half at random, half in proportion to the estimated smoothness ``L_b`` of their loss, which
+    also gives the length of a step, ``1/2 (1 / max L + 1 / mean L)``. Weights of sparse features
+    that a batch does not touch are moved when they are next needed.
+
+    With dense features, steps along their principal axes are the longer the less the data vary
+    there, by the square root; those of the weights of steps between labels in the same way, by how
+    often these occur; and the length of a step is ``1 / max L``.
+
+    The remembered gradients and losses bound the optimum from below (each loss lies above its
+    tangent), so that the gap to the optimum is known: with c2 > 0, a smooth and convex loss, and
+    equal weights within a sequence.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-4
+        Stop when the gap is below this share of the objective; where the gap is not known, when
+        the objective fell by less than this, relatively, over 5 passes.
+    gtol : float, default=1e-5
+        Stop when the norm of the gradient is below this times the norm of the parameters (or 1).
+    batch_tokens : int or None, default=None
+        About as many tokens has a batch; if None, a five-hundredth of all. A larger one takes less
+        time a pass and more passes.
+    round_size : int, default=1
+        Batches that are computed from the same parameters, by as many threads at once, and applied
+        one after the other. The result depends on it, and not on the number of threads. Not used on
+        chains whose steps share their scores, without boundary weights and with equal weights
+        within a sequence: their visits are compiled code, one after the other.
+    check_every : int or None, default=None
+        The objective is evaluated, and the log gets a record, after so many passes. None: where the
+        gap is known, after every 5 passes, and where the last losses of the batches let it be
+        expected near `tol`; else after each.
+    random_state : int, RandomState or None, default=0
+        Deals the sequences to the batches and chooses the batches to visit.
+
+    Notes
+    -----
+    Needs c1 = 0 and a linear score model. Holds a number for each token and label, and a table of
+    steps for each batch.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.solvers import SAG
+    >>> CRFClassifier(solver=SAG(tol=1e-3))
+    CRFClassifier(solver=SAG(tol=0.001))
+    """
+
+    handles_l1: ClassVar[bool] = False
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
+    n_batches: ClassVar[int | None] = 500
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        gtol: float = 1e-5,
+        batch_tokens: int | None = None,
+        round_size: int = 1,
+        check_every: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.gtol = gtol
+        self.batch_tokens = batch_tokens
+        self.round_size = round_size
+        self.check_every = check_every
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("gtol", self.gtol)
+        if self.check_every is not None:
+            check_whole("check_every", self.check_every, 1)
+
+    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> Averages:
+        return make_averages(batches, start)
+
+    def _pass(self, search: Averages, number: int, random: Random, log: PassLog) -> FloatArray:
+        if log.history[-1].iteration == number and _has_risen(log):  # once for each rise
+            search.smoothness.raise_all()
+        search.run_pass(random, int(self.round_size))
+        return search.weights()
+
+    def _value(self, search: Averages, w: FloatArray) -> float:
+        return search.value(w)
+
+    def _is_due(self, search: Averages, number: int, log: PassLog) -> bool:
+        if self.check_every is not None:
+            return number % self.check_every == 0
+        if not log.history or not (search.batches.penalty.l2 and _is_convex(search.batches)):
+            return True
+        last = log.history[-1]
+        late = number >= last.iteration + CHECK_EVERY
+        return late or search.expected_gap() <= NEARLY * self.tol * abs(last.value)
+
+    def _distance(self, search: Averages, value: float) -> tuple[float, float]:
+        bound = search.lower_bound() if _is_convex(search.batches) else -math.inf
+        gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
+        return search.gradient_norm(), gap
+
+    def _why_done(self, search: Averages, w: FloatArray, log: PassLog) -> str | None:
+        record = log.history[-1]
+        if record.gap <= self.tol * abs(record.value):
+            return f"the gap {record.gap:.3g} is below tol"
+        if not math.isfinite(record.gap) and self.tol and log.has_stalled(PERIOD, self.tol):
+            return f"the objective fell by less than tol in {PERIOD} passes"
+        least = self.gtol * max(1.0, math.sqrt(vector_dot(frozen(w), frozen(w))))
+        # The remembered gradients are of earlier parameters: look at all batches once more.
+        if record.gradient_norm <= least:
+            search.refresh()
+            if search.gradient_norm() <= least:
+                return f"the gradient norm {search.gradient_norm():.3g} is below gtol"
+        return None
+
+    def _how_far(self, log: PassLog) -> str:
+        return f", the gradient norm {log.history[-1].gradient_norm:.3g}"
+
+
+def _has_risen(log: PassLog) -> bool:
+    """Whether the objective rose since the record before, by more than rounding."""
+    values = [record.value for record in log.history[-2:]]
+    return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])
+
+
+def _is_convex(batches: MiniBatches) -> bool:
+    """Whether the loss lies above its tangents."""
+    return batches.has_sequence_weights and getattr(batches.loss, "is_convex", False)
