@@ -18,7 +18,7 @@ import numpy as np
 
 from crfkit import SequenceVectorizer
 from crfkit._parallel import ThreadMap
-from crfkit._types import IntArray, Scores
+from crfkit._types import IntArray, Potentials
 from crfkit.data.chunks import chunk_tokens, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.kernels.chain import sum as chain
@@ -84,7 +84,7 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
     for chunk in make_chunks(offsets, chunk_tokens(n_labels, own_steps=False)):
         size = chunk.tokens.stop - chunk.tokens.start
         unary = 2.0 * rng.normal(size=(size, n_labels))
-        batches.append(Scores(unary, pair, chunk.offsets - chunk.offsets[0]))
+        batches.append(Potentials(unary, pair, chunk.offsets - chunk.offsets[0]))
         tokens += size
         if tokens * n_labels**2 > MAX_CELLS:
             break
@@ -99,7 +99,7 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
     }
 
 
-def shift_and_exp(scores: Scores) -> None:
+def shift_and_exp(scores: Potentials) -> None:
     """Run what precedes the recurrences."""
     node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
     chain.chain_shift(scores.unary, node, shift)

@@ -74,7 +74,7 @@ class Data:
             "tokens": self.train.n_tokens, "tokens of the test": self.test.n_tokens,
             "labels": self.n_labels, "attributes": self.train.n_features,
             "weights of attributes": model.state.n_parameters,
-            "observed pairs of labels": len(model.step_from),
+            "observed pairs of labels": len(model.transition_from),
         }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from crfkit.data.labels import LabelStream
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.selection import choose_features
 
 SIZES = (2_800_000, 28_000_000)
@@ -85,7 +85,7 @@ def best(function: Callable[[], Any], n_jobs: int) -> float:
 
 
 def passes(
-    model: LinearScores, data: PackedSequences, codes: CodeArray, n_jobs: int
+    model: LinearChainModel, data: PackedSequences, codes: CodeArray, n_jobs: int
 ) -> dict[str, float]:
     """Return the seconds of the first pass, which prepares the data, and of a later one."""
     with ThreadMap(n_jobs) as threads:

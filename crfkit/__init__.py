@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from crfkit.features import (
         SegmentFeatures,
         SequenceVectorizer,
-        StepFeatures,
         TemplateFeatures,
+        TransitionFeatures,
         WindowFeatures,
         make_sequence_union,
     )
@@ -41,7 +41,7 @@ __all__ = [
     "Segments",
     "SemiMarkovCRF",
     "SequenceVectorizer",
-    "StepFeatures",
+    "TransitionFeatures",
     "StructuredPerceptron",
     "TemplateFeatures",
     "WindowFeatures",
@@ -64,7 +64,7 @@ _HOMES = {
     "Segments": "estimators",
     "SemiMarkovCRF": "estimators",
     "SequenceVectorizer": "features",
-    "StepFeatures": "features",
+    "TransitionFeatures": "features",
     "StructuredPerceptron": "estimators",
     "TemplateFeatures": "features",
     "WindowFeatures": "features",

@@ -102,7 +102,7 @@ class SegmentParts(NamedTuple):
     spans: Spans
 
 
-class Scores(NamedTuple):
+class Potentials(NamedTuple):
     """Scores of the parts of a batch of sequences, in nats; ``-inf`` forbids a part.
 
     Those of segments (:class:`crfkit.structures.SemiMarkov`) have four scores for each label at a
@@ -133,18 +133,18 @@ class Scores(NamedTuple):
     segments: SegmentParts | None = None
 
     @property
-    def step_table(self) -> IdArray:
+    def transition_index(self) -> IdArray:
         """The table of the step into each token, shape (N,), or (1,) where all share one."""
         if self.table is not None:
             return self.table
         return np.arange(len(self.pair), dtype=np.uint32)
 
-    def taken(self, tokens: IntArray, offsets: IntArray) -> Scores:
+    def taken(self, tokens: IntArray, offsets: IntArray) -> Potentials:
         """Return the scores of the chosen tokens, shape (n,), which are those of sequences.
 
         `offsets` tells where these start. The index of the first sequence is not kept.
         """
-        table, parts = self.step_table, self.segments
+        table, parts = self.transition_index, self.segments
         return self._replace(
             unary=self.unary[tokens],
             offsets=offsets,
@@ -153,7 +153,7 @@ class Scores(NamedTuple):
             segments=parts and parts._replace(spans=parts.spans.taken(tokens)),
         )
 
-    def each(self) -> Iterator[Scores]:
+    def each(self) -> Iterator[Potentials]:
         """Yield the scores of one sequence after the other."""
         bounds = zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)
         for s, (begin, end) in enumerate(bounds):
@@ -166,7 +166,7 @@ class Scores(NamedTuple):
         return int(self.unary.shape[1] if self.segments is None else 2 * self.pair.shape[1])
 
 
-class Expectations(NamedTuple):
+class Counts(NamedTuple):
     """Weights of the parts, of the same shapes as the scores they belong to.
 
     Expected counts of the parts, or, from a loss, the gradient with respect to the scores.

@@ -21,7 +21,6 @@ import scipy.sparse as sp
 import crfkit.kernels
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import LONG_TOKENS
-from crfkit.inference import BeamSearch
 from crfkit.estimators import (
     CRFClassifier,
     MaxMarginCRF,
@@ -30,6 +29,7 @@ from crfkit.estimators import (
     StructuredPerceptron,
 )
 from crfkit.features import SegmentFeatures, TemplateFeatures
+from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
 from crfkit.solvers import MIRA, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crfkit._types import Expectations, Scores, SegmentParts
+from crfkit._types import Counts, Potentials, SegmentParts
 from crfkit.structures import SparseChain
 from crfkit.structures.segment_tables import make_spans, parts_of
 
 
-def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
+def chain_paths(scores: Potentials, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
     """Yield every labelling of sequence `s` with its score, lowest labels first."""
     begin, end = scores.offsets[s : s + 2]
     n_labels = scores.unary.shape[1]
@@ -27,16 +27,16 @@ def chain_paths(scores: Scores, s: int) -> Iterator[tuple[tuple[int, ...], float
         yield path, total
 
 
-def table_of(scores: Scores, t: int) -> int:
+def table_of(scores: Potentials, t: int) -> int:
     """Return which table of pair scores the step into token `t` has."""
     if scores.table is None:
         return t if len(scores.pair) > 1 else 0
     return int(scores.table[t if len(scores.table) > 1 else 0])
 
 
-def enumerated_sum(scores: Scores, weight: np.ndarray) -> tuple[np.ndarray, Expectations]:
+def enumerated_sum(scores: Potentials, weight: np.ndarray) -> tuple[np.ndarray, Counts]:
     """Return log Z and the weighted expected counts by enumeration."""
-    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     log_z = np.zeros(len(scores.offsets) - 1)
     for s in range(len(log_z)):
         paths = list(chain_paths(scores, s))
@@ -46,7 +46,7 @@ def enumerated_sum(scores: Scores, weight: np.ndarray) -> tuple[np.ndarray, Expe
     return log_z, out
 
 
-def add_path(scores: Scores, s: int, path: tuple, amount: float, out: Expectations) -> None:
+def add_path(scores: Potentials, s: int, path: tuple, amount: float, out: Counts) -> None:
     """Add an amount to the parts of a path."""
     begin = scores.offsets[s]
     for i, label in enumerate(path):
@@ -55,12 +55,12 @@ def add_path(scores: Scores, s: int, path: tuple, amount: float, out: Expectatio
             out.pair[table_of(scores, begin + i), path[i - 1], label] += amount
 
 
-def enumerated_max(scores: Scores, s: int) -> float:
+def enumerated_max(scores: Potentials, s: int) -> float:
     """Return the largest score of sequence `s`."""
     return max(score for _, score in chain_paths(scores, s))
 
 
-def log_domain_sum(scores: Scores, s: int) -> tuple[float, np.ndarray]:
+def log_domain_sum(scores: Potentials, s: int) -> tuple[float, np.ndarray]:
     """Return log Z and the marginals of sequence `s` by sums of logarithms in long doubles."""
     begin, end = (int(i) for i in scores.offsets[s : s + 2])
     unary = scores.unary[begin:end].astype(np.longdouble)
@@ -108,10 +108,10 @@ def random_scores(
     n_labels: int,
     *,
     own_steps: bool = False,
-    shared_steps: bool = False,
+    shared_tables: bool = False,
     scale: float = 1.0,
     forbidden: float = 0.0,
-) -> Scores:
+) -> Potentials:
     """Return scores in which some labels and steps are forbidden, but not those of label 0.
 
     Each step has pair scores of its own, or one of three tables, or all have the same.
@@ -119,7 +119,7 @@ def random_scores(
     rng = np.random.default_rng(seed)
     n_tokens = sum(lengths)
     unary = scale * rng.normal(size=(n_tokens, n_labels))
-    n_tables = 3 if shared_steps else n_tokens if own_steps else 1
+    n_tables = 3 if shared_tables else n_tokens if own_steps else 1
     pair = scale * rng.normal(size=(n_tables, n_labels, n_labels))
     if forbidden:
         unary[:, 1:][rng.random(unary[:, 1:].shape) < forbidden] = -np.inf
@@ -127,16 +127,16 @@ def random_scores(
         blocked[:, 0, 0] = False
         pair[blocked] = -np.inf
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    table = rng.integers(3, size=n_tokens).astype(np.uint32) if shared_steps else None
-    return Scores(unary, pair, offsets, table=table)
+    table = rng.integers(3, size=n_tokens).astype(np.uint32) if shared_tables else None
+    return Potentials(unary, pair, offsets, table=table)
 
 
-def thinned(scores: Scores, structure: SparseChain) -> Scores:
+def thinned(scores: Potentials, structure: SparseChain) -> Potentials:
     """Return the scores of a chain as those of one that scores some steps of the first table."""
     return scores._replace(pair=scores.pair[:1, structure.source, structure.target], table=None)
 
 
-def filled_up(scores: Scores, structure: SparseChain) -> Scores:
+def filled_up(scores: Potentials, structure: SparseChain) -> Potentials:
     """Return the scores of a sparse chain as those of a dense one."""
     pair = np.zeros((1, structure.n_labels, structure.n_labels))
     pair[:, structure.source, structure.target] = scores.pair
@@ -146,7 +146,7 @@ def filled_up(scores: Scores, structure: SparseChain) -> Scores:
 @st.composite
 def sparse_chain_scores(
     draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)
-) -> tuple[SparseChain, Scores]:
+) -> tuple[SparseChain, Potentials]:
     """Draw scores of up to three short sequences, a few of whose steps have a score."""
     scores = draw(chain_scores(scales))
     n_labels = scores.unary.shape[1]
@@ -158,13 +158,13 @@ def sparse_chain_scores(
 
 
 @st.composite
-def chain_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 30.0)) -> Scores:
+def chain_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 30.0)) -> Potentials:
     """Draw scores of up to three short sequences."""
     return random_scores(
         draw(st.integers(0, 2**32 - 1)),
         draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).filter(any)),
         draw(st.integers(1, 4)),
-        **draw(st.sampled_from(({}, {"own_steps": True}, {"shared_steps": True}))),
+        **draw(st.sampled_from(({}, {"own_steps": True}, {"shared_tables": True}))),
         scale=draw(st.sampled_from(scales)),
         forbidden=draw(st.sampled_from((0.0, 0.4))),
     )
@@ -181,7 +181,7 @@ def segmentations(length: int, n_labels: int, longest: int) -> Iterator[list[tup
                 yield [*rest, (length - size, length, label)]
 
 
-def segment_parts(scores: Scores, s: int, path: list) -> Iterator[tuple[str, tuple[int, int]]]:
+def segment_parts(scores: Potentials, s: int, path: list) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the places of the scores of a segmentation: those in `unary` and in `pair`."""
     parts, size, begin = parts_of(scores), scores.pair.shape[1], scores.offsets[s]
     spans = parts.spans
@@ -202,12 +202,12 @@ def segment_parts(scores: Scores, s: int, path: list) -> Iterator[tuple[str, tup
         before = label
 
 
-def table_of_segments(scores: Scores, t: int) -> int:
+def table_of_segments(scores: Potentials, t: int) -> int:
     """Return which table of steps the step into a segment that begins at a token has."""
     return int(scores.table[t if len(scores.table) > 1 else 0])
 
 
-def all_segmentations(scores: Scores, s: int) -> list[tuple[list, float]]:
+def all_segmentations(scores: Potentials, s: int) -> list[tuple[list, float]]:
     """Return every segmentation of sequence `s` with its score."""
     length = int(scores.offsets[s + 1] - scores.offsets[s])
     longest, size = parts_of(scores).n_lengths, scores.pair.shape[1]
@@ -218,9 +218,9 @@ def all_segmentations(scores: Scores, s: int) -> list[tuple[list, float]]:
     return found
 
 
-def enumerated_segments(scores: Scores, weight: np.ndarray) -> tuple[np.ndarray, Expectations]:
+def enumerated_segments(scores: Potentials, weight: np.ndarray) -> tuple[np.ndarray, Counts]:
     """Return log Z and the weighted expected counts by enumeration of segmentations."""
-    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     log_z = np.zeros(len(scores.offsets) - 1)
     for s in range(len(log_z)):
         paths = all_segmentations(scores, s)
@@ -288,7 +288,7 @@ def random_segment_scores(
     scale: float = 1.0,
     forbidden: float = 0.0,
     own_steps: bool = False,
-) -> Scores:
+) -> Potentials:
     """Return scores of segments, a third of which have one of three rows of their own.
 
     Some are forbidden, but not those of the segments of one token and of label 0.
@@ -315,11 +315,11 @@ def random_segment_scores(
     spans = make_spans(n_tokens, stops, sizes, rng.integers(3, size=len(listed)))
     table = rng.integers(n_tables, size=n_tokens if own_steps else 1).astype(np.uint32)
     parts = SegmentParts(n_tables * n_labels, longest, spans)
-    return Scores(unary, pair, offsets, 0, table, parts)
+    return Potentials(unary, pair, offsets, 0, table, parts)
 
 
 @st.composite
-def segment_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)) -> Scores:
+def segment_scores(draw: st.DrawFn, scales: tuple[float, ...] = (0.1, 1.0, 50.0)) -> Potentials:
     """Draw scores of the segments of up to three short sequences."""
     lengths = draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
     return random_segment_scores(

@@ -15,6 +15,7 @@ from crfkit.cli._common import (
     user_errors,
 )
 from crfkit.io import read_columns
+from crfkit.labels.schemes import RUNS
 from crfkit.metrics import (
     conlleval_report,
     entity_classification_report,
@@ -22,7 +23,6 @@ from crfkit.metrics import (
     segment_classification_report,
 )
 from crfkit.metrics.scorers import are_tags, are_typed_tags
-from crfkit.labels.schemes import RUNS
 
 _EPILOG = """\
 examples:

@@ -14,9 +14,9 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.matrices import is_matrix
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.selection import step_columns
+from crfkit.potentials.selection import transition_columns
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)
 
@@ -91,13 +91,13 @@ def choose_as_crfsuite(
     *,
     min_freq: float,
     all_states: bool,
-    all_steps: bool,
-) -> LinearScores:
+    all_transitions: bool,
+) -> LinearChainModel:
     """Choose the weights that CRFsuite would choose.
 
     An (attribute, label) pair counts with the sum of its values, a (label, next label) pair with
-    the number of its occurrences; `all_states` and `all_steps` add pairs that count 0. Those that
-    count less than `min_freq` are left out.
+    the number of its occurrences; `all_states` and `all_transitions` add pairs that count 0. Those
+    that count less than `min_freq` are left out.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def choose_as_crfsuite(
         Attributes, by their columns, and tokens of values of 0.
     min_freq : float
         What pairs have to count at least.
-    all_states, all_steps : bool
+    all_states, all_transitions : bool
         Add all D x K and K x K pairs.
     """
     counts = _state_counts(data, codes, n_labels, zeros)
@@ -127,10 +127,10 @@ def choose_as_crfsuite(
         state = AttributeWeights(
             ptr, counts.indices[enough], n_columns=n_labels, n_sparse=data.n_sparse
         )
-    moves = step_columns(codes, data.offsets, n_labels)
+    moves = transition_columns(codes, data.offsets, n_labels)
     steps = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
-    source, target = np.nonzero((steps >= min_freq) & (all_steps | (steps > 0)))
-    return LinearScores(state, source, target)
+    source, target = np.nonzero((steps >= min_freq) & (all_transitions | (steps > 0)))
+    return LinearChainModel(state, source, target)
 
 
 def _state_counts(

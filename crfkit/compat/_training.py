@@ -9,20 +9,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord, SolverResult
-from crfkit.data.validation import check_lengths
 from crfkit.compat._counting import ZeroValues, choose_as_crfsuite
 from crfkit.compat._options import UNLIMITED, Options
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
+from crfkit.data.validation import check_lengths
 from crfkit.estimators import CRFClassifier
 from crfkit.estimators._input import pack_new
 from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.solvers.base import Callback, SmoothObjective
 
 
@@ -74,7 +74,7 @@ class Holdout:
 
     Parameters
     ----------
-    model : LinearScores
+    model : LinearChainModel
         The score model of the fit.
     training : TrainingData
         Tells the attributes and labels.
@@ -82,7 +82,7 @@ class Holdout:
         Held-out data.
     """
 
-    def __init__(self, model: LinearScores, training: TrainingData, X: Any, y: Any) -> None:
+    def __init__(self, model: LinearChainModel, training: TrainingData, X: Any, y: Any) -> None:
         self.model = model
         self.data: PackedSequences = pack_new(X, training.vectorizer, training.data.n_features)
         stream = LabelStream(y)
@@ -221,7 +221,7 @@ class CRFsuiteClassifier(CRFClassifier):
         ordered = training._replace(classes=training.classes[order], codes=codes)
         return super()._learn(ordered, validation, depth=depth + 1)
 
-    def _choose_model(self, training: TrainingData) -> LinearScores:
+    def _choose_model(self, training: TrainingData) -> LinearChainModel:
         values = self._options.values
         model = choose_as_crfsuite(
             training.data,
@@ -230,7 +230,7 @@ class CRFsuiteClassifier(CRFClassifier):
             self._zero_entries(training),
             min_freq=float(values["feature.minfreq"]),
             all_states=bool(values["feature.possible_states"]),
-            all_steps=bool(values["feature.possible_transitions"]),
+            all_transitions=bool(values["feature.possible_transitions"]),
         )
         self._log.featgen_num_features, self._n_sequences = model.n_parameters, len(training.data)
         if self._dev is not None:
@@ -307,7 +307,7 @@ def _vocabulary(training: TrainingData) -> dict[str, int]:
 
 
 _KEPT = (
-    "classes_", "coef_", "transitions_", "start_weights_", "end_weights_", "step_coef_",
-    "n_features_in_", "vectorizer_", "_feature_names", "_step_names", "n_parameters_",
+    "classes_", "coef_", "transitions_", "start_weights_", "end_weights_", "transition_coef_",
+    "n_features_in_", "vectorizer_", "_feature_names", "_transition_names", "n_parameters_",
     "n_iter_", "converged_", "objective_", "gap_", "training_log_",
 )  # fmt: skip

@@ -62,11 +62,11 @@ def classifier_from_model(model: CRFsuiteModel, classifier: CRFClassifier) -> CR
             "transitions_": model.transitions.copy(),
             "start_weights_": np.zeros(size),
             "end_weights_": np.zeros(size),
-            "step_coef_": None,
+            "transition_coef_": None,
             "vectorizer_": vectorizer,
             "n_features_in_": len(model.attributes),
             "_feature_names": vectorizer.get_feature_names_out(),
-            "_step_names": None,
+            "_transition_names": None,
         }
     )
     return classifier
@@ -127,7 +127,7 @@ def _check_expressible(classifier: Any) -> None:
             f"the model has weights of first and last labels. {_ADVICE} Fit it with "
             "boundary_weights=False, and give first and last tokens an attribute of their own."
         )
-    if classifier.step_coef_ is not None:
+    if classifier.transition_coef_ is not None:
         raise ModelFormatError(
             f"the model has attributes of steps. {_ADVICE} Fit it on features without steps."
         )

@@ -13,8 +13,8 @@ from typing import Any
 import numba
 from llvmlite import ir
 
-from crfkit.compiler.simd import emitted
 from crfkit._types import IntArray
+from crfkit.compiler.simd import emitted
 
 _WHOLE = ir.IntType(64)
 

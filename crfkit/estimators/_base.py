@@ -17,19 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
-from crfkit.data.validation import check_lengths, check_sample_weight
+from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.chunks import is_long, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.data.names import Names, name_array
-from crfkit.inference import DECODERS
+from crfkit.data.validation import check_lengths, check_sample_weight
 from crfkit.estimators._input import pack_new
-from crfkit.estimators._layout import ChainLayout
+from crfkit.estimators._layout import TokenLabels
 from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
+from crfkit.inference import DECODERS
 from crfkit.persistence import SaveMixin
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.linear_chain import LinearWeights
 from crfkit.structures import Structure, split_over
 
@@ -112,7 +112,7 @@ class LinearChainClassifier(SequenceClassifier):
     def _layout(self) -> Any:
         """What the labels are that are to be fitted: those of tokens, or of segments."""
         structure = getattr(self, "structure", "chain")
-        return ChainLayout() if isinstance(structure, str) else structure._layout()
+        return TokenLabels() if isinstance(structure, str) else structure._layout()
 
     @property
     def _fitted_layout(self) -> Any:
@@ -123,7 +123,7 @@ class LinearChainClassifier(SequenceClassifier):
         return self._fitted_layout.labels(self, y, offsets)
 
     def _weight_attributes(
-        self, model: LinearScores, parameters: FloatArray, classes: NDArray[np.object_],
+        self, model: LinearChainModel, parameters: FloatArray, classes: NDArray[np.object_],
         coding: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Return parameters as fitted attributes."""
@@ -148,12 +148,12 @@ class LinearChainClassifier(SequenceClassifier):
     @property
     def step_feature_names_in_(self) -> NDArray[np.object_]:
         """Names of the attributes of steps, shape (D2,), where there are any."""
-        return self._names_of("_step_names")
+        return self._names_of("_transition_names")
 
     @property
     def _n_steps(self) -> int | None:
         """Number of attributes of steps; None where the model has no weights of such."""
-        return None if self.step_coef_ is None else int(self.step_coef_.shape[0])
+        return None if self.transition_coef_ is None else int(self.transition_coef_.shape[0])
 
     @property
     def _n_segments(self) -> int | None:
@@ -179,10 +179,10 @@ class LinearChainClassifier(SequenceClassifier):
         """Mapping view ``{(attribute, (label, next label)): weight}`` of step attributes."""
         check_is_fitted(self)
         steps = list(itertools.product(self.classes_, repeat=2))
-        if self.step_coef_ is None:
+        if self.transition_coef_ is None:
             return WeightView(sp.csr_array((0, len(steps))), [], steps)
-        names = getattr(self, "step_feature_names_in_", range(self.step_coef_.shape[0]))
-        return WeightView(self.step_coef_, names, steps)
+        names = getattr(self, "step_feature_names_in_", range(self.transition_coef_.shape[0]))
+        return WeightView(self.transition_coef_, names, steps)
 
     @property
     def transition_features_(self) -> WeightView:
@@ -214,7 +214,7 @@ class LinearChainClassifier(SequenceClassifier):
         decoder = self._decoder()
         codes: CodeArray = np.empty(data.n_tokens, np.int32)
 
-        def decode(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def decode(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             codes[chunk.tokens] = decoder.decode(structure, scores)
 
         self._each_chunk(data, decode)
@@ -239,7 +239,7 @@ class LinearChainClassifier(SequenceClassifier):
         given = (data.names, steps, rows)
         if any(ours is not theirs for ours, theirs in zip(given, passed, strict=True)):
             segment_names = getattr(self, "_segment_names", None)
-            check_names(data, self._feature_names, self._step_names, segment_names)
+            check_names(data, self._feature_names, self._transition_names, segment_names)
             self._matching_names = given
         return data
 
@@ -253,7 +253,7 @@ class LinearChainClassifier(SequenceClassifier):
     def _each_chunk(
         self,
         data: PackedSequences,
-        function: Callable[[Structure, Chunk, Scores], None],
+        function: Callable[[Structure, Chunk, Potentials], None],
         *,
         share: int | None = None,
     ) -> None:
@@ -277,7 +277,7 @@ class LinearChainClassifier(SequenceClassifier):
             for chunk in filter(is_long, chunks):  # one after the other, each over all threads
                 run(split_over(model.structure, threads), chunk)
 
-    def _scorer(self, data: PackedSequences) -> tuple[LinearScores, LinearWeights]:
+    def _scorer(self, data: PackedSequences) -> tuple[LinearChainModel, LinearWeights]:
         """Return the score model of the fitted weights, made once."""
         layout = self._fitted_layout
         fitted = tuple(getattr(self, name) for name in layout.FITTED)
@@ -294,7 +294,7 @@ class LinearChainClassifier(SequenceClassifier):
 class Predictor(NamedTuple):
     """The score model of fitted weights, and what it was made from."""
 
-    model: LinearScores
+    model: LinearChainModel
     weights: LinearWeights
     layout: tuple[int, ...]
     fitted: tuple[Any, ...]
@@ -328,13 +328,13 @@ def _check_count(what: str, given: int | None, expected: int | None) -> None:
 def check_names(
     data: PackedSequences,
     names: Names | None,
-    step_names: Names | None,
+    transition_names: Names | None,
     segment_names: Names | None = None,
 ) -> None:
     """Raise ValueError if packed features have other names, or another order, than expected."""
     _check_names(data.names, names)
     if data.steps is not None:
-        _check_names(data.steps.names, step_names)
+        _check_names(data.steps.names, transition_names)
     if data.segments is not None:
         _check_names(data.segments.rows.names, segment_names)
 

@@ -14,7 +14,7 @@ from crfkit.data import PackedSequences
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData
 from crfkit.persistence import check_chain_model
-from crfkit.potentials.kernelized import Kernel, KernelScores, KernelWeights
+from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
@@ -77,17 +77,17 @@ class KernelizedChain(SolvedChainClassifier):
             )
         steps = choose_features(
             _one_attribute(training.data), training.codes, len(training.classes),
-            min_freq=self.min_freq, all_steps=self.all_possible_transitions,
+            min_freq=self.min_freq, all_transitions=self.all_possible_transitions,
         )  # fmt: skip
         kernel, data = self._kernel(), training.data
         support = None if kernel.is_precomputed else data
-        return KernelScores(
-            kernel, support, np.arange(data.n_tokens), steps.step_from, steps.step_to,
+        return KernelChainModel(
+            kernel, support, np.arange(data.n_tokens), steps.transition_from, steps.transition_to,
             len(training.classes), data.offsets if self.boundary_weights else None,
         )  # fmt: skip
 
     def _start(self, model: Any, training: TrainingData) -> FloatArray:
-        if isinstance(model, KernelScores):  # the solver does not use a start
+        if isinstance(model, KernelChainModel):  # the solver does not use a start
             return np.zeros(model.n_parameters)
         return super()._start(model, training)
 
@@ -100,7 +100,7 @@ class KernelizedChain(SolvedChainClassifier):
     def _model_attributes(
         self, model: Any, training: TrainingData, parameters: FloatArray
     ) -> dict[str, Any]:
-        if not isinstance(model, KernelScores):
+        if not isinstance(model, KernelChainModel):
             return super()._model_attributes(model, training, parameters)
         weights = model.bind(parameters)
         sizes = np.abs(weights.dual).max(axis=1, initial=0.0)
@@ -114,11 +114,11 @@ class KernelizedChain(SolvedChainClassifier):
             "transitions_": weights.pair[0].copy(),
             "start_weights_": weights.start,
             "end_weights_": weights.end,
-            "step_coef_": None,
+            "transition_coef_": None,
             "n_features_in_": training.data.n_features,
             "vectorizer_": training.vectorizer,
             "_feature_names": training.data.names,
-            "_step_names": None,
+            "_transition_names": None,
         }
 
     def _set_fitted(self, attributes: dict[str, Any]) -> None:
@@ -134,7 +134,7 @@ class KernelizedChain(SolvedChainClassifier):
             return super()._scorer(data)
         source, target = np.nonzero(self.transitions_)
         steps = source.astype(np.int32), target.astype(np.int32)
-        model = KernelScores(
+        model = KernelChainModel(
             self._kernel(), self.support_vectors_, self.support_, *steps, len(self.classes_)
         )
         return model, KernelWeights(

@@ -15,14 +15,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.data.validation import check_lengths
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.names import LazyNames
+from crfkit.data.validation import check_lengths
 from crfkit.labels.coding import Coded, LabelCoding, read_labels
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights
 from crfkit.potentials.selection import choose_features
-from crfkit.potentials.transitions import ObservedSteps, SharedSteps
+from crfkit.potentials.transitions import HomogeneousTransitions, InputDependentTransitions
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
 # of a part of a union may stand before. One group without repetition: time grows with the length.
@@ -31,12 +31,12 @@ END = re.compile(r"(?:[\w.-]+?__)??seg\.(first|last|single)\.")
 Layout = tuple[int, ...]
 
 
-class ChainLayout:
+class TokenLabels:
     """A label for each token."""
 
     # The fitted attributes that scores are made of.
     FITTED: ClassVar[tuple[str, ...]] = (
-        "coef_", "transitions_", "start_weights_", "end_weights_", "step_coef_",
+        "coef_", "transitions_", "start_weights_", "end_weights_", "transition_coef_",
     )  # fmt: skip
 
     def read(self, y: Any, offsets: IntArray) -> Coded:
@@ -65,11 +65,11 @@ class ChainLayout:
         """Return true labels in the form of predicted ones."""
         return y
 
-    def weighty(self, training: Any) -> Any:
+    def drop_zero_weight_sequences(self, training: Any) -> Any:
         """Return the training data without sequences whose weights of 0 would tell something."""
         return training
 
-    def choose(self, estimator: Any, training: Any) -> LinearScores:
+    def choose(self, estimator: Any, training: Any) -> LinearChainModel:
         """Return the score model with the weights that are to be fitted."""
         if training.data.segments is not None:
             raise ValueError(
@@ -78,10 +78,14 @@ class ChainLayout:
             )
         _check_no_ends(training.data.names)
         return choose_features(
-            training.data, training.codes, len(training.classes),
-            min_freq=estimator.min_freq, all_states=estimator.all_possible_states,
-            all_steps=estimator.all_possible_transitions, boundaries=estimator.boundary_weights,
-        )  # fmt: skip
+            training.data,
+            training.codes,
+            len(training.classes),
+            min_freq=estimator.min_freq,
+            all_states=estimator.all_possible_states,
+            all_transitions=estimator.all_possible_transitions,
+            boundaries=estimator.boundary_weights,
+        )
 
     def attributes(
         self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
@@ -92,24 +96,29 @@ class ChainLayout:
         return {
             "classes_": classes,
             "coef_": weight_matrix(model.state, weights.state),
-            "transitions_": model.step_table(parameters),
+            "transitions_": model.transition_matrix(parameters),
             "start_weights_": weights.start.copy() if model.boundaries else none,
             "end_weights_": weights.end.copy() if model.boundaries else none.copy(),
-            "step_coef_": step_matrix(model.steps, weights.steps),
+            "transition_coef_": transition_coef_matrix(model.steps, weights.steps),
         }
 
-    def model(self, fitted: Any, layout: Layout) -> tuple[LinearScores, Any]:
+    def model(self, fitted: Any, layout: Layout) -> tuple[LinearChainModel, Any]:
         """Return the score model of fitted weights, and the weights in their places.
 
         `layout` tells how many attributes of tokens, and of steps, are sparse.
         """
         source, target = np.nonzero(fitted.transitions_)
         state = in_order(fitted.coef_)
-        triples = None if fitted.step_coef_ is None else in_order(fitted.step_coef_)
-        model = LinearScores(
-            weight_places(state, layout[0]), source, target, boundaries=True,
-            steps=None if triples is None else ObservedSteps(weight_places(triples, layout[1])),
-        )  # fmt: skip
+        triples = None if fitted.transition_coef_ is None else in_order(fitted.transition_coef_)
+        model = LinearChainModel(
+            weight_places(state, layout[0]),
+            source,
+            target,
+            boundaries=True,
+            steps=None
+            if triples is None
+            else InputDependentTransitions(weight_places(triples, layout[1])),
+        )
         values = np.zeros(0) if triples is None else triples.data
         moves = fitted.transitions_[source, target]
         ends = fitted.start_weights_, fitted.end_weights_
@@ -135,9 +144,15 @@ def weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_array
     return matrix
 
 
-def step_matrix(steps: SharedSteps | ObservedSteps, bound: Any) -> sp.csr_array | None:
+def transition_coef_matrix(
+    steps: HomogeneousTransitions | InputDependentTransitions, bound: Any
+) -> sp.csr_array | None:
     """Return the weights of attributes of steps, shape (D2, K * K), where there are any."""
-    return weight_matrix(steps.weights, bound) if isinstance(steps, ObservedSteps) else None
+    return (
+        weight_matrix(steps.weights, bound)
+        if isinstance(steps, InputDependentTransitions)
+        else None
+    )
 
 
 def in_order(matrix: sp.csr_array) -> sp.csr_array:

@@ -13,14 +13,14 @@ from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.estimators._base import check_names, check_steps
-from crfkit.labels.coding import read_labels
 from crfkit.estimators._input import pack_more, pack_training
-from crfkit.estimators._layout import ChainLayout
+from crfkit.estimators._layout import TokenLabels
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData, read_training
 from crfkit.features import SequenceVectorizer
-from crfkit.potentials import LinearScores
-from crfkit.potentials.transfer import NamedWeights, carry_over, widen
+from crfkit.labels.coding import read_labels
+from crfkit.potentials import LinearChainModel
+from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
 from crfkit.solvers import SOLVERS
 
 _OF_WHOLE_FIT = (
@@ -46,7 +46,7 @@ class OnlineChainClassifier(SolvedChainClassifier):
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
         """Learn from a batch; to be called by `partial_fit`, which carries the documentation."""
         self._check_parameters()
-        if any(type(one) is not ChainLayout for one in (self._layout, self._fitted_layout)):
+        if any(type(one) is not TokenLabels for one in (self._layout, self._fitted_layout)):
             raise ValueError("partial_fit learns labels of tokens, not of segments: use fit.")
         solver = self._make_solver()
         if not getattr(solver, "handles_partial", False):
@@ -102,28 +102,30 @@ class OnlineChainClassifier(SolvedChainClassifier):
         check_steps(data, self._n_steps)
         # A larger vocabulary begins with the names of the model.
         known = vectorizer is self.vectorizer_
-        check_names(data, self._feature_names if known else None, self._step_names)
+        check_names(data, self._feature_names if known else None, self._transition_names)
         return data, vectorizer
 
     def _continue(
-        self, model: LinearScores, training: TrainingData
-    ) -> tuple[LinearScores, FloatArray, dict[str, Any] | None]:
+        self, model: LinearChainModel, training: TrainingData
+    ) -> tuple[LinearChainModel, FloatArray, dict[str, Any] | None]:
         """Return the model with all weights it had before, their values, and the solver's state."""
         weights, stored = self._named_weights(), getattr(self, "_partial_state", {})
         arrays = {
             name: weights._replace(**parts) for name, parts in stored.get("arrays", {}).items()
         }
-        model = widen(model, [weights, *arrays.values()])
+        model = extend(model, [weights, *arrays.values()])
 
         def values(named: NamedWeights) -> FloatArray:
             names = training.data.names
-            return carry_over(named, model, training.classes, names, training.step_names)
+            return transfer_weights(
+                named, model, training.classes, names, training.transition_names
+            )
 
         state = stored.get("others", {}) | {name: values(named) for name, named in arrays.items()}
         return model, values(weights), state or None
 
     def _store(
-        self, state: dict[str, Any], model: LinearScores, training: TrainingData
+        self, state: dict[str, Any], model: LinearChainModel, training: TrainingData
     ) -> dict[str, Any]:
         """Return the state of a solver with its arrays as named weights, which can be saved."""
         shape = (model.n_parameters,)
@@ -136,7 +138,7 @@ class OnlineChainClassifier(SolvedChainClassifier):
                     "pair": parts["transitions_"],
                     "start": parts["start_weights_"],
                     "end": parts["end_weights_"],
-                    "steps": parts["step_coef_"],
+                    "steps": parts["transition_coef_"],
                 }
             else:
                 others[name] = value

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import Chunk, CodeArray, FloatArray, Scores
+from crfkit._types import Chunk, CodeArray, FloatArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.inference import marginals
 from crfkit.estimators._base import LinearChainClassifier
+from crfkit.inference import marginals
 from crfkit.structures import Structure
 
 
@@ -102,7 +102,7 @@ class ProbabilisticChain(LinearChainClassifier):
         proba = np.empty((data.n_tokens, len(self.classes_)))
         log_proba = np.zeros(len(data))
 
-        def infer(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def infer(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             proba[chunk.tokens], log_z = marginals(structure, scores)
             if codes is not None:
                 path = structure.score(scores, codes[chunk.tokens])

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.data.validation import warn_if_lengths_badly_scaled
 from crfkit.data.labels import UNKNOWN
-from crfkit.labels.coding import Coded, SegmentCoding, are_segments, lists, read_segments
+from crfkit.data.validation import warn_if_lengths_badly_scaled
+from crfkit.estimators._layout import END, TokenLabels, in_order, weight_matrix, weight_places
+from crfkit.features.lengths import length_basis
 from crfkit.inference.constraints import EITHER
-from crfkit.estimators._layout import END, ChainLayout, in_order, weight_matrix, weight_places
+from crfkit.labels.coding import Coded, SegmentCoding, are_segments, lists, read_segments
 from crfkit.labels.detect import illegible
 from crfkit.labels.limits import (
     Limits,
@@ -22,17 +23,16 @@ from crfkit.labels.limits import (
     find_limits,
     is_outside,
 )
-from crfkit.features.lengths import length_basis
-from crfkit.labels.schemes import OUTSIDE
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores, SegmentScores
+from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.selection import choose_segment_features
-from crfkit.potentials.transitions import ObservedSteps
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
+from crfkit.potentials.transitions import InputDependentTransitions
 
 NO_LIMIT = np.iinfo(np.int64).max
 
 
-class SegmentLayout(ChainLayout):
+class SegmentLabels(TokenLabels):
     """A label for each segment.
 
     Parameters
@@ -42,7 +42,7 @@ class SegmentLayout(ChainLayout):
     """
 
     FITTED: ClassVar[tuple[str, ...]] = (
-        *ChainLayout.FITTED, "first_coef_", "last_coef_", "single_coef_", "length_scores_",
+        *TokenLabels.FITTED, "first_coef_", "last_coef_", "single_coef_", "length_scores_",
         "segment_coef_",
     )  # fmt: skip
 
@@ -58,7 +58,7 @@ class SegmentLayout(ChainLayout):
             If the labels do not fit the sequences, cannot be read, or break the limits, or these
             name labels as tags.
         """
-        coded = read_segments(y, offsets, self.segments.scheme, OUTSIDE)
+        coded = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
         check_names(self.segments, coded)
         size, classes, codes = len(coded.classes), coded.classes, coded.codes.copy()
         _join(codes, offsets, classes, self.segments.outside)
@@ -69,7 +69,7 @@ class SegmentLayout(ChainLayout):
 
     def coding(self, fitted: Any) -> SegmentCoding:
         """Return what the codes of a fitted model stand for."""
-        return SegmentCoding(fitted.scheme_, OUTSIDE)
+        return SegmentCoding(fitted.scheme_, OUTSIDE_LABEL)
 
     def codes(self, fitted: Any, y: Any, offsets: IntArray) -> tuple[CodeArray, NDArray[np.bool_]]:
         """Return which codes tokens may have, and whether the model can have their labels: (N,).
@@ -82,18 +82,18 @@ class SegmentLayout(ChainLayout):
         listed = are_segments(sequences, offsets)
         legible = np.ones(len(sequences), bool)
         if not listed:
-            legible = ~illegible(sequences, coding.scheme, OUTSIDE)
+            legible = ~illegible(sequences, coding.scheme, OUTSIDE_LABEL)
             sequences = [
-                tags if good else [OUTSIDE] * len(tags)
+                tags if good else [OUTSIDE_LABEL] * len(tags)
                 for tags, good in zip(sequences, legible.tolist(), strict=True)
             ]
-        coded = read_segments(sequences, offsets, fitted.scheme_, OUTSIDE)
+        coded = read_segments(sequences, offsets, fitted.scheme_, OUTSIDE_LABEL)
         size, names = len(coded.classes), coded.classes.tolist()
         which = coded.codes % max(size, 1)
         labels = coding.places(coded.classes, fitted.classes_)[which]
         known = (labels != UNKNOWN) & np.repeat(legible, np.diff(offsets))
         labels[~known] = 0
-        open_ = np.array([name == OUTSIDE for name in names], bool)[which]
+        open_ = np.array([name == OUTSIDE_LABEL for name in names], bool)[which]
         if coding.merges and not listed:
             open_[:] = True
         exact = labels + len(fitted.classes_) * (coded.codes >= size)
@@ -103,24 +103,30 @@ class SegmentLayout(ChainLayout):
         """Return true labels in the form of predicted ones: segments as tags."""
         return self.coding(fitted).as_predicted(y, offsets)
 
-    def weighty(self, training: Any) -> Any:
+    def drop_zero_weight_sequences(self, training: Any) -> Any:
         """Return the training data without sequences of weight 0: lengths are learned from all."""
         offsets = training.data.offsets
         used = np.diff(np.concatenate([[0], np.cumsum(training.weight > 0.0)])[offsets]) > 0
         used |= np.diff(offsets) == 0
         return training if used.all() else training.take(np.flatnonzero(used))
 
-    def choose(self, estimator: Any, training: Any) -> SegmentScores:
+    def choose(self, estimator: Any, training: Any) -> SemiMarkovModel:
         """Return the score model with the weights that are to be fitted."""
         size = len(training.classes)
         runs = segmentation_of(training.codes, training.data.offsets, size)
         limits = self._limits(runs, training)
         return choose_segment_features(
-            training.data, training.codes, size, lengths=self._lengths(limits, runs),
-            parts=self._parts(training.data), forbidden=limits.forbidden,
-            min_freq=estimator.min_freq, all_states=estimator.all_possible_states,
-            all_steps=estimator.all_possible_transitions, boundaries=estimator.boundary_weights,
-        )  # fmt: skip
+            training.data,
+            training.codes,
+            size,
+            lengths=self._lengths(limits, runs),
+            parts=self._parts(training.data),
+            forbidden=limits.forbidden,
+            min_freq=estimator.min_freq,
+            all_states=estimator.all_possible_states,
+            all_transitions=estimator.all_possible_transitions,
+            boundaries=estimator.boundary_weights,
+        )
 
     def attributes(
         self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
@@ -141,23 +147,29 @@ class SegmentLayout(ChainLayout):
             "scheme_": coding.scheme,
         }
 
-    def model(self, fitted: Any, layout: tuple[int, ...]) -> tuple[SegmentScores, Any]:
+    def model(self, fitted: Any, layout: tuple[int, ...]) -> tuple[SemiMarkovModel, Any]:
         """Return the score model of fitted weights, and the weights in their places."""
         source, target = np.nonzero(fitted.transitions_)
         parts = fitted.coef_, fitted.first_coef_, fitted.last_coef_, fitted.single_coef_
         state = in_order(sp.csr_array(sp.hstack(parts)))
-        triples = None if fitted.step_coef_ is None else in_order(fitted.step_coef_)
+        triples = None if fitted.transition_coef_ is None else in_order(fitted.transition_coef_)
         own = None if fitted.segment_coef_ is None else in_order(fitted.segment_coef_)
         size = len(fitted.classes_)
-        lengths = LengthScores(
+        lengths = LengthModel(
             fitted.length_scores_, np.zeros((len(fitted.length_scores_), 0)),
             np.zeros((0, size), bool),
         )  # fmt: skip
-        model = SegmentScores(
-            weight_places(state, layout[0]), source, target, boundaries=True, lengths=lengths,
-            steps=None if triples is None else ObservedSteps(weight_places(triples, layout[1])),
+        model = SemiMarkovModel(
+            weight_places(state, layout[0]),
+            source,
+            target,
+            boundaries=True,
+            lengths=lengths,
+            steps=None
+            if triples is None
+            else InputDependentTransitions(weight_places(triples, layout[1])),
             segments=None if own is None else weight_places(own, layout[2]),
-        )  # fmt: skip
+        )
         values = [
             state.data, fitted.transitions_[source, target], fitted.start_weights_,
             fitted.end_weights_, *(block.data for block in (triples, own) if block is not None),
@@ -173,7 +185,7 @@ class SegmentLayout(ChainLayout):
             return most
         return np.where(is_outside(classes), most, NO_LIMIT)
 
-    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthScores:
+    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthModel:
         """Return how the scores of lengths are made."""
         most, least = limits.most, limits.least
         longest = int(most.max(initial=1))
@@ -182,7 +194,7 @@ class SegmentLayout(ChainLayout):
         lengths = np.arange(1, longest + 1)[:, None]
         fixed = np.where((lengths <= most) & (lengths >= least), found.fixed[:, None], -np.inf)
         chosen = np.ones((found.basis.shape[1], len(most)), bool)
-        return LengthScores(fixed, found.basis, chosen)
+        return LengthModel(fixed, found.basis, chosen)
 
     def _parts(self, data: Any) -> NDArray[np.bool_]:
         """Return which attributes count for all, first, last, and single tokens, shape (D, 4)."""
@@ -198,9 +210,9 @@ class SegmentLayout(ChainLayout):
 def _join(codes: CodeArray, offsets: IntArray, classes: NDArray[np.object_], outside: str) -> None:
     """Make one segment of each run of tokens outside of spans, where these are to be long."""
     size, labels = len(classes), classes.tolist()
-    if outside == "single" or OUTSIDE not in labels:
+    if outside == "single" or OUTSIDE_LABEL not in labels:
         return
-    k = labels.index(OUTSIDE)
+    k = labels.index(OUTSIDE_LABEL)
     again = np.zeros(len(codes), bool)
     again[1:] = (codes[1:] % size == k) & (codes[:-1] % size == k)
     again[offsets[:-1][offsets[:-1] < len(codes)]] = False

@@ -14,18 +14,18 @@ from crfkit._types import (
     CodeArray,
     FloatArray,
     IntArray,
+    Potentials,
     ProbableSegment,
-    Scores,
     Segment,
 )
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
-from crfkit.labels.coding import check_apart, read_listed
-from crfkit.inference.constraints import ANY, fixed_codes, log_shares, why_impossible, with_fixed
 from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.labels.limits import longest
 from crfkit.estimators._segment_views import SegmentViews
-from crfkit.labels.schemes import OUTSIDE
+from crfkit.inference.constraints import ANY, fixed_codes, log_shares, why_impossible, with_fixed
+from crfkit.labels.coding import check_apart, read_listed
+from crfkit.labels.limits import longest
+from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.structures import NoSegmentationError, Structure
 from crfkit.structures.segment_tables import parts_of
@@ -70,7 +70,9 @@ class SegmentPredictions(SegmentViews):
         """
         data = self._pack(X)
         codes = self._best_codes(data, self._fixed(fixed, data))
-        return self._segments_of(segmentation_of(codes, data.offsets, len(self.classes_)), data.offsets)
+        return self._segments_of(
+            segmentation_of(codes, data.offsets, len(self.classes_)), data.offsets
+        )
 
     def predict_n_best(self, X: Any, n: int) -> list[list[tuple[float, list[Segment]]]]:
         """Return the best segmentations of each sequence.
@@ -101,7 +103,7 @@ class SegmentPredictions(SegmentViews):
         data = self._pack(X)
         found: list[list[tuple[float, list[Segment]]]] = [[] for _ in range(len(data))]
 
-        def search(structure: Any, chunk: Chunk, scores: Scores) -> None:
+        def search(structure: Any, chunk: Chunk, scores: Potentials) -> None:
             base = self._base_scores(structure, scores).tolist()
             for s, one in enumerate(scores.each()):
                 count = _at_most(int(n), len(one.unary), len(self.classes_))
@@ -115,7 +117,7 @@ class SegmentPredictions(SegmentViews):
         self._each_chunk(data, search)
         return found
 
-    def _base_scores(self, structure: Structure, scores: Scores) -> FloatArray:
+    def _base_scores(self, structure: Structure, scores: Potentials) -> FloatArray:
         """Return what is subtracted from the scores of each sequence, shape (S,)."""
         return np.zeros(len(scores.offsets) - 1)
 
@@ -123,7 +125,7 @@ class SegmentPredictions(SegmentViews):
         """Return the codes of the best segmentation with those that are fixed."""
         codes: CodeArray = np.empty(data.n_tokens, np.int32)
 
-        def decode(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def decode(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             codes[chunk.tokens] = structure.max(with_fixed(scores, fixed[chunk.tokens]))[0]
 
         self._each_chunk(data, decode, fixed=fixed)
@@ -132,7 +134,7 @@ class SegmentPredictions(SegmentViews):
     def _each_chunk(
         self,
         data: PackedSequences,
-        function: Callable[[Structure, Chunk, Scores], None],
+        function: Callable[[Structure, Chunk, Potentials], None],
         *,
         share: int | None = None,
         fixed: CodeArray | None = None,
@@ -163,7 +165,7 @@ class SegmentPredictions(SegmentViews):
         """Return runs as the segments of each sequence, without those of tokens outside."""
         found: list[list[Segment]] = [[] for _ in range(len(offsets) - 1)]
         for s, segment in self._placed(runs, offsets):
-            if segment.label != OUTSIDE:
+            if segment.label != OUTSIDE_LABEL:
                 found[s].append(segment)
         return found
 
@@ -178,7 +180,7 @@ class SegmentPredictions(SegmentViews):
 class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
     """Probabilities of segments."""
 
-    def _base_scores(self, structure: Structure, scores: Scores) -> FloatArray:
+    def _base_scores(self, structure: Structure, scores: Potentials) -> FloatArray:
         return structure.sum(scores, np.ones(len(scores.offsets) - 1), structure.empty(scores))
 
     def sequence_log_proba(self, X: Any, y: Any) -> FloatArray:
@@ -215,7 +217,7 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         codes[cannot[sequences]] = ANY
         log_proba = np.zeros(len(data))
 
-        def infer(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def infer(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             log_proba[chunk.sequences] = log_shares(structure, scores, codes[chunk.tokens])
 
         self._each_chunk(data, infer, share=SHARE)
@@ -263,7 +265,7 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         order = order[(runs.stop - runs.start <= most[runs.label])[order]]
         starts = runs.start[order]
 
-        def ask(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def ask(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             begin, end = chunk.tokens.start, chunk.tokens.stop
             own = order[slice(*np.searchsorted(starts, [begin, end]))]
             part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
@@ -308,9 +310,9 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
             raise ValueError(f"threshold={threshold!r} must be above 0 and at most 1.")
         data = self._pack(X)
         found: dict[int, tuple[Segmentation, FloatArray]] = {}
-        shown = np.array([label != OUTSIDE for label in self.classes_.tolist()], bool)
+        shown = np.array([label != OUTSIDE_LABEL for label in self.classes_.tolist()], bool)
 
-        def ask(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def ask(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             runs = _candidates(structure, scores, threshold * (1.0 - SPARE), shown)
             proba = _probabilities(structure, scores, runs)
             kept, begin = np.flatnonzero(proba >= threshold), chunk.tokens.start
@@ -349,7 +351,7 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         data = self._pack(X)
         found: dict[int, FloatArray] = {}
 
-        def count(structure: Structure, chunk: Chunk, scores: Scores) -> None:
+        def count(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
             expected, parts = structure.empty(scores), parts_of(scores)
             structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
             rows = slice(parts.n_steps, parts.n_steps + parts.n_lengths)
@@ -372,7 +374,7 @@ def _at_most(n: int, length: int, n_labels: int) -> int:
     return min(n, count)
 
 
-def _probabilities(structure: Structure, scores: Scores, runs: Segmentation) -> FloatArray:
+def _probabilities(structure: Structure, scores: Potentials, runs: Segmentation) -> FloatArray:
     """Return the probability of each segment, shape (n,)."""
     if not len(runs.start):
         return np.zeros(0)
@@ -381,7 +383,7 @@ def _probabilities(structure: Structure, scores: Scores, runs: Segmentation) -> 
 
 
 def _candidates(
-    structure: Structure, scores: Scores, least: float, shown: NDArray[np.bool_]
+    structure: Structure, scores: Potentials, least: float, shown: NDArray[np.bool_]
 ) -> Segmentation:
     """Return the segments that may have a probability of `least`, in order.
 

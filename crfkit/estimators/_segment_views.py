@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._types import FloatArray
 from crfkit.estimators._base import LinearChainClassifier
-from crfkit.labels.limits import longest
 from crfkit.estimators._views import WeightView
+from crfkit.labels.limits import longest
 
 
 class SegmentViews(LinearChainClassifier):

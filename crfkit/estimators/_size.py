@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import NamedTuple
 
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 
 # Vectors of P numbers that L-BFGS holds: six pairs of corrections, point, gradient and direction,
 # the same of the step before.
@@ -62,12 +62,12 @@ class ParameterCounts(NamedTuple):
         return f"{self.total:,} weights ({named})"
 
 
-def parameter_counts(model: LinearScores) -> ParameterCounts:
+def parameter_counts(model: LinearChainModel) -> ParameterCounts:
     """Return the numbers of weights of a score model."""
     lengths, segments = getattr(model, "lengths", None), getattr(model, "segments", None)
     return ParameterCounts(
         state=model.state.n_parameters,
-        transitions=len(model.step_from),
+        transitions=len(model.transition_from),
         boundaries=2 * model.n_labels if model.boundaries else 0,
         step_attributes=model.steps.n_parameters,
         lengths=0 if lengths is None else lengths.n_parameters,
@@ -75,7 +75,7 @@ def parameter_counts(model: LinearScores) -> ParameterCounts:
     )
 
 
-def warn_if_large(model: LinearScores, depth: int) -> None:
+def warn_if_large(model: LinearChainModel, depth: int) -> None:
     """Warn of a model whose fit may not fit into memory; the caller `depth` calls up is named."""
     counts = parameter_counts(model)
     if counts.total > LARGE:

@@ -18,14 +18,14 @@ from crfkit._types import FloatArray, SolverResult
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
-from crfkit.estimators._layout import ChainLayout
+from crfkit.estimators._layout import TokenLabels
 from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
 from crfkit.estimators._training import Labeled, TrainingData, read_training, read_validation
 from crfkit.losses import Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import LinearScores
-from crfkit.potentials.transfer import NamedWeights, carry_over
+from crfkit.potentials import LinearChainModel
+from crfkit.potentials.transfer import NamedWeights, transfer_weights
 from crfkit.solvers.stages import minimize
 
 # What only some fits leave behind.
@@ -130,7 +130,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         held, kept = np.sort(order[:count]), np.sort(order[count:])
         return training.take(kept), Labeled(training.data[held], training.labels[held])
 
-    def _watch(self, model: LinearScores, training: TrainingData, validation: Labeled) -> Watch:
+    def _watch(self, model: LinearChainModel, training: TrainingData, validation: Labeled) -> Watch:
         """Return the callback that ends the fit."""
         rules = self.early_stopping
         rules = rules if isinstance(rules, EarlyStopping) else EarlyStopping()
@@ -141,23 +141,23 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
 
         return Watch(rules, score)
 
-    def _as_fitted(self, model: LinearScores, training: TrainingData, w: FloatArray) -> Self:
+    def _as_fitted(self, model: LinearChainModel, training: TrainingData, w: FloatArray) -> Self:
         """Return a copy with these parameters as its fitted weights."""
         fitted = copy.copy(self)
         fitted._set_fitted(self._model_attributes(model, training, w))
         return fitted
 
-    def _choose_model(self, training: TrainingData) -> LinearScores:
+    def _choose_model(self, training: TrainingData) -> LinearChainModel:
         """Return the score model with the weights that are to be fitted."""
-        model: LinearScores = self._layout.choose(self, training)
+        model: LinearChainModel = self._layout.choose(self, training)
         return model
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
         """Read and check what the model is to be fitted to."""
         layout = self._layout
         training = read_training(X, y, sample_weight, read=layout.read)
-        weighty: TrainingData = layout.weighty(training)
-        return weighty
+        drop_zero_weight_sequences: TrainingData = layout.drop_zero_weight_sequences(training)
+        return drop_zero_weight_sequences
 
     def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
         """Return how many weights `fit` would learn from the same data, without fitting.
@@ -208,28 +208,32 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             )
         check_random_state(self.random_state)
 
-    def _start(self, model: LinearScores, training: TrainingData) -> FloatArray:
+    def _start(self, model: LinearChainModel, training: TrainingData) -> FloatArray:
         """Return the first parameters: zeros, or those of the last fit."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return np.zeros(model.n_parameters)
-        if type(self._fitted_layout) is not ChainLayout:
+        if type(self._fitted_layout) is not TokenLabels:
             raise ValueError(
                 "warm_start=True carries weights of the labels of tokens over, but the last fit "
                 "learned those of segments: use warm_start=False."
             )
-        return carry_over(
-            self._named_weights(), model, training.classes, training.data.names, training.step_names
+        return transfer_weights(
+            self._named_weights(),
+            model,
+            training.classes,
+            training.data.names,
+            training.transition_names,
         )
 
     def _named_weights(self) -> NamedWeights:
         """Return the fitted weights with their names."""
         return NamedWeights(
             self.classes_, self._feature_names, self.coef_, self.transitions_,
-            self.start_weights_, self.end_weights_, self._step_names, self.step_coef_,
+            self.start_weights_, self.end_weights_, self._transition_names, self.transition_coef_,
         )  # fmt: skip
 
     def _solve(
-        self, model: LinearScores, training: TrainingData, watch: Watch | None
+        self, model: LinearChainModel, training: TrainingData, watch: Watch | None
     ) -> SolverResult:
         """Minimize the objective."""
         solver, start = self._make_solver(), self._start(model, training)
@@ -250,7 +254,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         return result._replace(gap=objective.gap(reached[-1]) if reached else math.nan)
 
     def _objective(
-        self, model: LinearScores, training: TrainingData, threads: ThreadMap
+        self, model: LinearChainModel, training: TrainingData, threads: ThreadMap
     ) -> Objective:
         """Return what the solver minimizes."""
         return Objective(
@@ -259,7 +263,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         )  # fmt: skip
 
     def _model_attributes(
-        self, model: LinearScores, training: TrainingData, parameters: FloatArray
+        self, model: LinearChainModel, training: TrainingData, parameters: FloatArray
     ) -> dict[str, Any]:
         """Return what prediction needs."""
         weights = self._weight_attributes(model, parameters, training.classes, training.coding)
@@ -267,7 +271,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             "n_features_in_": training.data.n_features,
             "vectorizer_": training.vectorizer,
             "_feature_names": training.data.names,
-            "_step_names": training.step_names,
+            "_transition_names": training.transition_names,
             "_segment_names": training.segment_names,
         }
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from sklearn.utils.metaestimators import available_if
 
-from crfkit.estimators._layout import ChainLayout
-from crfkit.estimators._segment_layout import SegmentLayout
+from crfkit.estimators._layout import TokenLabels
+from crfkit.estimators._segment_layout import SegmentLabels
 from crfkit.estimators._segment_predictions import SegmentPredictions
 from crfkit.estimators._segment_views import check_has_segments, no_segments
 from crfkit.estimators.segments import Segments
 
 # What only a fit to segments leaves behind.
-OF_SEGMENTS = (*SegmentLayout.FITTED[len(ChainLayout.FITTED) :], "scheme_")
+OF_SEGMENTS = (*SegmentLabels.FITTED[len(TokenLabels.FITTED) :], "scheme_")
 
 
 def _learns_segments(estimator: Any) -> bool:
@@ -55,8 +55,8 @@ class StructureMixin(SegmentPredictions):
     predict_segment_proba = _missing("predict_segment_proba")
 
     @property
-    def _fitted_layout(self) -> ChainLayout:
-        return SegmentLayout(self.structure) if hasattr(self, "length_scores_") else ChainLayout()
+    def _fitted_layout(self) -> TokenLabels:
+        return SegmentLabels(self.structure) if hasattr(self, "length_scores_") else TokenLabels()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

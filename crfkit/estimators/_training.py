@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.labels import LabelStream
+from crfkit.data.names import Names
+from crfkit.data.packed import ranges
 from crfkit.data.validation import (
     check_lengths,
     check_sample_weight,
     check_training,
     warn_if_badly_scaled,
 )
-from crfkit.labels.costs import Cost, make_cost
-from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream
-from crfkit.data.names import Names
-from crfkit.data.packed import ranges
 from crfkit.estimators._base import check_names, check_segments, check_steps
-from crfkit.labels.coding import Coded, LabelCoding, read_labels
 from crfkit.estimators._input import pack_new, pack_training
 from crfkit.features import SequenceVectorizer
+from crfkit.labels.coding import Coded, LabelCoding, read_labels
+from crfkit.labels.costs import Cost, make_cost
 
 Read = Callable[[Any, IntArray], Coded]
 LABELS = LabelCoding()
@@ -73,7 +73,7 @@ class TrainingData(NamedTuple):
         return self.coding.write(self.codes, self.classes, self.data.offsets)
 
     @property
-    def step_names(self) -> Names | None:
+    def transition_names(self) -> Names | None:
         """Names of the attributes of steps, where they have any."""
         return None if self.data.steps is None else self.data.steps.names
 
@@ -147,7 +147,7 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
         check_steps(data, None if training.data.steps is None else training.data.steps.n_features)
-        check_names(data, training.data.names, training.step_names, training.segment_names)
+        check_names(data, training.data.names, training.transition_names, training.segment_names)
         own = training.data.segments
         check_segments(data, None if own is None else own.n_features)
         stream = LabelStream(training.coding.as_predicted(y, data.offsets))

@@ -12,11 +12,11 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
+from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import check_chain_model
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.transitions import ObservedSteps
-from crfkit.oracles.label_order import Ties
+from crfkit.potentials.transitions import InputDependentTransitions
 
 
 class _Step(NamedTuple):
@@ -37,12 +37,12 @@ class Ballot:
         """Note a step."""
         self.steps.append(_Step(count, places, changes))
 
-    def attributes(self, model: LinearScores, start: FloatArray, total: int) -> dict[str, Any]:
+    def attributes(self, model: LinearChainModel, start: FloatArray, total: int) -> dict[str, Any]:
         """Return the weights of the first `total` looks as fitted attributes.
 
         Parameters
         ----------
-        model : LinearScores
+        model : LinearChainModel
             Whose parameters they are.
         start : ndarray of shape (P,)
             The first weights.
@@ -76,8 +76,8 @@ def check_votes(model: Any) -> None:
     if type(changes) is not sp.csr_array or type(counts) is not np.ndarray:
         raise ValueError("vote_changes_ is no csr_array, or vote_counts_ is no array")
     width = _ends(*model.coef_.shape)[1]
-    if model.step_coef_ is not None:
-        width += model.step_coef_.shape[0] * len(model.classes_) ** 2
+    if model.transition_coef_ is not None:
+        width += model.transition_coef_.shape[0] * len(model.classes_) ** 2
     if counts.dtype != np.int64 or counts.ndim != 1 or changes.shape != (len(counts), width):
         raise ValueError(f"vote_changes_ does not have {width} columns, or a row for each count")
     if changes.dtype != np.float64 or not np.isfinite(changes.data).all():
@@ -100,7 +100,7 @@ def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
     used = np.union1d(changes.indices, np.arange(*_ends(*model.coef_.shape)))
     places, scores = np.searchsorted(used, changes.indices), _model_of(used, model, data)
     w, found = np.zeros(len(used)), np.zeros((data.n_tokens, len(model.classes_)))
-    ties = Ties(model.vote_order_, np.argsort(model.vote_order_))
+    ties = LabelOrder(model.vote_order_, np.argsort(model.vote_order_))
     chunks = make_chunks(data.offsets, scores.chunk_tokens)
     with ThreadMap(model.n_jobs) as threads:
         for number, count in enumerate(model.vote_counts_.tolist()):
@@ -127,17 +127,18 @@ def _ends(n_features: int, n_labels: int) -> tuple[int, int]:
     return first, first + 2 * n_labels
 
 
-def _columns(model: LinearScores) -> tuple[IntArray, int]:
+def _columns(model: LinearChainModel) -> tuple[IntArray, int]:
     """Return the number of each parameter among all that a model could have, and how many.
 
     First (attribute, label) pairs, then steps, labels of first and last tokens, and attributes of
     steps.
     """
     k, (first, last) = model.n_labels, _ends(model.n_features, model.n_labels)
-    own = model.steps if isinstance(model.steps, ObservedSteps) else None
+    own = model.steps if isinstance(model.steps, InputDependentTransitions) else None
     parts = [
-        _numbers(model.state), first - k * k + model.step_from.astype(np.int64) * k + model.step_to
-    ]  # fmt: skip
+        _numbers(model.state),
+        first - k * k + model.transition_from.astype(np.int64) * k + model.transition_to,
+    ]
     if model.boundaries:
         parts.append(np.arange(first, last))
     if own is None:
@@ -154,15 +155,17 @@ def _numbers(weights: AttributeWeights) -> IntArray:
     return attributes * weights.n_columns + columns.astype(np.int64)
 
 
-def _model_of(used: IntArray, model: Any, data: PackedSequences) -> LinearScores:
+def _model_of(used: IntArray, model: Any, data: PackedSequences) -> LinearChainModel:
     """Return a score model with these weights, in this order, of all that there could be."""
     (n_features, k), first, last = model.coef_.shape, *_ends(*model.coef_.shape)
     state, steps, _, triples = np.split(used, np.searchsorted(used, [first - k * k, first, last]))
     own = None
-    if model.step_coef_ is not None and data.steps is not None:
-        n_steps = model.step_coef_.shape[0]
-        own = ObservedSteps(_places(triples - last, n_steps, k * k, data.steps.n_sparse))
-    return LinearScores(
+    if model.transition_coef_ is not None and data.steps is not None:
+        n_steps = model.transition_coef_.shape[0]
+        own = InputDependentTransitions(
+            _places(triples - last, n_steps, k * k, data.steps.n_sparse)
+        )
+    return LinearChainModel(
         _places(state, n_features, k, data.n_sparse), *np.divmod(steps - (first - k * k), k),
         boundaries=True, steps=own,
     )  # fmt: skip

@@ -98,7 +98,7 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifi
         State weights; only those that are not 0 are stored.
     transitions_ : ndarray of shape (K, K)
         Weights of the steps from a label (row) to the next (column).
-    step_coef_ : csr_array of shape (D2, K * K) or None
+    transition_coef_ : csr_array of shape (D2, K * K) or None
         Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.

@@ -54,7 +54,7 @@ class Path(NamedTuple):
     Attributes
     ----------
     scores : ndarray
-        Scores of the test part.
+        Potentials of the test part.
     n_iter : ndarray
         Iterations.
     messages : list of str
@@ -366,5 +366,5 @@ def _fitted_attributes(estimator: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in vars(estimator).items()
-        if name.endswith("_") or name in ("_feature_names", "_step_names")
+        if name.endswith("_") or name in ("_feature_names", "_transition_names")
     }

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_number, check_option
-from crfkit.labels.costs import ZeroOneCost
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
 from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
@@ -14,6 +13,7 @@ from crfkit.estimators._solving import SolvedChainClassifier, check_solver, read
 from crfkit.estimators._structure import StructureMixin
 from crfkit.estimators._training import TrainingData
 from crfkit.estimators.segments import Segments
+from crfkit.labels.costs import ZeroOneCost
 from crfkit.losses import HingeLoss, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
@@ -173,7 +173,7 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
         State weights; only those that are not 0 are stored. Not with a kernel.
     transitions_ : ndarray of shape (K, K)
         Weights of the steps from a label (row) to the next (column).
-    step_coef_ : csr_array of shape (D2, K * K) or None
+    transition_coef_ : csr_array of shape (D2, K * K) or None
         Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.

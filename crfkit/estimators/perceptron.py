@@ -18,14 +18,14 @@ from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.estimators._voting import Ballot, check_votes, elect
 from crfkit.estimators.segments import Segments
 from crfkit.losses import Loss
+from crfkit.objective.penalties import ElasticNet
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.persistence import register
+from crfkit.potentials import LinearChainModel
 from crfkit.solvers.online.batch_updates import MistakeLoss
 from crfkit.solvers.online.learner import count_looks
-from crfkit.objective.penalties import ElasticNet
-from crfkit.persistence import register
-from crfkit.potentials import LinearScores
 from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
 from crfkit.solvers.online.updates import UpdateRule, find_rule
-from crfkit.oracles.label_order import Ties
 
 _VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
 
@@ -108,7 +108,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         State weights; only those that are not 0 are stored. With "vote", those after the last look.
     transitions_ : ndarray of shape (K, K)
         Weights of the steps from a label (row) to the next (column).
-    step_coef_ : csr_array of shape (D2, K * K) or None
+    transition_coef_ : csr_array of shape (D2, K * K) or None
         Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
@@ -116,7 +116,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         With "vote": after how many looks each weights were the last ones, those of the start first.
     vote_changes_ : csr_array of shape (V, W)
         With "vote": the first weights, and what each step changed, in the order of `coef_`,
-        `transitions_`, `start_weights_`, `end_weights_` and `step_coef_`, row after row.
+        `transitions_`, `start_weights_`, `end_weights_` and `transition_coef_`, row after row.
     vote_order_ : ndarray of shape (K,)
         With "vote": the labels, as numbers, in the order in which they win ties.
     vectorizer_ : SequenceVectorizer or None
@@ -383,7 +383,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         best: int | None = getattr(self, "best_iteration_", None)
         passes = self.n_iter_ if best is None else best
         total = passes * count_looks(training.weight, training.data.offsets)
-        ties = Ties.by_appearance(training.codes, len(training.classes), training.weight)
+        ties = LabelOrder.by_appearance(training.codes, len(training.classes), training.weight)
         kept = ballot.attributes(self._choose_model(training), start, total)
         self._set_fitted(kept | {"vote_order_": ties.order})
 
@@ -391,5 +391,5 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         """Return the weights that the first step of a fit with votes starts from."""
         if self.averaging != "vote":
             return np.zeros(0)
-        model: LinearScores = self._choose_model(training)
+        model: LinearChainModel = self._choose_model(training)
         return self._start(model, training)

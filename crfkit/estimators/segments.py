@@ -8,11 +8,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
-from crfkit.labels.coding import is_label
-from crfkit.estimators._segment_layout import SegmentLayout
+from crfkit.estimators._segment_layout import SegmentLabels
 from crfkit.features.lengths import length_basis
-from crfkit.labels.schemes import get_scheme
-from crfkit.labels.schemes import OUTSIDE, RUNS
+from crfkit.labels.coding import is_label
+from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, get_scheme
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 
@@ -106,9 +105,9 @@ class Segments(BaseEstimator):  # type: ignore[misc]
         self.token_parts = token_parts
         self.constraints = constraints
 
-    def _layout(self) -> SegmentLayout:
+    def _layout(self) -> SegmentLabels:
         """Return what estimators ask for."""
-        return SegmentLayout(self)
+        return SegmentLabels(self)
 
     def _limits(self) -> SegmentConstraints:
         return SegmentConstraints() if self.constraints is None else self.constraints
@@ -153,11 +152,11 @@ def _check_kinds(given: Any) -> None:
 
 def _check_single(name: str, given: Any) -> None:
     """Raise ValueError if tokens outside, segments of their own, are to be longer."""
-    length = given.get(OUTSIDE, 1) if isinstance(given, Mapping) else 1
+    length = given.get(OUTSIDE_LABEL, 1) if isinstance(given, Mapping) else 1
     if length > 1:
         raise ValueError(
-            f"{name}[{OUTSIDE!r}]={length!r}, but with outside='single' each token outside is a "
-            f"segment of its own: give outside='long', or leave {OUTSIDE!r} out."
+            f"{name}[{OUTSIDE_LABEL!r}]={length!r}, but with outside='single' each token outside "
+            f"is a segment of its own: give outside='long', or leave {OUTSIDE_LABEL!r} out."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from crfkit.estimators._callbacks import with_callbacks
 from crfkit.estimators._early_stopping import EarlyStopping
 from crfkit.estimators._gradient import LossChainClassifier
-from crfkit.estimators._segment_layout import SegmentLayout
+from crfkit.estimators._segment_layout import SegmentLabels
 from crfkit.estimators._segment_predictions import SegmentProbabilities
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.losses import Loss
@@ -109,10 +109,11 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         Weights of the steps from the label of a segment (row) to that of the next (column);
         ``-inf`` where it is not allowed.
     length_scores_ : ndarray of shape (L, K)
-        Scores of the lengths 1, ..., L of segments of each label; ``-inf`` where too long or short.
+        Potentials of the lengths 1, ..., L of segments of each label; ``-inf`` where too long or
+        short.
     segment_coef_ : csr_array of shape (D3, K) or None
         Weights of the attributes of segments as a whole, where the features have such.
-    step_coef_ : csr_array of shape (D2, K * K) or None
+    transition_coef_ : csr_array of shape (D2, K * K) or None
         Weights of the attributes of steps into the first tokens of segments; column ``i * K + j``
         is the step from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
@@ -273,7 +274,7 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         )  # fmt: skip
 
     @property
-    def _layout(self) -> SegmentLayout:
+    def _layout(self) -> SegmentLabels:
         return self._segments._layout()
 
     def _check_parameters(self) -> None:

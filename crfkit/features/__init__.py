@@ -1,9 +1,9 @@
 """From tokens to packed features."""
 
-from crfkit.features.templates.expressions import step, window
 from crfkit.features.segments.vectorizer import SegmentFeatures
-from crfkit.features.transitions import StepFeatures
+from crfkit.features.templates.expressions import step, window
 from crfkit.features.templates.vectorizer import TemplateFeatures
+from crfkit.features.transitions import TransitionFeatures
 from crfkit.features.union import SequenceUnion, make_sequence_union
 from crfkit.features.vectorizer import SequenceVectorizer
 from crfkit.features.windows import WindowFeatures
@@ -12,7 +12,7 @@ __all__ = [
     "SegmentFeatures",
     "SequenceUnion",
     "SequenceVectorizer",
-    "StepFeatures",
+    "TransitionFeatures",
     "TemplateFeatures",
     "WindowFeatures",
     "make_sequence_union",

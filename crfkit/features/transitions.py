@@ -13,7 +13,7 @@ from crfkit.data import PackedSequences
 from crfkit.features.base import SequenceTransformer
 
 
-class StepFeatures(SequenceTransformer):
+class TransitionFeatures(SequenceTransformer):
     """Make the features of a transformer attributes of the steps into the tokens.
 
     A model has a weight for each (attribute, label) pair of ordinary features, and for each
@@ -32,8 +32,8 @@ class StepFeatures(SequenceTransformer):
 
     Examples
     --------
-    >>> from crfkit.features import SequenceVectorizer, StepFeatures
-    >>> packed = StepFeatures(SequenceVectorizer()).fit_transform([[["a"], ["b"]]])
+    >>> from crfkit.features import SequenceVectorizer, TransitionFeatures
+    >>> packed = TransitionFeatures(SequenceVectorizer()).fit_transform([[["a"], ["b"]]])
     >>> packed.n_features, packed.steps.feature_names.tolist()
     (0, ['a', 'b'])
     """
@@ -93,8 +93,9 @@ class StepFeatures(SequenceTransformer):
 def _as_steps(steps: Any) -> PackedSequences:
     if not isinstance(steps, PackedSequences):
         raise TypeError(
-            f"StepFeatures: the transformer gives {type(steps).__name__}, not PackedSequences. "
-            "Use SequenceVectorizer, TemplateFeatures or another transformer of sequences."
+            f"TransitionFeatures: the transformer gives {type(steps).__name__}, not "
+            "PackedSequences. Use SequenceVectorizer, TemplateFeatures or another transformer of "
+            "sequences."
         )
     empty = np.zeros((steps.n_tokens, 0))
     return PackedSequences(dense=empty, offsets=steps.offsets, feature_names=[], steps=steps)

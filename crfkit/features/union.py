@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
-from crfkit.features.segments.rows import aligned
 from crfkit.features.base import SequenceTransformer
+from crfkit.features.segments.rows import aligned
 
 _SAME = "passthrough"
 
@@ -102,7 +102,7 @@ class SequenceUnion(SequenceTransformer):
         self.transformers_ = list(zip(names, fitted, strict=True))
         joined = self._join(blocks)
         self._names = joined.names
-        self._step_names = None if joined.steps is None else joined.steps.names
+        self._transition_names = None if joined.steps is None else joined.steps.names
         self._segment_names = None if joined.segments is None else joined.segments.rows.names
         return joined
 
@@ -126,7 +126,7 @@ class SequenceUnion(SequenceTransformer):
         )
         joined.names = self._names  # one object for all: equal names need not be compared
         if joined.steps is not None:
-            joined.steps.names = self._step_names
+            joined.steps.names = self._transition_names
         if joined.segments is not None:
             joined.segments.rows.names = self._segment_names
         return joined
@@ -215,8 +215,8 @@ def make_sequence_union(*transformers: Any) -> SequenceUnion:
 
     Examples
     --------
-    >>> from crfkit.features import SequenceVectorizer, StepFeatures, make_sequence_union
-    >>> union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    >>> from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequence_union
+    >>> union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     >>> packed = union.fit_transform([[["a"], ["b"]]])
     >>> packed.feature_names.tolist(), packed.steps.feature_names.tolist()
     (['sequencevectorizer__a', 'sequencevectorizer__b'], ['stepfeatures__a', 'stepfeatures__b'])

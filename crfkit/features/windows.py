@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from crfkit._params import check_whole
+from crfkit.features.functions import Calls
 from crfkit.features.templates.compiled import CompiledFeatures, Options
 from crfkit.features.templates.plan import ABSENT, BOS, EOS, FARTHEST, INPUT, Plan, PlanBuilder
-from crfkit.features.functions import Calls
 
 _FLAGS = {"istitle": "is_title", "isupper": "is_upper", "isdigit": "is_digit"}
 

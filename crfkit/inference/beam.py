@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_option, check_whole
-from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
 from crfkit.structures import Structure
 
@@ -47,16 +47,16 @@ class BeamSearch(BaseEstimator):  # type: ignore[misc]
         self.width = width
         self.update = update
 
-    def decode(self, structure: Structure, scores: Scores) -> CodeArray:
+    def decode(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
         return self._search(scores, np.zeros(len(scores.unary), np.int32))[0]
 
-    def violation(self, scores: Scores, labels: CodeArray) -> tuple[CodeArray, int]:
+    def violation(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:
         """Return labels of a sequence, and how many of the first of them to learn from.
 
         Parameters
         ----------
-        scores : Scores
+        scores : Potentials
             Of one sequence of T tokens, at least one.
         labels : ndarray of shape (T,)
             The true labels.
@@ -84,7 +84,7 @@ class BeamSearch(BaseEstimator):  # type: ignore[misc]
         return (path, length) if np.array_equal(prefix[:stop], labels[:stop]) else (prefix, stop)
 
     def _search(
-        self, scores: Scores, labels: CodeArray
+        self, scores: Potentials, labels: CodeArray
     ) -> tuple[CodeArray, FloatArray, FloatArray, CodeArray]:
         """Return the labels found, traces, and the scores and sources of prefixes."""
         check_whole("width", self.width, 1)
@@ -100,7 +100,7 @@ class BeamSearch(BaseEstimator):  # type: ignore[misc]
         rank = np.empty(size, np.int64)
         for begin, end in itertools.pairwise(scores.offsets.tolist()):
             chain_beam(
-                unary, frozen(scores.pair), frozen(scores.step_table), begin, end,
+                unary, frozen(scores.pair), frozen(scores.transition_index), begin, end,
                 int(self.width), frozen(labels), best, source, rank, trace, path,
             )  # fmt: skip
         return path, trace, best, source

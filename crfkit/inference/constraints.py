@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray, Scores
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data.labels import UNKNOWN
 from crfkit.labels.limits import longest
-from crfkit.labels.schemes import OUTSIDE
+from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import Segmentation
 from crfkit.structures import NoPathError, NoSegmentationError, Structure
 
@@ -18,7 +18,7 @@ from crfkit.structures import NoPathError, NoSegmentationError, Structure
 ANY, BEGINS, EITHER = -1, -2, -3
 
 
-def with_fixed(scores: Scores, fixed: CodeArray) -> Scores:
+def with_fixed(scores: Potentials, fixed: CodeArray) -> Potentials:
     """Return scores that forbid all codes but the fixed ones, shape (N,)."""
     if (fixed == ANY).all():
         return scores
@@ -34,7 +34,7 @@ def with_fixed(scores: Scores, fixed: CodeArray) -> Scores:
     return scores._replace(unary=unary)
 
 
-def log_shares(structure: Structure, scores: Scores, fixed: CodeArray) -> FloatArray:
+def log_shares(structure: Structure, scores: Potentials, fixed: CodeArray) -> FloatArray:
     """Return the log-probability of what the fixed codes leave of each sequence, shape (S,).
 
     Raises
@@ -58,21 +58,21 @@ def log_shares(structure: Structure, scores: Scores, fixed: CodeArray) -> FloatA
     return found
 
 
-def _some(scores: Scores, chosen: NDArray[np.bool_]) -> Scores:
+def _some(scores: Potentials, chosen: NDArray[np.bool_]) -> Potentials:
     """Return the scores of the chosen sequences, shape (S,)."""
     lengths = np.diff(scores.offsets)
     offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
     return scores.taken(np.flatnonzero(np.repeat(chosen, lengths)), offsets)
 
 
-def _log_sums(structure: Structure, scores: Scores) -> FloatArray:
+def _log_sums(structure: Structure, scores: Potentials) -> FloatArray:
     """Return log Z of each sequence, shape (S,)."""
     weight = np.ones(len(scores.offsets) - 1)
     sums: FloatArray = structure.sum(scores, weight, structure.empty(scores))
     return sums
 
 
-def _log_sum_or_none(structure: Structure, one: Scores) -> float:
+def _log_sum_or_none(structure: Structure, one: Potentials) -> float:
     """Return log Z of the only sequence, ``-inf`` where it has no segmentation."""
     try:
         return float(_log_sums(structure, one)[0])
@@ -117,7 +117,7 @@ def _check_fixed(model: Any, runs: Segmentation, offsets: IntArray) -> None:
     for i, (size, k) in enumerate(zip((runs.stop - runs.start).tolist(), runs.label, strict=True)):
         if k == UNKNOWN:
             why = "has a label that the model does not know"
-        elif model.classes_[k] == OUTSIDE or (size <= most[k] and allowed[size - 1, k]):
+        elif model.classes_[k] == OUTSIDE_LABEL or (size <= most[k] and allowed[size - 1, k]):
             continue
         elif size > most[k]:
             why = (

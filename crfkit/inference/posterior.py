@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.structures import Structure
 
 
-def marginals(structure: Structure, scores: Scores) -> tuple[FloatArray, FloatArray]:
+def marginals(structure: Structure, scores: Potentials) -> tuple[FloatArray, FloatArray]:
     """Return the label probabilities of each token, shape (N, K), and log Z, shape (S,)."""
     expected = structure.empty(scores)
     log_z = structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
     return _of_labels(expected.unary, scores), log_z
 
 
-def _of_labels(expected: FloatArray, scores: Scores) -> FloatArray:
+def _of_labels(expected: FloatArray, scores: Potentials) -> FloatArray:
     """Return the probabilities of labels: that a segment goes on or begins, where there are such.
 
     Both are numbers between 0 and 1, whatever their sum is rounded to.
@@ -34,7 +34,7 @@ class PosteriorDecoder:
     together. Of equal probabilities the lowest label wins.
     """
 
-    def decode(self, structure: Structure, scores: Scores) -> CodeArray:
+    def decode(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
         labels: CodeArray = marginals(structure, scores)[0].argmax(axis=1).astype(np.int32)
         return labels

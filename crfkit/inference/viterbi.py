@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from crfkit._types import CodeArray, Scores
+from crfkit._types import CodeArray, Potentials
 from crfkit.structures import Structure
 
 
 class ViterbiDecoder:
     """The labelling of the largest score (Viterbi 1967): the most probable one as a whole."""
 
-    def decode(self, structure: Structure, scores: Scores) -> CodeArray:
+    def decode(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
         labels, _ = structure.max(scores)
         return labels

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from crfkit._params import check_option
-from crfkit.metrics import Span, spans_from_tags, tags_from_spans
 from crfkit.labels.fields import as_span
+from crfkit.metrics import Span, spans_from_tags, tags_from_spans
 
 Offsets = Iterable[tuple[int, int]]
 _BLANKS = re.compile(r"\s*")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import FloatArray, IdArray
 from crfkit.compiler.jit import part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -29,7 +30,6 @@ from crfkit.compiler.simd import (
     total,
     where_positive,
 )
-from crfkit._types import FloatArray, IdArray
 
 STRIP = 3 * WIDTH
 # Rows are asked for so many before they are added.

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 
 # A sum over unscored steps as a difference of sums has lost digits where the result is this much

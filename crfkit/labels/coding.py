@@ -10,18 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, IntArray, Segment
-from crfkit.data.validation import check_lengths
-from crfkit.labels.costs import Cost
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, iterate_sequences, label_list, plain_label
 from crfkit.data.packed import ranges
 from crfkit.data.places import token_place
+from crfkit.data.validation import check_lengths
+from crfkit.labels.costs import Cost
 from crfkit.labels.detect import find_scheme, illegible
 from crfkit.labels.fields import segment_fields
-from crfkit.labels.schemes import CONLL, INSIDE, IO, IOB2, UNTYPED, Scheme, get_scheme, write_tag
-from crfkit.labels.schemes import RUNS
-from crfkit.labels.spans import spans_of_all
+from crfkit.labels.schemes import (
+    CONLL,
+    INSIDE,
+    IO,
+    IOB2,
+    RUNS,
+    UNTYPED,
+    Scheme,
+    get_scheme,
+    write_tag,
+)
 from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.labels.spans import spans_of_all
 
 
 class Coded(NamedTuple):

@@ -14,12 +14,12 @@ from crfkit.labels.schemes import (
     IO,
     IOB1,
     LETTERS,
+    RUNS,
     Scheme,
     get_scheme,
     looks_like_tag,
     parse_tag,
 )
-from crfkit.labels.schemes import RUNS
 from crfkit.labels.spans import detect_scheme, illegal_tags
 
 

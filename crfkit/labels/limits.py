@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from crfkit._types import FloatArray, IntArray
 from crfkit.data.places import token_place
 from crfkit.labels.coding import Coded, SegmentCoding
-from crfkit.labels.schemes import CONLL, parse_tag
-from crfkit.labels.schemes import OUTSIDE, RUNS
+from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, parse_tag
 from crfkit.labels.segmentation import Segmentation
 
 # From which likeness on, of 0 to 1, a name may be a slip for another: above ADVP and ADJP.
@@ -60,7 +59,7 @@ def find_limits(
 
 def is_outside(classes: NDArray[np.object_]) -> NDArray[np.bool_]:
     """Return which of the labels, at most one, is that of tokens outside: (K,)."""
-    return np.array([label == OUTSIDE for label in classes.tolist()], bool)
+    return np.array([label == OUTSIDE_LABEL for label in classes.tolist()], bool)
 
 
 def longest(length_scores: FloatArray) -> IntArray:
@@ -116,7 +115,7 @@ def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> N
     plain = {str(label).casefold(): label for label in known}
     for label in labels:
         close = difflib.get_close_matches(str(label).casefold(), plain, 1, ALIKE)
-        if close and label != OUTSIDE:
+        if close and label != OUTSIDE_LABEL:
             warnings.warn(
                 f"{name} names none of the labels of y, which are {known}, but {labels!r:.80}: it "
                 f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?",
@@ -193,7 +192,10 @@ def _check_least(
 
 
 def _check_steps(
-    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], forbidden: NDArray[np.bool_]
+    runs: Segmentation,
+    offsets: IntArray,
+    classes: NDArray[np.object_],
+    forbidden: NDArray[np.bool_],
 ) -> None:
     """Raise ValueError if a segment follows one that it may not follow."""
     follows = ~np.isin(runs.start[1:], offsets)

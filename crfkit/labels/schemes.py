@@ -20,6 +20,10 @@ OUTSIDE, BEGIN, INSIDE, END, SINGLE = range(5)
 N_ROLES = 5
 #: The type of a tag without one, such as the ``B`` and ``I`` of a word segmenter.
 UNTYPED = "_"
+# Not a scheme of tags: a run of equal labels is a segment.
+RUNS = "runs"
+# The label of tokens outside of all segments.
+OUTSIDE_LABEL = "O"
 
 _Rules = tuple[BoolArray, BoolArray, BoolArray]
 _RuleMaker = Callable[[IntArray, IntArray, BoolArray], _Rules]

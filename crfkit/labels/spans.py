@@ -11,15 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit.labels.fields import Span, ordered_spans
-from crfkit.labels.sequences import (
-    BoolArray,
-    FlatLabels,
-    IntArray,
-    Sequences,
-    encode_labels,
-    flatten,
-    sequence_index,
-)
 from crfkit.labels.schemes import (
     CONLL,
     DETECTABLE,
@@ -32,6 +23,15 @@ from crfkit.labels.schemes import (
     parse_tag,
     tag_table,
     write_tag,
+)
+from crfkit.labels.sequences import (
+    BoolArray,
+    FlatLabels,
+    IntArray,
+    Sequences,
+    encode_labels,
+    flatten,
+    sequence_index,
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.labels.costs import Cost, ZeroOneCost, hamming
 from crfkit.losses.likelihood import shared_weight
 
@@ -51,19 +51,19 @@ def added_cost(cost: Cost, labels: CodeArray) -> FloatArray:
     return result
 
 
-def with_cost(scores: Scores, labels: CodeArray, cost: Cost) -> Scores:
+def with_cost(scores: Potentials, labels: CodeArray, cost: Cost) -> Potentials:
     """Return scores to which the cost of each label is added; ValueError as `added_cost`."""
     return plus(scores, added_cost(cost, labels))
 
 
-def plus(scores: Scores, added: FloatArray) -> Scores:
+def plus(scores: Potentials, added: FloatArray) -> Potentials:
     """Return scores with something added to those of the codes of tokens, shape (N, K)."""
     unary = scores.unary.copy()
     unary[:, : added.shape[1]] += added
     return scores._replace(unary=unary)
 
 
-def weight_of_sequences(loss: Any, weight: FloatArray, scores: Scores) -> FloatArray:
+def weight_of_sequences(loss: Any, weight: FloatArray, scores: Potentials) -> FloatArray:
     """Return the weight of each sequence, shape (S,).
 
     Raises

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from crfkit._types import CodeArray, Expectations, FloatArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 from crfkit.losses._costs import weight_of_sequences
 from crfkit.losses.likelihood import _raise_if_forbidden
 from crfkit.structures import Structure
@@ -25,7 +25,7 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
     needs_sequence_weights: ClassVar[bool] = True
 
     def worst(
-        self, structure: Structure, scores: Scores, labels: CodeArray
+        self, structure: Structure, scores: Potentials, labels: CodeArray
     ) -> tuple[CodeArray, FloatArray]:
         """Return the worst labelling of each sequence, and its loss.
 
@@ -33,8 +33,8 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
         ----------
         structure : Structure
             Finds it.
-        scores : Scores
-            Scores of the parts of N tokens.
+        scores : Potentials
+            Potentials of the parts of N tokens.
         labels : ndarray of shape (N,)
             The true labels.
 
@@ -56,10 +56,10 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> float:
         """Return the loss of a batch and a subgradient, as in :class:`Loss`.
 
@@ -76,7 +76,7 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
         return float(np.sum(level * value))
 
     def _find(
-        self, structure: Structure, scores: Scores, labels: CodeArray
+        self, structure: Structure, scores: Potentials, labels: CodeArray
     ) -> tuple[CodeArray, FloatArray, FloatArray]:
         """Return the worst labellings, their losses, and the slopes of these by the scores."""
         gold = structure.score(scores, labels)
@@ -90,13 +90,13 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
         return np.where(np.repeat(none, np.diff(scores.offsets)), labels, path), value, slope
 
     def _search(
-        self, structure: Structure, scores: Scores, labels: CodeArray, gold: FloatArray
+        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
     ) -> CodeArray:
         """Return the worst labellings, given the scores of the true ones, shape (S,)."""
         raise NotImplementedError
 
     def _linear(
-        self, scores: Scores, labels: CodeArray, path: CodeArray, rise: FloatArray
+        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the losses of labellings, and their slopes, given how much better they score."""
         raise NotImplementedError

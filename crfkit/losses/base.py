@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
-from crfkit._types import CodeArray, Expectations, FloatArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 from crfkit.structures import Structure
 
 
@@ -30,10 +30,10 @@ class Loss(Protocol):
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> float:
         """Return the loss of a batch, summed, and its gradient with respect to the scores.
 
@@ -41,12 +41,12 @@ class Loss(Protocol):
         ----------
         structure : Structure
             Answers questions about the scores.
-        scores : Scores
-            Scores of the parts of N tokens.
+        scores : Potentials
+            Potentials of the parts of N tokens.
         labels : ndarray of shape (N,)
             The true labels.
         weight : ndarray of shape (N,)
             Weights of the tokens, constant within a sequence where sequences are weighted.
-        out : Expectations
+        out : Counts
             The gradient: ``out.unary`` is replaced, ``out.pair`` is added to.
         """

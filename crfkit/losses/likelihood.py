@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.structures import NoPathError, Structure
 
 DIFFERENT_WEIGHTS = (
@@ -42,10 +42,10 @@ class LogLoss:
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
         shared = shared_weight(weight, scores.offsets)
@@ -61,10 +61,10 @@ class LogLoss:
     def of_sequences(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> float:
         """Return the loss and its gradient where each sequence has one weight, shape (S,)."""
         log_z = structure.sum(scores, weight, out)
@@ -76,11 +76,11 @@ class LogLoss:
     def hessian_product(
         self,
         structure: Structure,
-        scores: Scores,
-        tangent: Scores,
+        scores: Potentials,
+        tangent: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> None:
         """Write the product of the Hessian with a direction of the scores, as a gradient to them.
 
@@ -88,13 +88,13 @@ class LogLoss:
         ----------
         structure : Structure
             With ``curvature``, the derivative of its expected counts.
-        scores, tangent : Scores
+        scores, tangent : Potentials
             Where, and the direction.
         labels : ndarray of shape (N,)
             The true labels, which the Hessian does not depend on.
         weight : ndarray of shape (N,)
             Token weights, the same within a sequence.
-        out : Expectations
+        out : Counts
             As in ``value_and_grad``.
 
         Raises
@@ -103,20 +103,20 @@ class LogLoss:
             If the weights of the tokens of a sequence differ, or the structure has no
             ``curvature``.
         """
-        if not hasattr(structure, "curvature"):
+        if not hasattr(structure, "hessian_product"):
             raise ValueError(
                 f"the structure {type(structure).__name__} has no products with the Hessian. Use "
                 "solver='lbfgs' (or 'auto')."
             )
-        structure.curvature(scores, tangent, sequence_weight(weight, scores.offsets), out)
+        structure.hessian_product(scores, tangent, sequence_weight(weight, scores.offsets), out)
 
-    def curvature(
+    def hessian_diagonal(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian with respect to the scores.
 
@@ -148,12 +148,12 @@ def sequence_weight(weight: FloatArray, offsets: IntArray) -> FloatArray:
 
 def _fixed_part(
     structure: Structure,
-    scores: Scores,
+    scores: Potentials,
     labels: CodeArray,
     weight: FloatArray,
     before: FloatArray,
     level: FloatArray,
-    out: Expectations,
+    out: Counts,
 ) -> float:
     """Subtract the sums over paths through the labels that reach a level; returns their value.
 
@@ -187,7 +187,9 @@ def _levels(weight: FloatArray, offsets: IntArray) -> FloatArray:
     return np.array([np.pad(row, (0, width - len(row)), mode="edge") for row in distinct])
 
 
-def _clamp(scores: Scores, labels: CodeArray, weight: FloatArray, level: FloatArray) -> FloatArray:
+def _clamp(
+    scores: Potentials, labels: CodeArray, weight: FloatArray, level: FloatArray
+) -> FloatArray:
     """Return unary scores that forbid all but the true label where a weight reaches the level."""
     fixed = np.flatnonzero(weight >= np.repeat(level, np.diff(scores.offsets)))
     unary = scores.unary.copy()
@@ -196,7 +198,7 @@ def _clamp(scores: Scores, labels: CodeArray, weight: FloatArray, level: FloatAr
     return unary
 
 
-def _raise_if_forbidden(gold: FloatArray, log_z: FloatArray, scores: Scores) -> None:
+def _raise_if_forbidden(gold: FloatArray, log_z: FloatArray, scores: Potentials) -> None:
     """Raise where the labels alone are impossible; an overflow of all scores is no such case."""
     impossible = np.isneginf(gold) & np.isfinite(log_z)
     if impossible.any():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._params import check_option
-from crfkit._types import CodeArray, FloatArray, IntArray, Scores
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost
 from crfkit.losses._costs import added_cost, find_cost, plus, with_cost
 from crfkit.losses._worst import WorstLabellingLoss
@@ -33,7 +33,7 @@ class HingeLoss(WorstLabellingLoss):
     Both bound the cost of the labelling of the largest score from above, and are 0 where the true
     labels win by the margin. The worst labelling is found exactly: by the best path, where the
     cost is a sum over tokens and is added to the scores; by the best paths for each number of
-    errors (:meth:`crfkit.structures.Chain.max_by_errors`) for slack rescaling with the Hamming
+    errors (:meth:`crfkit.structures.Chain.max_by_hamming`) for slack rescaling with the Hamming
     cost, and for any cost that is 1 where any label is wrong. Slack rescaling with the Hamming cost
     takes time and memory in proportion to the square of the length of a sequence.
 
@@ -69,7 +69,7 @@ class HingeLoss(WorstLabellingLoss):
         self.search = search
 
     def _search(
-        self, structure: Structure, scores: Scores, labels: CodeArray, gold: FloatArray
+        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
     ) -> CodeArray:
         check_option("rescaling", self.rescaling, RESCALINGS)
         check_option("search", self.search, SEARCHES)
@@ -89,7 +89,7 @@ class HingeLoss(WorstLabellingLoss):
         )
 
     def _linear(
-        self, scores: Scores, labels: CodeArray, path: CodeArray, rise: FloatArray
+        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         cost = find_cost(self.cost, scores.n_codes).total(labels, path, scores.offsets)
         if self.rescaling == "margin":
@@ -99,7 +99,7 @@ class HingeLoss(WorstLabellingLoss):
 
 def _worst_by_errors(
     structure: Structure,
-    scores: Scores,
+    scores: Potentials,
     labels: CodeArray,
     gold: FloatArray,
     most: int | None = None,
@@ -109,15 +109,15 @@ def _worst_by_errors(
     With `most`, all numbers from that on count as it.
     """
     levels: Any = structure
-    if not hasattr(levels, "max_by_errors"):
+    if not hasattr(levels, "max_by_hamming"):
         raise ValueError(
             f"the structure {type(structure).__name__} has no best paths by numbers of errors, "
             "which this loss needs. Use rescaling='margin' with cost='hamming'."
         )
-    value = levels.max_by_errors(scores, labels, most)
+    value = levels.max_by_hamming(scores, labels, most)
     gain = np.zeros_like(value)
     gain[:, 1:] = np.arange(1, value.shape[1]) * (1.0 + value[:, 1:] - gold[:, None])
-    path: CodeArray = levels.path_of_errors(scores, labels, gain.argmax(axis=1), most)
+    path: CodeArray = levels.path_at_hamming(scores, labels, gain.argmax(axis=1), most)
     return path
 
 
@@ -142,7 +142,7 @@ class _Corner(NamedTuple):
 
 
 def _worst_corner(
-    structure: Structure, scores: Scores, labels: CodeArray, gold: FloatArray, cost: Cost
+    structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray, cost: Cost
 ) -> CodeArray:
     """Return labellings of a large ``cost (1 + score - gold)``, the largest on a hull.
 

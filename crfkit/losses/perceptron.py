@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.losses._worst import WorstLabellingLoss
 from crfkit.structures import Structure
 
@@ -24,11 +24,11 @@ class PerceptronLoss(WorstLabellingLoss):
     """
 
     def _search(
-        self, structure: Structure, scores: Scores, labels: CodeArray, gold: FloatArray
+        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
     ) -> CodeArray:
         return structure.max(scores)[0]
 
     def _linear(
-        self, scores: Scores, labels: CodeArray, path: CodeArray, rise: FloatArray
+        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         return rise, np.ones_like(rise)

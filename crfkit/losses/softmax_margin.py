@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from crfkit._types import CodeArray, Expectations, FloatArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 from crfkit.losses._costs import find_cost, weight_of_sequences, with_cost
 from crfkit.losses.likelihood import LogLoss
 from crfkit.structures import Structure, tempered
@@ -44,10 +44,10 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`.
 
@@ -64,34 +64,34 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
     def hessian_product(
         self,
         structure: Structure,
-        scores: Scores,
-        tangent: Scores,
+        scores: Potentials,
+        tangent: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> None:
         """Write the product of the Hessian with a direction, as :meth:`LogLoss.hessian_product`."""
         augmented = self._augmented(scores, labels)
         LogLoss().hessian_product(structure, augmented, tangent, labels, weight / self._heat, out)
 
-    def curvature(
+    def hessian_diagonal(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian, as :meth:`LogLoss.curvature`."""
         augmented, structure = self._augmented(scores, labels), tempered(structure, self._heat)
-        LogLoss().curvature(structure, augmented, labels, weight / self._heat, out)
+        LogLoss().hessian_diagonal(structure, augmented, labels, weight / self._heat, out)
 
     @property
     def _heat(self) -> float:
         """The temperature ``tau`` of ``tau log sum_y exp((cost(y) + score(y)) / tau)``."""
         return 1.0
 
-    def _augmented(self, scores: Scores, labels: CodeArray) -> Scores:
+    def _augmented(self, scores: Potentials, labels: CodeArray) -> Potentials:
         """Return ``(cost + score) / tau``."""
         cost = find_cost(self.cost, scores.n_codes)
         augmented, heat = with_cost(scores, labels, cost), self._heat

@@ -1,26 +1,8 @@
 """Metrics of tokens, whole sequences, entities and segments; tag schemes; scorers."""
 
 from crfkit._types import Segment
-
-from crfkit.metrics import scorers
 from crfkit.labels.fields import Span
-from crfkit.metrics.entity import (
-    conlleval_report,
-    entity_classification_report,
-    entity_f1_score,
-    entity_precision_recall_fscore_support,
-    entity_precision_score,
-    entity_recall_score,
-)
 from crfkit.labels.schemes import allowed_transitions
-from crfkit.metrics.scorers import get_scorer, get_scorer_names
-from crfkit.metrics.segments import (
-    segment_classification_report,
-    segment_f1_score,
-    segment_precision_recall_fscore_support,
-    segment_precision_score,
-    segment_recall_score,
-)
 from crfkit.labels.spans import (
     IllegalTag,
     convert_tags,
@@ -30,6 +12,23 @@ from crfkit.labels.spans import (
     spans_from_tags,
     tags_from_spans,
     validate_tags,
+)
+from crfkit.metrics import scorers
+from crfkit.metrics.entity import (
+    conlleval_report,
+    entity_classification_report,
+    entity_f1_score,
+    entity_precision_recall_fscore_support,
+    entity_precision_score,
+    entity_recall_score,
+)
+from crfkit.metrics.scorers import get_scorer, get_scorer_names
+from crfkit.metrics.segments import (
+    segment_classification_report,
+    segment_f1_score,
+    segment_precision_recall_fscore_support,
+    segment_precision_score,
+    segment_recall_score,
 )
 from crfkit.metrics.tokens import (
     flat_accuracy_score,

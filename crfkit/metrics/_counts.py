@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from crfkit.labels.sequences import FloatArray, IntArray, shown_names, sorted_labels
 from crfkit.labels.schemes import Scheme
+from crfkit.labels.sequences import FloatArray, IntArray, shown_names, sorted_labels
 from crfkit.labels.spans import TagStream, find_spans
 
 AVERAGES = ("micro", "macro", "weighted")

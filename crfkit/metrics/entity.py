@@ -14,11 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.metrics._counts import Counts, check_parameters, count, report, scores, spans_of_stream, summarize
+from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, Scheme, get_scheme, parse_tag
 from crfkit.labels.sequences import FlatLabels, Sequences, encode_labels, flatten_pair
-from crfkit.labels.schemes import CONLL, Scheme, get_scheme, parse_tag
-from crfkit.labels.schemes import OUTSIDE
 from crfkit.labels.spans import first_legal_scheme, read_streams
+from crfkit.metrics._counts import (
+    Counts,
+    check_parameters,
+    count,
+    report,
+    scores,
+    spans_of_stream,
+    summarize,
+)
 
 
 def entity_precision_recall_fscore_support(
@@ -314,7 +321,7 @@ def _count_tags(
 
 def _are_mostly_none(labels: list[Any], delimiter: str) -> bool:
     """Whether most labels are tags of no scheme, whichever end the letter is at."""
-    others = [label for label in labels if label != OUTSIDE]
+    others = [label for label in labels if label != OUTSIDE_LABEL]
     none = [label for label in others if not _is_tag(label, delimiter)]
     return 2 * len(none) > len(others)
 

@@ -15,10 +15,9 @@ from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
 from crfkit.labels.fields import holds_segments
+from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, allowed_transitions, looks_like_tag
 from crfkit.labels.sequences import as_lists, flatten
 from crfkit.metrics.entity import entity_f1_score, entity_precision_score, entity_recall_score
-from crfkit.labels.schemes import allowed_transitions, looks_like_tag
-from crfkit.labels.schemes import OUTSIDE, RUNS
 from crfkit.metrics.segments import segment_f1_score, segment_precision_score, segment_recall_score
 from crfkit.metrics.tokens import (
     flat_accuracy_score,
@@ -94,7 +93,7 @@ def are_tags(labels: Iterable[Any]) -> bool:
 
 def are_typed_tags(labels: Iterable[Any]) -> bool:
     """Whether all labels are tags with a type, or ``O``: bare letters may be no tags."""
-    return all(label == OUTSIDE or looks_like_tag(label) for label in labels)
+    return all(label == OUTSIDE_LABEL or looks_like_tag(label) for label in labels)
 
 
 def _averaged(metric: Callable[..., Any], average: str) -> Scorer:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.metrics._counts import FoundSpans, check_parameters, count, report, spans_of_stream, summarize
 from crfkit.labels.fields import as_segment, holds_segments
+from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, UNTYPED, get_scheme
 from crfkit.labels.sequences import (
     FlatLabels,
     IntArray,
@@ -22,13 +22,15 @@ from crfkit.labels.sequences import (
     flatten,
     sequence_index,
 )
-from crfkit.labels.schemes import UNTYPED, get_scheme
 from crfkit.labels.spans import read_streams
-
-# Not a scheme of tags: a run of equal labels is a segment.
-RUNS = "runs"
-# The label of tokens outside of all segments.
-OUTSIDE = "O"
+from crfkit.metrics._counts import (
+    FoundSpans,
+    check_parameters,
+    count,
+    report,
+    spans_of_stream,
+    summarize,
+)
 
 SegmentLists = Iterable[Iterable[Any]] | npt.NDArray[Any]
 
@@ -266,7 +268,7 @@ def _read_listed(sequences: list[Any], name: str) -> FoundSpans:
         where, known = f"{name}, sequence {s}", len(rows)
         for item in sequence:
             start, stop, label = as_segment(item, where)
-            if label != OUTSIDE:
+            if label != OUTSIDE_LABEL:
                 rows.append((index.setdefault(label, len(index)), s, start, stop))
         own = rows[known:]
         if len(set(own)) < len(own):
@@ -309,7 +311,7 @@ def _read_runs(flat: FlatLabels) -> FoundSpans:
     sequence = sequence_index(flat.lengths)
     changes = (codes[1:] != codes[:-1]) | (sequence[1:] != sequence[:-1])
     bounds = np.concatenate(([0], np.flatnonzero(changes) + 1, [len(codes)]))[: len(codes) + 1]
-    inside = np.array([label != OUTSIDE for label in vocabulary], bool)[codes[bounds[:-1]]]
+    inside = np.array([label != OUTSIDE_LABEL for label in vocabulary], bool)[codes[bounds[:-1]]]
     starts, stops = bounds[:-1][inside], bounds[1:][inside]
     begins = (np.cumsum(flat.lengths) - flat.lengths)[sequence[starts]]
     return FoundSpans(vocabulary, codes[starts], sequence[starts], starts - begins, stops - begins)

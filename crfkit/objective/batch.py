@@ -15,22 +15,22 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import (
     Chunk,
     CodeArray,
-    Expectations,
+    Counts,
     FloatArray,
     IterationRecord,
-    Scores,
+    Potentials,
 )
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import is_long, make_blocks, make_chunks
 from crfkit.losses import LogLoss, Loss
 from crfkit.losses.likelihood import sequence_weight, shared_weight
-from crfkit.objective.stochastic import MiniBatches
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import ScoreModel
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.potentials import PotentialsModel
 from crfkit.structures import Structure, split_over
 
 # What is done with the scores of a chunk: (scores, tokens, out, prepared block, number in it).
-Work = Callable[[Scores, slice, Expectations, Any, int], float]
+Work = Callable[[Potentials, slice, Counts, Any, int], float]
 
 
 class _PreparedData:
@@ -39,7 +39,7 @@ class _PreparedData:
     A solver that works with mini-batches alone does not need it.
     """
 
-    def __init__(self, model: ScoreModel, data: PackedSequences, threads: ThreadMap) -> None:
+    def __init__(self, model: PotentialsModel, data: PackedSequences, threads: ThreadMap) -> None:
         self.model, self.data, self.threads = model, data, threads
 
     @cached_property
@@ -75,7 +75,7 @@ class Objective:
 
     Parameters
     ----------
-    model : ScoreModel
+    model : PotentialsModel
         From parameters to scores.
     structure : Structure
         Answers questions about scores.
@@ -110,7 +110,7 @@ class Objective:
 
     def __init__(
         self,
-        model: ScoreModel,
+        model: PotentialsModel,
         structure: Structure,
         loss: Loss,
         penalty: ElasticNet,
@@ -207,7 +207,7 @@ class Objective:
         bound = self.model.bind(direction)
 
         def work(
-            scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
+            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
             tangent = self.model.prepared_scores(bound, prepared, index, self.threads)
             self._curved("hessian_product")(
@@ -220,7 +220,7 @@ class Objective:
         self.penalty.add_smooth_gradient(direction, product)
         return product
 
-    def curvature(self, w: FloatArray) -> FloatArray:
+    def hessian_diagonal(self, w: FloatArray) -> FloatArray:
         """Return an estimate of the diagonal of the Hessian, shape (P,): cheap, never negative.
 
         The variance of each feature as if tokens were independent (Sha and Pereira 2003,
@@ -233,9 +233,9 @@ class Objective:
         """
 
         def work(
-            scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
+            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
-            self._curved("curvature")(
+            self._curved("hessian_diagonal")(
                 self.structure, scores, self.labels[tokens], self.weight[tokens], out
             )
             return 0.0
@@ -256,7 +256,7 @@ class Objective:
         """
 
         def work(
-            scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
+            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
             level = sequence_weight(self.weight[tokens], scores.offsets)
             part = chosen[scores.first : scores.first + len(level)]
@@ -269,7 +269,7 @@ class Objective:
         """Return how often each feature occurs with the true labels, shape (P,)."""
 
         def work(
-            scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
+            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
             level = sequence_weight(self.weight[tokens], scores.offsets)
             out.unary[...] = 0.0
@@ -291,7 +291,7 @@ class Objective:
         totals = np.zeros(len(self.data))
 
         def work(
-            scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
+            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
             found = self.structure.max(scores)[1]
             totals[scores.first : scores.first + len(found)] = found
@@ -332,7 +332,9 @@ class Objective:
         known = convex and getattr(self.loss, "is_smooth", True) and self.l2
         return record.gradient_norm**2 / (4.0 * self.penalty.l2) if known else math.nan
 
-    def minibatches(self, tokens: int, random_state: int | np.random.RandomState) -> MiniBatches:
+    def stochastic(
+        self, tokens: int, random_state: int | np.random.RandomState
+    ) -> StochasticObjective:
         """Return the same objective as a sum over small batches of sequences.
 
         Parameters
@@ -342,7 +344,7 @@ class Objective:
         random_state : int or RandomState
             Deals the sequences to the batches.
         """
-        return MiniBatches(
+        return StochasticObjective(
             self.model, self.structure, self.loss, self.penalty, self.data, self.labels,
             self.weight, self.threads, tokens, random_state,
         )  # fmt: skip
@@ -374,11 +376,11 @@ class Objective:
         tokens, begin = chunks[index].tokens, chunks[0].tokens.start
         scores = self.model.prepared_scores(bound, prepared, index, self.threads)
         unary = self._prepared.residual[tokens.start - begin : tokens.stop - begin]
-        out = Expectations(unary, np.zeros_like(scores.pair))
+        out = Counts(unary, np.zeros_like(scores.pair))
         return work(scores, tokens, out, prepared, index), out.pair
 
     def _loss_of_chunk(
-        self, scores: Scores, tokens: slice, out: Expectations, prepared: Any, index: int
+        self, scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
     ) -> float:
         """Return the loss of a chunk and write its gradient."""
         if type(self.loss) is LogLoss and self._level is not None:

@@ -12,20 +12,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from crfkit._parallel import Item, Result, ThreadMap
-from crfkit._types import Chunk, CodeArray, Expectations, FloatArray, IdArray, IntArray, Scores
+from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.packed import ranges
 from crfkit.losses import Loss
 from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import LinearScores, ScoreModel
-from crfkit.potentials.transitions import SharedSteps
-from crfkit.potentials.touched import TouchedWeights
+from crfkit.potentials import LinearChainModel, PotentialsModel
+from crfkit.potentials.touched import ActiveWeights
+from crfkit.potentials.transitions import HomogeneousTransitions
 from crfkit.structures import Chain, NoPathError, Structure
 
 
-class MiniBatches:
+class StochasticObjective:
     """Labeled data in batches of whole sequences, dealt at random once.
 
     A batch is one unit of work of one thread. The batches and what is computed from them do not
@@ -47,8 +47,8 @@ class MiniBatches:
 
     Attributes
     ----------
-    model, structure : ScoreModel, Structure
-        Scores are sums of weights; what is added to them otherwise, the structure adds.
+    model, structure : PotentialsModel, Structure
+        Potentials are sums of weights; what is added to them otherwise, the structure adds.
     plain : Structure
         The structure that adds nothing.
     n_parameters : int
@@ -63,7 +63,7 @@ class MiniBatches:
 
     def __init__(
         self,
-        model: ScoreModel,
+        model: PotentialsModel,
         structure: Structure,
         loss: Loss,
         penalty: ElasticNet,
@@ -74,7 +74,7 @@ class MiniBatches:
         tokens: int,
         random_state: int | np.random.RandomState,
     ) -> None:
-        if not isinstance(model, LinearScores):
+        if not isinstance(model, LinearChainModel):
             raise TypeError("mini-batches need a linear score model; use solver='lbfgs'.")
         order = check_random_state(random_state).permutation(len(data))
         rows = _token_order(data.offsets, order)
@@ -96,7 +96,7 @@ class MiniBatches:
 
     @property
     def data(self) -> PackedSequences:
-        """The sequences, in the order in which they were dealt: a copy, until `let_go`."""
+        """The sequences, in the order in which they were dealt: a copy, until `release_data`."""
         with self._lock:
             return self._dealt
 
@@ -106,18 +106,18 @@ class MiniBatches:
         return dealt
 
     @property
-    def _touched(self) -> TouchedWeights:
+    def _touched(self) -> ActiveWeights:
         """The weights that each batch touches, and what it needs of the data to do so."""
         with self._lock:
             return self._made_touched
 
     @cached_property
-    def _made_touched(self) -> TouchedWeights:
+    def _made_touched(self) -> ActiveWeights:
         with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
             prepared = self.model.prepare_columns(self.data, self._chunks, one)
-        return TouchedWeights(self.model, prepared)
+        return ActiveWeights(self.model, prepared)
 
-    def let_go(self) -> None:
+    def release_data(self) -> None:
         """Let go of the copy of the data, for whoever has them in another form.
 
         It is made again when it is asked for.
@@ -154,14 +154,14 @@ class MiniBatches:
         """Return parameters, shape (P,), in their places; views where that can be."""
         return self.model.bind(w)
 
-    def scores(self, bound: Any, index: int) -> Scores:
+    def scores(self, bound: Any, index: int) -> Potentials:
         """Return the scores of a batch."""
         return self._touched.scores(bound, index)
 
-    def value_and_residual(self, scores: Scores, index: int) -> tuple[float, Expectations]:
+    def value_and_residual(self, scores: Potentials, index: int) -> tuple[float, Counts]:
         """Return the loss of a batch and its gradient with respect to the scores."""
         out, labels, shared = self.structure.empty(scores), self.labels(index), self._shared[index]
-        with self.numbering():
+        with self.original_sequence_numbers():
             if shared is not None and type(self.loss) is LogLoss:
                 return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
             weight = self._weight[self._chunks[index].tokens]
@@ -190,7 +190,7 @@ class MiniBatches:
         """Return the parameters that a batch touches, each once, shape (n,)."""
         return self._touched.places(index)
 
-    def gradient(self, index: int, residual: Expectations) -> FloatArray:
+    def gradient(self, index: int, residual: Counts) -> FloatArray:
         """Return the gradient to the parameters that a batch touches, shape (n,).
 
         `residual` is the gradient with respect to its scores; the penalty has no part in it.
@@ -198,7 +198,7 @@ class MiniBatches:
         return self._touched.gradient(index, residual)
 
     @contextmanager
-    def numbering(self) -> Iterator[None]:
+    def original_sequence_numbers(self) -> Iterator[None]:
         """Have errors name a sequence by its number in the data, not by that in the batches."""
         try:
             yield
@@ -234,9 +234,9 @@ class MiniBatches:
         return shared
 
 
-def is_plain_chain(model: LinearScores, structure: Structure) -> bool:
+def is_plain_chain(model: LinearChainModel, structure: Structure) -> bool:
     """Whether all steps of a chain share their scores, and nothing else is added to them."""
-    plain = type(model.steps) is SharedSteps and not model.boundaries
+    plain = type(model.steps) is HomogeneousTransitions and not model.boundaries
     return plain and isinstance(structure, Chain)
 
 

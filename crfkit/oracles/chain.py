@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from crfkit._types import FloatArray
 from crfkit.compiler.apart import address_of
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit._types import FloatArray
 from crfkit.kernels.chain.sum import chain_sum, chain_sum_log
-from crfkit.objective.stochastic import MiniBatches
-from crfkit.oracles.partition import PIECES, aligned
+from crfkit.oracles.partition import aligned
 
 # Batches that are visited without a look at Ctrl-C.
 AT_ONCE = 256
-
-
-def chain_losses(
-    batches: MiniBatches, n_parts: int, work: Callable[[int, int, FloatArray], None]
-) -> float:
-    """Return the sum of the losses of parts of the data, which threads compute.
-
-    Parameters
-    ----------
-    batches : MiniBatches
-        The data; a visit of each batch is counted.
-    n_parts : int
-        How many parts there are.
-    work : callable
-        Given ``(first, last, losses)``, writes the losses of the parts first to last - 1.
-    """
-    losses = np.zeros(n_parts)
-    edges = np.linspace(0, n_parts, PIECES + 1).astype(int).tolist()
-    batches.visits += len(batches)
-    batches.threads(lambda i: work(edges[i], edges[i + 1], losses), range(PIECES))
-    return float(losses.sum())
 
 
 def visit_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tuple[Any, ...]:

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IntArray, Scores
-from crfkit.potentials import LinearScores
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights
 
 
-class Ties(NamedTuple):
+class LabelOrder(NamedTuple):
     """Which of some labels that score the same is predicted while learning.
 
     The first one in the data, as in CRFsuite: so what is learned does not depend on what labels are
@@ -28,7 +28,7 @@ class Ties(NamedTuple):
     rank: IntArray
 
     @classmethod
-    def by_appearance(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> Ties:
+    def by_appearance(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> LabelOrder:
         """Return the order in which labels first occur; those that do not come last.
 
         Tokens of weight 0, shape (N,), are left out.
@@ -41,18 +41,18 @@ class Ties(NamedTuple):
         return cls(order, np.argsort(order))
 
     @classmethod
-    def by_code(cls, n_labels: int) -> Ties:
+    def by_code(cls, n_labels: int) -> LabelOrder:
         """Return the order of the codes."""
         return cls(np.arange(n_labels), np.arange(n_labels))
 
     @classmethod
-    def of_segments(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> Ties:
+    def of_segments(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> LabelOrder:
         """Return the order in which labels of segments first occur, given codes, for codes."""
         order, rank = cls.by_appearance(labels % n_labels, n_labels, weight)
         both = (np.concatenate([one, n_labels + one]) for one in (order, rank))
         return cls(*both)
 
-    def scores(self, scores: Scores) -> Scores:
+    def scores(self, scores: Potentials) -> Potentials:
         """Return scores of the labels in this order; as they are where few steps have one."""
         if not self.apply_to(scores):
             return scores
@@ -61,7 +61,7 @@ class Ties(NamedTuple):
         pair = scores.pair[:, self.order][:, :, self.order]
         return scores._replace(unary=scores.unary[:, self.order], pair=pair)
 
-    def _scores_of_segments(self, scores: Scores, n_steps: int) -> Scores:
+    def _scores_of_segments(self, scores: Potentials, n_steps: int) -> Potentials:
         size = scores.pair.shape[1]
         order = self.order[:size]
         pair = scores.pair[:, order]
@@ -69,22 +69,24 @@ class Ties(NamedTuple):
         columns = np.concatenate([order + part * size for part in range(4)])
         return scores._replace(unary=scores.unary[:, columns], pair=pair)
 
-    def apply_to(self, scores: Scores) -> bool:
+    def apply_to(self, scores: Potentials) -> bool:
         """Whether scores can be put into this order."""
         if scores.segments is not None:
             return True
         return scores.pair.shape[1:] == (len(self.order), len(self.order))
 
-    def predict(self, search: Callable[[Scores], CodeArray], scores: Scores) -> CodeArray:
+    def predict(self, search: Callable[[Potentials], CodeArray], scores: Potentials) -> CodeArray:
         """Return the labels that a search finds."""
         found = search(self.scores(scores))
         return self.order[found].astype(np.int32) if self.apply_to(scores) else found
 
-    def model(self, model: LinearScores) -> LinearScores:
+    def model(self, model: LinearChainModel) -> LinearChainModel:
         """Return a model without boundaries and attributes of steps, its labels in this order."""
         ptr, columns = model.state.pattern
         state = AttributeWeights(
             ptr.view(np.int64), self.rank[columns].astype(np.int32), n_columns=model.n_labels,
             n_sparse=model.state.n_sparse,
         )  # fmt: skip
-        return LinearScores(state, self.rank[model.step_from], self.rank[model.step_to])
+        return LinearChainModel(
+            state, self.rank[model.transition_from], self.rank[model.transition_to]
+        )

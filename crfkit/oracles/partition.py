@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
-from crfkit.compiler.simd import WIDTH, padded
 from crfkit._types import Chunk, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
 from crfkit.kernels._strips import STRIP
 from crfkit.kernels.design.partition import SHARES, shares_count, shares_deal
-from crfkit.potentials.linear_chain import LinearScores
-from crfkit.potentials.rows import RowLayout
+from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.rows import RowIndex
 
 # An attribute has a row where it has weights for so many labels, and for one in so many.
 ROWS = (4, 8)
@@ -24,7 +24,7 @@ ROWS = (4, 8)
 PIECES = 8
 
 
-class FlatWeights:
+class AlignedWeights:
     """The parameters as one vector: rows of a table, then single weights.
 
     Attributes with weights for many labels have rows, with zeros where there is no weight; the last
@@ -32,7 +32,7 @@ class FlatWeights:
 
     Parameters
     ----------
-    model : LinearScores
+    model : LinearChainModel
         Without boundaries and attributes of steps.
 
     Attributes
@@ -47,10 +47,10 @@ class FlatWeights:
         Which numbers of the rows are weights: a bit for each lane of the vectors that cover a row.
     """
 
-    def __init__(self, model: LinearScores) -> None:
+    def __init__(self, model: LinearChainModel) -> None:
         ptr, columns = model.state.pattern
         n_labels = self.n_labels = model.n_labels
-        layout = self.layout = RowLayout(ptr, columns, n_labels, model.state.n_sparse, ROWS)
+        layout = self.layout = RowIndex(ptr, columns, n_labels, model.state.n_sparse, ROWS)
         n_rows = len(layout.attributes)
         n_dense = model.n_features - model.state.n_sparse
         ends = ptr.view(np.int64)
@@ -63,7 +63,7 @@ class FlatWeights:
         self.n_rows = n_rows + n_labels
         first = self.n_rows * width
         spots[~in_row] = np.arange(first, first + np.count_nonzero(~in_row))
-        steps = (n_rows + model.step_from.astype(np.int64)) * width + model.step_to
+        steps = (n_rows + model.transition_from.astype(np.int64)) * width + model.transition_to
         self.size = int(first + np.count_nonzero(~in_row))
         self.spots: IdArray = frozen(np.concatenate([spots, steps]).astype(np.uint32))
         self.bits = frozen(self._bits())
@@ -94,12 +94,12 @@ class FlatWeights:
         return parameters
 
 
-class SharedEntries:
+class BatchPartition:
     """The entries of batches, dealt to parts of their tokens and to shares of their weights.
 
     Parameters
     ----------
-    weights : FlatWeights
+    weights : AlignedWeights
         Where the weights stand.
     data : PackedSequences
         The sequences of all batches.
@@ -116,7 +116,7 @@ class SharedEntries:
 
     def __init__(
         self,
-        weights: FlatWeights,
+        weights: AlignedWeights,
         data: PackedSequences,
         chunks: list[Chunk],
         threads: ThreadMap,

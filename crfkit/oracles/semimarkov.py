@@ -6,23 +6,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crfkit._types import Chunk, FloatArray, IntArray, Potentials, SegmentParts
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit._types import Chunk, FloatArray, IntArray, Scores, SegmentParts
 from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
+from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearScores
-from crfkit.potentials.semimarkov import TOKEN_PARTS, SegmentScores
-from crfkit.potentials.transitions import SharedSteps
-from crfkit.structures import SemiMarkov, Structure, with_added
+from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
+from crfkit.potentials.transitions import HomogeneousTransitions
+from crfkit.structures import SemiMarkov, Structure, with_offsets
 from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
-from crfkit.oracles.label_order import Ties
 
 
-def is_plain_segments(model: LinearScores, structure: Structure) -> bool:
+def is_plain_segments(model: LinearChainModel, structure: Structure) -> bool:
     """Whether all steps between segments share their scores, and there is nothing unusual."""
-    plain = type(model) is SegmentScores and type(model.steps) is SharedSteps
+    plain = type(model) is SemiMarkovModel and type(model.steps) is HomogeneousTransitions
     return plain and isinstance(structure, SemiMarkov)
 
 
@@ -33,13 +33,13 @@ class SegmentVisits:
 
     Parameters
     ----------
-    model : SegmentScores
+    model : SemiMarkovModel
         Without attributes of steps and without scores that are not learned.
     structure : SemiMarkov
         Adds these.
     data : PackedSequences
         N tokens.
-    ties : Ties
+    ties : LabelOrder
         In which order labels are numbered.
 
     Attributes
@@ -49,11 +49,11 @@ class SegmentVisits:
     """
 
     def __init__(
-        self, model: SegmentScores, structure: Structure, data: PackedSequences, ties: Ties
+        self, model: SemiMarkovModel, structure: Structure, data: PackedSequences, ties: LabelOrder
     ) -> None:
         self._size, self._lengths = model.n_labels, data.lengths
         first = np.cumsum([
-            0, model.state.n_parameters, len(model.step_from), *2 * [_boundary(model)],
+            0, model.state.n_parameters, len(model.transition_from), *2 * [_boundary(model)],
             model.lengths.n_parameters,
         ]).tolist()  # fmt: skip
         tokens = _attributes(model.state, data, 0, ties.rank)
@@ -128,7 +128,7 @@ def _attributes(
 
 
 def _segments(
-    model: SegmentScores, data: PackedSequences, first: int, rank: IntArray
+    model: SemiMarkovModel, data: PackedSequences, first: int, rank: IntArray
 ) -> tuple[_Attributes, tuple[IntArray, ...]]:
     """Return the attributes of segments that have weights, and which segments have them."""
     local = model.local_segments(data, Chunk(0, data.offsets))
@@ -159,19 +159,21 @@ def _no_attributes(first: int) -> _Attributes:
     )  # fmt: skip
 
 
-def _boundary(model: SegmentScores) -> int:
+def _boundary(model: SemiMarkovModel) -> int:
     return model.n_labels if model.boundaries else 0
 
 
-def _steps(model: SegmentScores, rank: IntArray, first: int) -> tuple[Any, ...]:
+def _steps(model: SemiMarkovModel, rank: IntArray, first: int) -> tuple[Any, ...]:
     """Return the steps that have a weight, and where that of each step is."""
-    before, after = (rank[of].astype(np.int64) for of in (model.step_from, model.step_to))
+    before, after = (
+        rank[of].astype(np.int64) for of in (model.transition_from, model.transition_to)
+    )
     places = np.full((model.n_labels, model.n_labels), -1)
     places[before, after] = first + np.arange(len(before))
     return frozen(before), frozen(after), first, frozen(places)
 
 
-def _sizes(model: SegmentScores, ties: Ties, first: int, longest: int) -> tuple[Any, ...]:
+def _sizes(model: SemiMarkovModel, ties: LabelOrder, first: int, longest: int) -> tuple[Any, ...]:
     """Return functions of the lengths that sequences have, and where their weights are."""
     lengths = model.lengths
     places = np.full(lengths.chosen.shape, -1)
@@ -184,21 +186,23 @@ def _sizes(model: SegmentScores, ties: Ties, first: int, longest: int) -> tuple[
     )  # fmt: skip
 
 
-def _bounds(model: SegmentScores, ties: Ties, start: int, end: int) -> tuple[IntArray, IntArray]:
+def _bounds(
+    model: SemiMarkovModel, ties: LabelOrder, start: int, end: int
+) -> tuple[IntArray, IntArray]:
     """Return where the weights of first and last labels are."""
     labels = ties.order[: _boundary(model)]
     return frozen(start + labels), frozen(end + labels)
 
 
 def _added(
-    model: SegmentScores, structure: Structure, ties: Ties, longest: int
+    model: SemiMarkovModel, structure: Structure, ties: LabelOrder, longest: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return what a structure adds to steps and lengths, and the longest lengths it allows."""
     size, n_lengths = model.n_labels, model.lengths.n_lengths
-    scores = Scores(
+    scores = Potentials(
         np.zeros((0, len(TOKEN_PARTS) * size)), np.zeros((size + n_lengths, size)),
         np.zeros(1, np.int64),
         segments=SegmentParts(size, n_lengths, no_spans(0)),
     )  # fmt: skip
-    tables = filled_up(ties.scores(with_added(structure, scores)))
+    tables = filled_up(ties.scores(with_offsets(structure, scores)))
     return tables.steps, frozen(tables.lengths[:longest]), tables.most

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design.tokens import tokens_count, tokens_deal
-from crfkit.oracles.partition import PIECES, FlatWeights
+from crfkit.oracles.partition import PIECES, AlignedWeights
 
 
-class TokenEntries:
+class TokenDesign:
     """The rows and the single weights of each token.
 
     Parameters
     ----------
-    weights : FlatWeights
+    weights : AlignedWeights
         Where the weights stand.
     data : PackedSequences
         N tokens.
@@ -41,7 +41,7 @@ class TokenEntries:
         Values of dense features; F may be 0.
     """
 
-    def __init__(self, weights: FlatWeights, data: PackedSequences, threads: ThreadMap) -> None:
+    def __init__(self, weights: AlignedWeights, data: PackedSequences, threads: ThreadMap) -> None:
         self._weights, self._threads, n_tokens = weights, threads, data.n_tokens
         edges = np.linspace(0, n_tokens, PIECES + 1).astype(int).tolist()
         self._pieces = list(zip(edges[:-1], edges[1:], strict=True))

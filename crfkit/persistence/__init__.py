@@ -8,20 +8,20 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from crfkit._types import IterationRecord
-from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.data import LabelSequences, PackedSegments, PackedSequences
-from crfkit.inference import BeamSearch, PosteriorDecoder, ViterbiDecoder
 from crfkit.features import (
     SegmentFeatures,
     SequenceUnion,
     SequenceVectorizer,
-    StepFeatures,
     TemplateFeatures,
+    TransitionFeatures,
     WindowFeatures,
 )
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
 from crfkit.features.templates.vocabulary import TemplateVocabulary
 from crfkit.features.union import JoinedNames
+from crfkit.inference import BeamSearch, PosteriorDecoder, ViterbiDecoder
+from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import (
     AnnealedHingeLoss,
     HingeLoss,
@@ -78,7 +78,7 @@ for _cls in (
     BlockFrankWolfe, CuttingPlane, Subgradient, SMO, MarginEG, KernelFrankWolfe,
     PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
     TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
-    SequenceUnion, StepFeatures, SegmentFeatures, JoinedNames, FunctionTransformer,
+    SequenceUnion, TransitionFeatures, SegmentFeatures, JoinedNames, FunctionTransformer,
 ):  # fmt: skip
     register(_cls)
 register(check=check_steps)(Pipeline)

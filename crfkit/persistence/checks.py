@@ -18,8 +18,7 @@ from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.names import LazyNames
 from crfkit.data.segments import check_segments
 from crfkit.features import SequenceVectorizer
-from crfkit.labels.schemes import SCHEMES
-from crfkit.labels.schemes import RUNS
+from crfkit.labels.schemes import RUNS, SCHEMES
 
 _INDEX_TYPES = (np.int32, np.int64)
 
@@ -139,8 +138,8 @@ def check_chain_model(model: Any) -> None:
     ----------
     model : estimator
         With `coef_`, `transitions_`, `start_weights_`, `end_weights_`, `classes_`,
-        `n_features_in_` and, where the model has attributes of steps, `step_coef_`; an unfitted one
-        passes.
+        `n_features_in_` and, where the model has attributes of steps, `transition_coef_`; an
+        unfitted one passes.
     """
     if not hasattr(model, "coef_"):
         return
@@ -156,10 +155,10 @@ def check_chain_model(model: Any) -> None:
     for name, shape in (("transitions_", (k, k)), ("start_weights_", (k,)), ("end_weights_", (k,))):
         _check_table(name, getattr(model, name), shape)
     _check_names(getattr(model, "_feature_names", None), n_features)
-    steps = getattr(model, "step_coef_", None)
+    steps = getattr(model, "transition_coef_", None)
     if steps is not None:
-        _check_coef("step_coef_", steps, k * k)
-        _check_names(getattr(model, "_step_names", None), steps.shape[0])
+        _check_coef("transition_coef_", steps, k * k)
+        _check_names(getattr(model, "_transition_names", None), steps.shape[0])
     if hasattr(model, "length_scores_"):
         _check_segment_parts(model, k)
     vectorizer = getattr(model, "vectorizer_", None)

@@ -1,6 +1,6 @@
 """Score models turn packed features and parameters into scores, and pull gradients back."""
 
-from crfkit.potentials.base import ScoreModel
-from crfkit.potentials.linear_chain import LinearScores
+from crfkit.potentials.base import PotentialsModel
+from crfkit.potentials.linear_chain import LinearChainModel
 
-__all__ = ["LinearScores", "ScoreModel"]
+__all__ = ["LinearChainModel", "PotentialsModel"]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.design.gather import scatter_dense
 from crfkit.kernels.design.touched import touched_gather, touched_pattern, touched_scatter
 from crfkit.potentials.rows import (
@@ -20,7 +20,7 @@ from crfkit.potentials.rows import (
     FullRows,
     Part,
     PreparedRows,
-    RowLayout,
+    RowIndex,
     add_dense,
     entries_of,
 )
@@ -136,8 +136,8 @@ class AttributeWeights:
             frozen(self.ptr.view(np.uint64)),
             frozen(self.columns.view(np.uint32)),
         )
-        self._full = RowLayout(*self._pattern, n_columns, n_sparse, FULL)
-        self._tokens = RowLayout(*self._pattern, n_columns, n_sparse, FULL_BY_TOKEN)
+        self._full = RowIndex(*self._pattern, n_columns, n_sparse, FULL)
+        self._tokens = RowIndex(*self._pattern, n_columns, n_sparse, FULL_BY_TOKEN)
 
     @property
     def n_features(self) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, FloatArray, Scores
+from crfkit._types import Chunk, FloatArray, Potentials
 from crfkit.data import PackedSequences
 
 
-class ScoreModel(Protocol):
+class PotentialsModel(Protocol):
     """A function from P parameters and packed features to scores, and its exact adjoint."""
 
     @property
@@ -40,7 +40,7 @@ class ScoreModel(Protocol):
 
     def scores(
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data.
 
         `threads` share the work on a long sequence.
@@ -54,7 +54,7 @@ class ScoreModel(Protocol):
 
     def prepared_scores(
         self, bound: Any, prepared: Any, index: int, threads: ThreadMap = SERIAL
-    ) -> Scores:
+    ) -> Potentials:
         """Return the same as `scores` for chunk `index` of a prepared block."""
 
     def pullback(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle, unfold_rows
 
 # Fewer entries are not worth the search, nor is a link that is made use of less often.
@@ -63,14 +63,14 @@ class Folding:
 
     def kept(self, row_ptr: IntArray, slots: IdArray) -> NDArray[np.bool_]:
         """Return which entries are left: those that no other of their token takes along."""
-        assert self._links is not None, "to be called before let_go"
+        assert self._links is not None, "to be called before release_data"
         place = np.empty(len(self._links[0]), np.int64)
         kept = np.empty(len(slots), np.uint32)
         fold_keep(frozen(row_ptr), frozen(slots), *self._links, place, kept)
         marks: NDArray[np.bool_] = kept == 1
         return marks
 
-    def let_go(self) -> None:
+    def release_data(self) -> None:
         """Let go of the memory that only `kept` needs."""
         self._links = None
 

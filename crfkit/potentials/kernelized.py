@@ -11,10 +11,10 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Scores
+from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.potentials.linear_chain import boundary_rows
-from crfkit.potentials.transitions import SharedSteps
+from crfkit.potentials.transitions import HomogeneousTransitions
 from crfkit.structures import Chain
 
 # Kernel values of new tokens that are held at a time.
@@ -193,7 +193,7 @@ class KernelWeights(NamedTuple):
     end: FloatArray
 
 
-class KernelScores:
+class KernelChainModel:
     """``unary_t[k] = sum_s a[s, k] kernel(x_s, x_t)`` and ``pair[i, j] = v[i, j]``.
 
     The sum goes over support tokens: with weights ``w_k = sum_s a[s, k] phi(x_s)`` it is the inner
@@ -208,7 +208,7 @@ class KernelScores:
         The support tokens; None where kernel values are precomputed.
     places : ndarray of shape (n,)
         Where they stand among the N tokens of the training data.
-    step_from, step_to : ndarray of shape (P2,)
+    transition_from, transition_to : ndarray of shape (P2,)
         Steps that have a weight.
     n_labels : int
         Number of labels K.
@@ -228,21 +228,25 @@ class KernelScores:
         kernel: Kernel,
         support: PackedSequences | None,
         places: IntArray,
-        step_from: CodeArray,
-        step_to: CodeArray,
+        transition_from: CodeArray,
+        transition_to: CodeArray,
         n_labels: int,
         offsets: IntArray | None = None,
     ) -> None:
         self.kernel, self.support, self.places, self.offsets = kernel, support, places, offsets
-        self.step_from, self.step_to, self.n_labels = step_from, step_to, n_labels
+        self.transition_from, self.transition_to, self.n_labels = (
+            transition_from,
+            transition_to,
+            n_labels,
+        )
         self.n_columns = self.n_codes = n_labels
         self.state = StateCount(len(places) * n_labels)
-        self.steps, self.structure = SharedSteps(), Chain()
+        self.steps, self.structure = HomogeneousTransitions(), Chain()
 
     @property
     def n_parameters(self) -> int:
         """Number of coefficients and weights of steps."""
-        return self.state.n_parameters + len(self.step_from)
+        return self.state.n_parameters + len(self.transition_from)
 
     @property
     def chunk_tokens(self) -> int:
@@ -253,7 +257,9 @@ class KernelScores:
         """Return the parameters in their places."""
         cut = self.state.n_parameters
         dual = parameters[:cut].reshape(len(self.places), self.n_labels)
-        pair = self.steps.place(parameters[cut:], self.step_from, self.step_to, self.n_labels)
+        pair = self.steps.place(
+            parameters[cut:], self.transition_from, self.transition_to, self.n_labels
+        )
         if self.offsets is None:
             return KernelWeights(dual, pair, np.zeros(self.n_labels), np.zeros(self.n_labels))
         first, last = boundary_rows(self.offsets)
@@ -265,13 +271,13 @@ class KernelScores:
         data: PackedSequences,
         chunk: Chunk,
         threads: ThreadMap = SERIAL,
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data."""
         unary, offsets = self._values(data, chunk) @ bound.dual, chunk.offsets - chunk.tokens.start
         first, last = boundary_rows(offsets)
         unary[first] += bound.start
         unary[last] += bound.end
-        return Scores(unary, bound.pair, offsets, chunk.first, np.zeros(1, np.uint32))
+        return Potentials(unary, bound.pair, offsets, chunk.first, np.zeros(1, np.uint32))
 
     def _values(self, data: PackedSequences, chunk: Chunk) -> FloatArray:
         """Return the kernel values of new tokens with the support."""

@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, Expectations, FloatArray, IdArray, IntArray, Scores
+from crfkit._types import Chunk, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
-from crfkit.potentials.transitions import ObservedSteps, SharedSteps, Tables, shared_steps
+from crfkit.potentials.transitions import (
+    HomogeneousTransitions,
+    InputDependentTransitions,
+    Tables,
+    homogeneous_transitions,
+)
 from crfkit.structures import Structure
 
 
@@ -67,7 +72,7 @@ class Gradients(NamedTuple):
     rows: list[FloatArray]
 
 
-class LinearScores:
+class LinearChainModel:
     """``unary_t[k] = sum_a x[t, a] w[a, k]`` and ``pair_t[i, j] = v[i, j] + steps_t[i, j]``.
 
     With attributes of the steps (Lafferty, McCallum and Pereira 2001, equation 1: features of an
@@ -77,11 +82,11 @@ class LinearScores:
     ----------
     state : AttributeWeights
         Which (attribute, label) pairs have a weight; its columns are the K labels.
-    step_from, step_to : array of shape (P2,)
+    transition_from, transition_to : array of shape (P2,)
         Steps that have a weight. All others are allowed too, with the score 0.
     boundaries : bool
         Whether the labels of the first and last token of a sequence have weights of their own.
-    steps : SharedSteps or ObservedSteps, optional
+    steps : HomogeneousTransitions or InputDependentTransitions, optional
         Which attributes of steps have a weight for which step; none if not given.
 
     Notes
@@ -93,17 +98,17 @@ class LinearScores:
     def __init__(
         self,
         state: AttributeWeights,
-        step_from: ArrayLike,
-        step_to: ArrayLike,
+        transition_from: ArrayLike,
+        transition_to: ArrayLike,
         *,
         boundaries: bool = False,
-        steps: SharedSteps | ObservedSteps | None = None,
+        steps: HomogeneousTransitions | InputDependentTransitions | None = None,
     ) -> None:
         self.state = state
-        self.step_from = np.asarray(step_from, np.int32)
-        self.step_to = np.asarray(step_to, np.int32)
+        self.transition_from = np.asarray(transition_from, np.int32)
+        self.transition_to = np.asarray(transition_to, np.int32)
         self.boundaries = boundaries
-        self.steps: Any = steps or shared_steps(self.n_labels, len(self.step_from))
+        self.steps: Any = steps or homogeneous_transitions(self.n_labels, len(self.transition_from))
 
     @property
     def n_labels(self) -> int:
@@ -139,10 +144,12 @@ class LinearScores:
     @cached_property
     def structure(self) -> Structure:
         """The structure that reads the scores."""
-        structure: Structure = self.steps.structure(self.step_from, self.step_to, self.n_labels)
+        structure: Structure = self.steps.structure(
+            self.transition_from, self.transition_to, self.n_labels
+        )
         return structure
 
-    def linear(self, structure: Structure) -> tuple[LinearScores, Structure]:
+    def linear(self, structure: Structure) -> tuple[LinearChainModel, Structure]:
         """Return the model without scores that are not learned, and the structure that adds them.
 
         For solvers that work with products and differences of scores.
@@ -167,7 +174,7 @@ class LinearScores:
     def _sizes(self) -> tuple[int, int, int, int, int]:
         boundary = self.n_labels if self.boundaries else 0
         steps = self.steps.n_parameters
-        return self.state.n_parameters, len(self.step_from), boundary, boundary, steps
+        return self.state.n_parameters, len(self.transition_from), boundary, boundary, steps
 
     def split(self, parameters: FloatArray) -> list[FloatArray]:
         """Return views of the state, step, start and end weights, and those of step attributes."""
@@ -178,10 +185,10 @@ class LinearScores:
         """Return the parameters in their places."""
         return self.place(*self.split(parameters))
 
-    def step_table(self, parameters: FloatArray) -> FloatArray:
+    def transition_matrix(self, parameters: FloatArray) -> FloatArray:
         """Return the weights of steps as a new table of all pairs of labels, shape (K, K)."""
         table = np.zeros((self.n_labels, self.n_labels))
-        table[self.step_from, self.step_to] = self.split(parameters)[1]
+        table[self.transition_from, self.transition_to] = self.split(parameters)[1]
         return table
 
     def place(
@@ -196,7 +203,7 @@ class LinearScores:
 
         State weights (P1,), steps (P2,), boundaries (K,), attributes of steps (P5,).
         """
-        pair = self.steps.place(steps, self.step_from, self.step_to, self.n_labels)
+        pair = self.steps.place(steps, self.transition_from, self.transition_to, self.n_labels)
         return LinearWeights(self.state.bind(state), pair, start, end, self.steps.bind(triples))
 
     def scores(
@@ -205,7 +212,7 @@ class LinearScores:
         data: PackedSequences,
         chunk: Chunk,
         threads: ThreadMap = SERIAL,
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data, token by token."""
         begin, end = chunk.tokens.start, chunk.tokens.stop
         unary = np.zeros((end - begin, self.n_columns))
@@ -223,7 +230,7 @@ class LinearScores:
         prepared: PreparedBlock,
         index: int,
         threads: ThreadMap = SERIAL,
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of chunk `index` of a prepared block, attribute by attribute."""
         chunk, parts = prepared.chunks[index], prepared.state.parts
         begin, end = chunk.tokens.start, chunk.tokens.stop
@@ -239,14 +246,14 @@ class LinearScores:
 
     def complete_prepared(
         self, unary: FloatArray, bound: LinearWeights, prepared: PreparedBlock, index: int
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of chunk `index`, given what its attributes contribute."""
         tables = self.steps.prepared_tables(bound.steps, bound.pair, prepared.steps, index)
         return self._complete(unary, tables, bound, prepared.chunks[index])
 
     def _complete(
         self, unary: FloatArray, tables: Tables, bound: LinearWeights, chunk: Chunk
-    ) -> Scores:
+    ) -> Potentials:
         """Add what boundaries contribute."""
         offsets = chunk.offsets - chunk.tokens.start
         if self.boundaries:
@@ -255,7 +262,7 @@ class LinearScores:
             unary[first, columns[0]] += bound.start
             unary[last, columns[1]] += bound.end
         pair, table = tables
-        return Scores(unary, pair, offsets, chunk.first, table)
+        return Potentials(unary, pair, offsets, chunk.first, table)
 
     @property
     def _boundary_columns(self) -> tuple[slice, slice]:
@@ -266,7 +273,7 @@ class LinearScores:
         """Return how many scores a chunk has, unary and in tables."""
         tables: int = self.steps.n_tables(data, chunk)
         tokens: int = chunk.tokens.stop - chunk.tokens.start
-        cells: int = self.steps.table_cells(len(self.step_from), self.n_labels)
+        cells: int = self.steps.table_cells(len(self.transition_from), self.n_labels)
         return tokens * self.n_columns + tables * cells
 
     def prepare(
@@ -305,7 +312,7 @@ class LinearScores:
         begin = prepared.chunks[0].tokens.start
         residuals = [unary[part.begin - begin : part.end - begin] for part in prepared.state.parts]
         self.state.pullback(residuals, prepared.state, threads, state)
-        self.steps.add_taken(pairs, self.step_from, self.step_to, steps)
+        self.steps.add_taken(pairs, self.transition_from, self.transition_to, steps)
         if self.boundaries:
             for chunk in prepared.chunks:
                 first, last = self._boundary_gradients(unary, chunk.offsets - begin)
@@ -321,18 +328,18 @@ class LinearScores:
     def other_blocks(self, prepared: PreparedBlock) -> list[tuple[int, Any]]:
         """Return further weights of attributes: the first parameter and the prepared block."""
         last = sum(self._sizes)
-        own = isinstance(self.steps, ObservedSteps)
+        own = isinstance(self.steps, InputDependentTransitions)
         return [(last - self.steps.n_parameters, prepared.steps.rows)] if own else []
 
-    def gradients(self, residual: Expectations, prepared: PreparedBlock, index: int) -> Gradients:
+    def gradients(self, residual: Counts, prepared: PreparedBlock, index: int) -> Gradients:
         """Return the gradient to the scores of chunk `index` by the weights they are made of."""
-        steps = np.zeros(len(self.step_from))
-        self.steps.add_taken([residual.pair], self.step_from, self.step_to, steps)
+        steps = np.zeros(len(self.transition_from))
+        self.steps.add_taken([residual.pair], self.transition_from, self.transition_to, steps)
         shared = [steps]
         if self.boundaries:
             chunk = prepared.chunks[index]
             shared += self._boundary_gradients(residual.unary, chunk.offsets - chunk.tokens.start)
-        if not isinstance(self.steps, ObservedSteps):
+        if not isinstance(self.steps, InputDependentTransitions):
             return Gradients(residual.unary, shared, [])
         flat = residual.pair.reshape(len(residual.pair), self.n_labels**2)
         return Gradients(residual.unary, shared, [flat])

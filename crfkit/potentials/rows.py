@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.gather import (
@@ -71,7 +71,7 @@ class BoundWeights(NamedTuple):
     tokens: FullRows
 
 
-class RowLayout:
+class RowIndex:
     """Which attributes have a full row in a table, and the row of each.
 
     Parameters
@@ -168,7 +168,7 @@ class FullRows:
     that ask at the same time wait for one of them: a table may be large.
     """
 
-    def __init__(self, layout: RowLayout, weights: FloatArray) -> None:
+    def __init__(self, layout: RowIndex, weights: FloatArray) -> None:
         self._layout, self._weights = layout, weights
         self._lock = threading.Lock()
         self._made: dict[str, FloatArray] = {}
@@ -236,7 +236,7 @@ class PreparedRows:
 
     Parameters
     ----------
-    layout : RowLayout
+    layout : RowIndex
         Which attributes have full rows.
     parts : list of Part
         The parts.
@@ -252,7 +252,7 @@ class PreparedRows:
     """
 
     def __init__(
-        self, layout: RowLayout, parts: list[Part], n_dense: int, threads: ThreadMap
+        self, layout: RowIndex, parts: list[Part], n_dense: int, threads: ThreadMap
     ) -> None:
         self.layout, self.parts = layout, parts
         self.folding = self._find_folding(threads)
@@ -262,7 +262,7 @@ class PreparedRows:
         prepare = partial(_prepared, layout, self.folding, row_edges, place_edges)
         self._entries = threads(prepare, parts)
         if self.folding:
-            self.folding.let_go()
+            self.folding.release_data()
 
     def _find_folding(self, threads: ThreadMap) -> Folding | None:
         """Return which rows stand for others; not where the weights are the table."""
@@ -344,7 +344,7 @@ def entries_of(part: Part) -> CodeArray:
 
 
 def _shares(
-    layout: RowLayout, parts: list[Part], folding: Folding | None, count: int
+    layout: RowIndex, parts: list[Part], folding: Folding | None, count: int
 ) -> tuple[IntArray, IntArray]:
     """Cut the table and the weights into `count` ranges of about equal work."""
     uses, visits = np.zeros(len(layout.slots), np.int64), np.zeros(len(layout.slots), np.int64)
@@ -368,7 +368,7 @@ def _cut(work: IntArray, count: int) -> IntArray:
     return np.concatenate([[0], inner, [len(work)]]).astype(np.int64)
 
 
-def _row_lists(layout: RowLayout, part: Part) -> tuple[IntArray, IdArray, NDArray[np.bool_]]:
+def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, NDArray[np.bool_]]:
     """Return where the full rows of each token start, what they are, and which entries these."""
     indptr = part.data.indptr[part.begin : part.end + 1]
     slots = layout.slots[entries_of(part)]
@@ -378,7 +378,7 @@ def _row_lists(layout: RowLayout, part: Part) -> tuple[IntArray, IdArray, NDArra
 
 
 def _prepared(
-    layout: RowLayout,
+    layout: RowIndex,
     folding: Folding | None,
     row_edges: IntArray,
     place_edges: IntArray,
@@ -426,7 +426,7 @@ def _rows(
 
 
 def _cells(
-    layout: RowLayout,
+    layout: RowIndex,
     attributes: CodeArray,
     rows: IdArray,
     values: FloatArray,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.labels.segmentation import Segmentation
 from crfkit.kernels.design.selection import seen_count, seen_list
+from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearScores
-from crfkit.potentials.semimarkov import LengthScores, SegmentScores
-from crfkit.potentials.transitions import ObservedSteps
+from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.semimarkov import LengthModel, SemiMarkovModel
+from crfkit.potentials.transitions import InputDependentTransitions
 
 Codes = IntArray | CodeArray
 
@@ -29,9 +28,9 @@ def choose_features(
     *,
     min_freq: float = 0,
     all_states: bool = False,
-    all_steps: bool = False,
+    all_transitions: bool = False,
     boundaries: bool = False,
-) -> LinearScores:
+) -> LinearChainModel:
     """Choose which pairs get a weight: those seen in labeled data, or all.
 
     Parameters
@@ -46,21 +45,21 @@ def choose_features(
         Pairs that occur in fewer tokens get no weight.
     all_states : bool
         Give all D x K (attribute, label) pairs a weight.
-    all_steps : bool
+    all_transitions : bool
         Give all K x K (label, next label) pairs a weight, for each attribute of steps as well.
     boundaries : bool
         Give the labels of first and last tokens weights.
     """
     choose = _all_pairs if all_states else _seen_pairs
     state = choose(data, codes, n_labels, min_freq)
-    moves = step_columns(codes, data.offsets, n_labels)
+    moves = transition_columns(codes, data.offsets, n_labels)
     counts = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
-    source, target = np.nonzero((counts >= max(1, min_freq)) | all_steps)
+    source, target = np.nonzero((counts >= max(1, min_freq)) | all_transitions)
     steps = None
     if data.steps is not None:
-        choose = _all_pairs if all_steps else _seen_pairs
-        steps = ObservedSteps(choose(data.steps, moves, n_labels**2, min_freq))
-    return LinearScores(state, source, target, boundaries=boundaries, steps=steps)
+        choose = _all_pairs if all_transitions else _seen_pairs
+        steps = InputDependentTransitions(choose(data.steps, moves, n_labels**2, min_freq))
+    return LinearChainModel(state, source, target, boundaries=boundaries, steps=steps)
 
 
 def choose_segment_features(
@@ -68,24 +67,24 @@ def choose_segment_features(
     codes: CodeArray,
     n_labels: int,
     *,
-    lengths: LengthScores,
+    lengths: LengthModel,
     parts: NDArray[np.bool_],
     forbidden: NDArray[np.bool_] | None = None,
     min_freq: float = 0,
     all_states: bool = False,
-    all_steps: bool = False,
+    all_transitions: bool = False,
     boundaries: bool = False,
-) -> SegmentScores:
+) -> SemiMarkovModel:
     """Choose which weights a model of segments has: those seen in labeled data, or all.
 
     Parameters
     ----------
-    data, n_labels, min_freq, all_states, all_steps, boundaries
+    data, n_labels, min_freq, all_states, all_transitions, boundaries
         As for :func:`choose_features`, and the attributes of segments.
     codes : ndarray of shape (N,)
         Codes of the segmentation: ``k`` where a segment of label ``k`` goes on, ``K + k`` where one
         begins.
-    lengths : LengthScores
+    lengths : LengthModel
         How the scores of lengths are made; of its weights, those of lengths that occur are kept.
     parts : ndarray of shape (D, 4), dtype bool
         Which attributes count for all tokens of a segment, for its first, its last, and one alone.
@@ -101,18 +100,18 @@ def choose_segment_features(
     follows = np.flatnonzero(~np.isin(runs.start, data.offsets[:-1]))
     moves[runs.start[follows]] = runs.label[follows - 1] * n_labels + runs.label[follows]
     counts = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
-    allowed = (counts >= max(1, min_freq)) | all_steps
+    allowed = (counts >= max(1, min_freq)) | all_transitions
     if forbidden is not None:
         allowed &= ~forbidden
     source, target = np.nonzero(allowed)
     steps = None
     if data.steps is not None:
-        choose_steps = _all_pairs if all_steps else _seen_pairs
-        steps = ObservedSteps(choose_steps(data.steps, moves, n_labels**2, min_freq))
+        choose_steps = _all_pairs if all_transitions else _seen_pairs
+        steps = InputDependentTransitions(choose_steps(data.steps, moves, n_labels**2, min_freq))
     segments = None
     if data.segments is not None:
         segments = _segment_pairs(data.segments, runs, n_labels, min_freq, all_states)
-    return SegmentScores(
+    return SemiMarkovModel(
         _side_by_side([seen] * parts.shape[1], parts), source, target,
         boundaries=boundaries, steps=steps,
         lengths=_seen_lengths(lengths, runs, min_freq, all_states), segments=segments,
@@ -121,8 +120,8 @@ def choose_segment_features(
 
 
 def _seen_lengths(
-    lengths: LengthScores, runs: Segmentation, min_freq: float, all_states: bool
-) -> LengthScores:
+    lengths: LengthModel, runs: Segmentation, min_freq: float, all_states: bool
+) -> LengthModel:
     """Return the scores of lengths with weights for what occurs, but where all are asked for."""
     if all_states:
         return lengths
@@ -131,7 +130,7 @@ def _seen_lengths(
     counts = np.bincount(cells, minlength=lengths.fixed.size).reshape(shape)
     seen = (lengths.basis != 0.0).T @ counts
     chosen = lengths.chosen & (seen >= max(1, min_freq))
-    return LengthScores(lengths.fixed, lengths.basis, chosen)
+    return LengthModel(lengths.fixed, lengths.basis, chosen)
 
 
 def _segment_pairs(
@@ -164,7 +163,7 @@ def _side_by_side(blocks: list[AttributeWeights], parts: NDArray[np.bool_]) -> A
     return AttributeWeights(ptr, columns[order], n_columns=width * len(blocks), n_sparse=n_sparse)
 
 
-def step_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
+def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
     """Return ``i * K + j`` for the step from label i to label j into each token, -1 for a first."""
     steps = np.full(len(codes), -1, np.int64)
     steps[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import (
     Chunk,
-    Expectations,
+    Counts,
     FloatArray,
     IdArray,
-    Scores,
+    Potentials,
     SegmentParts,
     Spans,
 )
@@ -23,16 +23,16 @@ from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
 from crfkit.kernels.semimarkov.tables import semimarkov_add_inside, semimarkov_collect_inside
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
-from crfkit.potentials.linear_chain import Gradients, LinearScores, PreparedBlock
-from crfkit.potentials.transitions import ObservedSteps, SharedSteps
-from crfkit.structures import SemiMarkov, ShiftedSemiMarkov, Structure
+from crfkit.potentials.linear_chain import Gradients, LinearChainModel, PreparedBlock
+from crfkit.potentials.transitions import HomogeneousTransitions, InputDependentTransitions
+from crfkit.structures import OffsetSemiMarkov, SemiMarkov, Structure
 from crfkit.structures.segment_tables import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
 TOKEN_PARTS = ("inside", "first", "last", "single")
 
 
-class LengthScores:
+class LengthModel:
     """``length_d[k] = fixed[d, k] + sum_f basis[d, f] w[f, k]`` for chosen pairs of f and k.
 
     Parameters
@@ -78,12 +78,14 @@ class LengthScores:
 
 
 class SegmentWeights(NamedTuple):
-    """Parameters in their places: the first five as :class:`crfkit.potentials.linear_chain.LinearWeights`.
+    """Parameters in their places.
+
+    The first five as :class:`crfkit.potentials.linear_chain.LinearWeights`.
 
     Attributes
     ----------
     lengths : ndarray of shape (L, K)
-        Scores of the lengths.
+        Potentials of the lengths.
     segments : BoundWeights or None
         Weights of the (attribute of segments, label) pairs, where there are any.
     """
@@ -104,7 +106,7 @@ class PreparedSegments(NamedTuple):
     spans: list[Spans]
 
 
-class SegmentScores(LinearScores):
+class SemiMarkovModel(LinearChainModel):
     """Scores of segments (Sarawagi and Cohen 2004, section 2), linear in their features.
 
     The score of a segment is the sum of the weights of the attributes of all its tokens, of its
@@ -115,10 +117,10 @@ class SegmentScores(LinearScores):
     state : AttributeWeights
         Which (attribute, column) pairs have a weight; columns are K labels for tokens anywhere in a
         segment, K for first and K for last ones, and K for those that are a segment alone.
-    step_from, step_to, boundaries, steps
-        As for :class:`crfkit.potentials.LinearScores`: of a step from a segment to the next, of the
-        labels of the first and last segments, of attributes of the steps into first tokens.
-    lengths : LengthScores
+    transition_from, transition_to, boundaries, steps
+        As for :class:`crfkit.potentials.LinearChainModel`: of a step from a segment to the next,
+        of the labels of the first and last segments, of attributes of the steps into first tokens.
+    lengths : LengthModel
         How the scores of lengths are made.
     segments : AttributeWeights, optional
         Which (attribute of segments, label) pairs have a weight; none if not given.
@@ -127,24 +129,28 @@ class SegmentScores(LinearScores):
 
     Notes
     -----
-    The parameters are those of `LinearScores`, then the weights of lengths and of attributes of
+    The parameters are those of `LinearChainModel`, then the weights of lengths and of attributes of
     segments.
     """
 
     def __init__(
         self,
         state: AttributeWeights,
-        step_from: ArrayLike,
-        step_to: ArrayLike,
+        transition_from: ArrayLike,
+        transition_to: ArrayLike,
         *,
-        lengths: LengthScores,
+        lengths: LengthModel,
         boundaries: bool = False,
-        steps: ObservedSteps | None = None,
+        steps: InputDependentTransitions | None = None,
         segments: AttributeWeights | None = None,
         forbidden: NDArray[np.bool_] | None = None,
     ) -> None:
         super().__init__(
-            state, step_from, step_to, boundaries=boundaries, steps=steps or SharedSteps()
+            state,
+            transition_from,
+            transition_to,
+            boundaries=boundaries,
+            steps=steps or HomogeneousTransitions(),
         )
         self.lengths, self.segments = lengths, segments
         none = np.zeros((self.n_labels, self.n_labels), bool)
@@ -171,7 +177,7 @@ class SegmentScores(LinearScores):
         """The structure that reads the scores."""
         return SemiMarkov()
 
-    def linear(self, structure: Structure) -> tuple[LinearScores, Structure]:
+    def linear(self, structure: Structure) -> tuple[LinearChainModel, Structure]:
         """Return the model without scores that are not learned, and the structure that adds them.
 
         These are the fixed scores of lengths, and steps and lengths that are forbidden.
@@ -180,9 +186,9 @@ class SegmentScores(LinearScores):
         if not (fixed.any() or self.forbidden.any()):
             return self, structure
         plain = copy.copy(self)
-        plain.lengths = LengthScores(np.zeros_like(fixed), self.lengths.basis, self.lengths.chosen)
+        plain.lengths = LengthModel(np.zeros_like(fixed), self.lengths.basis, self.lengths.chosen)
         plain.forbidden = np.zeros_like(self.forbidden)
-        return plain, ShiftedSemiMarkov(np.where(self.forbidden, -np.inf, 0.0), fixed)
+        return plain, OffsetSemiMarkov(np.where(self.forbidden, -np.inf, 0.0), fixed)
 
     def check_counts(self, data: PackedSequences) -> None:
         """Raise ValueError unless scores are sums of weights times what is not negative."""
@@ -221,7 +227,7 @@ class SegmentScores(LinearScores):
         data: PackedSequences,
         chunk: Chunk,
         threads: ThreadMap = SERIAL,
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data."""
         scores = super().scores(bound, data, chunk, threads)
         local = self.local_segments(data, chunk)
@@ -232,7 +238,7 @@ class SegmentScores(LinearScores):
 
     def complete_prepared(
         self, unary: FloatArray, bound: Any, prepared: PreparedBlock, index: int
-    ) -> Scores:
+    ) -> Potentials:
         """Return the scores of chunk `index`, given what its attributes of tokens contribute."""
         scores = super().complete_prepared(unary, bound, prepared, index)
         own: PreparedSegments = prepared.segments
@@ -242,7 +248,7 @@ class SegmentScores(LinearScores):
             own.rows.gather(bound.segments, index, rows)
         return self._with_segments(scores, bound, rows, own.spans[index])
 
-    def _complete(self, unary: FloatArray, tables: Any, bound: Any, chunk: Chunk) -> Scores:
+    def _complete(self, unary: FloatArray, tables: Any, bound: Any, chunk: Chunk) -> Potentials:
         """Make scores of going on, of beginning and of ending of those of attributes."""
         semimarkov_add_inside(unary, self.n_labels)
         return super()._complete(unary, tables, bound, chunk)
@@ -252,7 +258,9 @@ class SegmentScores(LinearScores):
         size = self.n_labels
         return slice(size, 2 * size), slice(2 * size, 3 * size)
 
-    def _with_segments(self, scores: Scores, bound: Any, rows: FloatArray, spans: Spans) -> Scores:
+    def _with_segments(
+        self, scores: Potentials, bound: Any, rows: FloatArray, spans: Spans
+    ) -> Potentials:
         """Return scores with those of lengths and of rows of attributes."""
         size = self.n_labels
         steps = scores.pair.reshape(len(scores.pair) * size, size)
@@ -359,12 +367,12 @@ class SegmentScores(LinearScores):
         first = self.n_parameters - self.segments.n_parameters
         return [*blocks, (first, prepared.segments.rows)]
 
-    def gradients(self, residual: Expectations, prepared: PreparedBlock, index: int) -> Gradients:
+    def gradients(self, residual: Counts, prepared: PreparedBlock, index: int) -> Gradients:
         """Return the gradient to the scores of chunk `index` by the weights they are made of."""
         unary = residual.unary.copy()
         self._of_attributes(unary)
         steps, lengths, rows = self._pair_parts(residual.pair, prepared, index)
-        plain = super().gradients(Expectations(unary, steps), prepared, index)
+        plain = super().gradients(Counts(unary, steps), prepared, index)
         shared = [*plain.shared, self.lengths.pullback(lengths)]
         return Gradients(
             unary, shared, plain.rows if self.segments is None else [*plain.rows, rows]

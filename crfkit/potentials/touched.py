@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import Expectations, FloatArray, IdArray, Scores
+from crfkit._types import Counts, FloatArray, IdArray, Potentials
 from crfkit.potentials.attributes import PreparedColumns
-from crfkit.potentials.linear_chain import LinearScores, LinearWeights, PreparedBlock
+from crfkit.potentials.linear_chain import LinearChainModel, LinearWeights, PreparedBlock
 
 
-class TouchedWeights:
+class ActiveWeights:
     """The weights that each chunk of a block touches.
 
     A solver that looks at a few sequences at a time must not pay for all P parameters. The weights
@@ -18,13 +18,13 @@ class TouchedWeights:
 
     Parameters
     ----------
-    model : LinearScores
+    model : LinearChainModel
         The score model.
     prepared : PreparedBlock
         From its `prepare_columns`.
     """
 
-    def __init__(self, model: LinearScores, prepared: PreparedBlock) -> None:
+    def __init__(self, model: LinearChainModel, prepared: PreparedBlock) -> None:
         self.model, self.prepared = model, prepared
         self._state: PreparedColumns = prepared.state
         self._shared = model.shared_places()
@@ -37,21 +37,21 @@ class TouchedWeights:
         others = [block.places(index) + first for first, block in self._others]
         return np.concatenate([self._state.places(index), self._shared, *others])
 
-    def scores(self, bound: LinearWeights, index: int) -> Scores:
+    def scores(self, bound: LinearWeights, index: int) -> Potentials:
         """Return the scores of chunk `index`, as `prepared_scores` of the model does."""
         chunk = self.prepared.chunks[index]
         unary = np.zeros((chunk.tokens.stop - chunk.tokens.start, self.model.n_columns))
         self._state.gather(bound.state, index, unary)
         return self.model.complete_prepared(unary, bound, self.prepared, index)
 
-    def gradient(self, index: int, residual: Expectations) -> FloatArray:
+    def gradient(self, index: int, residual: Counts) -> FloatArray:
         """Return the gradient to the parameters that chunk `index` touches, in their order.
 
         Parameters
         ----------
         index : int
             A chunk of the block.
-        residual : Expectations
+        residual : Counts
             Gradient with respect to the scores of the chunk.
 
         Returns

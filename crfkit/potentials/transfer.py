@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.names import Names, name_array
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearScores
-from crfkit.potentials.transitions import ObservedSteps
+from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.transitions import InputDependentTransitions
 
 
 class NamedWeights(NamedTuple):
@@ -31,7 +31,7 @@ class NamedWeights(NamedTuple):
         Step weights.
     start, end : ndarray of shape (K,)
         Boundary weights.
-    step_names : ndarray of shape (D2,) or None
+    transition_names : ndarray of shape (D2,) or None
         Names of the attributes of steps, if they have any.
     steps : csr_array of shape (D2, K * K) or None
         Weights of the attributes of steps.
@@ -43,16 +43,16 @@ class NamedWeights(NamedTuple):
     pair: FloatArray
     start: FloatArray
     end: FloatArray
-    step_names: Names | None
+    transition_names: Names | None
     steps: sp.csr_array | None
 
 
-def carry_over(
+def transfer_weights(
     old: NamedWeights,
-    model: LinearScores,
+    model: LinearChainModel,
     classes: NDArray[np.object_],
     names: Names | None,
-    step_names: Names | None,
+    transition_names: Names | None,
 ) -> FloatArray:
     """Return parameters of a model with the weights of an older one, 0 where that has none.
 
@@ -62,11 +62,11 @@ def carry_over(
     ----------
     old : NamedWeights
         The older weights.
-    model : LinearScores
+    model : LinearChainModel
         Which weights the newer model has.
     classes : ndarray of shape (K,)
         Its labels.
-    names, step_names : ndarray, LazyNames or None
+    names, transition_names : ndarray, LazyNames or None
         Names of its attributes, and of its attributes of steps.
 
     Raises
@@ -80,45 +80,48 @@ def carry_over(
     state[:] = _carry(old.state, _attributes(names, old.names, model.state, old.state),
                       labels, model.state)  # fmt: skip
     pair = sp.csr_array(old.pair)
-    steps[:] = _pick(pair, labels[model.step_from], labels[model.step_to])
+    steps[:] = _pick(pair, labels[model.transition_from], labels[model.transition_to])
     if model.boundaries:
         known = labels >= 0
         start[known] = _finite(old.start[labels[known]])
         end[known] = _finite(old.end[labels[known]])
-    if isinstance(model.steps, ObservedSteps) and old.steps is not None:
+    if isinstance(model.steps, InputDependentTransitions) and old.steps is not None:
         places = model.steps.weights
-        rows = _attributes(step_names, old.step_names, places, old.steps)
+        rows = _attributes(transition_names, old.transition_names, places, old.steps)
         before, after = labels[:, None], labels[None, :]
         moves = np.where((before >= 0) & (after >= 0), before * len(old.classes) + after, -1)
         triples[:] = _carry(old.steps, rows, moves.ravel(), places)
     return parameters
 
 
-def widen(model: LinearScores, others: list[NamedWeights]) -> LinearScores:
+def extend(model: LinearChainModel, others: list[NamedWeights]) -> LinearChainModel:
     """Return a model that also has the weights that are not 0 in older ones.
 
     Parameters
     ----------
-    model : LinearScores
+    model : LinearChainModel
         The newer model.
     others : list of NamedWeights
         With the same labels in the same order, and the same attributes in the same columns, but
         for newer ones behind them.
     """
     steps = model.steps
-    if isinstance(steps, ObservedSteps):
+    if isinstance(steps, InputDependentTransitions):
         old = [weights.steps for weights in others if weights.steps is not None]
-        steps = ObservedSteps(_join(steps.weights, old))
+        steps = InputDependentTransitions(_join(steps.weights, old))
     k = model.n_labels
     moves = np.zeros((k, k), np.bool_)
-    moves[model.step_from, model.step_to] = True
+    moves[model.transition_from, model.transition_to] = True
     for weights in others:
         moves |= weights.pair != 0.0
     source, target = np.nonzero(moves)
-    return LinearScores(
-        _join(model.state, [weights.state for weights in others]), source, target,
-        boundaries=model.boundaries, steps=steps if isinstance(steps, ObservedSteps) else None,
-    )  # fmt: skip
+    return LinearChainModel(
+        _join(model.state, [weights.state for weights in others]),
+        source,
+        target,
+        boundaries=model.boundaries,
+        steps=steps if isinstance(steps, InputDependentTransitions) else None,
+    )
 
 
 def _join(model: AttributeWeights, others: list[sp.csr_array]) -> AttributeWeights:

@@ -53,7 +53,7 @@ class _DenseTables:
         return n_labels**2
 
 
-class SharedSteps(_DenseTables):
+class HomogeneousTransitions(_DenseTables):
     """All steps have the same scores: no attributes, no weights of their own."""
 
     n_parameters = 0
@@ -88,7 +88,7 @@ class SharedSteps(_DenseTables):
         """Do nothing: there are no weights."""
 
 
-class SparseSteps(SharedSteps):
+class SparseTransitions(HomogeneousTransitions):
     """Shared scores of few steps, kept as a list of shape (1, P2): all other steps score 0."""
 
     def structure(self, source: CodeArray, target: CodeArray, n_labels: int) -> Structure:
@@ -117,20 +117,20 @@ class SparseSteps(SharedSteps):
         return n_steps
 
 
-def shared_steps(n_labels: int, n_steps: int) -> SharedSteps:
+def homogeneous_transitions(n_labels: int, n_steps: int) -> HomogeneousTransitions:
     """Return how the weights of steps without attributes are best kept."""
     few = n_labels >= SPARSE_LABELS and n_steps <= SPARSE_SHARE * n_labels**2
-    return SparseSteps() if few else SharedSteps()
+    return SparseTransitions() if few else HomogeneousTransitions()
 
 
-class PreparedSteps(NamedTuple):
+class PreparedTransitions(NamedTuple):
     """The distinct rows of attributes of each chunk, and which of them each token has."""
 
     rows: Any
     tables: list[IdArray]
 
 
-class ObservedSteps(_DenseTables):
+class InputDependentTransitions(_DenseTables):
     """``pair_t[i, j] = v[i, j] + sum_b z[t, b] u[b, i, j]`` for attributes ``z`` of the steps.
 
     Parameters
@@ -171,20 +171,20 @@ class ObservedSteps(_DenseTables):
 
     def prepare(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
-    ) -> PreparedSteps:
+    ) -> PreparedTransitions:
         """Return the distinct rows of each chunk as training reads them."""
         parts, tables = _distinct_parts(data, chunks, threads)
-        return PreparedSteps(self.weights.prepare(parts, threads), tables)
+        return PreparedTransitions(self.weights.prepare(parts, threads), tables)
 
     def prepare_columns(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
-    ) -> PreparedSteps:
+    ) -> PreparedTransitions:
         """Return them as solvers read them which move after a few chunks."""
         parts, tables = _distinct_parts(data, chunks, threads)
-        return PreparedSteps(self.weights.prepare_columns(parts, threads), tables)
+        return PreparedTransitions(self.weights.prepare_columns(parts, threads), tables)
 
     def prepared_tables(
-        self, bound: BoundWeights, pair: FloatArray, prepared: PreparedSteps, index: int
+        self, bound: BoundWeights, pair: FloatArray, prepared: PreparedTransitions, index: int
     ) -> Tables:
         """Return the same as `tables` for chunk `index` of a prepared block."""
         pairs = np.repeat(pair, prepared.rows.parts[index].end, axis=0)
@@ -194,7 +194,7 @@ class ObservedSteps(_DenseTables):
     def pullback(
         self,
         pairs: list[FloatArray],
-        prepared: PreparedSteps,
+        prepared: PreparedTransitions,
         threads: ThreadMap,
         out: FloatArray,
     ) -> None:

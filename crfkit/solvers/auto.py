@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.losses import HingeLoss
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.solvers.base import Callback, Solver, check_match
-from crfkit.solvers.stages import go_on
-from crfkit.solvers.stochastic.exponentiated_gradient import OEG
-from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.stochastic.sgd import SGD
 from crfkit.solvers.batch.lbfgs import LBFGS
 from crfkit.solvers.batch.owlqn import OWLQN
 from crfkit.solvers.batch.proximal import ProximalQuasiNewton
+from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
+from crfkit.solvers.stages import resume
+from crfkit.solvers.stochastic.exponentiated_gradient import OEG
+from crfkit.solvers.stochastic.sgd import SGD
 
 # Below so many tokens L-BFGS is done before the choice matters.
 MANY_TOKENS = 20_000
@@ -92,7 +92,7 @@ class AutoSolver(BaseEstimator):  # type: ignore[misc]
         second = self._with_limit(LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
         note = f" (after {done.iteration} passes of OEG)"
-        after = go_on(second, objective, before, callback, note)
+        after = resume(second, objective, before, callback, note)
         last = after.history[-1]  # of OEG, where L-BFGS made no step
         return after._replace(value=last.value, gap=last.gap)
 
@@ -169,7 +169,7 @@ def has_fast_dual(objective: Any) -> bool:
         return False
     if not getattr(objective.loss, "is_log_likelihood", False):
         return False
-    if not isinstance(objective.model, LinearScores):
+    if not isinstance(objective.model, LinearChainModel):
         return False
     tokens = objective.data.n_tokens
     return bool(
@@ -182,7 +182,7 @@ def has_fast_dual(objective: Any) -> bool:
     )
 
 
-def _dual_bytes(model: LinearScores, tokens: int) -> float:
+def _dual_bytes(model: LinearChainModel, tokens: int) -> float:
     """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
-    table = model.steps.table_cells(len(model.step_from), model.n_labels)
+    table = model.steps.table_cells(len(model.transition_from), model.n_labels)
     return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))

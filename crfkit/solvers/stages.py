@@ -11,7 +11,7 @@ from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.solvers.base import Callback
 
 
-def go_on(
+def resume(
     solver: Any,
     objective: Any,
     before: SolverResult,
@@ -125,7 +125,7 @@ def minimize(
         if result is None:
             found = limited.solve(objective, start, stage)
         else:
-            found = go_on(limited, objective, result, stage, anew=True)
+            found = resume(limited, objective, result, stage, anew=True)
         result = stage.finish(found)
         if result.interrupted or stage.stopped:
             break

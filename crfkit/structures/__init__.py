@@ -3,8 +3,8 @@
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain
 from crfkit.structures.long_chain import LongChain, split_over
+from crfkit.structures.offset import OffsetSemiMarkov, offset_scores, tempered, with_offsets
 from crfkit.structures.semimarkov import NoSegmentationError, SemiMarkov
-from crfkit.structures.offset import ShiftedSemiMarkov, added_scores, tempered, with_added
 from crfkit.structures.sparse_chain import SparseChain
 
 __all__ = [
@@ -13,11 +13,11 @@ __all__ = [
     "NoPathError",
     "NoSegmentationError",
     "SemiMarkov",
-    "ShiftedSemiMarkov",
+    "OffsetSemiMarkov",
     "SparseChain",
     "Structure",
-    "added_scores",
+    "offset_scores",
     "split_over",
     "tempered",
-    "with_added",
+    "with_offsets",
 ]

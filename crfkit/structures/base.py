@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from crfkit._types import CodeArray, Expectations, FloatArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 
 
 class NoPathError(ValueError):
@@ -37,23 +37,23 @@ class Structure(Protocol):
     All methods are pure functions of the scores; sizes as in :class:`crfkit._types.Scores`.
     """
 
-    def empty(self, scores: Scores) -> Expectations:
+    def empty(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
 
-    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence, shape (S,), and the expected counts of its parts.
 
         The expected unary counts replace ``out.unary``, the pair counts are added to
         ``out.pair``, both multiplied by `weight`, shape (S,).
         """
 
-    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path, shape (N,), and its score, shape (S,)."""
 
-    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the given path of each sequence, shape (S,)."""
 
     def add_path(
-        self, scores: Scores, labels: CodeArray, weight: FloatArray, out: Expectations
+        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts on the given paths."""

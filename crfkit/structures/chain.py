@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
-from crfkit.kernels.chain import sum as kernels
 from crfkit.kernels.chain import max as chain_path
+from crfkit.kernels.chain import sum as kernels
+from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
 from crfkit.kernels.chain.hessian import chain_curvature, chain_curvature_log
-from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_levels
 from crfkit.structures.base import NoPathError
 
 # Short sequences of about so many tokens are worked on together.
@@ -29,20 +29,20 @@ class Chain:
     among equal ones the one whose last label is lowest, then the one before, and so on.
     """
 
-    def empty(self, scores: Scores) -> Expectations:
+    def empty(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
-        return Expectations(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
+        return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence and the expected counts of its parts.
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
         weight : ndarray of shape (S,)
             Factor of the expected counts of each sequence.
-        out : Expectations
+        out : Counts
             The expected unary counts (label marginals) replace ``out.unary``, the expected steps
             are added to ``out.pair``.
 
@@ -66,8 +66,8 @@ class Chain:
             kernels.chain_shift(scores.unary, node, shift)
             np.exp(node, out=node)
             kernels.chain_sum(
-                scores.unary, frozen(node), frozen(shift), scores.pair, factor, turned(factor),
-                pair_shift, scores.step_table, scores.offsets, frozen(left), weight,
+                scores.unary, frozen(node), frozen(shift), scores.pair, factor, transposed(factor),
+                pair_shift, scores.transition_index, scores.offsets, frozen(left), weight,
                 np.empty_like(shift), *chain_workspace(scores), out.unary, flow, log_z, status,
             )  # fmt: skip
         out.pair[...] += np.multiply(flow, factor, out=flow)
@@ -79,7 +79,7 @@ class Chain:
 
     def _sum_some(
         self,
-        scores: Scores,
+        scores: Potentials,
         factor: FloatArray,
         pair_shift: FloatArray,
         weight: FloatArray,
@@ -93,26 +93,35 @@ class Chain:
         """
         return np.argsort(np.diff(scores.offsets), kind="stable")
 
-    def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
+    def _sum_log(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence in the log domain."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         work, log_z = np.empty((3, scores.unary.shape[1])), np.empty(1)
         norm = np.empty(len(scores.unary))
         position = kernels.chain_sum_log(
-            scores.unary, scores.pair, scores.step_table, begin, end, float(weight), norm, work,
-            out.unary, out.pair, log_z,
-        )  # fmt: skip
+            scores.unary,
+            scores.pair,
+            scores.transition_index,
+            begin,
+            end,
+            float(weight),
+            norm,
+            work,
+            out.unary,
+            out.pair,
+            log_z,
+        )
         if position >= 0:
             raise NoPathError(scores.first + s, position - begin)
         return float(log_z[0])
 
-    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path of each sequence and its score.
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
 
         Returns
         -------
@@ -131,19 +140,19 @@ class Chain:
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         chain_path.chain_max(
-            scores.unary, scores.pair, scores.step_table, scores.offsets,
+            scores.unary, scores.pair, scores.transition_index, scores.offsets,
             np.empty_like(scores.unary), labels, value, status,
         )  # fmt: skip
         _raise_if_dead(scores, status)
         return labels, value
 
-    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the path of each sequence.
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
         labels : ndarray of shape (N,)
             Label codes of all tokens.
 
@@ -155,33 +164,38 @@ class Chain:
         scores = _frozen_scores(scores)
         value = np.empty(len(scores.offsets) - 1)
         chain_path.chain_score(
-            scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels), value
+            scores.unary,
+            scores.pair,
+            scores.transition_index,
+            scores.offsets,
+            frozen(labels),
+            value,
         )
         return value
 
     def add_path(
-        self, scores: Scores, labels: CodeArray, weight: FloatArray, out: Expectations
+        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts on the path of each sequence.
 
         Parameters
         ----------
-        scores : Scores
+        scores : Potentials
             Tells the sequences; the scores themselves are not read.
         labels : ndarray of shape (N,)
             Label codes of all tokens.
         weight : ndarray of shape (S,)
             What is added to each part on the path of a sequence.
-        out : Expectations
+        out : Counts
             Added to.
         """
         chain_path.chain_add_path(
-            frozen(scores.step_table), frozen(scores.offsets), frozen(labels), frozen(weight),
+            frozen(scores.transition_index), frozen(scores.offsets), frozen(labels), frozen(weight),
             out.unary, out.pair,
         )  # fmt: skip
 
-    def max_by_errors(
-        self, scores: Scores, labels: CodeArray, most: int | None = None
+    def max_by_hamming(
+        self, scores: Potentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
         """Return the largest score of each sequence for each number of wrong labels.
 
@@ -189,8 +203,8 @@ class Chain:
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
         labels : ndarray of shape (N,)
             Label codes of all tokens: what is right.
         most : int, optional
@@ -200,21 +214,21 @@ class Chain:
         Returns
         -------
         ndarray of shape (S, L)
-            Scores of the best labellings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
+            Potentials of the best labellings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
             there is none.
         """
         scores, size = _frozen_scores(scores), scores.unary.shape[1]
         most = _most_errors(scores, most)
         value = np.empty((len(scores.offsets) - 1, most + 1))
         best = np.empty((2 * (most + 1), size))
-        chain_levels(
-            scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels),
+        chain_max_by_hamming(
+            scores.unary, scores.pair, scores.transition_index, scores.offsets, frozen(labels),
             np.empty((1, size)), best, value,
         )  # fmt: skip
         return value
 
-    def path_of_errors(
-        self, scores: Scores, labels: CodeArray, errors: IntArray, most: int | None = None
+    def path_at_hamming(
+        self, scores: Potentials, labels: CodeArray, errors: IntArray, most: int | None = None
     ) -> CodeArray:
         """Return the labels of the best path of each sequence with some number of wrong labels.
 
@@ -223,7 +237,7 @@ class Chain:
         Parameters
         ----------
         scores, labels, most
-            As for :meth:`max_by_errors`.
+            As for :meth:`max_by_hamming`.
         errors : ndarray of shape (S,)
             How many labels are to be wrong. 0 gives `labels`.
 
@@ -250,7 +264,7 @@ class Chain:
             )
         status = np.empty(len(errors), np.int64)
         chain_level_path(
-            scores.unary, scores.pair, scores.step_table, scores.offsets, frozen(labels),
+            scores.unary, scores.pair, scores.transition_index, scores.offsets, frozen(labels),
             _most_errors(scores, most), frozen(errors), np.empty((1, size)),
             np.empty((int(rows.max(initial=0)), size)), path, status,
         )  # fmt: skip
@@ -262,8 +276,8 @@ class Chain:
             )
         return path
 
-    def curvature(
-        self, scores: Scores, tangent: Scores, weight: FloatArray, out: Expectations
+    def hessian_product(
+        self, scores: Potentials, tangent: Potentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts along a direction of the scores.
 
@@ -271,13 +285,13 @@ class Chain:
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
-        tangent : Scores
+        scores : Potentials
+            Potentials of the parts of S sequences.
+        tangent : Potentials
             The direction: finite, and of the same parts.
         weight : ndarray of shape (S,)
             Factor of each sequence.
-        out : Expectations
+        out : Counts
             The derivatives of the unary counts replace ``out.unary``, those of the steps are
             added to ``out.pair``.
 
@@ -295,7 +309,7 @@ class Chain:
         flow, flow_moved = np.zeros_like(factor), np.zeros_like(factor)
         status = np.empty(len(weight), np.int64)
         chain_curvature(
-            frozen(node), frozen(factor), frozen(slope), scores.step_table, scores.offsets,
+            frozen(node), frozen(factor), frozen(slope), scores.transition_index, scores.offsets,
             frozen(weight), tangent.unary.copy(), np.empty_like(node), norm, np.empty((4, size)),
             out.unary, flow, flow_moved, status,
         )  # fmt: skip
@@ -304,52 +318,68 @@ class Chain:
             self._curvature_log(scores, tangent, int(s), float(weight[s]), out)
 
     def _curvature_log(
-        self, scores: Scores, tangent: Scores, s: int, weight: float, out: Expectations
+        self, scores: Potentials, tangent: Potentials, s: int, weight: float, out: Counts
     ) -> None:
         """Differentiate the counts of one sequence in the log domain."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         shape = scores.unary.shape
         values, tangents = np.zeros((1, shape[1])), np.zeros((1, shape[1]))
         position = chain_curvature_log(
-            scores.unary, scores.pair, frozen(tangent.pair), scores.step_table, begin, end, weight,
-            tangent.unary.copy(), np.empty(shape), np.empty(shape), np.empty(shape[0]), values,
-            tangents, np.empty((2, shape[1])), np.empty((2, shape[1])), out.unary, out.pair,
-        )  # fmt: skip
+            scores.unary,
+            scores.pair,
+            frozen(tangent.pair),
+            scores.transition_index,
+            begin,
+            end,
+            weight,
+            tangent.unary.copy(),
+            np.empty(shape),
+            np.empty(shape),
+            np.empty(shape[0]),
+            values,
+            tangents,
+            np.empty((2, shape[1])),
+            np.empty((2, shape[1])),
+            out.unary,
+            out.pair,
+        )
         if position >= 0:
             raise NoPathError(scores.first + s, position - begin)
 
 
-def _most_errors(scores: Scores, most: int | None) -> int:
+def _most_errors(scores: Potentials, most: int | None) -> int:
     longest = int(np.diff(scores.offsets).max(initial=0))
     return max(longest if most is None else most, 1)
 
 
-def turned(tables: FloatArray) -> FloatArray:
+def transposed(tables: FloatArray) -> FloatArray:
     """Return tables of steps with the labels that steps lead to first."""
     return frozen(np.ascontiguousarray(tables.transpose(0, 2, 1)))
 
 
-def chain_workspace(scores: Scores) -> tuple[FloatArray, FloatArray, FloatArray]:
+def chain_workspace(scores: Potentials) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what the kernel ``chain_sum`` works on."""
     longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
     rows = max(min(2 * longest, len(scores.unary)), TOGETHER)
     return np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
 
 
-def _frozen_scores(scores: Scores) -> Scores:
+def _frozen_scores(scores: Potentials) -> Potentials:
     return scores._replace(
         unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets),
-        table=frozen(scores.step_table),
+        table=frozen(scores.transition_index),
     )  # fmt: skip
 
 
-def _exp_pair(scores: Scores) -> tuple[FloatArray, FloatArray]:
+def _exp_pair(scores: Potentials) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
     factor = scores.pair.copy()
-    if len(scores.step_table) > 1:  # no step leads into a first token, whatever its table says
+    if (
+        len(scores.transition_index) > 1
+    ):  # no step leads into a first token, whatever its table says
         starts = scores.offsets[:-1]
         used = np.zeros(len(factor), bool)
-        used[np.delete(scores.step_table, starts[starts < len(scores.unary)])] = True
+        used[np.delete(scores.transition_index, starts[starts < len(scores.unary)])] = True
         factor[~used] = 0.0
     shift = factor.max(axis=(1, 2), initial=-np.inf)
     shift[shift == -np.inf] = 0.0
@@ -357,7 +387,7 @@ def _exp_pair(scores: Scores) -> tuple[FloatArray, FloatArray]:
     return np.exp(factor, out=factor), shift
 
 
-def _raise_if_dead(scores: Scores, status: IntArray) -> None:
+def _raise_if_dead(scores: Potentials, status: IntArray) -> None:
     dead = np.flatnonzero(status >= 0)
     if len(dead):
         s = int(dead[0])

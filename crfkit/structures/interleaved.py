@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit._types import FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit._types import FloatArray, IntArray, Scores
 from crfkit.kernels.chain import interleaved as kernels
 from crfkit.kernels.chain.sum import TINY
 from crfkit.structures.chain import Chain
@@ -20,7 +20,7 @@ MIN_LANES, LANE_STEP, MAX_LANES = 16, 8, 64
 MAX_LABELS = 9
 
 
-class LaneChain(Chain):
+class InterleavedChain(Chain):
     """A :class:`Chain` that sums the short sequences of a batch side by side.
 
     For training: faster with few labels, but the last bit of a sum may depend on the other
@@ -29,7 +29,7 @@ class LaneChain(Chain):
 
     def _sum_some(
         self,
-        scores: Scores,
+        scores: Potentials,
         factor: FloatArray,
         pair_shift: FloatArray,
         weight: FloatArray,
@@ -70,13 +70,13 @@ class Lanes(NamedTuple):
     fresh: FloatArray
 
 
-def deal(scores: Scores) -> Lanes | None:
+def deal(scores: Potentials) -> Lanes | None:
     """Deal the sequences of a batch to lanes; None where that does not pay.
 
     A few sequences that are much longer than the others are left out.
     """
     few = len(scores.offsets) - 1 < MIN_LANES
-    if few or len(scores.step_table) > 1 or scores.unary.shape[1] > MAX_LABELS:
+    if few or len(scores.transition_index) > 1 or scores.unary.shape[1] > MAX_LABELS:
         return None
     lengths = np.diff(scores.offsets)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
@@ -99,7 +99,7 @@ def deal(scores: Scores) -> Lanes | None:
 
 def sum_lanes(
     lanes: Lanes,
-    scores: Scores,
+    scores: Potentials,
     factor: FloatArray,
     pair_shift: float,
     weight: FloatArray,
@@ -139,13 +139,13 @@ def sum_lanes(
     return failed
 
 
-def _loaded(lanes: Lanes, scores: Scores) -> FloatArray:
+def _loaded(lanes: Lanes, scores: Potentials) -> FloatArray:
     loaded = np.empty((len(lanes.token), scores.unary.shape[1], lanes.token.shape[1]))
     kernels.lanes_load(scores.unary, lanes.token, loaded)
     return loaded
 
 
-def _failed(lanes: Lanes, scores: Scores, bad: NDArray[np.bool_]) -> IntArray:
+def _failed(lanes: Lanes, scores: Potentials, bad: NDArray[np.bool_]) -> IntArray:
     """Return the sequences of the cells that are marked."""
     tokens = lanes.token[bad]
     found = np.searchsorted(scores.offsets, tokens[tokens >= 0], side="right") - 1

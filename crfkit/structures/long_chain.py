@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, Expectations, FloatArray, IdArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, Potentials
+from crfkit.compiler.jit import frozen
 from crfkit.data.chunks import LONG_TOKENS, cut
-from crfkit.kernels.chain import sum as chain_kernels
 from crfkit.kernels.chain import blocks as kernels
+from crfkit.kernels.chain import sum as chain_kernels
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain import Chain, _exp_pair, _frozen_scores
-from crfkit.structures.interleaved import LaneChain
-from crfkit.structures.parallel_viterbi import best_labels
+from crfkit.structures.interleaved import InterleavedChain
+from crfkit.structures.parallel_viterbi import viterbi_in_blocks
 
 # Tokens of a block. Never derived from the number of threads: sums would depend on it.
 BLOCK_TOKENS = 1 << 16
@@ -34,7 +34,7 @@ def split_over(structure: Structure, threads: ThreadMap) -> Structure:
     return LongChain(threads) if type(structure) is Chain else structure
 
 
-class LongChain(LaneChain):
+class LongChain(InterleavedChain):
     """A :class:`Chain` that works on one long sequence in blocks, over threads, exactly.
 
     For sums, each block of 65,536 tokens is first reduced to its transfer matrix, the sums over its
@@ -45,9 +45,9 @@ class LongChain(LaneChain):
     :meth:`Chain.sum` sums in the workspace of one block. The result is the same to the last bit for
     any number of threads, and that of :class:`Chain` but for rounding.
 
-    The best path is put together from those of runs of tokens (:func:`best_labels`). It is that of
-    :class:`Chain`, the lowest labels of equal paths too, where sums of scores are exact; where they
-    are rounded, its score is the largest but for rounding.
+    The best path is put together from those of runs of tokens (:func:`viterbi_in_blocks`). It is
+    that of :class:`Chain`, the lowest labels of equal paths too, where sums of scores are exact;
+    where they are rounded, its score is the largest but for rounding.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class LongChain(LaneChain):
     def __init__(self, threads: ThreadMap) -> None:
         self.threads = threads
 
-    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z and the expected counts as :meth:`Chain.sum`.
 
         Raises
@@ -82,7 +82,7 @@ class LongChain(LaneChain):
             out.pair[...] += flow
         return np.array([ends.log_z])
 
-    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path and its score as :meth:`Chain.max`.
 
         Raises
@@ -92,10 +92,10 @@ class LongChain(LaneChain):
         """
         if not _is_long(scores):
             return super().max(scores)
-        labels = best_labels(_frozen_scores(scores), BLOCK_TOKENS, self.threads)
+        labels = viterbi_in_blocks(_frozen_scores(scores), BLOCK_TOKENS, self.threads)
         return super().max(scores) if labels is None else (labels, self.score(scores, labels))
 
-    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the path of each sequence as :meth:`Chain.score`."""
         if not _is_long(scores):
             return super().score(scores, labels)
@@ -118,7 +118,7 @@ class LongChain(LaneChain):
         entered = block.entered_by(enter)
         entered.unary[-1] += last
         flow = np.zeros_like(entered.pair)
-        super().sum(entered, weight, Expectations(unary, flow))
+        super().sum(entered, weight, Counts(unary, flow))
         if block.number:
             into = enter[:, None] + block.first_table
             share = _log_sums(into, 0)
@@ -140,12 +140,12 @@ class Block(NamedTuple):
 
     number: int
     tokens: slice
-    scores: Scores
+    scores: Potentials
 
     @property
     def first_step(self) -> int:
         """The table of the step into the first token."""
-        return int(self.scores.step_table[0])
+        return int(self.scores.transition_index[0])
 
     @property
     def first_table(self) -> FloatArray:
@@ -153,7 +153,7 @@ class Block(NamedTuple):
         table: FloatArray = self.scores.pair[self.first_step]
         return table
 
-    def entered_by(self, enter: FloatArray) -> Scores:
+    def entered_by(self, enter: FloatArray) -> Potentials:
         """Return the block as a sequence of its own, given the logarithms of what enters it."""
         unary = self.scores.unary.copy()
         if self.number:
@@ -183,25 +183,29 @@ class Ends(NamedTuple):
     dead: int
 
 
-def _is_long(scores: Scores) -> bool:
+def _is_long(scores: Potentials) -> bool:
     """Whether this is one sequence that is worth being cut."""
     return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
 
 
-def _cut(scores: Scores) -> list[Block]:
+def _cut(scores: Potentials) -> list[Block]:
     """Cut a sequence into blocks."""
-    table, blocks = scores.step_table, []
+    table, blocks = scores.transition_index, []
     for number, tokens in enumerate(cut(slice(0, len(scores.unary)), BLOCK_TOKENS)):
         offsets = np.array([0, tokens.stop - tokens.start])
         steps: IdArray = table[tokens] if len(table) > 1 else table
-        part = Scores(scores.unary[tokens], scores.pair, offsets, scores.first, steps)
+        part = Potentials(scores.unary[tokens], scores.pair, offsets, scores.first, steps)
         blocks.append(Block(number, tokens, part))
     return blocks
 
 
 def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> FloatArray:
     """Return the logarithms of the transfer matrix of a block, shape (K, K)."""
-    unary, pair, table = block.scores.unary, block.scores.pair, frozen(block.scores.step_table)
+    unary, pair, table = (
+        block.scores.unary,
+        block.scores.pair,
+        frozen(block.scores.transition_index),
+    )
     begins, n_labels = block.number == 0, unary.shape[1]
     node, shift = np.empty_like(unary), np.empty(len(unary))
     chain_kernels.chain_shift(unary, node, shift)

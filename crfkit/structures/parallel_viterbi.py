@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
+from crfkit._types import CodeArray, Potentials
+from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
-from crfkit._types import CodeArray, Scores
 from crfkit.data.chunks import cut
 from crfkit.kernels.chain import parallel_viterbi as kernels
 
@@ -47,10 +47,10 @@ class Run(NamedTuple):
     goes_on: bool
 
 
-Way = Callable[[Scores, int, slice], list[Run]]
+Way = Callable[[Potentials, int, slice], list[Run]]
 
 
-def best_labels(scores: Scores, size: int, threads: ThreadMap) -> CodeArray | None:
+def viterbi_in_blocks(scores: Potentials, size: int, threads: ThreadMap) -> CodeArray | None:
     """Return the labels of the best path of a sequence, shape (N,), in blocks over threads.
 
     Each block, or each eighth of one, and some tokens behind it, is a sequence of its own, whose
@@ -61,7 +61,7 @@ def best_labels(scores: Scores, size: int, threads: ThreadMap) -> CodeArray | No
 
     Parameters
     ----------
-    scores : Scores
+    scores : Potentials
         Of one sequence.
     size : int
         Tokens of a block.
@@ -74,7 +74,7 @@ def best_labels(scores: Scores, size: int, threads: ThreadMap) -> CodeArray | No
         None where it had better be found in one piece: no path is left, or best paths do not meet.
     """
     blocks = cut(slice(0, len(scores.unary)), size)
-    few = len(scores.step_table) == 1 and scores.unary.shape[1] <= kernels.MAX_LABELS
+    few = len(scores.transition_index) == 1 and scores.unary.shape[1] <= kernels.MAX_LABELS
     ways: list[tuple[Way, int]] = [(side_by_side, REACH)] * few + [(one_by_one, FURTHER * REACH)]
     try:
         for way, reach in ways:
@@ -87,7 +87,7 @@ def best_labels(scores: Scores, size: int, threads: ThreadMap) -> CodeArray | No
 
 
 def _labels_by(
-    way: Way, scores: Scores, reach: int, blocks: list[slice], threads: ThreadMap
+    way: Way, scores: Potentials, reach: int, blocks: list[slice], threads: ThreadMap
 ) -> CodeArray | None:
     """Return the labels of the best path by runs of one kind; None if few of them go on."""
     path = _Path(scores)
@@ -101,19 +101,19 @@ def _labels_by(
     return path.labels
 
 
-def one_by_one(scores: Scores, reach: int, block: slice) -> list[Run]:
+def one_by_one(scores: Potentials, reach: int, block: slice) -> list[Run]:
     """Return the run of a block."""
     return [_run(scores, block, block.stop + reach)]
 
 
-def side_by_side(scores: Scores, reach: int, block: slice) -> list[Run]:
+def side_by_side(scores: Potentials, reach: int, block: slice) -> list[Run]:
     """Return the runs of the eighths of a block, whose steps share one table."""
     apart, rest = divmod(block.stop - block.start, WIDTH)
     if rest or block.stop + reach > len(scores.unary):
         return one_by_one(scores, reach, block)
     n_labels, length = scores.unary.shape[1], apart + reach
     best, back = np.empty((2, n_labels, WIDTH)), np.empty((length, WIDTH))
-    unary, table = scores.unary[block.start : block.stop + reach], int(scores.step_table[0])
+    unary, table = scores.unary[block.start : block.stop + reach], int(scores.transition_index[0])
     kernels.lanes_best(unary, scores.pair, table, apart, best, back)
     alive = np.zeros((2, n_labels), np.int32)
     label, known = np.empty((2, WIDTH), np.int32)
@@ -125,12 +125,12 @@ def side_by_side(scores: Scores, reach: int, block: slice) -> list[Run]:
     return [Run(own, row[:count], count > apart) for own, row, count in parts]
 
 
-def _further(scores: Scores, reach: int, run: Run) -> Run:
+def _further(scores: Potentials, reach: int, run: Run) -> Run:
     """Return the run, again and further if it does not go on."""
     return run if run.goes_on else _run(scores, run.own, run.own.stop + FURTHER * reach)
 
 
-def _run(scores: Scores, own: slice, stop: int, label: int | None = None) -> Run:
+def _run(scores: Potentials, own: slice, stop: int, label: int | None = None) -> Run:
     """Return the run that looks at the tokens up to `stop`; its first may only have that label.
 
     Raises
@@ -138,7 +138,7 @@ def _run(scores: Scores, own: slice, stop: int, label: int | None = None) -> Run
     NoPathLeft
         If it has no path of finite score.
     """
-    table, tokens = scores.step_table, slice(own.start, stop)
+    table, tokens = scores.transition_index, slice(own.start, stop)
     unary, table = scores.unary[tokens], table[tokens] if len(table) > 1 else table
     ends = stop >= len(scores.unary)
     best = np.empty_like(unary)
@@ -160,11 +160,11 @@ class _Path:
 
     Parameters
     ----------
-    scores : Scores
+    scores : Potentials
         Of the sequence.
     """
 
-    def __init__(self, scores: Scores) -> None:
+    def __init__(self, scores: Potentials) -> None:
         self.scores = scores
         self.labels: CodeArray = np.empty(len(scores.unary), np.int32)
         self.known, self.reach = 0, FURTHER * REACH

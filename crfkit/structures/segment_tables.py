@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit._types import FloatArray, IntArray, Potentials, SegmentParts, Spans
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
-from crfkit._types import FloatArray, IntArray, Scores, SegmentParts, Spans
 from crfkit.kernels.semimarkov.tables import semimarkov_part, semimarkov_shift
 
 # Sequences are summed by logarithms where a score that they read of a step, a length, a row, an end
@@ -18,7 +18,7 @@ from crfkit.kernels.semimarkov.tables import semimarkov_part, semimarkov_shift
 LARGE = 200.0
 
 
-def parts_of(scores: Scores) -> SegmentParts:
+def parts_of(scores: Potentials) -> SegmentParts:
     """Return what the rows of the pair scores of segments are.
 
     Raises
@@ -58,7 +58,7 @@ def no_spans(n_tokens: int) -> Spans:
     return make_spans(n_tokens, none, none, none)
 
 
-def spans_of(scores: Scores) -> Spans:
+def spans_of(scores: Potentials) -> Spans:
     """Return the segments that have rows."""
     return parts_of(scores).spans
 
@@ -77,10 +77,10 @@ class SegmentTables(NamedTuple):
     most: IntArray  # (W / 8,) the longest length of eight labels that is allowed
 
 
-def are_moderate(scores: Scores) -> NDArray[np.bool_]:
+def are_moderate(scores: Potentials) -> NDArray[np.bool_]:
     """Whether no score that a sequence reads may make a product overflow, shape (S,).
 
-    Scores of others do not count, so that what is computed for one does not depend on them.
+    Potentials of others do not count, so that what is computed for one does not depend on them.
     """
     parts, size, sizes = parts_of(scores), scores.pair.shape[1], np.diff(scores.offsets)
     blocks = np.split(scores.pair, [parts.n_steps, parts.n_steps + parts.n_lengths])
@@ -91,7 +91,7 @@ def are_moderate(scores: Scores) -> NDArray[np.bool_]:
     ends = _are_far(scores.unary[:, 2 * size :])
     if not (steps.any() or rows.any() or ends.any()):
         return moderate
-    far = ends | np.any(steps.reshape(-1, size), axis=1)[scores.step_table]
+    far = ends | np.any(steps.reshape(-1, size), axis=1)[scores.transition_index]
     tokens = np.repeat(np.arange(len(far)), np.diff(parts.spans.end_ptr))
     far[tokens[rows[parts.spans.end_row]]] = True
     count: IntArray = np.concatenate([[0], np.cumsum(far)])[scores.offsets]
@@ -105,7 +105,7 @@ def _are_far(block: FloatArray) -> NDArray[np.bool_]:
     return far
 
 
-def tilted(scores: Scores) -> Scores:
+def tilted(scores: Potentials) -> Potentials:
     """Return scores of the same segmentations in which those of lengths are closer to 0.
 
     A segment of length ``d`` goes on at ``d - 1`` tokens, so that ``c_k (d - 1)`` may move from the
@@ -148,7 +148,7 @@ def _wide(block: FloatArray) -> FloatArray:
     return out
 
 
-def filled_up(scores: Scores) -> SegmentTables:
+def filled_up(scores: Potentials) -> SegmentTables:
     """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
     of_tokens = _parted(scores.unary, scores.pair.shape[1], -np.inf)
     return SegmentTables(*of_tokens, np.zeros(0), *_filled_pairs(scores))
@@ -173,7 +173,7 @@ class PairTables(NamedTuple):
     most: IntArray
 
 
-def _filled_pairs(scores: Scores) -> PairTables:
+def _filled_pairs(scores: Potentials) -> PairTables:
     """Return the pair scores of each kind in columns for whole vectors."""
     parts, size = parts_of(scores), scores.pair.shape[1]
     width = padded(size)
@@ -191,7 +191,7 @@ def _filled_pairs(scores: Scores) -> PairTables:
     )  # fmt: skip
 
 
-def exponentials(scores: Scores) -> SegmentTables:
+def exponentials(scores: Potentials) -> SegmentTables:
     """Return the exponentials of the scores; what is added to the columns is 0."""
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))

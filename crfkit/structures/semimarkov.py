@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
-from crfkit.compiler.simd import padded
 from crfkit._types import (
     CodeArray,
-    Expectations,
+    Counts,
     FloatArray,
     IntArray,
-    Scores,
+    Potentials,
 )
-from crfkit.kernels.semimarkov import sum as kernels
+from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import padded
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
+from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.segment_tables import (
     are_moderate,
@@ -73,20 +73,20 @@ class SemiMarkov:
     it are summed by logarithms.
     """
 
-    def empty(self, scores: Scores) -> Expectations:
+    def empty(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
-        return Expectations(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
+        return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence and the expected counts of its parts.
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
         weight : ndarray of shape (S,)
             Factor of the expected counts of each sequence.
-        out : Expectations
+        out : Counts
             The probabilities that a segment of a label goes on, begins, ends and is alone at a
             token replace ``out.unary``, the expected steps, lengths and rows are added to
             ``out.pair``.
@@ -119,10 +119,10 @@ class SemiMarkov:
 
     def _sum_scaled(
         self,
-        scores: Scores,
+        scores: Potentials,
         todo: IntArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
         log_z: FloatArray,
         status: IntArray,
     ) -> None:
@@ -136,12 +136,32 @@ class SemiMarkov:
                 np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)
             )
             kernels.semimarkov_sum(
-                tables.stay, tables.start, tables.finish, tables.alone, tables.shift, tables.steps,
-                frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths,
-                tables.most, tables.spans, *spans_of(scores), unary, frozen(scores.pair),
-                frozen(scores.step_table), frozen(scores.offsets), frozen(todo), weight, *room,
-                np.empty(len(unary)), out.unary, steps, lengths, spans, log_z, status,
-            )  # fmt: skip
+                tables.stay,
+                tables.start,
+                tables.finish,
+                tables.alone,
+                tables.shift,
+                tables.steps,
+                frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))),
+                tables.lengths,
+                tables.most,
+                tables.spans,
+                *spans_of(scores),
+                unary,
+                frozen(scores.pair),
+                frozen(scores.transition_index),
+                frozen(scores.offsets),
+                frozen(todo),
+                weight,
+                *room,
+                np.empty(len(unary)),
+                out.unary,
+                steps,
+                lengths,
+                spans,
+                log_z,
+                status,
+            )
             broken = status == kernels.BROKEN
             if not broken.any():
                 break
@@ -154,7 +174,7 @@ class SemiMarkov:
         out.pair[n_tables * size : rows] += lengths[:, :size]
         out.pair[rows:] += spans[:, :size]
 
-    def _sum_log(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
+    def _sum_log(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence by logarithms."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         if begin == end:
@@ -163,7 +183,7 @@ class SemiMarkov:
         parts = parts_of(scores)
         position = semimarkov_sum_log(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.step_table), *spans_of(scores), begin, end, weight,
+            frozen(scores.transition_index), *spans_of(scores), begin, end, weight,
             np.empty((length + 1, size)), np.empty((length, size)), np.empty((length, size)),
             np.empty((2, size)), np.empty(len(scores.unary)), out.unary, out.pair, log_z,
         )  # fmt: skip
@@ -171,13 +191,13 @@ class SemiMarkov:
             raise NoSegmentationError(scores.first + s, position - begin)
         return float(log_z[0])
 
-    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score.
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
 
         Returns
         -------
@@ -198,14 +218,14 @@ class SemiMarkov:
         value, status = np.empty(count), np.empty(count, np.int64)
         semimarkov_max(
             tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
-            tables.most, tables.spans, *spans_of(scores)[:3], frozen(scores.step_table),
+            tables.most, tables.spans, *spans_of(scores)[:3], frozen(scores.transition_index),
             frozen(scores.offsets), size, np.empty((longest + 1, width)),
             np.empty((longest, width)), np.empty((1, width)), codes, value, status,
         )  # fmt: skip
         _raise_if_dead(scores, status)
         return codes, value
 
-    def n_best(self, scores: Scores, count: int) -> tuple[CodeArray, FloatArray]:
+    def n_best(self, scores: Potentials, count: int) -> tuple[CodeArray, FloatArray]:
         """Return the segmentations of the largest scores of one sequence.
 
         The list Viterbi algorithm (Seshadri and Sundberg 1994), over segments: in time
@@ -214,8 +234,8 @@ class SemiMarkov:
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of one sequence.
+        scores : Potentials
+            Potentials of the parts of one sequence.
         count : int
             How many, at least 1: there may be fewer of a finite score.
 
@@ -238,7 +258,7 @@ class SemiMarkov:
             return codes[:1], value[:1]
         semimarkov_n_best(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.step_table), *spans_of(scores)[:3], np.empty(shape),
+            frozen(scores.transition_index), *spans_of(scores)[:3], np.empty(shape),
             np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), value, codes,
         )  # fmt: skip
         found = value > -np.inf
@@ -246,13 +266,13 @@ class SemiMarkov:
             self.max(scores)  # raises, and tells where
         return codes[found], value[found]
 
-    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the given segmentation of each sequence.
 
         Parameters
         ----------
-        scores : Scores
-            Scores of the parts of S sequences.
+        scores : Potentials
+            Potentials of the parts of S sequences.
         labels : ndarray of shape (N,)
             Codes of all tokens.
 
@@ -264,30 +284,30 @@ class SemiMarkov:
         value, parts = np.empty(len(scores.offsets) - 1), parts_of(scores)
         semimarkov_score(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.step_table), frozen(scores.offsets), *spans_of(scores)[:3],
+            frozen(scores.transition_index), frozen(scores.offsets), *spans_of(scores)[:3],
             frozen(labels), value,
         )  # fmt: skip
         return value
 
     def add_path(
-        self, scores: Scores, labels: CodeArray, weight: FloatArray, out: Expectations
+        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts of the segmentation of each sequence.
 
         Parameters
         ----------
-        scores : Scores
+        scores : Potentials
             Tells the sequences; the scores themselves are not read.
         labels : ndarray of shape (N,)
             Codes of all tokens.
         weight : ndarray of shape (S,)
             What is added to each part.
-        out : Expectations
+        out : Counts
             Added to.
         """
         parts = parts_of(scores)
         semimarkov_add_path(
-            parts.n_steps, parts.n_lengths, frozen(scores.step_table), frozen(scores.offsets),
+            parts.n_steps, parts.n_lengths, frozen(scores.transition_index), frozen(scores.offsets),
             *spans_of(scores)[:3], frozen(labels), frozen(weight), out.unary, out.pair,
         )  # fmt: skip
 
@@ -306,14 +326,14 @@ class _Room(NamedTuple):
     work: FloatArray
 
     @classmethod
-    def of(cls, scores: Scores) -> _Room:
+    def of(cls, scores: Potentials) -> _Room:
         """Return room for the longest sequence."""
         rows, width = _longest(scores), padded(scores.pair.shape[1])
         return cls(*(np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1)))
 
 
 def span_probabilities(
-    structure: Structure, scores: Scores, start: IntArray, stop: IntArray
+    structure: Structure, scores: Potentials, start: IntArray, stop: IntArray
 ) -> FloatArray:
     """Return the probabilities that runs of tokens are segments, with each label, shape (n, K).
 
@@ -324,8 +344,8 @@ def span_probabilities(
     ----------
     structure : SemiMarkov
         Sums.
-    scores : Scores
-        Scores of the parts of S sequences.
+    scores : Potentials
+        Potentials of the parts of S sequences.
     start, stop : ndarray of shape (n,)
         First token of each run, and the one after its last.
     """
@@ -356,11 +376,11 @@ def span_probabilities(
     return found
 
 
-def _longest(scores: Scores) -> int:
+def _longest(scores: Potentials) -> int:
     return int(np.diff(scores.offsets).max(initial=0))
 
 
-def _raise_if_dead(scores: Scores, status: IntArray) -> None:
+def _raise_if_dead(scores: Potentials, status: IntArray) -> None:
     dead = np.flatnonzero(status >= 0)
     if len(dead):
         s, others = int(dead[0]), tuple((scores.first + dead[1:]).tolist())

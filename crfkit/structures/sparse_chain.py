@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import (
     CodeArray,
-    Expectations,
+    Counts,
     FloatArray,
     IdArray,
     IntArray,
-    Scores,
+    Potentials,
 )
-from crfkit.kernels.chain import sum as dense_kernels
+from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
+from crfkit.kernels.chain import sum as dense_kernels
 from crfkit.structures.chain import Chain, _frozen_scores, _raise_if_dead
 
 
@@ -30,7 +30,7 @@ class SparseChain:
     best path is that of :class:`Chain` to the last bit; steps that cannot be part of it are left
     out by the bound of Esposito and Radicioni (2009).
 
-    The pair scores, ``Scores.pair``, have the shape (1, E).
+    The pair scores, ``Potentials.pair``, have the shape (1, E).
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class SparseChain:
         by_target = self._by_target
         self._in = _frozen_pattern(np.searchsorted(columns[by_target], labels), rows[by_target])
 
-    def empty(self, scores: Scores) -> Expectations:
+    def empty(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
-        return Expectations(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
+        return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def sum(self, scores: Scores, weight: FloatArray, out: Expectations) -> FloatArray:
+    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z and expected counts as :meth:`Chain.sum`; ``out.pair`` is of shape (1, E).
 
         Raises
@@ -95,24 +95,24 @@ class SparseChain:
             log_z[s] = self._sum_dense(scores, int(s), weight[s], out)
         return log_z
 
-    def _sum_dense(self, scores: Scores, s: int, weight: float, out: Expectations) -> float:
+    def _sum_dense(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence as a dense chain."""
         begin, end = (int(place) for place in scores.offsets[s : s + 2])
         offsets = np.array([0, end - begin])
-        one = Scores(scores.unary[begin:end], scores.pair, offsets, scores.first + s)
+        one = Potentials(scores.unary[begin:end], scores.pair, offsets, scores.first + s)
         dense = self._filled_up(one)
-        expected = Expectations(out.unary[begin:end], np.zeros_like(dense.pair))
+        expected = Counts(out.unary[begin:end], np.zeros_like(dense.pair))
         log_z = Chain().sum(dense, np.array([weight]), expected)
         out.pair[0] += expected.pair[0, self.source, self.target]
         return float(log_z[0])
 
-    def _filled_up(self, scores: Scores) -> Scores:
+    def _filled_up(self, scores: Potentials) -> Potentials:
         """Return the scores of the dense chain that this one is."""
         pair = np.zeros((1, self.n_labels, self.n_labels))
         pair[0, self.source, self.target] = scores.pair[0]
         return scores._replace(pair=pair)
 
-    def max(self, scores: Scores) -> tuple[CodeArray, FloatArray]:
+    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best paths and their scores, exactly as :meth:`Chain.max`.
 
         Raises
@@ -134,7 +134,7 @@ class SparseChain:
         _raise_if_dead(scores, status)
         return labels, value
 
-    def score(self, scores: Scores, labels: CodeArray) -> FloatArray:
+    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the path of each sequence, shape (S,), as :meth:`Chain.score`."""
         scores = _frozen_scores(scores)
         value = np.empty(len(scores.offsets) - 1)
@@ -144,7 +144,7 @@ class SparseChain:
         return value
 
     def add_path(
-        self, scores: Scores, labels: CodeArray, weight: FloatArray, out: Expectations
+        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts on the path of each sequence, as :meth:`Chain.add_path`."""
         kernels.sparse_add_path(
@@ -152,28 +152,28 @@ class SparseChain:
             out.pair[0],
         )  # fmt: skip
 
-    def max_by_errors(
-        self, scores: Scores, labels: CodeArray, most: int | None = None
+    def max_by_hamming(
+        self, scores: Potentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
-        """Return the largest scores as :meth:`Chain.max_by_errors`, of a dense chain."""
-        return Chain().max_by_errors(self._filled_up(scores), labels, most)
+        """Return the largest scores as :meth:`Chain.max_by_hamming`, of a dense chain."""
+        return Chain().max_by_hamming(self._filled_up(scores), labels, most)
 
-    def path_of_errors(
-        self, scores: Scores, labels: CodeArray, errors: IntArray, most: int | None = None
+    def path_at_hamming(
+        self, scores: Potentials, labels: CodeArray, errors: IntArray, most: int | None = None
     ) -> CodeArray:
-        """Return the labels of paths as :meth:`Chain.path_of_errors`, of a dense chain.
+        """Return the labels of paths as :meth:`Chain.path_at_hamming`, of a dense chain.
 
         Raises
         ------
         ValueError
             If a sequence has no such labelling of finite score.
         """
-        return Chain().path_of_errors(self._filled_up(scores), labels, errors, most)
+        return Chain().path_at_hamming(self._filled_up(scores), labels, errors, most)
 
-    def curvature(
-        self, scores: Scores, tangent: Scores, weight: FloatArray, out: Expectations
+    def hessian_product(
+        self, scores: Potentials, tangent: Potentials, weight: FloatArray, out: Counts
     ) -> None:
-        """Differentiate the expected counts as :meth:`Chain.curvature`, on a dense chain.
+        """Differentiate the expected counts as :meth:`Chain.hessian_product`, on a dense chain.
 
         Raises
         ------
@@ -181,8 +181,8 @@ class SparseChain:
             If a sequence has no path of finite score.
         """
         dense = self._filled_up(scores)
-        moved = Expectations(out.unary, np.zeros_like(dense.pair))
-        Chain().curvature(dense, self._filled_up(tangent), weight, moved)
+        moved = Counts(out.unary, np.zeros_like(dense.pair))
+        Chain().hessian_product(dense, self._filled_up(tangent), weight, moved)
         out.pair[0] += moved.pair[0, self.source, self.target]
 
 

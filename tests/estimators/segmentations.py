@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
-from crfkit import PackedSequences, SequenceVectorizer, StepFeatures, make_sequence_union
+from crfkit import PackedSequences, SequenceVectorizer, TransitionFeatures, make_sequence_union
 from crfkit.data import PackedSegments
 from tests.oracles import segmentations
 
@@ -41,7 +41,7 @@ def packed():
 
 
 def with_steps():
-    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     return union.fit_transform(X)
 
 
@@ -56,7 +56,7 @@ def with_segments(data):
 
 
 WEIGHTS = (
-    "coef_", "first_coef_", "last_coef_", "single_coef_", "step_coef_", "segment_coef_",
+    "coef_", "first_coef_", "last_coef_", "single_coef_", "transition_coef_", "segment_coef_",
     "transitions_", "length_scores_", "start_weights_", "end_weights_",
 )  # fmt: skip
 PARTS = ("first_", "last_", "single_")
@@ -81,8 +81,8 @@ def scores(model, one, paths):
     columns = [products(one, getattr(model, f"{part}coef_")) for part in ("", *PARTS)]
     inside, first, last, single = columns
     steps = np.zeros((one.n_tokens, size**2))
-    if model.step_coef_ is not None:
-        steps = products(one.steps, model.step_coef_)
+    if model.transition_coef_ is not None:
+        steps = products(one.steps, model.transition_coef_)
     if model.segment_coef_ is not None:
         runs = one.segments
         rows = products(runs.rows, model.segment_coef_)[runs.row]

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
-from crfkit._types import Expectations, Scores
+from crfkit._types import Counts, Potentials
 from crfkit.losses import LogLoss
 from crfkit.structures import Chain
 
@@ -78,11 +78,11 @@ def scores(unary=0.0, pair=0.0):
     """Return the scores of two sequences of two labels; those of position 1 are given."""
     table = np.zeros((4, 2))
     table[3] = unary
-    return Scores(table, np.full((1, 2, 2), pair), np.array([0, 2, 4]))
+    return Potentials(table, np.full((1, 2, 2), pair), np.array([0, 2, 4]))
 
 
 def loss(given, labels, weight):
-    out = Expectations(np.zeros_like(given.unary), np.zeros_like(given.pair))
+    out = Counts(np.zeros_like(given.unary), np.zeros_like(given.pair))
     codes = np.array(labels, np.int32)
     return LogLoss().value_and_grad(Chain(), given, codes, np.array(weight), out)
 

@@ -92,7 +92,7 @@ def test_segments_of_one_token_are_a_chain(twins):
     chain.fit(data, RUNS)
     assert segments.n_parameters_ == chain.n_parameters_
     np.testing.assert_allclose(segments.objective_, chain.objective_, rtol=1e-12)
-    for name in ("coef_", "transitions_", "start_weights_", "end_weights_", "step_coef_"):
+    for name in ("coef_", "transitions_", "start_weights_", "end_weights_", "transition_coef_"):
         ours, theirs = (getattr(m, name) for m in (segments, chain))
         if theirs is not None:
             ours, theirs = (a if isinstance(a, np.ndarray) else a.toarray() for a in (ours, theirs))
@@ -545,7 +545,7 @@ def test_the_model_is_bit_equal_for_any_number_of_threads(monkeypatch):
             "last_coef_",
             "single_coef_",
             "segment_coef_",
-            "step_coef_",
+            "transition_coef_",
         ):
             assert getattr(other, name).data.tobytes() == getattr(fits[0], name).data.tobytes()
         assert other.transitions_.tobytes() == fits[0].transitions_.tobytes()

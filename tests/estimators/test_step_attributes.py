@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences, chunks
-from crfkit.features import SequenceVectorizer, StepFeatures, make_sequence_union
+from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequence_union
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.distinct import distinct_rows
-from crfkit.potentials.selection import choose_features, step_columns
+from crfkit.potentials.selection import choose_features, transition_columns
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
 from tests.oracles import chain_paths, enumerated_sum, finite_difference
@@ -40,10 +40,10 @@ def random_problem(seed, blocks="sparse", lengths=(3, 1, 0, 4)):
 
 
 @pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
-@pytest.mark.parametrize("all_steps", [False, True])
-def test_gradient_equals_finite_differences(blocks, all_steps):
+@pytest.mark.parametrize("all_transitions", [False, True])
+def test_gradient_equals_finite_differences(blocks, all_transitions):
     data, codes, rng = random_problem(0, blocks)
-    model = choose_features(data, codes, 3, all_steps=all_steps, boundaries=True)
+    model = choose_features(data, codes, 3, all_transitions=all_transitions, boundaries=True)
     with ThreadMap(1) as threads:
         objective = Objective(
             model, Chain(), LogLoss(), ElasticNet(0.0, 0.3), data, codes, rng.random(len(codes)),
@@ -57,7 +57,7 @@ def test_gradient_equals_finite_differences(blocks, all_steps):
 
 def test_scores_of_steps_add_up_the_weights_of_their_attributes():
     data, codes, rng = random_problem(1)
-    model = choose_features(data, codes, 3, all_steps=True)
+    model = choose_features(data, codes, 3, all_transitions=True)
     w = rng.normal(size=model.n_parameters)
     (chunk,) = chunks.make_chunks(data.offsets, 100)
     scores = model.scores(model.bind(w), data, chunk)
@@ -108,14 +108,14 @@ def test_rows_whose_keys_collide_are_kept_apart(monkeypatch):
 
 
 def test_no_step_leads_into_a_first_token():
-    columns = step_columns(np.array([0, 1, 1, 2, 0], np.int32), np.array([0, 2, 2, 5]), 3)
+    columns = transition_columns(np.array([0, 1, 1, 2, 0], np.int32), np.array([0, 2, 2, 5]), 3)
     assert columns.tolist() == [-1, 1, -1, 5, 6]
 
 
 def test_only_triples_that_were_seen_have_a_weight():
     data, codes, _ = random_problem(5, lengths=(6, 1, 5))
     steps = choose_features(data, codes, 3).steps.weights
-    x, moves = data.steps.to_csr().toarray(), step_columns(codes, data.offsets, 3)
+    x, moves = data.steps.to_csr().toarray(), transition_columns(codes, data.offsets, 3)
     for a in range(3):
         seen = sorted({int(m) for t, m in enumerate(moves) if m >= 0 and x[t, a]})
         assert steps.columns[steps.ptr[a] : steps.ptr[a + 1]].tolist() == seen
@@ -130,7 +130,7 @@ def test_a_rule_of_steps_is_learned():
         flips = np.cumsum(words == "b") + rng.integers(2)
         X.append([["start" if t == 0 and flips[0] % 2 else "", w] for t, w in enumerate(words)])
         y.append([f"L{f % 2}" for f in flips])
-    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     packed = union.fit_transform(X)
     plain = CRFClassifier(c2=0.01).fit(packed.with_steps(None), y)
     observed = CRFClassifier(c2=0.01).fit(packed, y)
@@ -146,7 +146,7 @@ def test_results_are_bit_equal_for_any_number_of_threads(monkeypatch):
     data, codes, _ = random_problem(6, "sparse dense", tuple([4, 7, 2] * 20))
     fits = [fit(data, codes, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     for other in fits[1:]:
-        np.testing.assert_array_equal(other.step_coef_.data, fits[0].step_coef_.data)
+        np.testing.assert_array_equal(other.transition_coef_.data, fits[0].transition_coef_.data)
         np.testing.assert_array_equal(other.coef_.data, fits[0].coef_.data)
 
 
@@ -158,12 +158,12 @@ def test_small_chunks_and_blocks_give_the_same_model(monkeypatch):
     split = fit(data, codes, solver=LBFGS(tol=1e-12))
     assert split.objective_ == pytest.approx(whole.objective_, rel=1e-10)
     np.testing.assert_allclose(
-        split.step_coef_.toarray(), whole.step_coef_.toarray(), rtol=0, atol=1e-4
+        split.transition_coef_.toarray(), whole.transition_coef_.toarray(), rtol=0, atol=1e-4
     )
 
 
 def test_warm_start_finds_the_weights_of_steps_by_name():
-    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     X = [[["a"], ["b"], ["a"]], [["b"], ["b"]]]
     y = [["X", "Y", "X"], ["Y", "X"]]
     crf = CRFClassifier(c2=0.1, warm_start=True).fit(union.fit_transform(X), y)

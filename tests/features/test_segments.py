@@ -28,9 +28,9 @@ from crfkit.features import (
     TemplateFeatures,
     make_sequence_union,
 )
+from crfkit.features.functions import short_shape
 from crfkit.features.segments import vectorizer as segments_module
 from crfkit.features.segments.words import Trie, Words
-from crfkit.features.functions import short_shape
 from crfkit.persistence import dumps, loads
 from tests.oracles import edit_similarity as edit
 

@@ -14,7 +14,7 @@ from crfkit.data import PackedSequences
 from crfkit.features import (
     SequenceUnion,
     SequenceVectorizer,
-    StepFeatures,
+    TransitionFeatures,
     WindowFeatures,
     make_sequence_union,
 )
@@ -77,7 +77,9 @@ def test_parts_with_sparse_and_dense_features_and_matrices_keep_their_numbers():
 
 
 def test_step_features_are_no_ordinary_features():
-    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer(min_freq=2)))
+    union = make_sequence_union(
+        SequenceVectorizer(), TransitionFeatures(SequenceVectorizer(min_freq=2))
+    )
     packed = union.fit_transform(X)
     assert packed.n_features == 3
     assert packed.steps.feature_names.tolist() == ["stepfeatures__c"]
@@ -86,7 +88,7 @@ def test_step_features_are_no_ordinary_features():
 
 
 def test_only_step_features_make_a_model_of_steps():
-    packed = make_sequence_union(StepFeatures(SequenceVectorizer())).fit_transform(X)
+    packed = make_sequence_union(TransitionFeatures(SequenceVectorizer())).fit_transform(X)
     assert packed.n_features == 0
     assert packed.steps.n_features == 3
 
@@ -129,7 +131,7 @@ def test_a_generator_is_read_once_for_all_parts():
 
 
 def test_a_fitted_union_survives_pickling():
-    union = make_sequence_union(SequenceVectorizer(), StepFeatures(SequenceVectorizer()))
+    union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     packed = union.fit_transform(X)
     again = pickle.loads(pickle.dumps(union))
     assert again.transform(X) == packed
@@ -150,8 +152,8 @@ def test_mistakes_are_named():
 
     with pytest.raises(ValueError, match="transformer 's' gives 2 sequences of 1 tokens, 'w' 3"):
         SequenceUnion([("w", SequenceVectorizer()), ("s", Short())]).fit(X)
-    with pytest.raises(TypeError, match="StepFeatures: the transformer gives list"):
-        StepFeatures(Lengths()).fit(X)
+    with pytest.raises(TypeError, match="TransitionFeatures: the transformer gives list"):
+        TransitionFeatures(Lengths()).fit(X)
     with pytest.raises(TypeError, match="transformer 'p': sequence 0 of X is a list among"):
         SequenceUnion([("p", "passthrough")]).fit(X)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crfkit._types import Expectations
-from crfkit.kernels.chain import sum as kernels
+from crfkit._types import Counts
 from crfkit.kernels.chain import max as chain_path
-from crfkit.structures.chain import chain_workspace, turned
+from crfkit.kernels.chain import sum as kernels
+from crfkit.structures.chain import chain_workspace, transposed
 from tests.oracles import (
     chain_paths,
     chain_scores,
@@ -23,14 +23,28 @@ def scaled_sum(scores, weight):
     pair_shift = np.where(np.isinf(m := scores.pair.max(axis=(1, 2))), 0.0, m)
     factor = np.exp(scores.pair - pair_shift[:, None, None])
     n_sequences = len(weight)
-    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     log_z, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     kernels.chain_sum(
-        scores.unary, np.exp(node), shift, scores.pair, factor, turned(factor), pair_shift,
-        scores.step_table, scores.offsets, np.arange(n_sequences), weight, np.empty_like(shift),
-        *chain_workspace(scores), out.unary, out.pair, log_z, status,
-    )  # fmt: skip
-    return log_z, Expectations(out.unary, out.pair * factor), status
+        scores.unary,
+        np.exp(node),
+        shift,
+        scores.pair,
+        factor,
+        transposed(factor),
+        pair_shift,
+        scores.transition_index,
+        scores.offsets,
+        np.arange(n_sequences),
+        weight,
+        np.empty_like(shift),
+        *chain_workspace(scores),
+        out.unary,
+        out.pair,
+        log_z,
+        status,
+    )
+    return log_z, Counts(out.unary, out.pair * factor), status
 
 
 @given(chain_scores())
@@ -50,15 +64,24 @@ def test_scaled_sum_equals_enumeration(scores):
 def test_log_domain_sum_equals_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     expected_z, expected = enumerated_sum(scores, weight)
-    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     work, norm = np.empty((3, scores.unary.shape[1])), np.empty(len(scores.unary))
     log_z = np.empty(1)
     for s in np.flatnonzero(np.diff(scores.offsets)):
         begin, end = (int(i) for i in scores.offsets[s : s + 2])
         status = kernels.chain_sum_log(
-            scores.unary, scores.pair, scores.step_table, begin, end, float(weight[s]), norm, work,
-            out.unary, out.pair, log_z,
-        )  # fmt: skip
+            scores.unary,
+            scores.pair,
+            scores.transition_index,
+            begin,
+            end,
+            float(weight[s]),
+            norm,
+            work,
+            out.unary,
+            out.pair,
+            log_z,
+        )
         assert status == kernels.OK
         np.testing.assert_allclose(log_z, expected_z[s], rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
@@ -109,7 +132,14 @@ def run_max(scores):
     value, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     work = np.empty_like(scores.unary)
     chain_path.chain_max(
-        scores.unary, scores.pair, scores.step_table, scores.offsets, work, labels, value, status
+        scores.unary,
+        scores.pair,
+        scores.transition_index,
+        scores.offsets,
+        work,
+        labels,
+        value,
+        status,
     )
     return labels, value, status
 
@@ -138,10 +168,10 @@ def test_score_and_path_are_adjoint(scores):
     weight = rng.normal(size=len(scores.offsets) - 1)
     score = np.empty_like(weight)
     chain_path.chain_score(
-        finite.unary, finite.pair, finite.step_table, finite.offsets, labels, score
+        finite.unary, finite.pair, finite.transition_index, finite.offsets, labels, score
     )
     unary, pair = np.zeros_like(scores.unary), np.zeros_like(scores.pair)
-    chain_path.chain_add_path(finite.step_table, finite.offsets, labels, weight, unary, pair)
+    chain_path.chain_add_path(finite.transition_index, finite.offsets, labels, weight, unary, pair)
     inner = (unary * finite.unary).sum() + (pair * finite.pair).sum()
     np.testing.assert_allclose(weight @ score, inner, rtol=1e-12, atol=1e-12)
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
-from crfkit._types import Expectations
 from crfkit.kernels.semimarkov import sum as kernels
-from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
+from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.segment_tables import exponentials, filled_up, parts_of
 from crfkit.structures.semimarkov import _Room
 from tests.oracles import (
@@ -35,15 +35,33 @@ def scaled_sum(scores, weight):
     flows = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
     log_z, status = np.empty(count), np.empty(count, np.int64)
     kernels.semimarkov_sum(
-        tables.stay, tables.start, tables.finish, tables.alone, tables.shift, tables.steps,
-        frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))), tables.lengths, tables.most,
-        tables.spans, *parts.spans, scores.unary, scores.pair, scores.step_table, scores.offsets,
-        frozen(np.arange(count)), frozen(weight), *_Room.of(scores), np.empty(len(out)), out,
-        *flows, log_z, status,
-    )  # fmt: skip
+        tables.stay,
+        tables.start,
+        tables.finish,
+        tables.alone,
+        tables.shift,
+        tables.steps,
+        frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))),
+        tables.lengths,
+        tables.most,
+        tables.spans,
+        *parts.spans,
+        scores.unary,
+        scores.pair,
+        scores.transition_index,
+        scores.offsets,
+        frozen(np.arange(count)),
+        frozen(weight),
+        *_Room.of(scores),
+        np.empty(len(out)),
+        out,
+        *flows,
+        log_z,
+        status,
+    )
     steps = (flows[0] * tables.steps)[:, :size, :size].reshape(-1, size)
     pair = np.concatenate([steps, flows[1][:, :size], flows[2][:, :size]])
-    return log_z, Expectations(out, pair), status
+    return log_z, Counts(out, pair), status
 
 
 @given(segment_scores((0.1, 1.0, 10.0)))
@@ -64,13 +82,13 @@ def test_sums_of_logarithms_equal_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     expected_z, expected = enumerated_segments(scores, weight)
     scores = read_only(scores)
-    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     parts, size = parts_of(scores), scores.pair.shape[1]
     for s in np.flatnonzero(np.diff(scores.offsets)):
         begin, end = (int(i) for i in scores.offsets[s : s + 2])
         log_z, room = np.empty(1), [np.empty((end - begin + 1, size)) for _ in range(3)]
         position = semimarkov_sum_log(
-            scores.unary, scores.pair, parts.n_steps, parts.n_lengths, scores.step_table,
+            scores.unary, scores.pair, parts.n_steps, parts.n_lengths, scores.transition_index,
             *parts.spans, begin, end, float(weight[s]), *room, np.empty((2, size)),
             np.empty(len(scores.unary)), out.unary, out.pair, log_z,
         )  # fmt: skip
@@ -115,17 +133,23 @@ def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(
     status, score = np.empty(count, np.int64), np.empty(count)
     semimarkov_max(
         tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
-        tables.most, tables.spans, *parts.spans[:3], scores.step_table, scores.offsets, size,
+        tables.most, tables.spans, *parts.spans[:3], scores.transition_index, scores.offsets, size,
         np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)), codes,
         value, status,
     )  # fmt: skip
     assert (status == kernels.OK).all()
     best = [max(score for _, score in all_segmentations(scores, s)) for s in range(count)]
     np.testing.assert_allclose(value, best, rtol=1e-12, atol=1e-12)
-    shape = parts.n_steps, parts.n_lengths, scores.step_table, scores.offsets, *parts.spans[:3]
+    shape = (
+        parts.n_steps,
+        parts.n_lengths,
+        scores.transition_index,
+        scores.offsets,
+        *parts.spans[:3],
+    )
     semimarkov_score(scores.unary, scores.pair, *shape, frozen(codes), score)
     np.testing.assert_allclose(score, best, rtol=1e-12, atol=1e-12)
-    out = Expectations(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
+    out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     semimarkov_add_path(*shape, frozen(codes), frozen(np.ones(count)), *out)
     used = [(block[part > 0.0], part[part > 0.0]) for block, part in
             zip((scores.unary, scores.pair), out, strict=True)]  # fmt: skip
@@ -144,7 +168,7 @@ def test_several_segmentations_are_listed_by_their_scores(scores):
     shape, found = (end - begin + 1, scores.pair.shape[1], count), all_segmentations(one, 0)
     value, codes = np.empty(count), np.empty((count, end - begin), np.int32)
     semimarkov_n_best(
-        one.unary, one.pair, parts.n_steps, parts.n_lengths, one.step_table,
+        one.unary, one.pair, parts.n_steps, parts.n_lengths, one.transition_index,
         *map(frozen, parts_of(one).spans[:3]), np.empty(shape), np.empty(shape, np.int64),
         np.empty(shape), np.empty(shape, np.int64), value, codes,
     )  # fmt: skip

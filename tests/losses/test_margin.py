@@ -79,7 +79,7 @@ def slack(cost, rise):
 
 @st.composite
 def problems(draw, scales=(0.1, 1.0, 1e4)):
-    """Scores, and labels that are not forbidden."""
+    """Potentials, and labels that are not forbidden."""
     scores = draw(chain_scores(scales))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     labels = rng.integers(scores.unary.shape[1], size=len(scores.unary), dtype=np.int32)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from crfkit._types import ProbableSegment
 from crfkit.io import spans_to_tags
+from crfkit.labels.spans import spans_of_all
 from crfkit.metrics import (
     IllegalTag,
     Segment,
@@ -20,7 +21,6 @@ from crfkit.metrics import (
     tags_from_spans,
     validate_tags,
 )
-from crfkit.labels.spans import spans_of_all
 
 SCHEMES = ("IO", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO")
 # IO writes neighboring spans of one type as one.

@@ -13,8 +13,8 @@ from crfkit import (
     SegmentConstraints,
     SemiMarkovCRF,
     SequenceVectorizer,
-    StepFeatures,
     TemplateFeatures,
+    TransitionFeatures,
     WindowFeatures,
     make_sequence_union,
 )
@@ -99,7 +99,7 @@ def templates():
     union = make_sequence_union(
         TemplateFeatures(expressions, columns=["w", "long"], min_freq=2),
         WindowFeatures(),
-        StepFeatures(TemplateFeatures("U:%x[0,0]\nU:%x[1,0]", syntax="crfpp")),
+        TransitionFeatures(TemplateFeatures("U:%x[0,0]\nU:%x[1,0]", syntax="crfpp")),
     )
     return Pipeline([("features", union), ("crf", CRFClassifier())]).fit(as_tuples(X), y)
 

@@ -275,8 +275,8 @@ def model_with(name, value):
         ("coef_", sp.csr_array((21, 5))), ("coef_", sp.csr_matrix((22, 5))),
         ("coef_", sp.csr_array((22, 5), dtype=np.float32)),
         ("_feature_names", np.array(["a"], object)), ("vectorizer_", SequenceVectorizer()),
-        ("vectorizer_", CRFClassifier()), ("step_coef_", sp.csr_array((3, 24))),
-        ("step_coef_", 3.0),
+        ("vectorizer_", CRFClassifier()), ("transition_coef_", sp.csr_array((3, 24))),
+        ("transition_coef_", 3.0),
     ],
 )  # fmt: skip
 def test_a_model_whose_parts_do_not_fit_is_refused(name, value):

@@ -140,8 +140,8 @@ def test_weights_of_steps_come_back_and_are_checked(rng):
     crf = CRFClassifier(c2=0.5).fit(data.with_steps(steps), y)
     again = loads(dumps({"crf": crf, "data": data.with_steps(steps)}))
     assert again["crf"].predict(again["data"]) == crf.predict(data.with_steps(steps))
-    crf.step_coef_ = crf.step_coef_[:, :24]
-    with pytest.raises(ModelFileError, match="step_coef_ is no csr_array of 25 columns"):
+    crf.transition_coef_ = crf.transition_coef_[:, :24]
+    with pytest.raises(ModelFileError, match="transition_coef_ is no csr_array of 25 columns"):
         loads(dumps(crf))
 
 

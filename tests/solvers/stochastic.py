@@ -7,7 +7,7 @@ import numpy as np
 from crfkit._parallel import ThreadMap
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OEG, OWLQN, AutoSolver, ProximalQuasiNewton, auto
 from crfkit.solvers.auto import choose_solver
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
 
 
 @pytest.fixture

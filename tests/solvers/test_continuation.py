@@ -11,7 +11,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, SGD, SOLVERS, AutoSolver
 from crfkit.solvers.auto import choose_solver
 from crfkit.solvers.stages import minimize
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
 
 TEMPERATURES = (1.0, 0.3, 0.1)
 

@@ -5,14 +5,14 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.solvers.stochastic.dual_state import parts_of
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
+from crfkit.solvers.stochastic.dual_state import parts_of
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual, drawn_by_gap
 from crfkit.structures import Chain
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
 
 TIGHT = {"tol": 0.0, "gtol": 1e-11, "max_iter": 3000}
 
@@ -60,7 +60,7 @@ def test_it_reaches_the_optimum_of_the_batch_solvers(data, penalty):
 def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
     with ThreadMap(1) as threads:
         objective = make_objective(*data, threads, penalty, boundaries=True)
-        batches = objective.minibatches(10, 0)
+        batches = objective.stochastic(10, 0)
         dual = _Dual(batches, penalty, np.zeros(objective.n_parameters))
         for number in range(5):
             dual.lower_c2(number)
@@ -84,7 +84,7 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
 def test_the_dual_never_falls(data):
     with ThreadMap(1) as threads:
         objective = make_objective(*data, threads, ElasticNet(0.0, 2.0))
-        batches = objective.minibatches(10, 0)
+        batches = objective.stochastic(10, 0)
         dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
         for number in range(8):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 3)
@@ -113,7 +113,7 @@ def test_what_is_known_of_the_gaps_adds_up_to_about_the_gap(rng, kind):
     packed, codes = make_data(rng, kind, lengths=tuple(rng.integers(1, 9, size=60)))
     with ThreadMap(1) as threads:
         objective = make_objective(packed, codes, threads, ElasticNet(0.0, 0.5))
-        batches = objective.minibatches(12, 0)
+        batches = objective.stochastic(12, 0)
         dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
         for number in range(12):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 1)
@@ -131,7 +131,9 @@ def test_every_sampling_reaches_the_optimum(rng, sampling, kind):
     with ThreadMap(2) as threads:
         objective = make_objective(*data, threads)
         best = optimum(objective).value
-        solver = OEG(tol=1e-8, batch_tokens=9, round_size=3, sampling=sampling, max_iter=2000)
+        solver = OEG(
+            tol=1e-8, batch_tokens=9, batches_per_update=3, sampling=sampling, max_iter=2000
+        )
         result = solver.solve(objective, np.zeros(objective.n_parameters))
     assert result.converged
     np.testing.assert_allclose(result.value, best, rtol=1e-8)
@@ -143,7 +145,7 @@ def test_results_do_not_depend_on_the_number_of_threads(data, n_jobs):
     for jobs in (1, n_jobs):
         with ThreadMap(jobs) as threads:
             objective = make_objective(*data, threads)
-            solver = OEG(batch_tokens=9, round_size=4, tol=1e-6, random_state=3)
+            solver = OEG(batch_tokens=9, batches_per_update=4, tol=1e-6, random_state=3)
             results.append(solver.solve(objective, np.zeros(objective.n_parameters)))
     np.testing.assert_array_equal(results[0].parameters, results[1].parameters)
     assert results[0].n_iter == results[1].n_iter
@@ -229,7 +231,7 @@ def test_it_says_what_it_cannot_do(data):
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_iter": -1}, {"tol": -1.0}, {"batch_tokens": 0}, {"round_size": 0},
+    "options", [{"max_iter": -1}, {"tol": -1.0}, {"batch_tokens": 0}, {"batches_per_update": 0},
                 {"check_every": 0}, {"sampling": "some"}],
 )  # fmt: skip
 def test_parameters_are_checked(data, options):
@@ -272,7 +274,7 @@ def test_control_c_keeps_passes_that_were_not_evaluated(data, monkeypatch):
         objective = make_objective(*data, threads)
         best = optimum(objective).value
         cut = OEG(tol=0.0, check_every=9).solve(objective, np.zeros(objective.n_parameters))
-        value = objective.minibatches(400, 0).value(cut.parameters)
+        value = objective.stochastic(400, 0).value(cut.parameters)
     assert (cut.n_iter, cut.interrupted) == (3, True)
     np.testing.assert_array_equal(cut.parameters, reached[-1])
     np.testing.assert_allclose(cut.value, value, rtol=1e-12)

@@ -9,7 +9,7 @@ from crfkit.data import PackedSequences
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import GIS, IIS, LBFGS
 from crfkit.solvers.historical.iterative_scaling import scaling_update
-from tests.test_objective import make_objective
+from tests.objective.test_batch import make_objective
 
 BOTH = pytest.mark.parametrize("kind", [GIS, IIS])
 
@@ -124,7 +124,7 @@ def test_a_feature_without_an_optimum_is_an_error(rng, kind):
     codes[:] = codes % 2
     with ThreadMap(1) as threads:
         objective = make_objective(
-            data, codes, threads, ElasticNet(0.0, 0.0), all_states=True, all_steps=True
+            data, codes, threads, ElasticNet(0.0, 0.0), all_states=True, all_transitions=True
         )
         with pytest.raises(ValueError, match="c2 > 0"):
             kind().solve(objective, np.zeros(objective.n_parameters))

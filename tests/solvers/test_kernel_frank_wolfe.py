@@ -6,15 +6,15 @@ import pytest
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.potentials.kernelized import Gram, Kernel
-from crfkit.solvers.margin.kernel_frank_wolfe import KernelBlocks, KernelFrankWolfe, _Search
 from crfkit.solvers.historical.smo import SMO
+from crfkit.solvers.margin.kernel_frank_wolfe import KernelBlocks, KernelFrankWolfe, _Search
+from tests.objective.test_batch import make_data
 from tests.solvers.test_margin_dual import (
     LENGTHS,
     kernel_objective,
     margin_objective,
     solve,
 )
-from tests.test_objective import make_data
 
 
 @pytest.fixture

@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Scores
-from crfkit.labels.costs import make_cost
+from crfkit._types import Potentials
 from crfkit.data import PackedSequences
+from crfkit.labels.costs import make_cost
 from crfkit.losses import LogLoss
 from crfkit.losses.margin import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.kernelized import Kernel, KernelScores
+from crfkit.potentials.kernelized import Kernel, KernelChainModel
 from crfkit.potentials.selection import choose_features
-from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
 from crfkit.solvers.historical.margin_gradient import MarginEG, _Distributions
 from crfkit.solvers.historical.smo import SMO, _Factored
+from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
+from tests.objective.test_batch import make_data, make_objective
 from tests.oracles import chain_paths
-from tests.test_objective import make_data, make_objective
 
 LENGTHS = (3, 0, 1, 4, 2, 0, 0, 5, 1, 3)
 SOLVERS = [
@@ -45,9 +45,9 @@ def margin_objective(data, codes, threads, penalty=0.5, cost="hamming", weight=N
 
 def kernel_objective(data, codes, threads, penalty=0.5, kernel="linear", weight=None, **params):
     steps = choose_features(data, codes, 3)
-    model = KernelScores(
+    model = KernelChainModel(
         Kernel(kernel, params), None if kernel == "precomputed" else data,
-        np.arange(data.n_tokens), steps.step_from, steps.step_to, 3,
+        np.arange(data.n_tokens), steps.transition_from, steps.transition_to, 3,
     )  # fmt: skip
     weight = np.ones(len(codes)) if weight is None else weight
     return Objective(
@@ -101,7 +101,9 @@ def weights_of_marginals(batches, moments):
 def counts_of_marginals(search, index, scores):
     marginals = search.marginals[index]
     pair = np.zeros_like(scores.pair)
-    np.add.at(pair, np.broadcast_to(scores.step_table, len(marginals.node))[1:], marginals.edge)
+    np.add.at(
+        pair, np.broadcast_to(scores.transition_index, len(marginals.node))[1:], marginals.edge
+    )
     return search.weight[index] * marginals.node, search.weight[index] * pair
 
 
@@ -111,7 +113,7 @@ def test_smo_keeps_weights_and_marginals_together_and_its_dual_never_falls(max_e
     random = np.random.RandomState(1)
     with ThreadMap(1) as threads:
         weight = np.repeat(np.arange(1.0, 1.0 + len(LENGTHS)), LENGTHS)
-        batches = make_problem(threads, weight=weight, boundaries=True).minibatches(1, 0)
+        batches = make_problem(threads, weight=weight, boundaries=True).stochastic(1, 0)
         search, duals = _Factored(batches, max_entropy), [0.0]
         for _ in range(8):
             for index in random.permutation(len(batches)).tolist():
@@ -169,7 +171,7 @@ def enumerated(scores, theta):
 def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
     """Algorithm 2 of the report, over all labellings."""
     with ThreadMap(1) as threads:
-        batches = make_problem(threads, lengths=(4, 3)).minibatches(1, 0)
+        batches = make_problem(threads, lengths=(4, 3)).stochastic(1, 0)
         search = _Distributions(batches)
         search.steps.w[:] = rng.normal(size=batches.n_parameters)
         bound, rate = batches.bind(search.steps.w), 0.7
@@ -181,7 +183,7 @@ def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
     cut = scores.unary.size
 
     def theta_of(block):
-        return Scores(block.scores[:cut].reshape(scores.unary.shape),
+        return Potentials(block.scores[:cut].reshape(scores.unary.shape),
                       block.scores[cut:].reshape(scores.pair.shape), scores.offsets)  # fmt: skip
 
     paths, before = enumerated(scores, theta_of(first))
@@ -199,7 +201,7 @@ def test_the_dual_of_the_exponentiated_gradient_never_falls(batch_tokens):
     with ThreadMap(1) as threads:
         weight = np.repeat(np.arange(1.0, 1.0 + len(LENGTHS)), LENGTHS)
         objective = make_problem(threads, weight=weight, boundaries=True)
-        batches = objective.minibatches(batch_tokens, 0)
+        batches = objective.stochastic(batch_tokens, 0)
         search, duals = _Distributions(batches), [0.0]
         for _ in range(40):
             for index in range(len(batches)):

@@ -6,8 +6,8 @@ from sklearn.svm import LinearSVC
 
 from crfkit import losses
 from crfkit._parallel import ThreadMap
-from crfkit.labels.costs import AdditiveCost
 from crfkit.data import PackedSequences
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss, LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet

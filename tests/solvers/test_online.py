@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.labels.costs import ZeroOneCost, make_cost
 from crfkit.data import PackedSequences
 from crfkit.inference import BeamSearch
+from crfkit.labels.costs import ZeroOneCost, make_cost
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
 from crfkit.solvers.online.batch_updates import MistakeLoss
 from crfkit.solvers.online.learner import Task, make_visits
-from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
 from crfkit.solvers.online.updates import UPDATES, find_rule
-from crfkit.oracles.label_order import Ties
-from tests.test_average_moves import make_form
-from tests.test_dual_moves import wide_objective
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
+from tests.solvers.test_average_moves import make_form
+from tests.solvers.test_dual_moves import wide_objective
 
 LENGTHS = (3, 0, 1, 5, 2, 0, 6, 0, 9, 1)
 
@@ -85,7 +85,7 @@ def test_orders_are_shuffled_again_before_each_pass(rng, threads):
     objective = make(rng, threads)
     solver = OnlineSolver(averaging=None, max_iter=3, random_state=Reverse())
     found = solver.solve(objective, zeros(objective)).parameters
-    ties = Ties.by_appearance(objective.labels, 3, objective.weight)
+    ties = LabelOrder.by_appearance(objective.labels, 3, objective.weight)
     task = Task(objective, find_rule("perceptron"), ties=ties)
     visits, forth = make_visits(task, zeros(objective)), np.arange(len(LENGTHS))
     for order in (forth[::-1], forth, forth[::-1]):
@@ -105,9 +105,9 @@ def separable(seed):
     lengths = tuple(rng.integers(1, 4, size=12).tolist())
     with ThreadMap(1) as pool:
         data, codes = make_data(rng, "sparse", lengths, n_features=6)
-        objective = make_objective(data, codes, pool, all_states=True, all_steps=True)
+        objective = make_objective(data, codes, pool, all_states=True, all_transitions=True)
         truth = rng.normal(size=objective.n_parameters)
-        batches = objective.minibatches(0, 0)
+        batches = objective.stochastic(0, 0)
         bound = batches.bind(truth)
         for index, chunk in enumerate(batches.chunks):
             path, _ = objective.structure.max(batches.scores(bound, index))
@@ -120,8 +120,8 @@ def separable(seed):
 def test_mistakes_on_separable_chains_are_bounded(threads, seed):
     """At most ``R**2 / gamma**2`` (Novikoff 1962; Collins 2002, theorem 1)."""
     data, codes, truth = separable(seed)
-    objective = make_objective(data, codes, threads, all_states=True, all_steps=True)
-    batches = objective.minibatches(0, 0)
+    objective = make_objective(data, codes, threads, all_states=True, all_transitions=True)
+    batches = objective.stochastic(0, 0)
     bound, radius, margin = batches.bind(truth), 0.0, np.inf
     for index in range(len(batches)):
         scores, labels = batches.scores(bound, index), batches.labels(index)
@@ -293,7 +293,7 @@ def test_a_cost_asks_for_a_margin(rng, threads, general):
     solver = OnlineSolver(averaging=None, cost=cost, max_iter=10_000)
     result = solver.solve(objective, zeros(objective))
     assert result.history[-1].mistakes == 0
-    batches = objective.minibatches(0, 0)
+    batches = objective.stochastic(0, 0)
     bound = batches.bind(result.parameters)
     for index in range(len(batches)):
         scores, labels = batches.scores(bound, index), batches.labels(index)

@@ -9,8 +9,8 @@ from crfkit.solvers import OWLQN, ProximalQuasiNewton
 from crfkit.solvers.batch.line_search import Point
 from crfkit.solvers.batch.proximal import QuadraticModel
 from crfkit.solvers.batch.vectors import Vectors
+from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_solvers import Quadratic
-from tests.test_objective import make_data, make_objective
 
 
 def a_point(objective, w):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers import OEG, SAG, SGD
 from tests.solvers.stochastic import problem
 
@@ -12,13 +12,13 @@ SMALL = {"batch_tokens": 12, "tol": 0.0}
 
 def counted(monkeypatch):
     """All batches that are cut from now on."""
-    made, init = [], MiniBatches.__init__
+    made, init = [], StochasticObjective.__init__
 
     def begin(self, *args):
         init(self, *args)
         made.append(self)
 
-    monkeypatch.setattr(MiniBatches, "__init__", begin)
+    monkeypatch.setattr(StochasticObjective, "__init__", begin)
     return made
 
 
@@ -57,7 +57,7 @@ def test_a_calibration_counts_with_the_share_of_the_data_that_it_sees(monkeypatc
 
 @pytest.mark.parametrize("kind", [OEG, SAG, SGD])
 def test_control_c_while_a_pass_is_evaluated_keeps_the_pass(kind, monkeypatch):
-    value, calls, seen = MiniBatches.value, [], {}
+    value, calls, seen = StochasticObjective.value, [], {}
 
     def interrupted(self, w, chosen=None):
         if chosen is None:
@@ -66,7 +66,7 @@ def test_control_c_while_a_pass_is_evaluated_keeps_the_pass(kind, monkeypatch):
                 raise KeyboardInterrupt
         return value(self, w, chosen)
 
-    monkeypatch.setattr(MiniBatches, "value", interrupted)
+    monkeypatch.setattr(StochasticObjective, "value", interrupted)
     with problem() as objective:
         solver = kind(**SMALL).set_params(**({} if kind is SGD else {"check_every": 1}))
         start = np.zeros(objective.n_parameters)
@@ -79,13 +79,13 @@ def test_control_c_while_a_pass_is_evaluated_keeps_the_pass(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", [OEG, SAG, SGD])
 def test_a_value_that_is_not_finite_ends_the_search_at_the_last_good_pass(kind, monkeypatch):
-    value, calls = MiniBatches.value, []
+    value, calls = StochasticObjective.value, []
 
     def broken(self, w, chosen=None):
         calls.append(chosen is None)
         return value(self, w, chosen) if calls.count(True) < 3 else np.inf
 
-    monkeypatch.setattr(MiniBatches, "value", broken)
+    monkeypatch.setattr(StochasticObjective, "value", broken)
     with problem() as objective:
         solver = kind(**SMALL).set_params(**({} if kind is SGD else {"check_every": 1}))
         result = solver.solve(objective, np.zeros(objective.n_parameters))

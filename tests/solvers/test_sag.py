@@ -6,13 +6,13 @@ from scipy.sparse import csr_array
 
 import crfkit.solvers.stochastic.lipschitz as module
 from crfkit._parallel import ThreadMap
-from crfkit.solvers.stochastic.sag_state import GeneralAverages
 from crfkit.data import PackedSequences
 from crfkit.objective.penalties import ElasticNet
-from crfkit.solvers.stochastic.lipschitz import Metric, Smoothness
 from crfkit.solvers import SAG
+from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Metric
+from crfkit.solvers.stochastic.sag_state import GeneralAverages
+from tests.objective.test_batch import make_objective
 from tests.solvers.stochastic import optimum, problem
-from tests.test_objective import make_objective
 
 
 def solve(objective, start=None, callback=None, **options):
@@ -20,12 +20,12 @@ def solve(objective, start=None, callback=None, **options):
     return SAG(**{"batch_tokens": 12, "max_iter": 3000} | options).solve(objective, start, callback)
 
 
-@pytest.mark.parametrize("round_size", [1, 3])
+@pytest.mark.parametrize("batches_per_update", [1, 3])
 @pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
-def test_it_reaches_the_optimum(blocks, round_size):
+def test_it_reaches_the_optimum(blocks, batches_per_update):
     with problem(blocks=blocks) as objective:
         value, w = optimum(objective)
-        result = solve(objective, tol=0.0, gtol=1e-7, round_size=round_size)
+        result = solve(objective, tol=0.0, gtol=1e-7, batches_per_update=batches_per_update)
     assert result.converged
     np.testing.assert_allclose(result.value, value, rtol=1e-10)
     np.testing.assert_allclose(result.parameters, w, atol=1e-6)
@@ -81,18 +81,18 @@ def test_token_weights_are_those_of_the_objective(rng):
     assert np.isnan(result.history[-1].gap)  # the loss need not be convex
 
 
-def run(average, passes, round_size=1):
+def run(average, passes, batches_per_update=1):
     random = np.random.RandomState(1)
     for _ in range(passes):
-        average.run_pass(random, round_size)
+        average.run_pass(random, batches_per_update)
 
 
-@pytest.mark.parametrize("round_size", [1, 4])
-def test_the_direction_is_the_sum_of_the_remembered_gradients(round_size):
+@pytest.mark.parametrize("batches_per_update", [1, 4])
+def test_the_direction_is_the_sum_of_the_remembered_gradients(batches_per_update):
     with problem(features=40, blocks="sparse") as objective:
-        batches = objective.minibatches(6, 0)
+        batches = objective.stochastic(6, 0)
         average = GeneralAverages(batches, np.zeros(objective.n_parameters))
-        run(average, 30, round_size)
+        run(average, 30, batches_per_update)
         total = np.zeros(objective.n_parameters)
         for index, tangent in enumerate(average.tangents):
             total[batches.places(index)] += batches.gradient(index, tangent.residual)
@@ -101,7 +101,7 @@ def test_the_direction_is_the_sum_of_the_remembered_gradients(round_size):
 
 def eager(batches, start, passes):
     """The same method with whole vectors and without anything put off."""
-    random, smoothness = np.random.RandomState(1), Smoothness(batches, Metric(batches))
+    random, smoothness = np.random.RandomState(1), LipschitzEstimates(batches, Metric(batches))
     decay = 2.0 * batches.penalty.l2 / len(batches)
 
     def look(w, index):
@@ -129,7 +129,7 @@ def eager(batches, start, passes):
 @pytest.mark.parametrize("l2", [0.0, 0.3, 1e4])
 def test_lazy_steps_equal_eager_ones(rng, l2, size):
     with problem(features=40, blocks="sparse", penalty=(0.0, l2)) as objective:
-        batches = objective.minibatches(6, 0)
+        batches = objective.stochastic(6, 0)
         start = size * rng.normal(size=objective.n_parameters)
         average = GeneralAverages(batches, start)
         run(average, 4)
@@ -139,8 +139,8 @@ def test_lazy_steps_equal_eager_ones(rng, l2, size):
 
 def test_estimates_bound_the_decrease_along_the_gradient(rng):
     with problem() as objective:
-        batches = objective.minibatches(8, 0)
-        smoothness = Smoothness(batches, Metric(batches))
+        batches = objective.stochastic(8, 0)
+        smoothness = LipschitzEstimates(batches, Metric(batches))
         w = rng.normal(size=objective.n_parameters)
         for index in range(len(batches)):
             scores = batches.scores(batches.bind(w), index)
@@ -156,8 +156,8 @@ def test_estimates_bound_the_decrease_along_the_gradient(rng):
 
 def test_half_of_the_visits_are_in_proportion_to_the_estimates():
     with problem(count=60) as objective:
-        batches = objective.minibatches(8, 0)
-        smoothness = Smoothness(batches, Metric(batches))
+        batches = objective.stochastic(8, 0)
+        smoothness = LipschitzEstimates(batches, Metric(batches))
         smoothness.estimates[:] = 1.0
         smoothness.estimates[3] = 1e9
         order = smoothness.draw(np.random.RandomState(0))
@@ -170,11 +170,11 @@ def test_results_do_not_depend_on_threads_and_repeat():
     found = []
     for n_jobs in (1, 2, 1):
         with problem(n_jobs=n_jobs, count=60) as objective:
-            found.append(solve(objective, max_iter=6, round_size=3).parameters)
+            found.append(solve(objective, max_iter=6, batches_per_update=3).parameters)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     with problem(count=60) as objective:
-        other = solve(objective, max_iter=6, round_size=3, random_state=1).parameters
+        other = solve(objective, max_iter=6, batches_per_update=3, random_state=1).parameters
     assert not np.array_equal(found[0], other)
 
 
@@ -213,7 +213,7 @@ def test_a_start_without_a_finite_value_is_an_error():
 
 
 def test_a_start_without_data_is_no_problem():
-    with problem(lengths=(), all_states=True, all_steps=True) as objective:
+    with problem(lengths=(), all_states=True, all_transitions=True) as objective:
         result = solve(objective, np.ones(objective.n_parameters), max_iter=2)
     assert result.n_iter == 2
 
@@ -231,7 +231,7 @@ def test_an_l1_penalty_is_refused():
         ("tol", -1.0),
         ("gtol", np.nan),
         ("batch_tokens", 0),
-        ("round_size", 0),
+        ("batches_per_update", 0),
         ("check_every", 0),
     ],
 )
@@ -252,7 +252,7 @@ def test_stops_are_told_and_control_c_keeps_the_last_pass():
         short = solve(objective, tol=0.0, max_iter=2)
         asked = solve(objective, callback=lambda record, w: record.iteration == 5, tol=0.0)
         result = solve(objective, callback=interrupt, tol=0.0, check_every=1)
-        exact = [objective.minibatches(8, 0).value(w) for w in seen.values()]
+        exact = [objective.stochastic(8, 0).value(w) for w in seen.values()]
     assert (short.n_iter, short.converged) == (2, False)
     assert "max_iter=2" in short.message
     assert (asked.n_iter, asked.converged) == (5, False)
@@ -264,7 +264,7 @@ def test_stops_are_told_and_control_c_keeps_the_last_pass():
 def test_a_rise_of_the_objective_makes_steps_shorter_once(monkeypatch):
     """Also where the next passes are made without a look at the objective."""
     raised = []
-    monkeypatch.setattr(Smoothness, "raise_all", lambda self: raised.append(1))
+    monkeypatch.setattr(LipschitzEstimates, "raise_all", lambda self: raised.append(1))
     monkeypatch.setattr(SAG, "_value", lambda self, search, w: 1e4 + next(rising))
     rising = iter([0.0, 1.0, 0.5, 2.0, 1.0, 0.5, 0.2, 0.1])
     with problem() as objective:
@@ -277,7 +277,7 @@ def test_a_metric_of_single_features_leads_to_the_same_optimum(monkeypatch, most
     monkeypatch.setattr(module, "MOST_FEATURES", most)
     with problem(blocks="sparse dense") as objective:
         value, w = optimum(objective)
-        metric = Metric(objective.minibatches(12, 0))
+        metric = Metric(objective.stochastic(12, 0))
         fast = solve(objective, tol=0.0, gtol=1e-7)
     assert (metric.features.shape[1] == 1) == (most == 0)
     np.testing.assert_allclose(fast.value, value, rtol=1e-10)

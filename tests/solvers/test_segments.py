@@ -11,15 +11,15 @@ from scipy.optimize import minimize
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk
-from crfkit.labels.costs import AdditiveCost, hamming
 from crfkit.data import PackedSegments, PackedSequences
+from crfkit.labels.costs import AdditiveCost, hamming
 from crfkit.losses import AnnealedHingeLoss, HingeLoss, LogLoss, SoftenedHingeLoss
 from crfkit.losses._costs import find_cost
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores
 from crfkit.potentials.selection import choose_segment_features
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
 from crfkit.solvers.margin import (
@@ -76,8 +76,8 @@ def problem(
     parts = np.ones((data.n_features, len(TOKEN_PARTS)), bool)
     model = choose_segment_features(
         data, codes, LABELS, parts=parts, all_states=True,
-        lengths=LengthScores(fixed, basis, np.ones((basis.shape[1], LABELS), bool)),
-        boundaries=True, forbidden=steps, all_steps=True,
+        lengths=LengthModel(fixed, basis, np.ones((basis.shape[1], LABELS), bool)),
+        boundaries=True, forbidden=steps, all_transitions=True,
     )  # fmt: skip
     weight = np.ones(len(lengths)) if weight is None else np.asarray(weight, float)
     with ThreadMap(n_jobs) as threads:

@@ -13,9 +13,9 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers import OWLQN, SGD, AutoSolver
+from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.solvers.stochastic import sgd as gradient_descent
 from crfkit.solvers.stochastic.sgd import Descent, calibrate, has_settled
-from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.structures import Chain
 from tests.solvers.stochastic import optimum, problem
 
@@ -65,7 +65,7 @@ def eager(batches, start, eta0, order, average):
 @pytest.mark.parametrize("penalty", [(0, 0), (0, 0.3), (0, 1e3), (0.4, 0), (0.4, 0.2), (50.0, 0.1)])
 def test_lazy_steps_equal_eager_ones(rng, penalty, average):
     with problem(features=40, blocks="sparse", penalty=penalty) as objective:
-        batches = objective.minibatches(6, 0)
+        batches = objective.stochastic(6, 0)
         start = rng.normal(size=objective.n_parameters)
         order = np.random.RandomState(1).permutation(len(batches))
         descent = Descent(batches, start, 0.3, average)
@@ -79,7 +79,7 @@ def test_lazy_steps_equal_eager_ones(rng, penalty, average):
 
 def test_a_round_is_computed_from_the_same_parameters(rng):
     with problem(penalty=(0.0, 0.0)) as objective:
-        batches = objective.minibatches(6, 0)
+        batches = objective.stochastic(6, 0)
         start = rng.normal(size=objective.n_parameters)
         descent = Descent(batches, start, 0.1, False)
         descent.run_pass(np.arange(3), 3)
@@ -113,7 +113,7 @@ def test_the_l1_penalty_comes_near_the_optimum_with_zeros():
 def test_the_result_is_the_best_pass():
     with problem() as objective:
         result = solve(objective, eta0=3.0, tol=0.0, max_iter=12)
-        exact = objective.minibatches(12, 0).value(result.parameters)
+        exact = objective.stochastic(12, 0).value(result.parameters)
     values = [record.value for record in result.history]
     assert len(values) == len({round(value, 9) for value in values})
     assert result.value == min(values)
@@ -123,7 +123,7 @@ def test_the_result_is_the_best_pass():
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_the_calibrated_rate_lowers_the_objective_at_any_scale(scale):
     with problem(count=60, blocks="sparse") as objective:
-        batches = objective.minibatches(12, 0)
+        batches = objective.stochastic(12, 0)
         for part in batches._touched.prepared.state.entries:
             part.values.flags.writeable = True
             part.values[:] *= scale
@@ -138,11 +138,13 @@ def test_results_do_not_depend_on_threads_and_repeat():
     found = []
     for n_jobs in (1, 2, 1):
         with problem(n_jobs=n_jobs, count=60) as objective:
-            found.append(solve(objective, max_iter=4, tol=0.0, round_size=3).parameters)
+            found.append(solve(objective, max_iter=4, tol=0.0, batches_per_update=3).parameters)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     with problem(count=60) as objective:
-        other = solve(objective, max_iter=4, tol=0.0, round_size=3, random_state=1).parameters
+        other = solve(
+            objective, max_iter=4, tol=0.0, batches_per_update=3, random_state=1
+        ).parameters
     assert not np.array_equal(found[0], other)
 
 
@@ -166,7 +168,7 @@ def test_passes_of_partial_are_those_of_a_run(average):
             w, state = solver.partial(objective, w, state)
             values.append(objective.value_and_grad(w)[0])
         value, _ = optimum(objective)
-        count = len(objective.minibatches(12, 0))
+        count = len(objective.stochastic(12, 0))
     assert state["steps"] == 8 * count
     assert values[-1] < values[0]
     assert values[-1] <= value * 1.05
@@ -179,11 +181,11 @@ def test_the_mean_of_partial_is_that_of_all_its_steps():
         first, state = solver.partial(objective, zeros, None)
         last = state["last"]
         second, state = solver.partial(objective, first, state)
-        batches = objective.minibatches(12, np.random.RandomState(0))
+        batches = objective.stochastic(12, np.random.RandomState(0))
         descent = Descent(batches, last, 0.05, True)
         descent.steps, descent.passes = len(batches), 1
         random = np.random.RandomState(0)
-        objective.minibatches(12, random)
+        objective.stochastic(12, random)
         descent.run_pass(random.permutation(len(batches)), 1)
     np.testing.assert_allclose(second, 0.5 * (first + descent.mean()), atol=1e-12)
     np.testing.assert_allclose(state["last"], descent.weights(), atol=1e-12)
@@ -195,7 +197,7 @@ def test_the_rate_of_partial_falls_by_the_pass_whatever_the_size_of_the_batches(
         solver = SGD(batch_tokens=6, eta0=0.1)
         _, state = solver.partial(many, np.zeros(many.n_parameters), None)
         assert state["passes"] == 1
-        descent = Descent(one.minibatches(6, 0), np.zeros(one.n_parameters), 0.1, False)
+        descent = Descent(one.stochastic(6, 0), np.zeros(one.n_parameters), 0.1, False)
         descent.steps, descent.passes = state["steps"], state["passes"]
         assert descent.rate == pytest.approx(0.85 * 0.1)
 
@@ -205,7 +207,7 @@ def test_the_mean_survives_that_weights_are_written_anew(monkeypatch):
     for least in (0.0, 0.5):
         monkeypatch.setattr(gradient_descent, "LEAST_SCALE", least)
         with problem(penalty=(0.0, 3.0)) as objective:
-            batches = objective.minibatches(6, 0)
+            batches = objective.stochastic(6, 0)
             descent = Descent(batches, np.zeros(objective.n_parameters), 0.3, True)
             for _ in range(3):
                 descent.run_pass(np.arange(len(batches)), 1)
@@ -219,18 +221,18 @@ def test_the_calibration_ends_where_no_other_rate_is_better(monkeypatch):
     tried = []
     run_pass = Descent.run_pass
 
-    def counted(self, order, round_size):
+    def counted(self, order, batches_per_update):
         tried.append(self._eta0)
-        run_pass(self, order, round_size)
+        run_pass(self, order, batches_per_update)
 
     monkeypatch.setattr(Descent, "run_pass", counted)
     with problem(count=60, blocks="sparse", penalty=(0.0, 1e-3)) as objective:
         # A first rate between two that are worse: found by its neighbors, and not by 40 more.
         zeros = np.zeros(objective.n_parameters)
-        best = calibrate(objective.minibatches(12, 0), zeros, np.random.RandomState(0), 1)
+        best = calibrate(objective.stochastic(12, 0), zeros, np.random.RandomState(0), 1)
         monkeypatch.setattr(gradient_descent, "FIRST_RATE", best)
         tried.clear()
-        again = calibrate(objective.minibatches(12, 0), zeros, np.random.RandomState(0), 1)
+        again = calibrate(objective.stochastic(12, 0), zeros, np.random.RandomState(0), 1)
     assert again == best
     assert sorted(tried) == pytest.approx([best / 2, best, 2 * best])
 
@@ -254,7 +256,7 @@ def test_an_average_of_sparse_weights_is_refused():
 @pytest.mark.parametrize(
     ("name", "value"),
     [("max_iter", -1), ("tol", -1.0), ("period", 0), ("eta0", -1.0), ("batch_tokens", 0),
-     ("round_size", 0)],
+     ("batches_per_update", 0)],
 )  # fmt: skip
 def test_parameters_out_of_range_are_errors(name, value):
     with problem() as objective, pytest.raises(ValueError, match=name):
@@ -354,9 +356,7 @@ def test_the_first_rate_is_kept_where_none_lowers_the_objective():
 
 def test_the_rate_for_a_hinge_loss_falls_with_the_passes():
     with noisy_hinge((0.0, 1e-3), count=40) as objective:
-        descent = Descent(
-            objective.minibatches(32, 0), np.zeros(objective.n_parameters), 0.2, False
-        )
+        descent = Descent(objective.stochastic(32, 0), np.zeros(objective.n_parameters), 0.2, False)
         assert descent.rate == 0.2
         descent.passes = 4
         assert descent.rate == pytest.approx(0.2 / 3)

@@ -11,7 +11,7 @@ from crfkit.solvers.batch import vectors
 from crfkit.solvers.batch.lbfgs import CorrectionPairs
 from crfkit.solvers.batch.line_search import Point
 from crfkit.solvers.batch.vectors import Vectors
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
 
 
 class Quadratic:

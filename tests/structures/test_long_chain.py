@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Scores
+from crfkit._types import Potentials
 from crfkit.kernels.chain import blocks as chain_blocks
 from crfkit.structures import Chain, LongChain, NoPathError, SparseChain, long_chain, split_over
 from tests.oracles import random_scores
@@ -46,7 +46,7 @@ def assert_same(scores, weight=1.0, atol=1e-10):
 @settings(max_examples=100, deadline=None)
 def test_blocks_give_the_sums_of_the_whole(seed, length, size, scale, tables, forbidden, weight):
     scores = random_scores(
-        seed, [length], size, shared_steps=tables, scale=scale, forbidden=forbidden
+        seed, [length], size, shared_tables=tables, scale=scale, forbidden=forbidden
     )
     assert_same(scores, weight, atol=1e-9 if scale > 100 else 1e-11)
 
@@ -136,7 +136,7 @@ def test_blocks_of_the_real_size_agree_with_the_whole(monkeypatch):
     monkeypatch.undo()
     rng = np.random.default_rng(0)
     pair = np.log(np.array([[[0.999, 0.001], [0.002, 0.998]]]))
-    scores = Scores(0.1 * rng.normal(size=(400_000, 2)), pair, np.array([0, 400_000]))
+    scores = Potentials(0.1 * rng.normal(size=(400_000, 2)), pair, np.array([0, 400_000]))
     assert_same(scores, atol=1e-10)
     zeros = scores._replace(unary=np.zeros_like(scores.unary), pair=np.zeros_like(pair))
     np.testing.assert_allclose(sum_in_blocks(zeros)[0], 400_000 * np.log(2), rtol=1e-13)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from crfkit._types import Scores, SegmentParts
+from crfkit._types import Potentials, SegmentParts
 from crfkit.structures import Chain, NoSegmentationError, SemiMarkov, segment_tables
 from crfkit.structures.segment_tables import make_spans, no_spans, parts_of
 from crfkit.structures.semimarkov import span_probabilities
@@ -62,7 +62,7 @@ def whole_scores(unary, pair, longest, *, lengths=None, spans=None, offsets=None
     pair = np.concatenate([pair, np.zeros((longest, size)) if lengths is None else lengths])
     offsets = np.array([0, len(unary)]) if offsets is None else offsets
     parts = SegmentParts(size, longest, no_spans(len(unary)) if spans is None else spans)
-    return Scores(unary, pair, offsets, 0, np.zeros(1, np.uint32), parts)
+    return Potentials(unary, pair, offsets, 0, np.zeros(1, np.uint32), parts)
 
 
 SCALES = (0.1, 1.0, 50.0, 1e3, 1e4)
@@ -173,7 +173,7 @@ def as_segments(scores):
     unary = np.concatenate([np.full_like(half, 7.0), half, quarter, quarter], axis=1)
     pair = np.concatenate([scores.pair.reshape(-1, size), np.zeros((1, size))])
     parts = SegmentParts(len(scores.pair) * size, 1, no_spans(n_tokens))
-    return Scores(unary, pair, scores.offsets, scores.first, scores.step_table, parts)
+    return Potentials(unary, pair, scores.offsets, scores.first, scores.transition_index, parts)
 
 
 @settings(max_examples=60)
@@ -521,7 +521,7 @@ def test_a_later_sequence_is_named_too(scale):
 
 
 def test_scores_of_a_chain_are_refused():
-    scores = Scores(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
+    scores = Potentials(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
     with pytest.raises(ValueError, match="not those of segments: use the structure Chain"):
         SEGMENTS.max(scores)
 

@@ -5,9 +5,9 @@ import time
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from crfkit.data.validation import check_lengths, check_sample_weight, check_training
 from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream
+from crfkit.data.validation import check_lengths, check_sample_weight, check_training
 from crfkit.estimators._base import SequenceClassifier
 from crfkit.estimators._input import pack_new, pack_training
 

@@ -13,13 +13,13 @@ from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
-from crfkit._types import Chunk, FloatArray, Scores
+from crfkit._types import Chunk, FloatArray, Potentials
 from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.compat.pycrfsuite.items import packed
-from crfkit.inference import marginals
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
 from crfkit.features.attributes import SKIP, FrozenIndex, Rows, collect, encode
+from crfkit.inference import marginals
 from crfkit.io.crfsuite_model import read_crfsuite_model
 
 
@@ -72,7 +72,7 @@ class _Opened:
         # CRFsuite's models have no weights of first and last labels: do not look for them.
         self.model.boundaries = bool(self.weights.start.any() or self.weights.end.any())
 
-    def scores(self, xseq: Iterable[Any]) -> Scores:
+    def scores(self, xseq: Iterable[Any]) -> Potentials:
         """Return the scores of the parts of one sequence.
 
         The attributes of an item are added up in their order, as CRFsuite does.

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.packed import ranges
-from crfkit.features.templates.columns import Reference, TokenTable
-from crfkit.features.templates.pairs import PairTable
-from crfkit.features.segments.similarity import EDIT, Lexicon
-from crfkit.features.segments.words import Runs, Trie, Words, distinct_runs, number_runs
-from crfkit.features.templates.tables import NOTHING, Items, StringTable, take
 from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM, Calls, Functions, as_items, evaluate
 from crfkit.features.lengths import value_of
+from crfkit.features.segments.similarity import EDIT, Lexicon
+from crfkit.features.segments.words import Runs, Trie, Words, distinct_runs, number_runs
+from crfkit.features.templates.columns import Reference, TokenTable
+from crfkit.features.templates.pairs import PairTable
+from crfkit.features.templates.tables import NOTHING, Items, StringTable, take
 
 _SET: Items = [(FLAG_ITEM, 1.0)]
 

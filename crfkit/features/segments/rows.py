@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.features.templates.pairs import PairTable
+from crfkit.features.attributes import SKIP, Rows, keep_columns, sort_rows
 from crfkit.features.segments.cells import Found
 from crfkit.features.segments.words import Runs, number_rows
-from crfkit.features.attributes import SKIP, Rows, keep_columns, sort_rows
+from crfkit.features.templates.pairs import PairTable
 
 
 class RunRows(NamedTuple):

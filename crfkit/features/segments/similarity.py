@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.features._lexicons import BLANK
-from crfkit.features.templates.pairs import PairTable
 from crfkit.features.segments.words import Trie, number_rows
+from crfkit.features.templates.pairs import PairTable
 from crfkit.kernels.text.edit import BITS, LEVELS, edit_nearest, letters_bag
 from crfkit.kernels.text.overlap import overlap_nearest, squares_left
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from crfkit.features.templates.columns import Reference
+from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
+from crfkit.features.lengths import value_of
 from crfkit.features.segments.cells import (
     Cell,
     Length,
@@ -20,9 +21,8 @@ from crfkit.features.segments.cells import (
     WordList,
 )
 from crfkit.features.segments.similarity import LEAST
+from crfkit.features.templates.columns import Reference
 from crfkit.features.templates.expressions import Template, call_numbers, called, flatten, operands
-from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
-from crfkit.features.lengths import value_of
 
 SEGMENT, LENGTH, WORDS = "seg", "seg.length", "words"
 # Functions for which f("a b") is f("a") and f("b") joined by a blank.

@@ -14,8 +14,10 @@ from crfkit._params import check_whole
 from crfkit._types import IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
-from crfkit.features.templates.columns import checked_columns, read_tokens
 from crfkit.features._lexicons import read_lexicons
+from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
+from crfkit.features.base import SequenceTransformer
+from crfkit.features.functions import Functions, checked_functions
 from crfkit.features.segments.cells import (
     Found,
     Reader,
@@ -35,11 +37,9 @@ from crfkit.features.segments.rows import (
 from crfkit.features.segments.similarity import LEAST, Lexicon
 from crfkit.features.segments.templates import WORDS, segment_templates
 from crfkit.features.segments.words import Trie
-from crfkit.features.templates.tables import check_texts
-from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
-from crfkit.features.base import SequenceTransformer
+from crfkit.features.templates.columns import checked_columns, read_tokens
 from crfkit.features.templates.expressions import Template
-from crfkit.features.functions import Functions, checked_functions
+from crfkit.features.templates.tables import check_texts
 
 _MANY = 100_000  # texts of one template that are worth a warning
 _RUNS = 1 << 18  # that are looked at at a time, where templates need all

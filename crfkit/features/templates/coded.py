@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, IntArray
-from crfkit.features.templates.columns import TokenTable, check_strings
+from crfkit.compiler.jit import frozen
 from crfkit.features._lexicons import Entries, find_runs, index_entries
+from crfkit.features.functions import (
+    FLAG,
+    Functions,
+    as_items,
+    evaluate,
+    result_kind,
+)
+from crfkit.features.templates.columns import TokenTable, check_strings
 from crfkit.features.templates.plan import (
     ABSENT,
     APPLY,
@@ -24,13 +31,6 @@ from crfkit.features.templates.plan import (
     gives_items,
 )
 from crfkit.features.templates.tables import Items, ItemTable, StringTable, TextTable, take
-from crfkit.features.functions import (
-    FLAG,
-    Functions,
-    as_items,
-    evaluate,
-    result_kind,
-)
 from crfkit.kernels.text.hashing import codes_shift, codes_spread
 
 FALSE = "\0false"  # the text of a flag that is not set, which never becomes a name

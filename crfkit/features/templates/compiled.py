@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
 from crfkit.data import PackedSequences
+from crfkit.features.base import SequenceTransformer
+from crfkit.features.functions import Functions
 from crfkit.features.templates.coded import Batch, Learned
 from crfkit.features.templates.columns import read_tokens
 from crfkit.features.templates.entries import Entries, Families
 from crfkit.features.templates.plan import Plan, colliding, gives_items, has_items
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
 from crfkit.features.templates.vocabulary import TemplateVocabulary
-from crfkit.features.base import SequenceTransformer
-from crfkit.features.functions import Functions
 
 
 class Options(NamedTuple):

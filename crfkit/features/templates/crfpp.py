@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from crfkit.features.functions import Functions
 from crfkit.features.templates.cells import CELL, bad_line, template_lines
 from crfkit.features.templates.plan import INPUT, Plan, PlanBuilder
-from crfkit.features.functions import Functions
 
 
 def crfpp_plan(text: str, functions: Functions) -> Plan:

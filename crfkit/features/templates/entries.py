@@ -9,15 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
+from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM
 from crfkit.features.templates.coded import FALSE, Batch
 from crfkit.features.templates.columns import numbers
 from crfkit.features.templates.pairs import PairTable
 from crfkit.features.templates.plan import Cell, Family
 from crfkit.features.templates.tables import NOTHING, Items
-from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM
 from crfkit.kernels.text.hashing import rows_join
 
 Path = tuple[int, ...]  # the sources of the cells of a conjunction

@@ -7,9 +7,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from crfkit.features.templates.cells import CELL
-from crfkit.features.templates.plan import BOS, EOS, FARTHEST, INPUT, LEXICON, POSITION, Plan, PlanBuilder
 from crfkit.features.functions import FLAG, ITEMS, Calls, Functions, find_function
+from crfkit.features.templates.cells import CELL
+from crfkit.features.templates.plan import (
+    BOS,
+    EOS,
+    FARTHEST,
+    INPUT,
+    LEXICON,
+    POSITION,
+    Plan,
+    PlanBuilder,
+)
 
 Template = str | Sequence[Any]
 

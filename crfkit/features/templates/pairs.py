@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.text.hashing import SHIFT, pairs_find, pairs_number
 
 _LEAST = 1024  # slots of a table without pairs

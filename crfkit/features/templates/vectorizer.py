@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from crfkit._params import check_flag, check_option
+from crfkit.features._lexicons import read_lexicons, read_text
+from crfkit.features.functions import checked_functions
 from crfkit.features.templates.cells import template_lines
 from crfkit.features.templates.columns import checked_columns
 from crfkit.features.templates.compiled import CompiledFeatures, Options
-from crfkit.features._lexicons import read_lexicons, read_text
-from crfkit.features.templates.plan import KEEP, Family, Plan
 from crfkit.features.templates.crfpp import crfpp_plan
 from crfkit.features.templates.expressions import Template, expression_plan, flatten
-from crfkit.features.functions import checked_functions
+from crfkit.features.templates.plan import KEEP, Family, Plan
 from crfkit.features.templates.wapiti import wapiti_plan
 
 SYNTAXES = ("python", "crfpp", "wapiti")
@@ -95,9 +95,11 @@ class TemplateFeatures(CompiledFeatures):
     ``seg.first.``, and so on. Cells outside of the sequence hold
     ``_B-1``, ``_B-2``, ``_B+1``..., which functions leave as they are.
 
-    ``syntax='crfpp'``: the template files of CRF++ (:func:`crfkit.features.templates.crfpp.crfpp_plan`).
+    ``syntax='crfpp'``: the template files of CRF++
+    (:func:`crfkit.features.templates.crfpp.crfpp_plan`).
 
-    ``syntax='wapiti'``: the pattern files of Wapiti (:func:`crfkit.features.templates.wapiti.wapiti_plan`).
+    ``syntax='wapiti'``: the pattern files of Wapiti
+    (:func:`crfkit.features.templates.wapiti.wapiti_plan`).
 
     Steps (``step``, lines that begin with ``B`` or ``b``) are described in the `steps` of the
     packed sequences. The first token of a sequence, which no step leads to, has no such attributes.

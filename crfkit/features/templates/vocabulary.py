@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import CodeArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames
 from crfkit.features.templates.coded import FALSE, Batch

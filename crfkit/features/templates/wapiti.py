@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from crfkit.features.functions import Calls, Functions, wapiti_regex
 from crfkit.features.templates.cells import bad_line, template_lines
 from crfkit.features.templates.plan import APPLY, INPUT, Cell, Plan, PlanBuilder
-from crfkit.features.functions import Calls, Functions, wapiti_regex
 
 _COMMAND = re.compile(r'%([xtmXTM])\[(@?)([+-]?\d+),(\d+)(?:,"((?:[^"\\]|\\.)*)")?\]', re.DOTALL)
 

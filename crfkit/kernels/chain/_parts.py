@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from crfkit._types import CodeArray, FloatArray
 from crfkit.compiler.apart import apart
 from crfkit.compiler.jit import inlined
-from crfkit._types import CodeArray, FloatArray
-from crfkit.kernels.solvers._eg_rows import rows_exp, rows_top
 from crfkit.kernels.chain.sum import OK, chain_sum, chain_sum_log
+from crfkit.kernels.solvers._eg_rows import rows_exp, rows_top
 
 sum_apart, sum_log_apart = apart(chain_sum), apart(chain_sum_log)
 

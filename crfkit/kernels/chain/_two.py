@@ -5,9 +5,9 @@ What is done with each number, and in which order, is what is done for a sequenc
 
 from __future__ import annotations
 
+from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import fill, load_of, multiply_add, smallest, total
-from crfkit._types import FloatArray
 from crfkit.kernels._strips import (
     STRIP,
     back_strip,

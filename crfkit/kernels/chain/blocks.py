@@ -1,16 +1,16 @@
 """Blocks of a long linear chain: what a run of tokens makes of the label before it.
 
 Shapes: ``n`` tokens of the block, ``K`` labels, ``M`` tables of pair scores, as in
-:mod:`crfkit.kernels.chain.sum`. Row ``i`` of a transfer matrix belongs to the label ``i`` of the token
-before the block.
+:mod:`crfkit.kernels.chain.sum`. Row ``i`` of a transfer matrix belongs to the label ``i`` of the
+token before the block.
 """
 
 from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IdArray
+from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 
 # Rows that agree this well, relatively, are the same but for rounding.

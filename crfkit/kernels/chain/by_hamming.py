@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import strips_best
 from crfkit.kernels.chain.sum import OK
 
@@ -80,7 +80,7 @@ def _find_levels(
 
 
 @kernel
-def chain_levels(
+def chain_max_by_hamming(
     unary: FloatArray,  # (N, K) scores
     pair: FloatArray,  # (M, K, K) scores
     table: IdArray,  # (N,) or (1,)

@@ -1,19 +1,19 @@
 """Directional derivatives of the expected counts of linear chains: products with the Hessian.
 
-Shapes and the table of each step are those of :mod:`crfkit.kernels.chain.sum`. With tangents ``u`` of
-the unary and ``v`` of the pair scores, the derivative of an expected count is its covariance with
-the tangent of the whole path, ``D(y) = sum_t u_t(y_t) + v_t(y_{t-1}, y_t)``. A constant that is
-added to all ``u_t(j)`` of a token changes no covariance: the forward recurrences choose it so that
-the mean of ``D`` over all beginnings of paths stays 0, because otherwise the covariance would be
-a small difference of sums that grow with the length.
+Shapes and the table of each step are those of :mod:`crfkit.kernels.chain.sum`. With tangents ``u``
+of the unary and ``v`` of the pair scores, the derivative of an expected count is its covariance
+with the tangent of the whole path, ``D(y) = sum_t u_t(y_t) + v_t(y_{t-1}, y_t)``. A constant that
+is added to all ``u_t(j)`` of a token changes no covariance: the forward recurrences choose it so
+that the mean of ``D`` over all beginnings of paths stays 0, because otherwise the covariance would
+be a small difference of sums that grow with the length.
 """
 
 from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.sum import NOTHING, OK, TINY, UNDERFLOW
 
 

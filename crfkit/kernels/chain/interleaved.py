@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import kernel
 
 
 @kernel

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
 
 # Numbers of a search with a beam: the score of the best prefix and of the true one at each token,
 # and 1 where the true prefix is still in the beam.

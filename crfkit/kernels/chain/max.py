@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel
 from crfkit.compiler.simd import WIDTH, prefetch
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import strips_best
 from crfkit.kernels.chain.sum import OK
 

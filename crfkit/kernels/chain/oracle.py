@@ -1,10 +1,10 @@
 """Visits of one sequence of a chain whose steps share their scores, for kernels that make many.
 
-Weights are a flat vector (L,), as `FlatWeights` lays it out, and a view of its rows (H, W): the
+Weights are a flat vector (L,), as `AlignedWeights` lays it out, and a view of its rows (H, W): the
 last K are those of steps, the F before them those of dense features. Rows are padded to whole
 vectors of eight: ``W >= K``. Lanes that hold no weight are 0 and stay 0.
 
-`entries` are the `arrays` of `TokenEntries`: where the rows of each token start (N + 1,), the rows
+`entries` are the `arrays` of `TokenDesign`: where the rows of each token start (N + 1,), the rows
 and their values; where its single weights start (N + 1,), their labels, places and values; `step`;
 and dense features (N, F).
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import inlined, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -31,7 +32,6 @@ from crfkit.compiler.simd import (
     total,
     where_bits,
 )
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import STRIP, strip_columns, strips_add
 from crfkit.kernels.design.gather import CELLS_AHEAD
 

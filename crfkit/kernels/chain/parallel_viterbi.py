@@ -1,14 +1,15 @@
 """What the best paths of a run of tokens of a long chain have in common.
 
 Shapes: ``n`` tokens of the run, ``K`` labels, ``M`` tables of pair scores, as in
-:mod:`crfkit.kernels.chain.sum`. Of a chain of few labels whose steps share one table, ``WIDTH`` runs of
-``T`` tokens are computed side by side: each starts `apart` tokens behind the one before.
+:mod:`crfkit.kernels.chain.sum`. Of a chain of few labels whose steps share one table, ``WIDTH``
+runs of ``T`` tokens are computed side by side: each starts `apart` tokens behind the one before.
 """
 
 from __future__ import annotations
 
 import math
 
+from crfkit._types import CodeArray, FloatArray, IdArray
 from crfkit.compiler.jit import kernel
 from crfkit.compiler.simd import (
     WIDTH,
@@ -22,7 +23,6 @@ from crfkit.compiler.simd import (
     subtract,
     where_positive,
 )
-from crfkit._types import CodeArray, FloatArray, IdArray
 from crfkit.kernels.chain.max import _extend, _trace_back
 
 # No path is left.

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH
-from crfkit._types import FloatArray, IdArray, IntArray
-from crfkit.kernels.chain._two import two_backward, two_forward
 from crfkit.kernels._strips import (
     strips_outer,
     strips_product,
@@ -20,6 +19,7 @@ from crfkit.kernels._strips import (
     strips_step_back,
     strips_weigh,
 )
+from crfkit.kernels.chain._two import two_backward, two_forward
 
 # A forward probability below this is not trusted: the scaled recurrence leaves the sequence to
 # the log-domain one. Its inverse, the bound of a backward value, is finite.

@@ -6,8 +6,8 @@ into row ``a`` where each token with ``a`` has ``b``: then ``a`` is linked to ``
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
 
 
 @kernel

@@ -8,9 +8,9 @@ negative values at every access.
 
 from __future__ import annotations
 
+from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
-from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
 
 # Rows of a table, and single numbers, are asked for so many before they are needed.

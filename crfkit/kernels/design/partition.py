@@ -10,9 +10,9 @@ labels.
 
 from __future__ import annotations
 
+from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import prefetch_at
-from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 
 # Also the number of threads that a batch can make use of.
 SHARES = 4

@@ -6,9 +6,9 @@ of an attribute then come in the order of their columns, and a number tells whet
 
 from __future__ import annotations
 
+from crfkit._types import CodeArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import prefetch, prefetch_at
-from crfkit._types import CodeArray, IdArray, IntArray
 
 # What is known of an attribute: its last column, plus 1, and in how many tokens of that it occurs.
 COLUMN, USES = 0, 1

@@ -6,8 +6,8 @@ those here can be read from any token on.
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
+from crfkit.compiler.jit import kernel
 from crfkit.kernels.design.partition import _ask
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.k_best import _insert
 
 

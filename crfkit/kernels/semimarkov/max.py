@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, add, fill, larger, load, prefetch, store
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import strips_best
-from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.chain.max import AHEAD
+from crfkit.kernels.chain.sum import OK
 
 
 @part

@@ -32,8 +32,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfkit.compiler.jit import inlined, kernel, part
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import inlined, kernel, part
 from crfkit.kernels.semimarkov.max import _best_segmentation, _find
 
 # A look at a sequence met scores that are not finite; others end as `semimarkov_max` says.

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -31,7 +32,6 @@ from crfkit.compiler.simd import (
     total,
     where_positive,
 )
-from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.kernels._strips import strips_outer, strips_product
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, fill, larger, largest, load
-from crfkit._types import FloatArray
 
 
 @part

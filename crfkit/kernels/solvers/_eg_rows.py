@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from crfkit._types import FloatArray, IdArray, SingleArray
 from crfkit.compiler.jit import part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -28,7 +29,6 @@ from crfkit.compiler.simd import (
     total,
     where_bits,
 )
-from crfkit._types import FloatArray, IdArray, SingleArray
 from crfkit.kernels._strips import STRIP, strip_columns, strips_top
 
 

@@ -37,15 +37,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.atomic import claim, look, publish, take
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.compiler.simd import WIDTH, fill, prefetch, prefetch_at, total
-from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.kernels.chain._parts import count_steps, loss_of_part, sum_part
-from crfkit.kernels.solvers._eg_rows import rows_change, rows_mix, rows_move
 from crfkit.kernels._strips import strips_add
+from crfkit.kernels.chain._parts import count_steps, loss_of_part, sum_part
 from crfkit.kernels.design.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
 from crfkit.kernels.design.partition import SHARES
+from crfkit.kernels.solvers._eg_rows import rows_change, rows_mix, rows_move
 
 # Numbers that threads share, each on a line of a cache: the next item, how many are finished, the
 # phase that has begun, and what becomes of the step at hand.

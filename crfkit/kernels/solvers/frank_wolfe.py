@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from crfkit.compiler.jit import inlined, kernel, part
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import inlined, kernel, part
 from crfkit.kernels.chain.oracle import (
     add_cost,
     apply_scratch,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfkit.compiler.jit import inlined, kernel
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import inlined, kernel
 from crfkit.kernels.chain.oracle import best_path
 
 # A share of a labelling below this is none.

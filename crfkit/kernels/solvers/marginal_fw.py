@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfkit.compiler.jit import inlined, kernel, part
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import inlined, kernel, part
 from crfkit.kernels.chain.oracle import apply_scratch, scatter_sequence
 from crfkit.kernels.solvers.frank_wolfe import _clear, _look
 

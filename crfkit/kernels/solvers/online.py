@@ -19,9 +19,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, prefetch_at
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.kernels.chain.oracle import add_cost, best_path, gather_sequence, path_score
 
 # Numbers of a rule: the length of all steps, or 0; the longest, what is added to the square, the

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import inlined, kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -46,9 +47,8 @@ from crfkit.compiler.simd import (
     total,
     where_bits,
 )
-from crfkit._types import FloatArray, IntArray
-from crfkit.kernels.chain._parts import count_steps, loss_of_part
 from crfkit.kernels._strips import strips_add, strips_product
+from crfkit.kernels.chain._parts import count_steps, loss_of_part
 from crfkit.kernels.design.gather import CELLS_AHEAD, ROWS_AHEAD
 from crfkit.kernels.design.partition import SHARES
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfkit.compiler.jit import inlined, kernel, part
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import inlined, kernel, part
+from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.semimarkov.oracle import (
     added_score,
     look_at,
@@ -29,7 +30,6 @@ from crfkit.kernels.semimarkov.oracle import (
     place_pairs,
     segmentation_score,
 )
-from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.solvers.frank_wolfe import _find
 
 

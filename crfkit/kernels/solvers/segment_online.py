@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.jit import kernel
+from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.semimarkov.oracle import (
     INFINITE,
     look_at,
@@ -17,7 +18,6 @@ from crfkit.kernels.semimarkov.oracle import (
     place_pairs,
     segmentation_score,
 )
-from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.solvers.online import (
     COUNT,
     LOSS,

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray
+from crfkit.compiler.jit import kernel
 
 # A curvature below this share of the largest one is that of a straight line.
 FLAT = 1e-14

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IdArray
+from crfkit.compiler.jit import kernel
 
 # Columns of a table of weights that are moved later, side by side: most are not in any cache.
 VALUE = 0

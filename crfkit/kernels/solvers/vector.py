@@ -6,8 +6,8 @@ spreads the ranges over threads. ``R`` is the number of rows of a memory of earl
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import FloatArray, IdArray
+from crfkit.compiler.jit import kernel
 
 
 @kernel

@@ -7,8 +7,8 @@ bits for the longest text. Bits of a signed number above these would change its 
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel, part
 from crfkit._types import CodeArray, IntArray
+from crfkit.compiler.jit import kernel, part
 
 BITS = 62
 FULL = (1 << BITS) - 1

@@ -11,8 +11,8 @@ algorithm L): ``slots[h]`` holds a key ``left 2^32 + right`` or -1, ``places[h]`
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel
 from crfkit._types import CodeArray, IntArray
+from crfkit.compiler.jit import kernel
 
 SHIFT = 4294967296
 # Odd numbers of 31 bits: the products with codes, and their sum, stay within 64 bits.

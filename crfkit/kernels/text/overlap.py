@@ -7,8 +7,8 @@ the weights ``x``, an entry ``y``; `rest` is the sum of the squares of these fro
 
 from __future__ import annotations
 
-from crfkit.compiler.jit import kernel, part
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import kernel, part
 
 
 @part

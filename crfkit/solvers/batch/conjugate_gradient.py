@@ -120,7 +120,7 @@ class Conjugate:
     def direction(self, point: Point) -> Line:
         """Return the next direction, its slope and a first step length."""
         if self._objective is not None and self._asked % REFRESH == 0:
-            diagonal = self._objective.curvature(point.w)
+            diagonal = self._objective.hessian_diagonal(point.w)
             self._diagonal = np.where(diagonal > 0.0, diagonal, 1.0)
         self._asked += 1
         gradient = point.gradient

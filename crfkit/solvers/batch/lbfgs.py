@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IdArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import memory_combine, memory_dots, memory_store
 from crfkit.solvers.batch.base import BatchSolver
 from crfkit.solvers.batch.line_search import Point, wolfe_search

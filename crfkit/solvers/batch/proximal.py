@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import proximal_descent, vector_dot
 from crfkit.solvers.batch.base import BatchSolver
 from crfkit.solvers.batch.line_search import ARMIJO, ROUNDING, Point

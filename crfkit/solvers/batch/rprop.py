@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_number
 from crfkit._types import FloatArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import sign_step
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.batch.base import BatchSolver

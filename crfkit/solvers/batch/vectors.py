@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers import vector as kernels
 
 # Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any

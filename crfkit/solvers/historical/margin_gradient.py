@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_whole
-from crfkit._types import FloatArray, IntArray, Random, Scores
-from crfkit.solvers.stochastic.dual_state import GOLD, Block, GeneralSteps, Move, Moves, parts_of
-from crfkit.objective.stochastic import MiniBatches
+from crfkit._types import FloatArray, IntArray, Potentials, Random
+from crfkit.compiler.jit import frozen
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.stochastic.dual_state import GOLD, Block, GeneralSteps, Move, Moves, parts_of
 
 # The first rate, and by how much a step may change the rate of a batch at most.
 FIRST_RATE, SLOWER, FASTER = 1.0, 0.1, 4.0
@@ -81,7 +81,9 @@ class MarginEG(DualMarginSolver):
         super()._check_parameters()
         check_whole("batch_tokens", self.batch_tokens, 1)
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Distributions:
+    def _start(
+        self, batches: StochasticObjective, start: FloatArray, random: Random
+    ) -> _Distributions:
         return _Distributions(batches)
 
     def _pass(
@@ -94,7 +96,7 @@ class MarginEG(DualMarginSolver):
 class _Distributions(DualSearch):
     """Distributions of all batches in their exponential form."""
 
-    def __init__(self, batches: MiniBatches) -> None:
+    def __init__(self, batches: StochasticObjective) -> None:
         super().__init__(batches)
         self.steps = _AscentSteps(self)
         self.steps.rates[:] = FIRST_RATE
@@ -121,7 +123,9 @@ class _AscentSteps(GeneralSteps):
         super().__init__(search.batches, own_w=False)
         self._search, self._moves = search, _Ascents(search)
 
-    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+    def advance(
+        self, order: IntArray, batches_per_update: int, c2: float, threshold: float
+    ) -> None:
         """Make a step of each of some batches, with a smaller rate where one lowers the dual."""
         for index in order.tolist():
             bound = self.batches.bind(self.w)
@@ -133,7 +137,7 @@ class _AscentSteps(GeneralSteps):
     def _has_all(self, index: int, move: Move, bound: Any) -> bool:
         """Whether the worst labellings of a batch have all mass, and more of a score is no use.
 
-        Scores would grow without end, and the mass could not come back soon.
+        Potentials would grow without end, and the mass could not come back soon.
         """
         weight = self._moves.weights[index]
         if move.slope > NO_SLOPE * float(weight.sum()):
@@ -181,7 +185,7 @@ class _Ascents(Moves):
         target = np.concatenate([scores.unary.reshape(-1), scores.pair.reshape(-1)])
         moved = frozen(before.scores + rate * target)
         expected, theta = np.zeros_like(moved), parts_of(moved, scores)
-        with self.batches.numbering():
+        with self.batches.original_sequence_numbers():
             self.batches.structure.sum(
                 scores._replace(unary=theta.unary, pair=theta.pair), self.weights[index],
                 parts_of(expected, scores),
@@ -195,7 +199,7 @@ class _Ascents(Moves):
             self.batches.places(index), frozen(gradient),
         )  # fmt: skip
 
-    def _first(self, scores: Scores, index: int) -> Block:
+    def _first(self, scores: Potentials, index: int) -> Block:
         """Return the distributions of a batch before its first visit.
 
         The true labels have the more mass, the farther a share of others moves the parameters: the

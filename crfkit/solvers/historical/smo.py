@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_option
-from crfkit._types import CodeArray, FloatArray, Random, Scores
+from crfkit._types import CodeArray, FloatArray, Potentials, Random
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.design.touched import touched_dual_step
-from crfkit.solvers.margin.marginals import ChainMarginals
-from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
+from crfkit.solvers.margin.marginals import ChainMarginals
 from crfkit.solvers.stochastic.base import PassLog
 from crfkit.structures import Chain
 
@@ -91,7 +91,7 @@ class SMO(DualMarginSolver):
                 f"{type(objective.structure).__name__}. Use another solver."
             )
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Factored:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Factored:
         return _Factored(batches, self.alpha == "max_entropy")
 
     def _pass(self, search: _Factored, number: int, random: Random, log: PassLog) -> FloatArray:
@@ -105,7 +105,7 @@ class _Factored(DualSearch):
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         One sequence each, beside empty ones.
     max_entropy : bool
         Whether labellings have the mass of the distribution of the largest entropy.
@@ -118,7 +118,7 @@ class _Factored(DualSearch):
         The parameters.
     """
 
-    def __init__(self, batches: MiniBatches, max_entropy: bool) -> None:
+    def __init__(self, batches: StochasticObjective, max_entropy: bool) -> None:
         super().__init__(batches)
         self.max_entropy, self.chain = max_entropy, Chain()
         self.marginals = [
@@ -160,13 +160,13 @@ class _Factored(DualSearch):
         if slope > 0.0:
             self._move(index, scores, target, source, slope)
 
-    def _least(self, marginals: ChainMarginals, scores: Scores) -> CodeArray:
+    def _least(self, marginals: ChainMarginals, scores: Potentials) -> CodeArray:
         """Return the labelling of the least score among those that have mass."""
         opposite = scores._replace(unary=-scores.unary, pair=-scores.pair)
         return self.chain.max(marginals.supported(opposite))[0]
 
     def _move(
-        self, index: int, scores: Scores, target: CodeArray, source: CodeArray, slope: float
+        self, index: int, scores: Potentials, target: CodeArray, source: CodeArray, slope: float
     ) -> None:
         """Move the best mass, given how fast the dual rises at first."""
         marginals, one = self.marginals[index], np.ones(1)

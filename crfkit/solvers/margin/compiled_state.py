@@ -8,24 +8,25 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit._types import FloatArray, IntArray
-from crfkit.oracles.chain import AT_ONCE, chain_losses
-from crfkit.labels.costs import AdditiveCost
 from crfkit.data import PackedSequences
 from crfkit.kernels.solvers.frank_wolfe import chain_margin_losses, chain_margin_steps
 from crfkit.kernels.solvers.marginal_fw import chain_segment_steps
 from crfkit.kernels.solvers.segment_frank_wolfe import segment_margin_losses, segment_margin_steps
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss
 from crfkit.losses._costs import find_cost
-from crfkit.solvers.margin.vertices import ENOUGH, GeneralMarginSteps, MarginSteps
-from crfkit.objective.stochastic import MiniBatches
-from crfkit.potentials.semimarkov import SegmentScores
-from crfkit.oracles.partition import FlatWeights, aligned
-from crfkit.oracles.token_design import TokenEntries
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.oracles.chain import AT_ONCE
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.partition import AlignedWeights, aligned
 from crfkit.oracles.semimarkov import SegmentVisits, is_plain_segments
-from crfkit.oracles.label_order import Ties
+from crfkit.oracles.token_design import TokenDesign
+from crfkit.potentials.semimarkov import SemiMarkovModel
+from crfkit.solvers.margin.vertices import ENOUGH, GeneralMarginSteps, MarginSteps
+from crfkit.solvers.stochastic.chain_losses import chain_losses
 
 # Labellings of each batch that there is room for at first.
 ROOM = 8
@@ -49,7 +50,7 @@ class Held(NamedTuple):
     counts: IntArray
 
     @classmethod
-    def true_ones(cls, batches: MiniBatches, most: int) -> Held:
+    def true_ones(cls, batches: StochasticObjective, most: int) -> Held:
         """Return the true labellings, with room for a visit of so many steps."""
         room = max(ROOM, most + 1)
         corners = np.empty((room, batches.n_tokens), np.uint16)
@@ -118,12 +119,12 @@ class CompiledMarginSteps(MarginSteps):
 class PlainChainSteps(CompiledMarginSteps):
     """Steps for a chain whose steps share their scores."""
 
-    def __init__(self, batches: MiniBatches, pairwise: bool, most: int = 1) -> None:
-        self._weights = FlatWeights(batches.model)
+    def __init__(self, batches: StochasticObjective, pairwise: bool, most: int = 1) -> None:
+        self._weights = AlignedWeights(batches.model)
         super().__init__(batches, pairwise, most)
-        self._entries = TokenEntries(self._weights, batches.data, batches.threads).arrays
+        self._entries = TokenDesign(self._weights, batches.data, batches.threads).arrays
         self._norms = frozen(_norms(batches.data))
-        batches.let_go()
+        batches.release_data()
         n_labels = batches.model.n_labels
         cost = np.zeros((n_labels, padded(n_labels)))
         cost[:, :n_labels] = self.cost.table  # type: ignore[attr-defined]
@@ -163,7 +164,7 @@ class PlainChainSteps(CompiledMarginSteps):
 class ChainMarginSteps(PlainChainSteps):
     """Steps between whole labellings, as those for any structure."""
 
-    def __init__(self, batches: MiniBatches, pairwise: bool, most: int = 1) -> None:
+    def __init__(self, batches: StochasticObjective, pairwise: bool, most: int = 1) -> None:
         super().__init__(batches, pairwise, most)
         self.held = Held.true_ones(batches, most)
 
@@ -178,12 +179,12 @@ class ChainMarginSteps(PlainChainSteps):
         self.held = self.held.grown()
 
 
-class SegmentMarginSteps(PlainChainSteps):
+class ChainMarginalSteps(PlainChainSteps):
     """Steps of runs of wrong labels: shares are those of steps into tokens.
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data, and a loss with the method ``worst``.
     most : int
         Steps in a visit.
@@ -195,7 +196,7 @@ class SegmentMarginSteps(PlainChainSteps):
         and how many steps each token has, (N,). The label before a first token is 0.
     """
 
-    def __init__(self, batches: MiniBatches, most: int = 1) -> None:
+    def __init__(self, batches: StochasticObjective, most: int = 1) -> None:
         super().__init__(batches, True, most)
         shape, labels = (max(ROOM, most + 1), batches.n_tokens), batches.all_labels
         before, after, share = (
@@ -228,11 +229,14 @@ class SegmentMarginSteps(PlainChainSteps):
 class SemiMarkovMarginSteps(CompiledMarginSteps):
     """Steps between segmentations whose steps share their scores, as those for any structure."""
 
-    def __init__(self, batches: MiniBatches, pairwise: bool, most: int = 1) -> None:
+    def __init__(self, batches: StochasticObjective, pairwise: bool, most: int = 1) -> None:
         super().__init__(batches, pairwise, most)
-        model, ties = cast(SegmentScores, batches.model), Ties.by_code(batches.model.n_codes)
+        model, ties = (
+            cast(SemiMarkovModel, batches.model),
+            LabelOrder.by_code(batches.model.n_codes),
+        )
         self._arrays = SegmentVisits(model, batches.structure, batches.data, ties)
-        batches.let_go()
+        batches.release_data()
         self._make_blocks(self.cost.table)  # type: ignore[attr-defined]
         self._work = self._arrays.own(), self._arrays.noted()
         self._vectors = self.w, np.zeros_like(self.w)
@@ -267,7 +271,7 @@ class SemiMarkovMarginSteps(CompiledMarginSteps):
         """Raise what the search of any structure says of a batch that has no loss."""
         batches = self.batches
         scores = batches.scores(batches.bind(parameters), index)
-        with batches.numbering():
+        with batches.original_sequence_numbers():
             self.loss.worst(batches.structure, scores, batches.labels(index))
         raise ValueError(
             "scores became infinite. Scale numeric features to about 1, or use a larger c2."
@@ -281,12 +285,12 @@ def _norms(data: PackedSequences) -> FloatArray:
     return norms if data.dense is None else norms + np.square(data.dense).sum(axis=1)
 
 
-def make_margin_steps(batches: MiniBatches, kind: str, most: int = 1) -> MarginSteps:
+def make_margin_steps(batches: StochasticObjective, kind: str, most: int = 1) -> MarginSteps:
     """Return what makes steps of a kind fastest; each batch is one sequence.
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data, and a hinge loss.
     kind : {"segments", "pairwise", "classic"}
         What a step moves. "segments" need a chain whose steps share their scores and a sum of
@@ -298,7 +302,7 @@ def make_margin_steps(batches: MiniBatches, kind: str, most: int = 1) -> MarginS
     additive = isinstance(find_cost(loss.cost, batches.model.n_codes), AdditiveCost)
     if additive and loss.rescaling == "margin":
         if batches.is_plain_chain and kind == "segments":
-            return SegmentMarginSteps(batches, most)
+            return ChainMarginalSteps(batches, most)
         if batches.is_plain_chain:
             return ChainMarginSteps(batches, kind == "pairwise", most)
         if is_plain_segments(batches.model, batches.structure):

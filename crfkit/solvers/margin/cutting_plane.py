@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_number, check_option, check_whole
 from crfkit._types import FloatArray, SolverResult
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.solvers.base import Callback, SolverLog, check_match
 from crfkit.solvers.margin.simplex_qp import solve_simplex_qp
@@ -229,7 +229,7 @@ class _OwnPlanes:
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.c2 = objective, objective.penalty.l2
-        self.batches = objective.minibatches(1, 0)
+        self.batches = objective.stochastic(1, 0)
         self.planes = [_Planes() for _ in range(len(self.batches))]
         self.w = np.zeros(objective.n_parameters)
         self.lower_bound = 0.0

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from crfkit._types import FloatArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit._types import FloatArray, Scores
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.losses._costs import find_cost, with_cost
 from crfkit.losses.margin import HingeLoss
@@ -19,7 +19,7 @@ class DualMarginSolver(CertifiedSolver):
 
     # Each sequence is a batch, and they are visited one after the other.
     batch_tokens = 1
-    round_size = 1
+    batches_per_update = 1
 
     def _check_objective(self, objective: Any) -> None:
         super()._check_objective(objective)
@@ -48,7 +48,7 @@ class DualSearch:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
 
     Raises
@@ -58,7 +58,7 @@ class DualSearch:
     """
 
     def __init__(self, batches: Any) -> None:
-        if not getattr(batches.structure, "only_forbids", True):
+        if not getattr(batches.structure, "has_only_hard_constraints", True):
             raise ValueError(
                 "this solver needs scores that are sums of weights, but those of lengths have a "
                 "fixed part, as with length='poisson'. Use solver='bcfw', or other lengths."
@@ -71,7 +71,7 @@ class DualSearch:
         """Weight of the squared norm."""
         return float(self.batches.penalty.l2)
 
-    def augmented(self, bound: Any, index: int) -> Scores:
+    def augmented(self, bound: Any, index: int) -> Potentials:
         """Return the scores of a batch with the costs added: the gradient of the dual."""
         scores = self.batches.scores(bound, index)
         return with_cost(scores, self.batches.labels(index), self.cost)

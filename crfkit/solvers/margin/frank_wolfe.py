@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_flag, check_option, check_whole
 from crfkit._types import FloatArray, Random
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.losses import HingeLoss
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.compiled_state import make_margin_steps
-from crfkit.solvers.margin.vertices import MarginSteps
-from crfkit.objective.stochastic import MiniBatches
-from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
-from crfkit.solvers.stochastic.base import PassLog
 from crfkit.solvers.margin.tangents import CertifiedSolver
+from crfkit.solvers.margin.vertices import MarginSteps
+from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 
 STEPS = ("segments", "pairwise", "classic")
 # The mean of the parameters of a pass is that at so many points of it.
@@ -86,7 +86,7 @@ class BlockFrankWolfe(CertifiedSolver):
 
     # Each sequence is a batch.
     batch_tokens = 1
-    round_size = 1
+    batches_per_update = 1
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class BlockFrankWolfe(CertifiedSolver):
                 "Use solver='lbfgs'."
             )
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Search:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Search:
         steps = make_margin_steps(batches, self.steps, int(self.visit_steps))
         return _Search(steps, self.averaging, start)
 

@@ -8,18 +8,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_number, check_whole
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, Random
+from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit._types import CodeArray, FloatArray, IntArray, Random, Scores
 from crfkit.kernels.solvers.kernelized import NEGATIVE, chain_kernel_steps
 from crfkit.losses.likelihood import sequence_weight
-from crfkit.potentials.kernelized import Gram, KernelScores
 from crfkit.oracles.partition import aligned
+from crfkit.potentials.kernelized import Gram, KernelChainModel
 from crfkit.solvers.base import check_match
-from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
 
 NOT_DEFINITE = (
     "the kernel is not positive semidefinite: it is not the inner product of any features. Choose "
@@ -84,7 +84,7 @@ class KernelFrankWolfe(DualMarginSolver):
 
     def _check_objective(self, objective: Any) -> None:
         super()._check_objective(objective)
-        if not isinstance(objective.model, KernelScores):
+        if not isinstance(objective.model, KernelChainModel):
             raise ValueError(
                 "solver KernelFrankWolfe is for kernels; use solver='bcfw' with kernel='linear'."
             )
@@ -176,7 +176,7 @@ class _Search(DualSearch):
     dual : ndarray of shape (N, K)
         Coefficients of the tokens.
     unary : ndarray of shape (K, N)
-        Scores of all tokens.
+        Potentials of all tokens.
     pair : ndarray of shape (K, W)
         Weights of steps; 0 where they have none.
     """
@@ -192,7 +192,7 @@ class _Search(DualSearch):
         self.gaps = np.zeros(len(blocks))
         self.dual, self.unary = np.zeros((n_tokens, n_labels)), np.zeros((n_labels, n_tokens))
         self.pair, self.learned = aligned(n_labels, width), aligned(n_labels, width)
-        self.learned[blocks.model.step_from, blocks.model.step_to] = 1.0
+        self.learned[blocks.model.transition_from, blocks.model.transition_to] = 1.0
         self.added = frozen(self.cost.added(blocks.codes))
         self._room = (
             *(aligned(longest, width) for _ in range(4)), aligned(n_labels, width),
@@ -202,7 +202,9 @@ class _Search(DualSearch):
     def weights(self) -> FloatArray:
         """Return the coefficients of tokens and the weights of steps."""
         model = self.batches.model
-        return np.concatenate([self.dual.reshape(-1), self.pair[model.step_from, model.step_to]])
+        return np.concatenate(
+            [self.dual.reshape(-1), self.pair[model.transition_from, model.transition_to]]
+        )
 
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
@@ -220,7 +222,7 @@ class _Search(DualSearch):
         """Return the objective."""
         blocks = self.batches
         pair = self.pair[None, :, : blocks.model.n_labels]
-        scores = Scores(np.ascontiguousarray(self.unary.T + self.added), pair, blocks.offsets)
+        scores = Potentials(np.ascontiguousarray(self.unary.T + self.added), pair, blocks.offsets)
         worst = blocks.structure.max(scores)[1]
         gold = blocks.structure.score(scores, blocks.codes)
         return inner(blocks.weight, worst - gold) + self.c2 * self.square

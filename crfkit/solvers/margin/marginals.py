@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, Scores
+from crfkit._types import CodeArray, FloatArray, Potentials
 
 # Mass that is no more than what rounding leaves is none.
 NO_MASS = 1e-13
@@ -71,7 +71,7 @@ class ChainMarginals:
         self._add(target, mass)
         self._add(source, -mass)
 
-    def supported(self, scores: Scores) -> Scores:
+    def supported(self, scores: Potentials) -> Potentials:
         """Return scores of the same sequence that forbid all labels and steps without mass.
 
         All paths that are left have mass under the distribution of the largest entropy.
@@ -80,7 +80,7 @@ class ChainMarginals:
         unary = np.where(self.node > NO_MASS, scores.unary, -np.inf)
         pair = np.zeros((size, *self.edge.shape[1:]))
         pair[1:] = np.where(self.edge > NO_MASS, _steps(scores), -np.inf)
-        return Scores(unary, pair, np.array([0, size]), table=np.arange(size, dtype=np.uint32))
+        return Potentials(unary, pair, np.array([0, size]), table=np.arange(size, dtype=np.uint32))
 
     def draw(self, random: np.random.RandomState) -> CodeArray:
         """Return a labelling, drawn from the distribution of the largest entropy."""
@@ -105,8 +105,8 @@ class ChainMarginals:
         self.edge[self._tokens[:-1], labels[:-1], labels[1:]] = np.maximum(edges + mass, 0.0)
 
 
-def _steps(scores: Scores) -> FloatArray:
+def _steps(scores: Potentials) -> FloatArray:
     """Return the scores of each step of one sequence, shape (T - 1, K, K) or (1, K, K)."""
-    table = scores.step_table
+    table = scores.transition_index
     steps: FloatArray = scores.pair if len(table) == 1 else scores.pair[table[1:]]
     return steps

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._types import FloatArray
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.simplex import simplex_ascend
 
 # Steps between which the slopes are computed anew.

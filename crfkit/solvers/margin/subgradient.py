@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_flag
 from crfkit._types import FloatArray, IntArray, Random
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
-from crfkit.objective.stochastic import MiniBatches
-from crfkit.solvers.stochastic.base import PassLog
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.tangents import CertifiedSolver, check_convex, tangent
+from crfkit.solvers.stochastic.base import PassLog
 
 
 class Subgradient(CertifiedSolver):
@@ -54,7 +54,7 @@ class Subgradient(CertifiedSolver):
     MaxMarginCRF(C=0.1, solver='subgradient')
     """
 
-    round_size = 1
+    batches_per_update = 1
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Subgradient(CertifiedSolver):
         super()._check_objective(objective)
         check_convex(self, objective)
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Descent:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Descent:
         zeros = np.zeros_like(start)
         if start.any() and not batches.value(start) <= batches.value(zeros):
             start = zeros  # steps from far off are too short to come back soon
@@ -95,13 +95,13 @@ class _Descent:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     start : ndarray of shape (P,)
         First parameters.
     """
 
-    def __init__(self, batches: MiniBatches, start: FloatArray) -> None:
+    def __init__(self, batches: StochasticObjective, start: FloatArray) -> None:
         self.batches, self._count = batches, max(len(batches), 1)
         # With these sums, `count` steps on, the parameters are those of the start.
         self._first = -2.0 * batches.penalty.l2 * start

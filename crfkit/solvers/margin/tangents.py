@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crfkit._types import Expectations, FloatArray, Scores
-from crfkit.objective.stochastic import MiniBatches
+from crfkit._types import Counts, FloatArray, Potentials
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
 
 # How far rounding may take bounds from what they are, as a share of the objective; a bound that is
@@ -34,7 +34,7 @@ class Tangent(NamedTuple):
     gradient: FloatArray
 
 
-def tangent(batches: MiniBatches, bound: Any, scale: float, index: int) -> Tangent:
+def tangent(batches: StochasticObjective, bound: Any, scale: float, index: int) -> Tangent:
     """Return the tangent of the loss of a batch at ``scale`` times some bound parameters."""
     scores = batches.scores(bound, index)
     scores = scores._replace(unary=scale * scores.unary, pair=scale * scores.pair)
@@ -42,7 +42,7 @@ def tangent(batches: MiniBatches, bound: Any, scale: float, index: int) -> Tange
     return Tangent(value, value - _inner(scores, residual), batches.gradient(index, residual))
 
 
-def _inner(scores: Scores, residual: Expectations) -> float:
+def _inner(scores: Potentials, residual: Counts) -> float:
     """Return the inner product of scores, of which some may be ``-inf``, and a gradient to them."""
     pairs = ((scores.unary, residual.unary), (scores.pair, residual.pair))
     return float(sum(np.sum(a[b != 0.0] * b[b != 0.0]) for a, b in pairs))

@@ -6,20 +6,20 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.losses import HingeLoss
 from crfkit.losses._costs import find_cost
-from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.partition import aligned
-from crfkit.structures import added_scores
+from crfkit.structures import offset_scores
 
 # A visit ends where the part of the batch in the gap is this share of what it was.
 ENOUGH = 0.1
 
 
-class Corner(NamedTuple):
+class Vertex(NamedTuple):
     """A labelling of a batch as a point of the dual.
 
     Its value at some scores is ``level + sum_s factor_s (score(labels_s) - score(true labels_s))``,
@@ -53,7 +53,7 @@ class _Look(NamedTuple):
         The longest step.
     gradient : ndarray of shape (n,)
         How the direction, pulled back, changes the parameters that the batch touches.
-    found : Corner
+    found : Vertex
         The labelling that violates its margin most.
     away : int
         The corner that a step takes from; -1 where it takes from all.
@@ -63,7 +63,7 @@ class _Look(NamedTuple):
     slope: float
     longest: float
     gradient: FloatArray
-    found: Corner
+    found: Vertex
     away: int
 
 
@@ -72,11 +72,11 @@ class MarginSteps:
 
     The dual of ``sum_i weight_i xi_i + c2 |w|^2`` is ``sum_i a_i . level_i - c2 |w(a)|^2``, where
     ``a_i`` are shares, of sum 1, of the labellings of sequence i, and ``-2 c2 w(a)`` is the sum of
-    ``a_i(y) factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Costs and factors are those of `Corner`.
+    ``a_i(y) factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Costs and factors are those of `Vertex`.
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data, and a loss with the method ``worst``.
     pairwise : bool
         Whether a step moves the share of one labelling to another, or some of all shares to one.
@@ -94,7 +94,7 @@ class MarginSteps:
         The part of each batch in the gap, as it was at its last visit; 0 before that.
     """
 
-    def __init__(self, batches: MiniBatches, pairwise: bool, most: int = 1) -> None:
+    def __init__(self, batches: StochasticObjective, pairwise: bool, most: int = 1) -> None:
         self.batches, self.pairwise, self.most = batches, pairwise, most
         self.c2 = batches.penalty.l2
         self.levels, self.gaps = np.zeros(len(batches)), np.zeros(len(batches))
@@ -127,14 +127,14 @@ class MarginSteps:
 class GeneralMarginSteps(MarginSteps):
     """Steps for any structure and any cost."""
 
-    def __init__(self, batches: MiniBatches, pairwise: bool, most: int = 1) -> None:
+    def __init__(self, batches: StochasticObjective, pairwise: bool, most: int = 1) -> None:
         super().__init__(batches, pairwise, most)
         self.weights = [batches.sequence_weight(i) for i in range(len(batches))]
         self.corners = [[self._true(i)] for i in range(len(batches))]
         self.shares = [[1.0] for _ in range(len(batches))]
 
-    def _true(self, index: int) -> Corner:
-        return Corner(self.batches.labels(index), np.zeros(len(self.weights[index])), 0.0)
+    def _true(self, index: int) -> Vertex:
+        return Vertex(self.batches.labels(index), np.zeros(len(self.weights[index])), 0.0)
 
     def advance(self, order: IntArray) -> None:
         """Make a step of each of some batches, one after the other."""
@@ -158,7 +158,7 @@ class GeneralMarginSteps(MarginSteps):
         """Return the direction of a step at some parameters."""
         scores, labels = self.batches.scores(bound, index), self.batches.labels(index)
         structure = self.batches.structure
-        with self.batches.numbering():
+        with self.batches.original_sequence_numbers():
             worst = self.loss.worst(structure, scores, labels)[0]
         known, shares = self.corners[index], self.shares[index]
         found = self._corner(index, worst, scores)
@@ -175,7 +175,7 @@ class GeneralMarginSteps(MarginSteps):
         slope, longest = (best - float(values[away]), shares[away]) if self.pairwise else (gap, 1.0)
         return _Look(gap, slope, longest, gradient, found, away)
 
-    def _values(self, scores: Scores, labels: CodeArray, corners: list[Corner]) -> FloatArray:
+    def _values(self, scores: Potentials, labels: CodeArray, corners: list[Vertex]) -> FloatArray:
         """Return the values of labellings of a batch: all are scored at once."""
         paths = [labels, *(corner.labels for corner in corners)]
         steps = np.arange(len(paths))[:, None] * len(labels)
@@ -187,18 +187,18 @@ class GeneralMarginSteps(MarginSteps):
         values: FloatArray = levels + np.sum(factors * (found[1:] - found[0]), axis=1)
         return values
 
-    def _corner(self, index: int, worst: CodeArray, scores: Scores) -> Corner:
+    def _corner(self, index: int, worst: CodeArray, scores: Potentials) -> Vertex:
         """Return the corner of a labelling."""
         weight, labels = self.weights[index], self.batches.labels(index)
         cost = self.cost.total(labels, worst, scores.offsets)
         factor = weight * cost if self.loss.rescaling == "slack" else weight
         added, before = (
-            added_scores(self.batches.structure, scores, path) for path in (worst, labels)
+            offset_scores(self.batches.structure, scores, path) for path in (worst, labels)
         )
-        return Corner(worst, factor, float(np.sum(weight * cost + factor * (added - before))))
+        return Vertex(worst, factor, float(np.sum(weight * cost + factor * (added - before))))
 
     def _add(
-        self, index: int, scores: Scores, corner: Corner, share: float, out: Expectations
+        self, index: int, scores: Potentials, corner: Vertex, share: float, out: Counts
     ) -> None:
         """Add a share of a corner to counts."""
         add_path = self.batches.structure.add_path
@@ -225,7 +225,7 @@ class GeneralMarginSteps(MarginSteps):
         self.corners[index] = [known[i] for i in kept]
         self.shares[index] = [shares[i] for i in kept]
 
-    def _place(self, index: int, corner: Corner) -> int:
+    def _place(self, index: int, corner: Vertex) -> int:
         """Return which corner of a batch it is; one that is not known is added with no share."""
         known = self.corners[index]
         for place, other in enumerate(known):

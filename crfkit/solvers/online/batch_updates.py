@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.losses._costs import with_cost
 from crfkit.losses.likelihood import shared_weight
-from crfkit.solvers.online.learner import InfiniteScoresError, Task
 from crfkit.objective.penalties import ElasticNet
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.solvers.online.learner import InfiniteScoresError, Task
 from crfkit.structures import Structure
-from crfkit.oracles.label_order import Ties
 
 
 class MistakeLoss:
@@ -24,7 +24,7 @@ class MistakeLoss:
     ----------
     cost : Cost, optional
         Added to the scores of labels when they are predicted: an additive one.
-    ties : Ties, optional
+    ties : LabelOrder, optional
         Which label is predicted of some that score the same.
 
     Attributes
@@ -35,17 +35,17 @@ class MistakeLoss:
 
     requires: ClassVar[tuple[str, ...]] = ("max", "add_path")
 
-    def __init__(self, cost: Any = None, ties: Ties | None = None) -> None:
+    def __init__(self, cost: Any = None, ties: LabelOrder | None = None) -> None:
         self.cost, self.ties = cost, ties
         self.mistakes: list[int] = []
 
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Scores,
+        scores: Potentials,
         labels: CodeArray,
         weight: FloatArray,
-        out: Expectations,
+        out: Counts,
     ) -> float:
         """Return the loss of a batch, as in :class:`crfkit.losses.Loss`."""
         level = shared_weight(weight, scores.offsets)
@@ -53,7 +53,7 @@ class MistakeLoss:
         seen = scores
         if self.cost is not None:
             seen = with_cost(scores, labels, self.cost)
-        ties = self.ties or Ties.by_code(scores.n_codes)
+        ties = self.ties or LabelOrder.by_code(scores.n_codes)
         path = ties.predict(lambda ordered: structure.max(ordered)[0], seen)
         lengths = np.diff(scores.offsets)
         out.unary[...] = 0.0

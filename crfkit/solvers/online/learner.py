@@ -9,12 +9,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit._types import CodeArray, Expectations, FloatArray, IntArray, Scores
-from crfkit.oracles.chain import AT_ONCE
-from crfkit.labels.costs import AdditiveCost
-from crfkit.kernels.semimarkov.oracle import INFINITE
 from crfkit.kernels.chain.sum import OK
+from crfkit.kernels.semimarkov.oracle import INFINITE
 from crfkit.kernels.solvers.online import (
     COUNT,
     LOSS,
@@ -26,15 +24,17 @@ from crfkit.kernels.solvers.online import (
     online_move,
 )
 from crfkit.kernels.solvers.segment_online import segment_online_visits
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses._costs import with_cost
 from crfkit.losses.likelihood import shared_weight
-from crfkit.objective.stochastic import MiniBatches, is_plain_chain
-from crfkit.oracles.partition import FlatWeights, aligned
-from crfkit.oracles.token_design import TokenEntries
+from crfkit.objective.stochastic import StochasticObjective, is_plain_chain
+from crfkit.oracles.chain import AT_ONCE
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.partition import AlignedWeights, aligned
 from crfkit.oracles.semimarkov import SegmentVisits, is_plain_segments
-from crfkit.structures import NoSegmentationError, with_added
-from crfkit.inference.k_best import n_best
-from crfkit.oracles.label_order import Ties
+from crfkit.oracles.token_design import TokenDesign
+from crfkit.structures import NoSegmentationError, with_offsets
+from crfkit.structures.k_best import n_best
 
 # Arrays of a state, each of shape (P,).
 VECTORS = ("current", "later", "gained")
@@ -78,7 +78,7 @@ class Rule(NamedTuple):
 class PrefixSearch(Protocol):
     """A search that may lose the true labels on its way."""
 
-    def violation(self, scores: Scores, labels: CodeArray) -> tuple[CodeArray, int]:
+    def violation(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:
         """Return labels of a sequence, and how many of the first of them to learn from."""
 
 
@@ -95,7 +95,7 @@ class Task(NamedTuple):
         Added to the scores of labels when they are predicted.
     search : PrefixSearch or None
         Predicts instead of the structure.
-    ties : Ties or None
+    ties : LabelOrder or None
         Which label is predicted of some that score the same; None: that of the lowest code.
     """
 
@@ -103,7 +103,7 @@ class Task(NamedTuple):
     rule: Rule
     cost: AdditiveCost | None = None
     search: PrefixSearch | None = None
-    ties: Ties | None = None
+    ties: LabelOrder | None = None
 
     @property
     def weight(self) -> FloatArray:
@@ -152,7 +152,7 @@ class OnlineVisits:
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         self.task, self.rule = task, task.rule.numbers
         self.sums = np.zeros(N_SUMS)
-        self.ties = task.ties or Ties.by_code(task.objective.model.n_codes)
+        self.ties = task.ties or LabelOrder.by_code(task.objective.model.n_codes)
         state = state or {}
         self.sums[COUNT] = state.get("count", 1.0)
         given = [state.get(name) for name in VECTORS[1:]]
@@ -205,7 +205,7 @@ class GeneralVisits(OnlineVisits):
 
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         super().__init__(task, start, state)
-        self.batches: MiniBatches = task.objective.minibatches(0, _InOrder())
+        self.batches: StochasticObjective = task.objective.stochastic(0, _InOrder())
         self._weight = task.weight
         firsts = [chunk.first for chunk in self.batches.chunks]
         sequences = np.arange(len(self._weight))
@@ -217,7 +217,7 @@ class GeneralVisits(OnlineVisits):
             if lengths[s]:
                 if not self._weight[s] > 0.0:
                     continue
-                with self.batches.numbering():
+                with self.batches.original_sequence_numbers():
                     self._visit(int(self._batch[s]), float(self._weight[s]))
             self.sums[COUNT] += 1.0
 
@@ -247,13 +247,13 @@ class GeneralVisits(OnlineVisits):
         self.sums[LOSS] += loss
         self.sums[MISTAKES] += 1.0
 
-    def _predict(self, scores: Scores, labels: CodeArray) -> tuple[CodeArray, int]:
+    def _predict(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:
         """Return predicted labels, and how many of the first of them to learn from."""
         if self.task.cost is not None:
             scores = with_cost(scores, labels, self.task.cost)
         search = self.task.search
         if search is None:
-            plain, scores = self.batches.plain, with_added(self.batches.structure, scores)
+            plain, scores = self.batches.plain, with_offsets(self.batches.structure, scores)
             return self.ties.predict(lambda seen: plain.max(seen)[0], scores), len(labels)
         ranks = self.ties.rank[labels].astype(np.int32)
         path, stop = search.violation(self.ties.scores(scores), ranks)
@@ -266,7 +266,7 @@ class GeneralVisits(OnlineVisits):
         return float(self.task.cost.total(labels, path, np.array([0, len(labels)]))[0])
 
     def _difference(
-        self, index: int, scores: Scores, path: CodeArray, stop: int
+        self, index: int, scores: Potentials, path: CodeArray, stop: int
     ) -> tuple[FloatArray, float, float]:
         """Return the features of the true minus those of other labels; the rise and score of these.
 
@@ -277,7 +277,7 @@ class GeneralVisits(OnlineVisits):
         table = None if scores.table is None else scores.table[:stop]
         offsets = np.array([0, stop])
         part = scores._replace(unary=scores.unary[:stop], offsets=offsets, table=table)
-        part_out = Expectations(out.unary[:stop], out.pair)
+        part_out = Counts(out.unary[:stop], out.pair)
         structure.add_path(part, labels[:stop], one, part_out)
         structure.add_path(part, path[:stop], -one, part_out)
         top, gold = (float(structure.score(part, of[:stop])[0]) for of in (path, labels))
@@ -293,7 +293,7 @@ class GeneralVisits(OnlineVisits):
             moved = np.flatnonzero(delta)
             self.recorder(int(count) - 1, places[moved].astype(np.int64), delta[moved])
 
-    def _fit_best(self, index: int, weight: float, scores: Scores) -> None:
+    def _fit_best(self, index: int, weight: float, scores: Potentials) -> None:
         """Make the shortest step after which the true labels win against the best ones."""
         rule, labels = self.task.rule, self.batches.labels(index)
         best = self.ties.predict(lambda seen: n_best(seen, rule.n_best), scores)
@@ -379,11 +379,11 @@ class ChainVisits(CompiledVisits):
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         objective = task.objective
         data, n_labels = objective.data, objective.model.n_labels
-        ties = task.ties or Ties.by_code(n_labels)
-        weights = self._weights = FlatWeights(ties.model(objective.model))
+        ties = task.ties or LabelOrder.by_code(n_labels)
+        weights = self._weights = AlignedWeights(ties.model(objective.model))
         super().__init__(task, start, state)
         labels = ties.rank[objective.labels].astype(np.int32)
-        entries = TokenEntries(weights, data, objective.threads)
+        entries = TokenDesign(weights, data, objective.threads)
         cost = np.zeros((0, weights.width))
         if task.cost is not None:
             cost = np.zeros((n_labels, weights.width))
@@ -458,7 +458,7 @@ def hildreth(gram: FloatArray, losses: FloatArray, cap: float) -> FloatArray:
     return factors
 
 
-def _workspace(entries: TokenEntries, offsets: IntArray, width: int) -> tuple[Any, ...]:
+def _workspace(entries: TokenDesign, offsets: IntArray, width: int) -> tuple[Any, ...]:
     """Return room for the visit of a sequence; see the kernel."""
     longest, n_dense = int(np.diff(offsets).max(initial=0)), entries.dense.shape[1]
     rows, cells = entries.rows[0][offsets], entries.cells[0][offsets]

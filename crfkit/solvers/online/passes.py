@@ -12,6 +12,8 @@ from sklearn.utils import check_random_state
 from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random, SolverResult
 from crfkit.labels.costs import AdditiveCost
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.solvers.base import Callback, SolverLog, check_match
 from crfkit.solvers.online.batch_updates import BatchVisits, MistakeLoss
 from crfkit.solvers.online.learner import (
     InfiniteScoresError,
@@ -21,10 +23,8 @@ from crfkit.solvers.online.learner import (
     count_looks,
     make_visits,
 )
-from crfkit.solvers.base import Callback, SolverLog, check_match
 from crfkit.solvers.online.updates import UpdateRule, find_rule
 from crfkit.structures import Chain
-from crfkit.oracles.label_order import Ties
 
 AVERAGES = ("average", "vote", "batch")
 
@@ -132,7 +132,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         """
         random, task = self._begin(objective)
         model = objective.model
-        rank = Ties.of_segments if model.n_codes > model.n_labels else Ties.by_appearance
+        rank = (
+            LabelOrder.of_segments if model.n_codes > model.n_labels else LabelOrder.by_appearance
+        )
         ties = rank(objective.labels, model.n_labels, objective.weight)
         task = task._replace(ties=ties)
         log = SolverLog(objective, callback)

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, Random, SolverResult
-from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Callback, SmoothObjective, SolverLog, check_match
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
@@ -22,7 +22,7 @@ class PassLog(SolverLog):
     """A log that counts the passes over the data that some batches are visited in."""
 
     def __init__(
-        self, objective: SmoothObjective, batches: MiniBatches, callback: Callback | None
+        self, objective: SmoothObjective, batches: StochasticObjective, callback: Callback | None
     ) -> None:
         super().__init__(objective, callback)
         self._batches, self._before = batches, objective.evaluations
@@ -37,7 +37,7 @@ class PassLog(SolverLog):
 class Search(Protocol):
     """The parameters of a method on their way, and what it remembers of the batches."""
 
-    batches: MiniBatches
+    batches: StochasticObjective
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
@@ -46,10 +46,11 @@ class Search(Protocol):
 class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
     """Passes over small batches, between which the objective is evaluated.
 
-    A subclass has the parameters `max_iter`, `tol`, `batch_tokens`, `round_size` and `random_state`
-    (see :class:`~crfkit.solvers.SAG`), starts a search, makes one pass and says when it is done.
-    The `evaluations` of its log are passes over the data: visits of batches, divided by their
-    number and rounded up, with those of starts, calibrations and evaluations of the objective.
+    A subclass has the parameters `max_iter`, `tol`, `batch_tokens`, `batches_per_update` and
+    `random_state` (see :class:`~crfkit.solvers.SAG`), starts a search, makes one pass and says
+    when it is done. The `evaluations` of its log are passes over the data: visits of batches,
+    divided by their number and rounded up, with those of starts, calibrations and evaluations of
+    the objective.
     """
 
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
@@ -63,7 +64,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
     max_iter: int
     tol: float
     batch_tokens: int | None
-    round_size: int
+    batches_per_update: int
     random_state: int | np.random.RandomState | None
 
     def solve(
@@ -96,7 +97,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
         log = self.log_kind(objective, batches, callback)
         return log.guard(lambda: self._iterate(self._start(batches, start, random), random, log))
 
-    def _begin(self, objective: Any) -> tuple[Random, MiniBatches]:
+    def _begin(self, objective: Any) -> tuple[Random, StochasticObjective]:
         """Check the parameters and cut the data."""
         self._check_parameters()
         check_match(self, objective)
@@ -105,11 +106,11 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
         tokens = self.batch_tokens
         if tokens is None:
             tokens = max(LEAST_TOKENS, objective.data.n_tokens // self.n_batches)
-        return random, objective.minibatches(int(tokens), random)
+        return random, objective.stochastic(int(tokens), random)
 
     def _check_parameters(self) -> None:
         check_whole("max_iter", self.max_iter, 0)
-        check_whole("round_size", self.round_size, 1)
+        check_whole("batches_per_update", self.batches_per_update, 1)
         check_number("tol", self.tol)
         if self.batch_tokens is not None or self.n_batches is None:
             check_whole("batch_tokens", self.batch_tokens, 1)
@@ -117,7 +118,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
     def _check_objective(self, objective: Any) -> None:
         """Raise ValueError if the method cannot minimize an objective."""
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> Search:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Search:
         """Return a search at its first parameters."""
         raise NotImplementedError
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit._types import Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Scores
-from crfkit.oracles.chain import AT_ONCE, chain_losses, visit_workspace
+from crfkit.kernels.design.partition import SHARES
+from crfkit.kernels.design.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.kernels.solvers.eg import (
     FAR_SLOWER,
     FASTER,
@@ -23,11 +24,11 @@ from crfkit.kernels.solvers.eg import (
     chain_dual_losses,
     chain_dual_steps,
 )
-from crfkit.kernels.design.partition import SHARES
-from crfkit.kernels.design.touched import dual_change, dual_mix, touched_dual_step
-from crfkit.objective.stochastic import MiniBatches, rounds
-from crfkit.oracles.partition import FlatWeights, SharedEntries, aligned
-from crfkit.structures import added_scores
+from crfkit.objective.stochastic import StochasticObjective, rounds
+from crfkit.oracles.chain import AT_ONCE, visit_workspace
+from crfkit.oracles.partition import AlignedWeights, BatchPartition, aligned
+from crfkit.solvers.stochastic.chain_losses import chain_losses
+from crfkit.structures import offset_scores
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
@@ -83,11 +84,11 @@ class Moves:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     """
 
-    def __init__(self, batches: MiniBatches) -> None:
+    def __init__(self, batches: StochasticObjective) -> None:
         self.batches = batches
         self.weights = [frozen(batches.sequence_weight(i)) for i in range(len(batches))]
 
@@ -111,7 +112,7 @@ class Moves:
         moved, expected, residual = np.empty_like(flat), np.zeros_like(flat), np.empty_like(flat)
         dual_mix(before.scores, flat, rate, moved)
         weight, after = self.weights[index], parts_of(moved, target)
-        with self.batches.numbering():
+        with self.batches.original_sequence_numbers():
             log_z = self.batches.structure.sum(
                 target._replace(unary=after.unary, pair=after.pair), weight,
                 parts_of(expected, target),
@@ -119,13 +120,13 @@ class Moves:
         inner, slope = dual_change(
             before.scores, flat, frozen(moved), before.expected, frozen(expected), residual
         )
-        level = log_z - added_scores(self.batches.structure, target, self.batches.labels(index))
+        level = log_z - offset_scores(self.batches.structure, target, self.batches.labels(index))
         reached = Block(frozen(moved), frozen(expected), float(np.sum(weight * level)) - inner)
         gradient = self.batches.gradient(index, parts_of(residual, target))
         places = self.batches.places(index)
         return Move(reached, reached.entropy - before.entropy, slope, places, frozen(gradient))
 
-    def _vertex(self, scores: Scores, index: int) -> Block:
+    def _vertex(self, scores: Potentials, index: int) -> Block:
         """Return the distributions of a batch before its first visit: all on the true labels."""
         size = scores.unary.size + scores.pair.size
         start, expected = np.zeros(size), np.zeros(size)
@@ -142,7 +143,7 @@ class Steps:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     own_w : bool
         Whether the parameters are another vector than the dual one: a penalty shrinks them.
@@ -159,7 +160,7 @@ class Steps:
         The dual vector and the parameters, each at some place; elsewhere there are zeros.
     """
 
-    def __init__(self, batches: MiniBatches, own_w: bool) -> None:
+    def __init__(self, batches: StochasticObjective, own_w: bool) -> None:
         self.batches = batches
         self.entropies, self.rates = np.zeros(len(batches)), np.empty(len(batches))
         self.gaps = np.zeros(len(batches))
@@ -186,14 +187,16 @@ class Steps:
         """Return the distributions of a batch; None for those on the true labels."""
         raise NotImplementedError
 
-    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+    def advance(
+        self, order: IntArray, batches_per_update: int, c2: float, threshold: float
+    ) -> None:
         """Make a step of each of some batches, where it raises the dual.
 
         Parameters
         ----------
         order : ndarray of shape (n,)
             The batches.
-        round_size : int
+        batches_per_update : int
             So many are computed from the same parameters.
         c2, threshold : float
             The penalty, and by how much it shrinks the dual vector.
@@ -212,7 +215,7 @@ class Steps:
 class GeneralSteps(Steps):
     """Steps for any structure, a round of batches at a time."""
 
-    def __init__(self, batches: MiniBatches, own_w: bool) -> None:
+    def __init__(self, batches: StochasticObjective, own_w: bool) -> None:
         super().__init__(batches, own_w)
         self._moves = Moves(batches)
         self.reset()
@@ -226,9 +229,11 @@ class GeneralSteps(Steps):
         """Return the distributions of a batch."""
         return self._blocks[index]
 
-    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
+    def advance(
+        self, order: IntArray, batches_per_update: int, c2: float, threshold: float
+    ) -> None:
         """Make a step of each of some batches, where it raises the dual."""
-        for chosen in rounds(order, round_size):
+        for chosen in rounds(order, batches_per_update):
             moves = self.batches.visit(partial(self._move, self.batches.bind(self.w)), chosen)
             for index, move in zip(chosen, moves, strict=True):
                 self._try(index, move, c2, threshold)
@@ -275,11 +280,11 @@ class GeneralSteps(Steps):
 class ChainSteps(Steps):
     """Steps for a chain whose steps share their scores, in compiled code that threads share."""
 
-    def __init__(self, batches: MiniBatches, own_w: bool) -> None:
-        self._weights = FlatWeights(batches.model)
+    def __init__(self, batches: StochasticObjective, own_w: bool) -> None:
+        self._weights = AlignedWeights(batches.model)
         super().__init__(batches, own_w)
-        entries = SharedEntries(self._weights, batches.data, batches.chunks, batches.threads)
-        batches.let_go()
+        entries = BatchPartition(self._weights, batches.data, batches.chunks, batches.threads)
+        batches.release_data()
         self._weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
         n_labels, self._numbers = batches.model.n_labels, np.arange(len(batches))
         tokens = batches.offsets[entries.parts]
@@ -343,8 +348,13 @@ class ChainSteps(Steps):
             float(self.entropies[index]),
         )  # fmt: skip
 
-    def advance(self, order: IntArray, round_size: int, c2: float, threshold: float) -> None:
-        """Make a step of each of some batches; `round_size` is not read: threads share batches."""
+    def advance(
+        self, order: IntArray, batches_per_update: int, c2: float, threshold: float
+    ) -> None:
+        """Make a step of each of some batches.
+
+        `batches_per_update` is not read: threads share batches.
+        """
         self._run(order, self.w, float(c2), float(threshold), forced=False)
 
     def adopt(self, parameters: FloatArray, c2: float, threshold: float) -> None:
@@ -390,7 +400,7 @@ class ChainSteps(Steps):
         return chain_losses(self.batches, n_parts, work) + self.batches.penalty_at(parameters)
 
 
-def make_steps(batches: MiniBatches, own_w: bool) -> Steps:
+def make_steps(batches: StochasticObjective, own_w: bool) -> Steps:
     """Return what makes the steps of the dual fastest."""
     fast = batches.is_plain_chain and not batches.has_dense
     return (ChainSteps if fast else GeneralSteps)(batches, own_w)
@@ -408,9 +418,7 @@ def chain_team(n_labels: int, tokens: int) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def parts_of(flat: FloatArray, scores: Scores) -> Expectations:
+def parts_of(flat: FloatArray, scores: Potentials) -> Counts:
     """Return views of a vector in the shapes of unary and pair scores."""
     cut = scores.unary.size
-    return Expectations(
-        flat[:cut].reshape(scores.unary.shape), flat[cut:].reshape(scores.pair.shape)
-    )
+    return Counts(flat[:cut].reshape(scores.unary.shape), flat[cut:].reshape(scores.pair.shape))

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random
-from crfkit.solvers.stochastic.dual_state import make_steps
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
-from crfkit.objective.stochastic import MiniBatches
 from crfkit.objective.penalties import ElasticNet
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+from crfkit.solvers.stochastic.dual_state import make_steps
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0
@@ -56,7 +56,7 @@ class OEG(MiniBatchSolver):
         Stop when the gap is below this share of the objective.
     batch_tokens : int, default=400
         About as many tokens has a batch. A larger one takes less time a pass and more passes.
-    round_size : int, default=1
+    batches_per_update : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads. More than
         one pays where a batch takes milliseconds: with many labels or many tokens a batch. Sparse
@@ -97,7 +97,7 @@ class OEG(MiniBatchSolver):
         max_iter: int = 200,
         tol: float = 1e-4,
         batch_tokens: int = 400,
-        round_size: int = 1,
+        batches_per_update: int = 1,
         check_every: int | None = None,
         sampling: str = "gap",
         random_state: int | np.random.RandomState | None = 0,
@@ -105,7 +105,7 @@ class OEG(MiniBatchSolver):
         self.max_iter = max_iter
         self.tol = tol
         self.batch_tokens = batch_tokens
-        self.round_size = round_size
+        self.batches_per_update = batches_per_update
         self.check_every = check_every
         self.sampling = sampling
         self.random_state = random_state
@@ -120,14 +120,14 @@ class OEG(MiniBatchSolver):
         if not objective.penalty.l2 > 0.0:
             raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> _Dual:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Dual:
         return _Dual(batches, batches.penalty, start)
 
     def _pass(self, search: _Dual, number: int, random: Random, log: PassLog) -> FloatArray:
         search.lower_c2(number)
         gaps = search.steps.gaps
         chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
-        return search.run_pass(random.permutation(chosen), int(self.round_size))
+        return search.run_pass(random.permutation(chosen), int(self.batches_per_update))
 
     def _is_due(self, search: _Dual, number: int, log: PassLog) -> bool:
         if not log.history or self.check_every is not None:
@@ -176,7 +176,7 @@ class _Dual:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     penalty : ElasticNet
         With ``c2 > 0``.
@@ -184,7 +184,9 @@ class _Dual:
         Parameters to start from, if they are worth something.
     """
 
-    def __init__(self, batches: MiniBatches, penalty: ElasticNet, start: FloatArray) -> None:
+    def __init__(
+        self, batches: StochasticObjective, penalty: ElasticNet, start: FloatArray
+    ) -> None:
         self.batches, self.penalty = batches, penalty
         self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
         # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
@@ -250,13 +252,13 @@ class _Dual:
     def _threshold(self) -> float:
         return self.penalty.l1 / (2.0 * self.c2)
 
-    def run_pass(self, order: IntArray, round_size: int) -> FloatArray:
+    def run_pass(self, order: IntArray, batches_per_update: int) -> FloatArray:
         """Visit all batches; returns the mean of the parameters at some points of the way."""
-        n_rounds = -(-len(order) // round_size)
-        points = {n_rounds * (i + 1) // POINTS * round_size for i in range(POINTS)} - {0}
+        n_rounds = -(-len(order) // batches_per_update)
+        points = {n_rounds * (i + 1) // POINTS * batches_per_update for i in range(POINTS)} - {0}
         mean, first = np.zeros_like(self.steps.w), 0
         for last in sorted(points):
-            self.steps.advance(order[first:last], round_size, self.c2, self._threshold)
+            self.steps.advance(order[first:last], batches_per_update, self.c2, self._threshold)
             self._add_w(1.0 / len(points), mean)
             first = last
         self.bounds.append(self.lower_bound)

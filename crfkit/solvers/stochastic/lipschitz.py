@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
+from crfkit._types import FloatArray, IdArray, IntArray, Potentials, Random
 from crfkit.compiler.jit import frozen
-from crfkit._types import FloatArray, IdArray, IntArray, Random, Scores
-from crfkit.kernels.solvers.sag import LEAST_CHANGE, LESS, LONGEST_PAUSE, MORE, MOST_TESTS
 from crfkit.kernels.design.gather import scatter_dense
+from crfkit.kernels.solvers.sag import LEAST_CHANGE, LESS, LONGEST_PAUSE, MORE, MOST_TESTS
 from crfkit.kernels.solvers.vector import vector_dot
-from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.stochastic import StochasticObjective
 
 # What happens to all estimates of a smoothness when the objective rose in a pass.
 RISE = 1.25
@@ -31,7 +31,7 @@ class Metric:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
 
     Attributes
@@ -50,9 +50,9 @@ class Metric:
         tests see less of the curvature, since gradients do not point to the largest one.
     """
 
-    def __init__(self, batches: MiniBatches) -> None:
+    def __init__(self, batches: StochasticObjective) -> None:
         model = self._model = batches.model
-        state, n_steps = model.state, len(model.step_from)
+        state, n_steps = model.state, len(model.transition_from)
         first, last = int(state.ptr[state.n_sparse]), state.n_parameters
         self._cut = last - first
         dense = batches.data.dense
@@ -99,7 +99,7 @@ def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray | None]:
     return squares, axes
 
 
-def _step_counts(batches: MiniBatches) -> FloatArray:
+def _step_counts(batches: StochasticObjective) -> FloatArray:
     """Return how often each step from label to label that has a weight occurs."""
     labels, offsets, model = batches.all_labels.astype(np.int64), batches.offsets, batches.model
     if model.n_codes > model.n_labels:  # of segments, whose first tokens have the larger codes
@@ -108,7 +108,9 @@ def _step_counts(batches: MiniBatches) -> FloatArray:
     later = np.delete(np.arange(len(labels)), offsets[:-1][np.diff(offsets) > 0])
     pairs = labels[later - 1] * model.n_labels + labels[later]
     counts = np.bincount(pairs, minlength=model.n_labels**2)
-    found: FloatArray = counts[model.step_from * np.int64(model.n_labels) + model.step_to]
+    found: FloatArray = counts[
+        model.transition_from * np.int64(model.n_labels) + model.transition_to
+    ]
     return found
 
 
@@ -118,7 +120,7 @@ def _lengths(shares: FloatArray) -> FloatArray:
     return lengths
 
 
-class Smoothness:
+class LipschitzEstimates:
     """Estimates of the Lipschitz constant ``L_b`` of the gradient of the loss of each batch.
 
     An estimate is good where ``loss(w - M g / L) <= loss(w) - g . M g / (2 L)`` for the metric M.
@@ -126,13 +128,13 @@ class Smoothness:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     metric : Metric
         What steps are multiplied with.
     """
 
-    def __init__(self, batches: MiniBatches, metric: Metric) -> None:
+    def __init__(self, batches: StochasticObjective, metric: Metric) -> None:
         self.batches, self._metric = batches, metric
         count = len(batches)
         self.estimates = np.zeros(count)
@@ -147,7 +149,7 @@ class Smoothness:
         self.wait[index] -= 1
         return bool(self.wait[index] < 0)
 
-    def test(self, index: int, scores: Scores, value: float, whole: FloatArray,
+    def test(self, index: int, scores: Potentials, value: float, whole: FloatArray,
              places: IdArray) -> None:  # fmt: skip
         """Find a good estimate, given the gradient of the batch at its places."""
         vector, always = np.zeros(self.batches.n_parameters), self._metric.always

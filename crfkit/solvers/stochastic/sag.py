@@ -7,14 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, Random
-from crfkit.solvers.stochastic.sag_state import Averages, make_averages
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.sag import LEAST_CHANGE
 from crfkit.kernels.solvers.vector import vector_dot
-from crfkit.objective.stochastic import MiniBatches
+from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+from crfkit.solvers.stochastic.sag_state import Averages, make_averages
 
 # Passes in which the objective has to fall.
 PERIOD = 5
@@ -52,7 +52,7 @@ class SAG(MiniBatchSolver):
     batch_tokens : int or None, default=None
         About as many tokens has a batch; if None, a five-hundredth of all. A larger one takes less
         time a pass and more passes.
-    round_size : int, default=1
+    batches_per_update : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads. Not used on
         chains whose steps share their scores, without boundary weights and with equal weights
@@ -88,7 +88,7 @@ class SAG(MiniBatchSolver):
         tol: float = 1e-4,
         gtol: float = 1e-5,
         batch_tokens: int | None = None,
-        round_size: int = 1,
+        batches_per_update: int = 1,
         check_every: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
@@ -96,7 +96,7 @@ class SAG(MiniBatchSolver):
         self.tol = tol
         self.gtol = gtol
         self.batch_tokens = batch_tokens
-        self.round_size = round_size
+        self.batches_per_update = batches_per_update
         self.check_every = check_every
         self.random_state = random_state
 
@@ -106,13 +106,13 @@ class SAG(MiniBatchSolver):
         if self.check_every is not None:
             check_whole("check_every", self.check_every, 1)
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> Averages:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Averages:
         return make_averages(batches, start)
 
     def _pass(self, search: Averages, number: int, random: Random, log: PassLog) -> FloatArray:
         if log.history[-1].iteration == number and _has_risen(log):  # once for each rise
             search.smoothness.raise_all()
-        search.run_pass(random, int(self.round_size))
+        search.run_pass(random, int(self.batches_per_update))
         return search.weights()
 
     def _value(self, search: Averages, w: FloatArray) -> float:
@@ -156,6 +156,6 @@ def _has_risen(log: PassLog) -> bool:
     return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])
 
 
-def _is_convex(batches: MiniBatches) -> bool:
+def _is_convex(batches: StochasticObjective) -> bool:
     """Whether the loss lies above its tangents."""
     return batches.has_sequence_weights and getattr(batches.loss, "is_convex", False)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crfkit._types import Counts, FloatArray, IdArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit._types import Expectations, FloatArray, IdArray, IntArray, Random
-from crfkit.oracles.chain import AT_ONCE, chain_losses, visit_workspace
+from crfkit.kernels.design.partition import SHARES
 from crfkit.kernels.solvers.sag import (
     COUNT,
     GUESS,
@@ -25,13 +25,14 @@ from crfkit.kernels.solvers.sag import (
     chain_average_losses,
     chain_average_steps,
 )
-from crfkit.kernels.design.partition import SHARES
 from crfkit.kernels.solvers.stochastic import DIRECTION, SEEN, VALUE, lazy_read, lazy_turn
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.losses.likelihood import LogLoss
-from crfkit.objective.stochastic import MiniBatches, rounds
-from crfkit.oracles.partition import FlatWeights, SharedEntries, aligned
-from crfkit.solvers.stochastic.lipschitz import Metric, Smoothness, inner
+from crfkit.objective.stochastic import StochasticObjective, rounds
+from crfkit.oracles.chain import AT_ONCE, visit_workspace
+from crfkit.oracles.partition import AlignedWeights, BatchPartition, aligned
+from crfkit.solvers.stochastic.chain_losses import chain_losses
+from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Metric, inner
 
 # Tokens of the visits between which the interpreter is heard: a few hundredths of a second.
 TOKENS_AT_ONCE = 1 << 15
@@ -42,7 +43,7 @@ REFRESHED = 16
 class _Tangent(NamedTuple):
     """The loss of a batch at its last visit: ``loss(w) >= offset + residual . scores(w)``."""
 
-    residual: Expectations
+    residual: Counts
     offset: float
     value: float
 
@@ -70,18 +71,18 @@ class Averages:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
 
     Attributes
     ----------
-    smoothness : Smoothness
+    smoothness : LipschitzEstimates
         Of the loss of each batch.
     """
 
-    def __init__(self, batches: MiniBatches) -> None:
+    def __init__(self, batches: StochasticObjective) -> None:
         self.batches, self.metric = batches, Metric(batches)
-        self.smoothness = Smoothness(batches, self.metric)
+        self.smoothness = LipschitzEstimates(batches, self.metric)
         self._decay = 2.0 * batches.penalty.l2 / max(len(batches), 1)
 
     @property
@@ -101,7 +102,7 @@ class Averages:
         """Return the parameters after all steps, a new array."""
         raise NotImplementedError
 
-    def run_pass(self, random: Random, round_size: int) -> None:
+    def run_pass(self, random: Random, batches_per_update: int) -> None:
         """Make as many steps as there are batches."""
         raise NotImplementedError
 
@@ -153,13 +154,13 @@ class GeneralAverages(Averages):
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     start : ndarray of shape (P,)
         First parameters; not changed.
     """
 
-    def __init__(self, batches: MiniBatches, start: FloatArray) -> None:
+    def __init__(self, batches: StochasticObjective, start: FloatArray) -> None:
         super().__init__(batches)
         self.tangents: list[_Tangent | None] = [None] * len(batches)
         self._lazy, self._w = np.zeros((len(start), 3)), start.copy()
@@ -189,9 +190,9 @@ class GeneralAverages(Averages):
         self._scale, self._total = 1.0, 0.0
         return self._w.copy()
 
-    def run_pass(self, random: Random, round_size: int) -> None:
+    def run_pass(self, random: Random, batches_per_update: int) -> None:
         """Make as many steps as there are batches."""
-        for chosen in rounds(self.smoothness.draw(random), round_size):
+        for chosen in rounds(self.smoothness.draw(random), batches_per_update):
             for index, visit in zip(chosen, self._visit_all(chosen), strict=True):
                 self._remember(index, visit)
                 self._step()
@@ -223,7 +224,7 @@ class GeneralAverages(Averages):
         before, change = self.tangents[index], residual
         if before is not None:
             old = before.residual
-            change = Expectations(residual.unary - old.unary, residual.pair - old.pair)
+            change = Counts(residual.unary - old.unary, residual.pair - old.pair)
         gradient = self.batches.gradient(index, change)
         if test:
             whole = gradient if before is None else self.batches.gradient(index, residual)
@@ -259,18 +260,18 @@ class ChainAverages(Averages):
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     start : ndarray of shape (P,)
         First parameters; not changed.
     """
 
-    def __init__(self, batches: MiniBatches, start: FloatArray) -> None:
+    def __init__(self, batches: StochasticObjective, start: FloatArray) -> None:
         super().__init__(batches)
-        weights = self._weights = FlatWeights(batches.model)
+        weights = self._weights = AlignedWeights(batches.model)
         data, n_labels, n_batches = batches.data, batches.model.n_labels, len(batches)
-        entries = SharedEntries(weights, data, batches.chunks, batches.threads)
-        batches.let_go()
+        entries = BatchPartition(weights, data, batches.chunks, batches.threads)
+        batches.release_data()
         heads = frozen(entries.parts[::SHARES])
         weight = np.concatenate([[], *map(batches.sequence_weight, range(n_batches))])
         dense = np.empty((batches.n_tokens, 0)) if data.dense is None else data.dense
@@ -294,7 +295,7 @@ class ChainAverages(Averages):
             np.zeros(weights.size - weights.n_rows * weights.width), weights.bits,
         )  # fmt: skip
         steps = np.zeros((n_labels, padded(n_labels)))
-        steps[batches.model.step_from, batches.model.step_to] = self.metric.steps
+        steps[batches.model.transition_from, batches.model.transition_to] = self.metric.steps
         features = frozen(self.metric.features if dense.shape[1] else np.zeros((0, 0)))
         self._metric = (
             features, frozen(steps), self._decay * self.metric.most, self.metric.caution
@@ -323,8 +324,8 @@ class ChainAverages(Averages):
         self._w = self._weights.collect(self._vectors[0])
         return self._w.copy()
 
-    def run_pass(self, random: Random, round_size: int) -> None:
-        """Make as many steps as there are batches; `round_size` is not read."""
+    def run_pass(self, random: Random, batches_per_update: int) -> None:
+        """Make as many steps as there are batches; `batches_per_update` is not read."""
         self._run(self.smoothness.draw(random), math.inf)
 
     def refresh(self) -> None:
@@ -358,14 +359,14 @@ class ChainAverages(Averages):
         return chain_losses(self.batches, len(self.batches), work) + self.batches.penalty_at(w)
 
 
-def make_averages(batches: MiniBatches, start: FloatArray) -> Averages:
+def make_averages(batches: StochasticObjective, start: FloatArray) -> Averages:
     """Return what makes the steps fastest, at its first parameters."""
     fast = batches.is_plain_chain and type(batches.loss) is LogLoss and batches.has_sequence_weights
     return (ChainAverages if fast else GeneralAverages)(batches, start)
 
 
 def _workspace(
-    weights: FlatWeights, n_labels: int, tokens: int, sequences: int, n_features: int
+    weights: AlignedWeights, n_labels: int, tokens: int, sequences: int, n_features: int
 ) -> tuple[Any, ...]:
     """Return room for a batch of so many tokens; see the kernels."""
     width, probe = padded(n_labels), aligned(weights.size)

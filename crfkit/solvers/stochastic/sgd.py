@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit.compiler.jit import frozen
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IdArray, IntArray, Random, SolverResult
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import averaged_step, cumulative_l1, scaled_read
-from crfkit.objective.stochastic import MiniBatches, rounds
+from crfkit.objective.stochastic import StochasticObjective, rounds
 from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
 
 # The calibration tries rates on this share of the batches, and on at least so many.
@@ -85,7 +85,7 @@ class SGD(MiniBatchSolver):
     batch_tokens : int or None, default=None
         About as many tokens has a batch; if None, a two-thousandth of all. A larger one takes less
         time a pass and more passes.
-    round_size : int, default=1
+    batches_per_update : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads.
     random_state : int, RandomState or None, default=0
@@ -118,7 +118,7 @@ class SGD(MiniBatchSolver):
         eta0: float | None = None,
         average: bool = False,
         batch_tokens: int | None = None,
-        round_size: int = 1,
+        batches_per_update: int = 1,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.max_iter = max_iter
@@ -127,7 +127,7 @@ class SGD(MiniBatchSolver):
         self.eta0 = eta0
         self.average = average
         self.batch_tokens = batch_tokens
-        self.round_size = round_size
+        self.batches_per_update = batches_per_update
         self.random_state = random_state
 
     def partial(
@@ -164,7 +164,7 @@ class SGD(MiniBatchSolver):
             state = {"eta0": eta0, "steps": 0, "passes": 0, "averaged": 0}
         descent = Descent(batches, state.get("last", start), state["eta0"], bool(self.average))
         descent.steps, descent.passes = state["steps"], state["passes"]
-        descent.run_pass(random.permutation(len(batches)), int(self.round_size))
+        descent.run_pass(random.permutation(len(batches)), int(self.batches_per_update))
         state = state | {"steps": descent.steps, "passes": descent.passes}
         last = descent.weights()
         if not self.average or descent.averaged == 0:
@@ -187,19 +187,19 @@ class SGD(MiniBatchSolver):
                 "weights has few zeros. Use average=False."
             )
 
-    def _first_rate(self, batches: MiniBatches, start: FloatArray, random: Random) -> float:
+    def _first_rate(self, batches: StochasticObjective, start: FloatArray, random: Random) -> float:
         if self.eta0 is not None:
             return float(self.eta0)
-        return calibrate(batches, start, random, int(self.round_size))
+        return calibrate(batches, start, random, int(self.batches_per_update))
 
-    def _start(self, batches: MiniBatches, start: FloatArray, random: Random) -> Descent:
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Descent:
         rate = self._first_rate(batches, start, random)
         return Descent(batches, start, rate, bool(self.average))
 
     def _pass(self, search: Descent, number: int, random: Random, log: PassLog) -> FloatArray:
         if number == 1:
             search.start_mean()
-        search.run_pass(random.permutation(len(search.batches)), int(self.round_size))
+        search.run_pass(random.permutation(len(search.batches)), int(self.batches_per_update))
         return search.mean() if self.average else search.weights()
 
     def _why_done(self, search: Descent, w: FloatArray, log: PassLog) -> str | None:
@@ -221,7 +221,7 @@ class Descent:
 
     Parameters
     ----------
-    batches : MiniBatches
+    batches : StochasticObjective
         The data.
     start : ndarray of shape (P,)
         First parameters; not changed.
@@ -240,7 +240,9 @@ class Descent:
         Parameters that are in the mean.
     """
 
-    def __init__(self, batches: MiniBatches, start: FloatArray, eta0: float, average: bool) -> None:
+    def __init__(
+        self, batches: StochasticObjective, start: FloatArray, eta0: float, average: bool
+    ) -> None:
         self.batches = batches
         self.steps, self.passes, self.averaged = 0, 0, 0
         self._made = 0
@@ -279,9 +281,9 @@ class Descent:
         self.averaged, self._past = 0, 0.0
         self._lag[:] = 0.0
 
-    def run_pass(self, order: IntArray, round_size: int) -> None:
+    def run_pass(self, order: IntArray, batches_per_update: int) -> None:
         """Make a step for each of some batches; all weights are then up to date."""
-        for chosen in rounds(order, round_size):
+        for chosen in rounds(order, batches_per_update):
             places = [self.batches.places(index) for index in chosen]
             for touched in places:
                 scaled_read(frozen(touched), self._scale, frozen(self._v), self._w)
@@ -324,7 +326,9 @@ class Descent:
         self._scale = 1.0
 
 
-def calibrate(batches: MiniBatches, start: FloatArray, random: Random, round_size: int) -> float:
+def calibrate(
+    batches: StochasticObjective, start: FloatArray, random: Random, batches_per_update: int
+) -> float:
     """Return the rate with which passes over a sample lower the objective of the sample most.
 
     Doubled from a first one as long as that helps, or else halved; the first one where none helps.
@@ -337,7 +341,7 @@ def calibrate(batches: MiniBatches, start: FloatArray, random: Random, round_siz
     def trial(rate: float) -> float:
         descent = Descent(batches, start, rate, False)
         for _ in range(passes):
-            descent.run_pass(sample, round_size)
+            descent.run_pass(sample, batches_per_update)
         return batches.value(descent.weights(), sample)
 
     before = batches.value(start, sample)
@@ -356,7 +360,7 @@ def calibrate(batches: MiniBatches, start: FloatArray, random: Random, round_siz
     return best
 
 
-def is_smooth(batches: MiniBatches) -> bool:
+def is_smooth(batches: StochasticObjective) -> bool:
     """Whether the loss is differentiable everywhere."""
     return bool(getattr(batches.loss, "is_smooth", True))
 

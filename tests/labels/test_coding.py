@@ -13,8 +13,8 @@ from crfkit.labels.coding import (
     read_listed,
     read_segments,
 )
-from crfkit.metrics import Span, repair_tags, spans_from_tags, tags_from_spans
 from crfkit.labels.segmentation import segmentation_of
+from crfkit.metrics import Span, repair_tags, spans_from_tags, tags_from_spans
 
 CHEAP = settings(max_examples=25)
 SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO", "IO"]
@@ -56,7 +56,9 @@ def read(y, scheme="auto", offsets=None):
 def listed(coded, offsets):
     """Return the coded segments but those outside, as (start, stop, label) of the whole data."""
     classes = coded.classes.tolist()
-    runs = zip(*(a.tolist() for a in segmentation_of(coded.codes, offsets, len(classes))), strict=True)
+    runs = zip(
+        *(a.tolist() for a in segmentation_of(coded.codes, offsets, len(classes))), strict=True
+    )
     return [(start, stop, classes[k]) for start, stop, k in runs if classes[k] != "O"]
 
 

@@ -23,9 +23,9 @@ def test_few_scored_steps_among_many_labels_ask_for_the_sparse_chain():
     data, codes = make_data()
     flat = codes.reshape(-1).astype(np.int32)
     assert isinstance(choose_features(data, flat, 60).structure, SparseChain)
-    assert isinstance(choose_features(data, flat, 60, all_steps=True).structure, Chain)
-    assert isinstance(steps.shared_steps(10, 5), steps.SharedSteps)
-    assert not isinstance(steps.shared_steps(10, 5), steps.SparseSteps)
+    assert isinstance(choose_features(data, flat, 60, all_transitions=True).structure, Chain)
+    assert isinstance(steps.shared_tables(10, 5), steps.HomogeneousTransitions)
+    assert not isinstance(steps.shared_tables(10, 5), steps.SparseTransitions)
 
 
 def fitted(data, labels, **options):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit._types import Scores
+from crfkit._types import Potentials
 from crfkit.inference import BeamSearch, ViterbiDecoder
 from crfkit.structures import Chain, SparseChain
 from tests.oracles import random_scores, table_of
@@ -92,7 +92,7 @@ def test_a_violation_is_the_largest_and_never_negative(seed, length, n_labels, w
 
 
 def test_a_wide_beam_is_the_exact_search(rng):
-    scores = random_scores(0, [5, 0, 7, 1], 6, shared_steps=True)
+    scores = random_scores(0, [5, 0, 7, 1], 6, shared_tables=True)
     exact = ViterbiDecoder().decode(Chain(), scores)
     np.testing.assert_array_equal(BeamSearch(width=6).decode(Chain(), scores), exact)
     narrow = BeamSearch(width=1).decode(Chain(), scores)
@@ -106,6 +106,6 @@ def test_what_cannot_be_searched_is_told():
     with pytest.raises(ValueError, match="update='late'"):
         BeamSearch(update="late").decode(Chain(), scores)
     thin = SparseChain([0], [1], 3)
-    few = Scores(scores.unary, np.zeros((1, 1)), scores.offsets)
+    few = Potentials(scores.unary, np.zeros((1, 1)), scores.offsets)
     with pytest.raises(ValueError, match="needs a table of all steps"):
         BeamSearch().decode(thin, few)

@@ -8,9 +8,9 @@ from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.kernels.design.partition import SHARES
+from crfkit.oracles.partition import AlignedWeights, BatchPartition
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearScores
-from crfkit.oracles.partition import FlatWeights, SharedEntries
+from crfkit.potentials.linear_chain import LinearChainModel
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
 
@@ -22,21 +22,21 @@ def make_model(rng, n_labels, n_attributes):
     ptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
     state = AttributeWeights(ptr, np.nonzero(mask)[1], n_columns=n_labels, n_sparse=n_attributes)
     steps = np.nonzero(rng.random((n_labels, n_labels)) < 0.6)
-    return LinearScores(state, *steps), mask
+    return LinearChainModel(state, *steps), mask
 
 
 @pytest.mark.parametrize("n_labels", [2, 9, 26])
 @pytest.mark.parametrize("values", [False, True])
 def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     model, mask = make_model(rng, n_labels, 20)
-    weights = FlatWeights(model)
+    weights = AlignedWeights(model)
     x = (rng.random((sum(LENGTHS), 20)) < 0.5).astype(float)
     x *= rng.normal(size=x.shape) if values else 1.0
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
     data = PackedSequences(sp.csr_array(x), offsets=offsets)
     chunks = make_chunks(offsets, 8)
     with ThreadMap(2) as threads:
-        entries = SharedEntries(weights, data, chunks, threads)
+        entries = BatchPartition(weights, data, chunks, threads)
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]
@@ -85,7 +85,7 @@ def _by_lists(entries, flat, chunks, weights):
 def test_a_vector_of_weights_has_a_place_for_each_and_bits_for_those_in_rows(rng):
     for n_labels in (1, 3, 8, 13, 26):
         model, mask = make_model(rng, n_labels, 15)
-        weights = FlatWeights(model)
+        weights = AlignedWeights(model)
         assert len(np.unique(weights.spots)) == model.n_parameters
         w = rng.random(model.n_parameters) + 1.0
         flat = weights.spread(w)

@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit.labels.costs import AdditiveCost, make_cost
 from crfkit.inference.beam import BeamSearch
 from crfkit.kernels.solvers.online import ONE, ROOT, SHARE, WHOLE
+from crfkit.labels.costs import AdditiveCost, make_cost
 from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.potentials.selection import choose_features
 from crfkit.solvers.online.batch_updates import BatchVisits
 from crfkit.solvers.online.learner import (
     ChainVisits,
@@ -21,13 +24,10 @@ from crfkit.solvers.online.learner import (
     hildreth,
     make_visits,
 )
-from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain
-from crfkit.oracles.label_order import Ties
-from tests.test_average_moves import make_form
-from tests.test_dual_moves import LENGTHS, wide_objective
-from tests.test_objective import make_data, make_objective
+from tests.objective.test_batch import make_data, make_objective
+from tests.solvers.test_average_moves import make_form
+from tests.solvers.test_dual_moves import LENGTHS, wide_objective
 
 RULES = {
     "perceptron": Rule(rate=0.5),
@@ -93,7 +93,7 @@ class ByHand:
 
     def __init__(self, task, start):
         self.task, self.w, self.rule = task, start.copy(), task.rule
-        self.batches = task.objective.minibatches(0, 0)
+        self.batches = task.objective.stochastic(0, 0)
         objective = task.objective
         self.data, self.codes, self.model = objective.data, objective.labels, objective.model
         self.precision = np.ones(len(start)) / (self.rule.variance or 1.0)
@@ -111,7 +111,7 @@ class ByHand:
             state[columns == label] += x[t, attributes[columns == label]]
         steps = [
             sum(labels[t - 1] == i and labels[t] == j for t in range(1, len(labels)))
-            for i, j in zip(self.model.step_from, self.model.step_to, strict=True)
+            for i, j in zip(self.model.transition_from, self.model.transition_to, strict=True)
         ]
         return np.concatenate([state, steps])
 
@@ -352,7 +352,7 @@ def test_after_a_step_the_true_labels_win_against_each_of_the_best(rng):
         visits = make_visits(Task(objective, Rule(cap=1e9, pays=WHOLE, n_best=6)), start)
         index, batches = int(visits._batch[0]), visits.batches
         scores = batches.scores(batches.bind(start), index)
-        from crfkit.inference.k_best import n_best
+        from crfkit.structures.k_best import n_best
 
         paths = n_best(scores, 6)
         visits.run(np.array([0]))
@@ -407,7 +407,7 @@ def test_ties_are_won_by_the_label_that_occurs_first(rng, form, rule):
     with ThreadMap(1) as threads:
         for labels, costs in ((codes, cost), (other[codes].astype(np.int32), renamed)):
             objective = wide_objective(data, labels, 4, threads)
-            ties = Ties.by_appearance(labels, 4, np.ones(len(labels)))
+            ties = LabelOrder.by_appearance(labels, 4, np.ones(len(labels)))
             task = Task(objective, RULES[rule], costs, ties=ties)
             fast = make_visits(task, np.zeros(objective.n_parameters))
             plain = GeneralVisits(task, np.zeros(objective.n_parameters))
@@ -420,10 +420,10 @@ def test_ties_are_won_by_the_label_that_occurs_first(rng, form, rule):
 
 def test_labels_are_ordered_by_their_first_token():
     labels = np.array([3, 3, 1, 0, 1], np.int32)
-    ties = Ties.by_appearance(labels, 5, np.ones(5))
+    ties = LabelOrder.by_appearance(labels, 5, np.ones(5))
     assert ties.order.tolist() == [3, 1, 0, 2, 4]
     assert ties.rank.tolist() == [2, 1, 3, 0, 4]
-    ties = Ties.by_appearance(labels, 5, np.array([0.0, 0.0, 1.0, 2.0, 1.0]))
+    ties = LabelOrder.by_appearance(labels, 5, np.array([0.0, 0.0, 1.0, 2.0, 1.0]))
     assert ties.order.tolist() == [1, 0, 2, 3, 4]
 
 

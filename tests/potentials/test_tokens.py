@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.oracles.partition import FlatWeights
-from crfkit.oracles.token_design import TokenEntries
-from tests.kernels.test_chain_visits import FORMS, make_case
+from crfkit.oracles.partition import AlignedWeights
+from crfkit.oracles.token_design import TokenDesign
+from tests.kernels.test_chain_oracle import FORMS, make_case
 
 
 def table_of(entries, weights, n_tokens, n_labels):
@@ -30,9 +30,9 @@ def table_of(entries, weights, n_tokens, n_labels):
 @pytest.mark.parametrize("n_labels", [1, 9])
 def test_each_weight_of_a_token_is_listed_once(rng, form, n_labels):
     data, x, model, mask = make_case(rng, n_labels, form)
-    weights = FlatWeights(model)
+    weights = AlignedWeights(model)
     with ThreadMap(1) as threads:
-        entries = TokenEntries(weights, data, threads)
+        entries = TokenDesign(weights, data, threads)
     read = table_of(entries, weights, data.n_tokens, n_labels)
     attributes, labels = np.nonzero(mask)
     spots = weights.spots[: len(labels)].tolist()
@@ -49,10 +49,10 @@ def test_each_weight_of_a_token_is_listed_once(rng, form, n_labels):
 @pytest.mark.parametrize("form", FORMS)
 def test_lists_are_the_same_for_any_number_of_threads(rng, form):
     data, _, model, _ = make_case(rng, 9, form)
-    weights, made = FlatWeights(model), []
+    weights, made = AlignedWeights(model), []
     for n_jobs in (1, 4):
         with ThreadMap(n_jobs) as threads:
-            made.append(TokenEntries(weights, data, threads).arrays)
+            made.append(TokenDesign(weights, data, threads).arrays)
     for ours, theirs in zip(made[0][:2], made[1][:2], strict=True):
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(a, b)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit.compiler.jit import frozen, kernel
 from crfkit._parallel import ThreadMap
-from crfkit._types import Scores
+from crfkit._types import Potentials
+from crfkit.compiler.jit import frozen, kernel
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.oracle import (
     add_cost,
@@ -18,10 +18,10 @@ from crfkit.kernels.chain.oracle import (
     path_score,
     scatter_sequence,
 )
+from crfkit.oracles.partition import AlignedWeights, aligned
+from crfkit.oracles.token_design import TokenDesign
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearScores
-from crfkit.oracles.partition import FlatWeights, aligned
-from crfkit.oracles.token_design import TokenEntries
+from crfkit.potentials.linear_chain import LinearChainModel
 from crfkit.structures import Chain
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
@@ -71,7 +71,7 @@ def make_case(rng, n_labels, form):
     mask = rng.random((n_sparse + n_dense, n_labels)) < share
     ptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
     state = AttributeWeights(ptr, np.nonzero(mask)[1], n_columns=n_labels, n_sparse=n_sparse)
-    model = LinearScores(state, *np.nonzero(rng.random((n_labels, n_labels)) < 0.6))
+    model = LinearChainModel(state, *np.nonzero(rng.random((n_labels, n_labels)) < 0.6))
     x = (rng.random((sum(LENGTHS), len(mask))) < 0.5).astype(float)
     x *= rng.normal(size=x.shape) if form != "sparse" else 1.0
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
@@ -83,9 +83,9 @@ def make_case(rng, n_labels, form):
 
 
 def make_entries(model, data):
-    weights = FlatWeights(model)
+    weights = AlignedWeights(model)
     with ThreadMap(2) as threads:
-        return weights, TokenEntries(weights, data, threads)
+        return weights, TokenDesign(weights, data, threads)
 
 
 @pytest.mark.parametrize("n_labels", [1, 3, 9, 26, 33])
@@ -125,7 +125,7 @@ def test_a_residual_goes_back_to_the_weights_and_leaves_no_trace(rng, n_labels, 
         square = scatter(begin, end, residual, active, flows, entries.arrays, weights.bits,
                          scratch, scratch_table)  # fmt: skip
         change = x[begin:end].T @ residual[: end - begin, :n_labels]
-        steps = flows[model.step_from, model.step_to]
+        steps = flows[model.transition_from, model.transition_to]
         expected = np.concatenate([change[state], steps])
         np.testing.assert_allclose(weights.collect(scratch), expected, atol=1e-12)
         np.testing.assert_allclose(square, expected @ expected, rtol=1e-12)
@@ -150,7 +150,7 @@ def test_the_best_path_is_that_of_the_chain_with_its_ties(rng, n_labels, whole):
         scores[:, :n_labels], steps[2:, :n_labels] = unary, pair
         labels = np.empty(length, np.int32)
         value, again = find(length, scores, steps, 2, n_labels, np.empty((length, width)), labels)
-        expected, top = Chain().max(Scores(unary, pair[None], np.array([0, length])))
+        expected, top = Chain().max(Potentials(unary, pair[None], np.array([0, length])))
         np.testing.assert_array_equal(labels, expected)
         np.testing.assert_allclose([value, again], top[0], rtol=1e-12, atol=1e-12)
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from crfkit._types import Expectations
+from crfkit._types import Counts
 from crfkit.kernels.chain import interleaved as kernels
 from crfkit.structures import Chain, NoPathError
 from crfkit.structures.chain import _exp_pair, _frozen_scores
-from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, LaneChain, deal, sum_lanes
+from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, InterleavedChain, deal, sum_lanes
 from tests.oracles import enumerated_sum, random_scores
 
 LENGTHS = [2, 0, 3, 1, 1, 4, 2, 3] * 6
@@ -17,7 +17,7 @@ def lanes_sum(scores, weight):
     scores = _frozen_scores(scores)
     factor, pair_shift = _exp_pair(scores)
     lanes = deal(scores)
-    out = Expectations(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
+    out = Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
     log_z = np.zeros(len(weight))
     failed = sum_lanes(
         lanes, scores, factor[0], float(pair_shift[0]), weight, out.unary, out.pair[0], log_z
@@ -99,7 +99,7 @@ def test_a_batch_sums_to_what_its_sequences_do_alone(n_labels, scale):
     scores.unary[scores.offsets[3], 1:] = -np.inf
     weight = np.random.default_rng(0).normal(size=len(lengths))
     results = []
-    for chain in (LaneChain(), Chain()):
+    for chain in (InterleavedChain(), Chain()):
         out = chain.empty(scores)
         results.append((chain.sum(scores, weight, out), out))
     (log_z, out), (expected_z, expected) = results
@@ -112,7 +112,7 @@ def test_the_error_names_a_sequence_of_a_lane_that_has_no_path():
     scores = random_scores(3, LENGTHS, 2)._replace(first=10)
     scores.unary[scores.offsets[7] + 2] = -np.inf
     with pytest.raises(NoPathError, match=r"sequence 17: no path is left at position 2"):
-        LaneChain().sum(scores, np.ones(len(LENGTHS)), Chain().empty(scores))
+        InterleavedChain().sum(scores, np.ones(len(LENGTHS)), Chain().empty(scores))
 
 
 def test_forbidden_steps_have_probability_zero_in_a_batch():
@@ -120,7 +120,7 @@ def test_forbidden_steps_have_probability_zero_in_a_batch():
     scores.pair[0, 1, 2] = -np.inf
     weight = np.ones(len(LENGTHS))
     out = Chain().empty(scores)
-    log_z = LaneChain().sum(scores, weight, out)
+    log_z = InterleavedChain().sum(scores, weight, out)
     expected_z, expected = enumerated_sum(scores, weight)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-12)

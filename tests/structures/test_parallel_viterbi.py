@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Scores
-from crfkit.structures import Chain, LongChain, NoPathError, long_chain, parallel_viterbi as survivors
-from crfkit.structures.interleaved import LaneChain
+from crfkit._types import Potentials
+from crfkit.structures import Chain, LongChain, NoPathError, long_chain
+from crfkit.structures import parallel_viterbi as survivors
+from crfkit.structures.interleaved import InterleavedChain
 from tests.oracles import chain_paths, random_scores
 
 BLOCK = 16  # whose eighths are two tokens
@@ -33,7 +34,7 @@ def set_sizes(monkeypatch, block=BLOCK, reach=2, probes=2, most=0.75):
 def in_runs_only(monkeypatch):
     """The whole sequence is not asked, even where the paths of runs do not meet."""
     monkeypatch.setattr(survivors, "MOST", 0.0)
-    monkeypatch.setattr(LaneChain, "max", None, raising=False)
+    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
 
 
 def best_of(scores, n_jobs=2):
@@ -72,7 +73,7 @@ random_chains = st.builds(
     random_scores,
     st.integers(0, 2**32 - 1), st.lists(st.integers(BLOCK + 1, 6 * BLOCK), min_size=1, max_size=1),
     st.integers(1, 5) | st.integers(8, 14),
-    shared_steps=st.booleans(), own_steps=st.booleans(), scale=st.sampled_from([0.3, 1.0, 30.0]),
+    shared_tables=st.booleans(), own_steps=st.booleans(), scale=st.sampled_from([0.3, 1.0, 30.0]),
     forbidden=st.sampled_from([0.0, 0.4]),
 )  # fmt: skip
 blocks = st.sampled_from([1, 3, 8, BLOCK])
@@ -105,7 +106,7 @@ def test_the_path_is_the_lowest_of_the_best_ones(
 ):
     if size == 3:
         length = min(length, 7)
-    scores = rounded(random_scores(seed, [length], size, shared_steps=tables, scale=scale,
+    scores = rounded(random_scores(seed, [length], size, shared_tables=tables, scale=scale,
                                    forbidden=forbidden))  # fmt: skip
     paths = list(chain_paths(scores, 0))
     top = max(score for _, score in paths)
@@ -130,19 +131,19 @@ def test_runs_are_enough_where_paths_meet(length, size, monkeypatch):
     set_sizes(monkeypatch, reach=8)
     scores = random_scores(0, [length], size, scale=3.0)
     expected = whole(scores)
-    monkeypatch.setattr(LaneChain, "max", None, raising=False)
+    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
     assert_same(scores, expected)
 
 
 def test_of_equal_paths_the_lowest_labels_are_taken(in_runs_only):
-    labels, value = best_of(Scores(np.zeros((50, 3)), np.zeros((1, 3, 3)), np.array([0, 50])))
+    labels, value = best_of(Potentials(np.zeros((50, 3)), np.zeros((1, 3, 3)), np.array([0, 50])))
     np.testing.assert_array_equal(labels, 0)
     assert value == 0.0
 
 
 def test_a_path_goes_on_by_itself_until_it_meets_another(in_runs_only):
     """Labels stay for ever over several blocks; all paths meet before and after."""
-    scores = rounded(random_scores(1, [20 * BLOCK], 3, shared_steps=True))
+    scores = rounded(random_scores(1, [20 * BLOCK], 3, shared_tables=True))
     scores.table[...] = 0
     scores.table[3 * BLOCK + 4 : 9 * BLOCK + 5] = 1
     scores.pair[1] = np.where(np.eye(3) > 0, 0.0, -np.inf)
@@ -167,12 +168,12 @@ def test_where_paths_do_not_meet_the_whole_is_asked(monkeypatch):
 
 def test_where_paths_meet_late_blocks_are_not_cut(monkeypatch):
     """Eighths look two tokens beyond their own and blocks eight; paths meet at every fifth."""
-    scores = apart(Scores(np.zeros((200, 3)), np.zeros((1, 3, 3)), np.array([0, 200])), -5.0)
+    scores = apart(Potentials(np.zeros((200, 3)), np.zeros((1, 3, 3)), np.array([0, 200])), -5.0)
     scores.unary[::5] += 20.0 * np.eye(3)[np.arange(40) % 3]
     expected = whole(scores)
     set_sizes(monkeypatch)
     monkeypatch.setattr(survivors, "FURTHER", 4)
-    monkeypatch.setattr(LaneChain, "max", None, raising=False)
+    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
     ways = []
     for name in ("side_by_side", "one_by_one"):
         way = getattr(survivors, name)
@@ -251,7 +252,7 @@ def test_blocks_of_the_real_size_agree_with_the_whole(monkeypatch, size):
     scores = rounded(random_scores(0, [400_000], size, scale=5.0))
     scores.pair[0] += 15.0 * np.eye(size)
     expected = whole(scores)
-    monkeypatch.setattr(LaneChain, "max", None, raising=False)
+    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
     assert_same(scores, expected)
 
 
@@ -273,7 +274,7 @@ def test_where_sums_round_a_tie_breaks_no_path(monkeypatch, base):
     unary[start + 3 :, 8:] = 0.0
     unary[start + 7 :, 10] = -np.inf
     unary[-1, 8] = 1.0
-    scores = Scores(unary, pair, np.array([0, size]))
+    scores = Potentials(unary, pair, np.array([0, size]))
     labels_found, value = best_of(scores)
     np.testing.assert_allclose(value, whole(scores)[1], rtol=1e-14)
     np.testing.assert_allclose(Chain().score(scores, labels_found), value, rtol=1e-14)

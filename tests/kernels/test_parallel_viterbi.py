@@ -26,10 +26,16 @@ def shared_by_best_paths(scores, ends=False):
     return shared
 
 
-def exact(seed, length, n_labels, scale, forbidden, *, shared_steps=False, dead=()):
+def exact(seed, length, n_labels, scale, forbidden, *, shared_tables=False, dead=()):
     """Return scores whose sums are exact."""
-    scores = random_scores(seed, [length], n_labels, shared_steps=shared_steps, scale=scale,
-                           forbidden=forbidden)  # fmt: skip
+    scores = random_scores(
+        seed,
+        [length],
+        n_labels,
+        shared_tables=shared_tables,
+        scale=scale,
+        forbidden=forbidden,
+    )
     scores.unary[list(dead)] = -np.inf
     return scores._replace(unary=np.round(scores.unary), pair=np.round(scores.pair))
 
@@ -38,9 +44,9 @@ def shared_in_run(scores, ends):
     size = scores.unary.shape[1]
     best, labels = np.empty_like(scores.unary), np.empty(len(scores.unary), np.int32)
     best[0] = scores.unary[0]
-    kernels.survivors_best(scores.unary, scores.pair, scores.step_table, best)
+    kernels.survivors_best(scores.unary, scores.pair, scores.transition_index, best)
     alive = np.zeros((2, size), np.int32)
-    known = kernels.survivors_meet(scores.pair, scores.step_table, ends, alive, best, labels)
+    known = kernels.survivors_meet(scores.pair, scores.transition_index, ends, alive, best, labels)
     return None if known == kernels.DEAD else labels[:known].tolist()
 
 
@@ -63,7 +69,7 @@ some = {"seed": st.integers(0, 2**32 - 1), "n_labels": st.integers(1, 4),
         "dead": st.sampled_from([(), (), (), (2,)])}  # fmt: skip
 
 
-@given(st.builds(exact, length=st.integers(3, 5), shared_steps=st.booleans(), **some),
+@given(st.builds(exact, length=st.integers(3, 5), shared_tables=st.booleans(), **some),
        st.booleans())  # fmt: skip
 @settings(max_examples=150, deadline=None)
 def test_a_run_knows_what_its_best_paths_share(scores, ends):

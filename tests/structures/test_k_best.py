@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit._types import Scores
+from crfkit._types import Potentials
 from crfkit.structures import Chain
-from crfkit.inference.k_best import n_best
+from crfkit.structures.k_best import n_best
 from tests.oracles import chain_paths, random_scores
 
 
@@ -29,7 +29,7 @@ def test_of_equal_scores_the_lowest_labels_come_first(seed, length, n_labels):
     rng = np.random.default_rng(seed)
     unary = rng.integers(0, 2, size=(length, n_labels)).astype(float)
     pair = rng.integers(0, 2, size=(1, n_labels, n_labels)).astype(float)
-    scores = Scores(unary, pair, np.array([0, length]))
+    scores = Potentials(unary, pair, np.array([0, length]))
     paths = [(-score, path[::-1]) for path, score in chain_paths(scores, 0)]
     expected = [list(path[::-1]) for _, path in sorted(paths)]
     for count in (1, 3, len(expected) + 2):
@@ -39,5 +39,5 @@ def test_of_equal_scores_the_lowest_labels_come_first(seed, length, n_labels):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_sequence_without_tokens_has_one_labelling(count):
-    empty = Scores(np.zeros((0, 3)), np.zeros((1, 3, 3)), np.array([0, 0]))
+    empty = Potentials(np.zeros((0, 3)), np.zeros((1, 3, 3)), np.array([0, 0]))
     assert n_best(empty, count).shape == (1, 0)

@@ -35,7 +35,7 @@ def check_paths(structure, scores, labels, value, most):
     """Whether a path has the errors that were asked for, and the largest score of such."""
     for errors in range(value.shape[1]):
         asked = np.where(np.isfinite(value[:, errors]), errors, 0)
-        path = structure.path_of_errors(scores, labels, asked, most)
+        path = structure.path_at_hamming(scores, labels, asked, most)
         wrong = np.add.reduceat(np.append(labels != path, False), scores.offsets[:-1])
         wrong = np.where(np.diff(scores.offsets) > 0, wrong, 0)
         wrong = wrong if most is None else np.minimum(wrong, most)
@@ -47,7 +47,7 @@ def check_paths(structure, scores, labels, value, most):
 @given(chain_scores((0.1, 1.0, 1e4)), st.integers(0, 99), st.sampled_from([None, 1, 2, 9]))
 def test_each_number_of_errors_has_its_best_path(scores, seed, most):
     labels = some_labels(scores, seed)
-    value = Chain().max_by_errors(scores, labels, most)
+    value = Chain().max_by_hamming(scores, labels, most)
     longest = int(np.diff(scores.offsets).max())
     expected = best_by_errors(scores, labels, max(longest if most is None else most, 1))
     np.testing.assert_allclose(value, expected, rtol=1e-13, atol=1e-13)
@@ -62,24 +62,24 @@ def test_wide_rows_are_those_of_narrow_ones(n_labels, own_steps):
     scores.unary[:, 2:] = -np.inf
     labels = some_labels(scores) % 2
     narrow = scores._replace(unary=scores.unary[:, :2].copy(), pair=scores.pair[:, :2, :2].copy())
-    value = Chain().max_by_errors(scores, labels)
-    np.testing.assert_array_equal(value, Chain().max_by_errors(narrow, labels))
+    value = Chain().max_by_hamming(scores, labels)
+    np.testing.assert_array_equal(value, Chain().max_by_hamming(narrow, labels))
     errors = np.array([3, 0, 2, 1])
     np.testing.assert_array_equal(
-        Chain().path_of_errors(scores, labels, errors),
-        Chain().path_of_errors(narrow, labels, errors),
+        Chain().path_at_hamming(scores, labels, errors),
+        Chain().path_at_hamming(narrow, labels, errors),
     )
 
 
 @pytest.mark.parametrize("n_labels", [3, 8, 26])
 def test_the_best_of_all_levels_is_the_best_path(n_labels):
-    scores = random_scores(1, [30, 7, 12], n_labels, shared_steps=True)
+    scores = random_scores(1, [30, 7, 12], n_labels, shared_tables=True)
     labels = some_labels(scores)
-    value = Chain().max_by_errors(scores, labels)
+    value = Chain().max_by_hamming(scores, labels)
     path, best = Chain().max(scores)
     np.testing.assert_allclose(value.max(axis=1), best, rtol=1e-13)
     np.testing.assert_array_equal(
-        Chain().path_of_errors(scores, labels, value.argmax(axis=1)), path
+        Chain().path_at_hamming(scores, labels, value.argmax(axis=1)), path
     )
 
 
@@ -87,29 +87,29 @@ def test_the_best_of_all_levels_is_the_best_path(n_labels):
 def test_a_sparse_chain_answers_as_a_dense_one(pair):
     structure, scores = pair
     labels, dense = some_labels(scores), filled_up(scores, structure)
-    value = structure.max_by_errors(scores, labels)
-    np.testing.assert_array_equal(value, Chain().max_by_errors(dense, labels))
+    value = structure.max_by_hamming(scores, labels)
+    np.testing.assert_array_equal(value, Chain().max_by_hamming(dense, labels))
     check_paths(structure, scores, labels, value, None)
 
 
 def test_a_single_label_is_never_wrong():
     scores = random_scores(0, [3, 0], 1)
-    value = Chain().max_by_errors(scores, some_labels(scores))
+    value = Chain().max_by_hamming(scores, some_labels(scores))
     assert np.isneginf(value[:, 1:]).all()
     with pytest.raises(ValueError, match="sequence 5: no labelling of finite score has 2 wrong"):
-        Chain().path_of_errors(scores._replace(first=5), some_labels(scores), np.array([2, 0]))
+        Chain().path_at_hamming(scores._replace(first=5), some_labels(scores), np.array([2, 0]))
 
 
 def test_no_data_have_no_levels():
     scores = random_scores(0, [], 3)
     labels = some_labels(scores)
-    assert Chain().max_by_errors(scores, labels).shape == (0, 2)
-    assert Chain().path_of_errors(scores, labels, np.empty(0, np.int64)).shape == (0,)
+    assert Chain().max_by_hamming(scores, labels).shape == (0, 2)
+    assert Chain().path_at_hamming(scores, labels, np.empty(0, np.int64)).shape == (0,)
 
 
 def test_a_sequence_too_long_for_the_search_is_named(monkeypatch):
     monkeypatch.setattr(chain, "MOST_LEVEL_BYTES", 1000)
     scores, labels = random_scores(0, [2, 9], 3), np.zeros(11, np.int32)
-    assert len(Chain().path_of_errors(scores, labels, np.array([1, 0]))) == 11
+    assert len(Chain().path_at_hamming(scores, labels, np.array([1, 0]))) == 11
     with pytest.raises(ValueError, match="sequence 1: finding its labelling with 8 wrong labels"):
-        Chain().path_of_errors(scores, labels, np.array([1, 8]))
+        Chain().path_at_hamming(scores, labels, np.array([1, 8]))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.data.labels import object_array
-from crfkit.potentials import LinearScores
+from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.transitions import ObservedSteps
-from crfkit.potentials.transfer import NamedWeights, carry_over, widen
+from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
+from crfkit.potentials.transitions import InputDependentTransitions
 
 
 def as_weights(dense, n_sparse):
@@ -25,22 +25,24 @@ def make_model(rng, n_features, n_labels, n_steps, *, boundaries=True, n_dense=0
     source, target = np.nonzero(rng.random((n_labels, n_labels)) < 0.7)
     steps = None
     if n_steps is not None:
-        steps = ObservedSteps(as_weights(rng.random((n_steps, n_labels**2)) < 0.5, n_steps))
+        steps = InputDependentTransitions(
+            as_weights(rng.random((n_steps, n_labels**2)) < 0.5, n_steps)
+        )
     state = as_weights(rng.random((n_features, n_labels)) < 0.6, n_features - n_dense)
-    return LinearScores(state, source, target, boundaries=boundaries, steps=steps)
+    return LinearChainModel(state, source, target, boundaries=boundaries, steps=steps)
 
 
-def make_weights(rng, labels, names, step_names):
+def make_weights(rng, labels, names, transition_names):
     """Named weights, some of which are 0 and not stored."""
     k = len(labels)
     table = rng.normal(size=(len(names), k)) * (rng.random((len(names), k)) < 0.6)
     steps = None
-    if step_names is not None:
-        steps = sp.csr_array(rng.normal(size=(len(step_names), k * k)))
+    if transition_names is not None:
+        steps = sp.csr_array(rng.normal(size=(len(transition_names), k * k)))
     return NamedWeights(
         object_array(labels), object_array(names), sp.csr_array(table),
         rng.normal(size=(k, k)), rng.normal(size=k), rng.normal(size=k),
-        None if step_names is None else object_array(step_names), steps,
+        None if transition_names is None else object_array(transition_names), steps,
     )  # fmt: skip
 
 
@@ -53,24 +55,27 @@ def as_dict(named):
             found["state", name, before] = named.state[a, i]
         for j, after in enumerate(named.classes):
             found["step", before, after] = named.pair[i, j]
-            for b, name in enumerate([] if named.steps is None else named.step_names):
+            for b, name in enumerate([] if named.steps is None else named.transition_names):
                 place = i * len(named.classes) + j
                 found["triple", name, before, after] = named.steps[b, place]
     return found
 
 
-def expected(old, model, labels, names, step_names):
+def expected(old, model, labels, names, transition_names):
     known = as_dict(old)
     keys = [("state", names[a], labels[k]) for a in range(len(names))
             for k in model.state.columns[model.state.ptr[a] : model.state.ptr[a + 1]]]  # fmt: skip
     keys += [("step", labels[i], labels[j])
-             for i, j in zip(model.step_from, model.step_to, strict=True)]  # fmt: skip
+             for i, j in zip(model.transition_from, model.transition_to, strict=True)]  # fmt: skip
     if model.boundaries:
         keys += [("start", label) for label in labels] + [("end", label) for label in labels]
-    if isinstance(model.steps, ObservedSteps):
+    if isinstance(model.steps, InputDependentTransitions):
         ptr, columns = model.steps.weights.ptr, model.steps.weights.columns
-        keys += [("triple", step_names[b], labels[c // len(labels)], labels[c % len(labels)])
-                 for b in range(len(step_names)) for c in columns[ptr[b] : ptr[b + 1]]]  # fmt: skip
+        keys += [
+            ("triple", transition_names[b], labels[c // len(labels)], labels[c % len(labels)])
+            for b in range(len(transition_names))
+            for c in columns[ptr[b] : ptr[b + 1]]
+        ]
     return np.array([known.get(key, 0.0) for key in keys])
 
 
@@ -87,26 +92,28 @@ def test_each_weight_is_found_by_its_names(labels, names, steps, boundaries, see
     old = make_weights(rng, labels[0], names[0], steps[0])
     n_steps = None if steps[1] is None else len(steps[1])
     model = make_model(rng, len(names[1]), len(labels[1]), n_steps, boundaries=boundaries)
-    step_names = None if steps[1] is None else object_array(steps[1])
-    carried = carry_over(old, model, object_array(labels[1]), object_array(names[1]), step_names)
+    transition_names = None if steps[1] is None else object_array(steps[1])
+    carried = transfer_weights(
+        old, model, object_array(labels[1]), object_array(names[1]), transition_names
+    )
     np.testing.assert_array_equal(carried, expected(old, model, labels[1], names[1], steps[1]))
 
 
 def test_attributes_without_names_are_matched_by_number(rng):
     old = make_weights(rng, "ab", "pqr", None)._replace(names=None)
     model = make_model(rng, 3, 2, None, n_dense=2)
-    carried = carry_over(old, model, object_array("ab"), None, None)
+    carried = transfer_weights(old, model, object_array("ab"), None, None)
     named = old._replace(names=object_array("pqr"))
     np.testing.assert_array_equal(carried, expected(named, model, "ab", "pqr", None))
     with pytest.raises(ValueError, match="4 features without names, the last fit had 3"):
-        carry_over(old, make_model(rng, 4, 2, None), object_array("ab"), None, None)
+        transfer_weights(old, make_model(rng, 4, 2, None), object_array("ab"), None, None)
 
 
 def test_weights_that_forbid_start_at_zero(rng):
     old = make_weights(rng, "ab", "p", None)
     old.pair[0, 1] = old.start[0] = old.end[1] = -np.inf
     model = make_model(np.random.default_rng(5), 1, 2, None)
-    carried = carry_over(old, model, object_array("ab"), object_array("p"), None)
+    carried = transfer_weights(old, model, object_array("ab"), object_array("p"), None)
     assert np.isfinite(carried).all()
     plain = expected(old, model, "ab", "p", None)
     np.testing.assert_array_equal(carried, np.where(np.isfinite(plain), plain, 0.0))
@@ -115,10 +122,10 @@ def test_weights_that_forbid_start_at_zero(rng):
 @pytest.mark.parametrize("n_steps", [None, 2])
 def test_a_wider_model_has_the_weights_of_all(rng, n_steps):
     labels, names = "ab", "pqrs"
-    step_names = None if n_steps is None else "xy"
+    transition_names = None if n_steps is None else "xy"
     model = make_model(rng, 4, 2, n_steps)
-    others = [make_weights(rng, labels, names[:2], step_names) for _ in range(2)]
-    wide = widen(model, others)
+    others = [make_weights(rng, labels, names[:2], transition_names) for _ in range(2)]
+    wide = extend(model, others)
 
     def keys(scores):
         ones = np.arange(1, scores.n_parameters + 1)
@@ -126,12 +133,14 @@ def test_a_wider_model_has_the_weights_of_all(rng, n_steps):
         pattern = scores.state
         rows = np.repeat(np.arange(4), np.diff(pattern.ptr))
         found = {("state", names[a], labels[c]) for a, c in zip(rows, pattern.columns, strict=True)}
-        found |= {("step", labels[i], labels[j])
-                  for i, j in zip(scores.step_from, scores.step_to, strict=True)}  # fmt: skip
+        found |= {
+            ("step", labels[i], labels[j])
+            for i, j in zip(scores.transition_from, scores.transition_to, strict=True)
+        }
         if n_steps:
             pattern = scores.steps.weights
             rows = np.repeat(np.arange(2), np.diff(pattern.ptr))
-            found |= {("triple", step_names[b], labels[c // 2], labels[c % 2])
+            found |= {("triple", transition_names[b], labels[c // 2], labels[c % 2])
                       for b, c in zip(rows, pattern.columns, strict=True)}  # fmt: skip
         assert len(found) == len(state) + len(steps) + len(triples)
         return found

@@ -43,7 +43,7 @@ def test_gradient_equals_finite_differences(rng, blocks, all_states, boundaries)
     data, codes = make_data(rng, blocks)
     with ThreadMap(1) as threads:
         objective = make_objective(
-            data, codes, threads, all_states=all_states, all_steps=all_states,
+            data, codes, threads, all_states=all_states, all_transitions=all_states,
             boundaries=boundaries, weight=rng.random(len(codes)),
         )  # fmt: skip
         w = rng.normal(size=objective.n_parameters)
@@ -111,13 +111,15 @@ def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
     codes = np.array([0, 1, 0, 1], dtype=np.int32)
     model = choose_features(data, codes, 2)
     assert model.state.ptr.tolist() == [0, 2, 4]
-    assert list(zip(model.step_from.tolist(), model.step_to.tolist(), strict=True)) == [(0, 1)]
+    assert list(zip(model.transition_from.tolist(), model.transition_to.tolist(), strict=True)) == [
+        (0, 1)
+    ]
     model = choose_features(data, codes, 2, min_freq=2)
     assert model.state.ptr.tolist() == [0, 1, 1]
     assert model.state.columns.tolist() == [0]
-    assert len(model.step_from) == 1
-    assert len(choose_features(data, codes, 2, min_freq=3).step_from) == 0
-    assert choose_features(data, codes, 2, all_states=True, all_steps=True).n_parameters == 8
+    assert len(model.transition_from) == 1
+    assert len(choose_features(data, codes, 2, min_freq=3).transition_from) == 0
+    assert choose_features(data, codes, 2, all_states=True, all_transitions=True).n_parameters == 8
 
 
 def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
@@ -136,7 +138,7 @@ def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
     assert all(chunk.tokens.stop - chunk.tokens.start >= 1000 for chunk in made[:-1])
     model = choose_features(
         PackedSequences(sp.csr_array((100_000, 1)), offsets=offsets),
-        np.zeros(100_000, np.int32), 1000, all_steps=True,
+        np.zeros(100_000, np.int32), 1000, all_transitions=True,
     )  # fmt: skip
     for block in chunks.make_blocks(made, [model.cells(None, chunk) for chunk in made]):
         tokens = block[-1].tokens.stop - block[0].tokens.start

@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.labels.costs import AdditiveCost
 from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss, LogLoss
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.semimarkov import SegmentVisits
+from crfkit.potentials.selection import choose_segment_features
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
 from crfkit.solvers.margin.compiled_state import SemiMarkovMarginSteps, make_margin_steps
 from crfkit.solvers.margin.vertices import GeneralMarginSteps
-from crfkit.objective.batch import Objective
 from crfkit.solvers.online.learner import (
     GeneralVisits,
     InfiniteScoresError,
@@ -18,16 +23,11 @@ from crfkit.solvers.online.learner import (
     Task,
     make_visits,
 )
-from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores
-from crfkit.potentials.selection import choose_segment_features
-from crfkit.oracles.semimarkov import SegmentVisits
 from crfkit.structures import NoSegmentationError
-from crfkit.oracles.label_order import Ties
 from tests.oracles import random_segment_codes
+from tests.solvers.test_average_moves import make_form
+from tests.solvers.test_online_moves import assert_same
 from tests.solvers.test_segments import COST, FIXED, LABELS, LONGEST, make_segments, problem
-from tests.test_average_moves import make_form
-from tests.test_online_moves import assert_same
 
 LENGTHS = (3, 0, 1, 4, 2, 5, 6, 1, 2)
 WEIGHT = [1.0, 1.0, 2.0, 0.5, 0.0, 1.0, 1.0, 1.0, 2.0]
@@ -46,7 +46,7 @@ KINDS = pytest.mark.parametrize("fixed", FIXED)
 
 
 def make_task(objective, rule, cost=None):
-    ties = Ties.of_segments(objective.labels, objective.model.n_labels, objective.weight)
+    ties = LabelOrder.of_segments(objective.labels, objective.model.n_labels, objective.weight)
     return Task(objective, rule, cost, None, ties)
 
 
@@ -90,9 +90,9 @@ def wide_objective(rng, n_labels, threads, *, rows, boundaries, all_pairs, loss=
     basis = np.tri(longest) * rng.random((longest, longest)).round(1)
     chosen = rng.random((longest, n_labels)) < 0.7
     model = choose_segment_features(
-        data, codes, n_labels, lengths=LengthScores(np.zeros((longest, n_labels)), basis, chosen),
+        data, codes, n_labels, lengths=LengthModel(np.zeros((longest, n_labels)), basis, chosen),
         parts=rng.random((data.n_features, len(TOKEN_PARTS))) < 0.7, boundaries=boundaries,
-        all_states=all_pairs, all_steps=all_pairs,
+        all_states=all_pairs, all_transitions=all_pairs,
     )  # fmt: skip
     weight = np.repeat(WEIGHT, LENGTHS)
     return Objective(
@@ -118,7 +118,7 @@ def test_a_row_that_segments_of_a_sequence_share_is_scored_once():
     with problem(lengths=(5, 0, 4, 3), rows=True) as objective:
         visits = SegmentVisits(
             objective.model, objective.structure, objective.data,
-            Ties.by_code(objective.model.n_codes),
+            LabelOrder.by_code(objective.model.n_codes),
         )  # fmt: skip
         rows = objective.data.segments.rows.n_tokens
         ptr, _, rows_of, which = visits.model[5]
@@ -192,7 +192,7 @@ UNEVEN = np.random.default_rng(0).random((4, 4)) * (1.0 - np.eye(4))
 
 
 def assert_same_steps(objective, kind, n_passes=12):
-    rng, batches = np.random.default_rng(1), objective.minibatches(1, 0)
+    rng, batches = np.random.default_rng(1), objective.stochastic(1, 0)
     fast = make_margin_steps(batches, kind)
     plain = GeneralMarginSteps(batches, kind != "classic")
     assert type(fast) is SemiMarkovMarginSteps
@@ -241,7 +241,7 @@ def test_margin_steps_are_for_any_number_of_labels(rng, n_labels, kind):
 def test_a_visit_of_several_steps_is_several_visits():
     options = {"lengths": LENGTHS, "dense": True}
     with problem("poisson", HingeLoss(COST), penalty=(0.0, 0.05), **options) as objective:
-        batches = objective.minibatches(1, 0)
+        batches = objective.stochastic(1, 0)
         several, single = (SemiMarkovMarginSteps(batches, True, most) for most in (3, 1))
         for index in 2 * list(range(len(batches))):
             several.advance(np.array([index]))
@@ -259,7 +259,7 @@ def test_forbidden_true_segments_are_named():
     with problem("free", HingeLoss(COST), lengths=(2, 3, 2)) as objective:
         objective.model.forbidden = np.array([[False, True], [False, False]])
         objective.labels[:] = [2, 0, 2, 0, 3, 3, 2]
-        batches = objective.minibatches(1, 0)
+        batches = objective.stochastic(1, 0)
         steps = make_margin_steps(batches, "segments")
         with pytest.raises(ValueError, match="sequence 1: its labels have the score -inf"):
             steps.advance(np.arange(3))
@@ -269,6 +269,6 @@ def test_forbidden_true_segments_are_named():
 
 def test_margins_whose_scores_are_not_finite_are_told():
     with problem("free", HingeLoss(COST)) as objective:
-        steps = make_margin_steps(objective.minibatches(1, 0), "segments")
+        steps = make_margin_steps(objective.stochastic(1, 0), "segments")
         with np.errstate(all="ignore"), pytest.raises(ValueError, match="became infinite"):
             steps.value(np.full(objective.n_parameters, np.inf))

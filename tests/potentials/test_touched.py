@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Expectations
+from crfkit._types import Counts
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.potentials.selection import choose_features
-from crfkit.potentials.touched import TouchedWeights
+from crfkit.potentials.touched import ActiveWeights
 
 LENGTHS = (3, 0, 1, 5, 2, 4)
 
@@ -43,12 +43,12 @@ def test_scores_and_gradient_agree_with_the_whole(rng, blocks, steps, boundaries
     bound = model.bind(rng.normal(size=model.n_parameters))
     with ThreadMap(1) as threads:
         prepared = model.prepare_columns(data, chunks, threads)
-        touched = TouchedWeights(model, prepared)
+        touched = ActiveWeights(model, prepared)
         for index, chunk in enumerate(chunks):
             scores, expected = touched.scores(bound, index), model.scores(bound, data, chunk)
             np.testing.assert_allclose(scores.unary, expected.unary, atol=1e-13)
             np.testing.assert_allclose(scores.pair, expected.pair, atol=1e-13)
-            residual = Expectations(
+            residual = Counts(
                 rng.normal(size=scores.unary.shape), rng.normal(size=scores.pair.shape)
             )
             alone = model.prepare(data, [chunk], threads)

@@ -7,18 +7,18 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Expectations
+from crfkit._types import Counts
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.features.lengths import length_basis
+from crfkit.labels.segmentation import segmentation_of
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthScores
-from crfkit.labels.segmentation import segmentation_of
 from crfkit.potentials.selection import choose_segment_features
-from crfkit.potentials.touched import TouchedWeights
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
+from crfkit.potentials.touched import ActiveWeights
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans
 from tests.oracles import finite_difference, random_runs, random_segment_codes
@@ -52,10 +52,10 @@ def make_data(rng, *, steps=False, segments=True):
 
 def choose(rng, data, codes, **options):
     fixed = np.zeros((LONGEST, LABELS))
-    lengths = LengthScores(fixed, rng.normal(size=(LONGEST, 2)), np.ones((2, LABELS), bool))
+    lengths = LengthModel(fixed, rng.normal(size=(LONGEST, 2)), np.ones((2, LABELS), bool))
     parts = np.ones((data.n_features, len(TOKEN_PARTS)), bool)
     return choose_segment_features(
-        data, codes, LABELS, lengths=lengths, parts=parts, all_states=True, all_steps=True,
+        data, codes, LABELS, lengths=lengths, parts=parts, all_states=True, all_transitions=True,
         **options,
     )  # fmt: skip
 
@@ -101,12 +101,12 @@ def test_what_chunks_touch_agrees_with_the_whole(rng, steps, segments, boundarie
     chunks = make_chunks(data.offsets, 5)
     bound = model.bind(rng.normal(size=model.n_parameters))
     with ThreadMap(1) as threads:
-        touched = TouchedWeights(model, model.prepare_columns(data, chunks, threads))
+        touched = ActiveWeights(model, model.prepare_columns(data, chunks, threads))
         for index, chunk in enumerate(chunks):
             scores, expected = touched.scores(bound, index), model.scores(bound, data, chunk)
             np.testing.assert_allclose(scores.unary, expected.unary, atol=1e-13)
             np.testing.assert_allclose(scores.pair, expected.pair, atol=1e-13)
-            residual = Expectations(
+            residual = Counts(
                 rng.normal(size=scores.unary.shape), rng.normal(size=scores.pair.shape)
             )
             whole = np.zeros(model.n_parameters)
@@ -137,7 +137,7 @@ def by_hand(model, w, data, codes, s):
     z, triples = data.steps.to_csr().toarray(), triples.reshape(-1, LABELS, LABELS)
     rows, own = data.segments.rows.to_csr().toarray(), of_segments.reshape(-1, LABELS)
     pairs = np.zeros((LABELS, LABELS))
-    pairs[model.step_from, model.step_to] = step
+    pairs[model.transition_from, model.transition_to] = step
     begin, stop = data.offsets[s], data.offsets[s + 1]
     total, before = 0.0, None
     for first, last, label in zip(*segmentation_of(codes, data.offsets, LABELS), strict=True):
@@ -161,7 +161,7 @@ def by_hand(model, w, data, codes, s):
 def test_scores_of_lengths_are_the_products_of_their_features_and_weights(rng):
     fixed, chosen = rng.normal(size=(5, 3)), rng.random((4, 3)) < 0.6
     basis = rng.normal(size=(5, 4)) * (rng.random((5, 4)) < 0.5)
-    lengths, weights = LengthScores(fixed, basis, chosen), rng.normal(size=chosen.sum())
+    lengths, weights = LengthModel(fixed, basis, chosen), rng.normal(size=chosen.sum())
     table = np.zeros((4, 3))
     table[chosen] = weights
     np.testing.assert_allclose(lengths.bind(weights), fixed + basis @ table, rtol=1e-13)
@@ -177,7 +177,7 @@ def test_a_feature_for_each_of_many_lengths_takes_no_table_of_all_pairs(rng):
     codes = np.zeros(stop[-1], np.int32)
     codes[[0, *stop[:-1]]] = 1
     tracemalloc.start()
-    lengths = LengthScores(
+    lengths = LengthModel(
         np.zeros((longest, 1)), length_basis("indicator", longest).basis,
         np.ones((longest, 1), bool),
     )  # fmt: skip
@@ -203,7 +203,7 @@ def test_weights_are_those_of_what_occurs_often_enough(rng, min_freq):
     anything = np.zeros((LABELS, LABELS), bool)
     codes = random_segment_codes(rng, offsets, np.full(LABELS, LONGEST), anything)
     basis = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, -2.0]])
-    lengths = LengthScores(np.zeros((LONGEST, LABELS)), basis, np.ones((2, LABELS), bool))
+    lengths = LengthModel(np.zeros((LONGEST, LABELS)), basis, np.ones((2, LABELS), bool))
     parts = np.ones((1, len(TOKEN_PARTS)), bool)
     model = choose_segment_features(
         data, codes, LABELS, lengths=lengths, parts=parts, min_freq=min_freq
@@ -245,7 +245,7 @@ def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
     bound = model.bind(rng.normal(size=model.n_parameters))
     (chunk,) = make_chunks(data.offsets, 1000)
     with ThreadMap(1) as threads:
-        prepared = TouchedWeights(model, model.prepare_columns(data, [chunk], threads))
+        prepared = ActiveWeights(model, model.prepare_columns(data, [chunk], threads))
         for scores in (model.scores(bound, data, chunk), prepared.scores(bound, 0)):
             assert len(scores.segments.spans.end_row) == useful[every.row].sum()
             found = SemiMarkov().score(scores, codes)
@@ -279,7 +279,7 @@ def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):
 
 def test_pairs_seen_anywhere_in_segments_have_weights_for_first_and_last_tokens(rng):
     data = PackedSequences.from_flat(np.eye(3), [3], ["a", "b", "c"])
-    lengths = LengthScores(np.zeros((3, 1)), np.zeros((3, 0)), np.zeros((0, 1), bool))
+    lengths = LengthModel(np.zeros((3, 1)), np.zeros((3, 0)), np.zeros((0, 1), bool))
     parts = np.array([[True, True, True], [True, True, True], [False, True, False]])
     model = choose_segment_features(
         data, np.array([1, 0, 0], np.int32), 1, lengths=lengths, parts=parts

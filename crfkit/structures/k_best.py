@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from crfkit._types import CodeArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit._types import CodeArray, Scores
 from crfkit.kernels.chain.k_best import chain_n_best
 
 
-def n_best(scores: Scores, count: int) -> CodeArray:
+def n_best(scores: Potentials, count: int) -> CodeArray:
     """Return the labellings of the largest scores of one sequence.
 
     The list Viterbi algorithm (Seshadri and Sundberg 1994). Of equal scores, the lowest labels
@@ -17,7 +17,7 @@ def n_best(scores: Scores, count: int) -> CodeArray:
 
     Parameters
     ----------
-    scores : Scores
+    scores : Potentials
         Of one sequence of T tokens.
     count : int
         How many, at most: there may be fewer of a finite score.
@@ -33,7 +33,7 @@ def n_best(scores: Scores, count: int) -> CodeArray:
     if not length:
         return labels[:1]
     chain_n_best(
-        frozen(scores.unary), frozen(scores.pair), frozen(scores.step_table), np.empty(shape),
+        frozen(scores.unary), frozen(scores.pair), frozen(scores.transition_index), np.empty(shape),
         np.empty(shape, np.int64), np.empty(count, np.int64), value, labels,
     )  # fmt: skip
     found: CodeArray = labels[value > -np.inf]
