@@ -87,11 +87,22 @@ def _salted_cache(function: Callable[..., Any]) -> Any:
 
     Numba's own key covers the file of the kernel alone, so that an edited helper in another file
     (or an upgrade of the package) would keep serving the old machine code. The key is of strings:
-    an index that held classes could not be read where one of them cannot be imported.
+    an index that held classes could not be read where one of them cannot be imported. What is
+    stored for older sources is dropped by their contents, not by the date of the file, so that a
+    package that is installed again keeps its machine code.
     """
-    from numba.core.caching import FunctionCache
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
 
     class SaltedCache(FunctionCache):  # type: ignore[misc]
+        def __init__(self, py_func: Callable[..., Any]) -> None:
+            super().__init__(py_func)
+            stamp = _source_hash(Path(inspect.getfile(py_func)))
+            self._cache_file = IndexDataCacheFile(
+                cache_path=self._cache_path,
+                filename_base=self._impl.filename_base,
+                source_stamp=stamp,
+            )
+
         def _index_key(self, sig: Any, codegen: Any) -> Any:
             try:
                 salt = _salt(function, sig)
