@@ -82,7 +82,7 @@ class SoftmaxMarginLoss(BaseEstimator):  # type: ignore[misc]
         weight: FloatArray,
         out: Counts,
     ) -> None:
-        """Write an estimate of the diagonal of the Hessian, as :meth:`LogLoss.curvature`."""
+        """Write an estimate of the diagonal of the Hessian, as :meth:`LogLoss.hessian_diagonal`."""
         augmented, structure = self._augmented(scores, labels), tempered(structure, self._heat)
         LogLoss().hessian_diagonal(structure, augmented, labels, weight / self._heat, out)
 

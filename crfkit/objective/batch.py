@@ -332,7 +332,7 @@ class Objective:
         known = convex and getattr(self.loss, "is_smooth", True) and self.l2
         return record.gradient_norm**2 / (4.0 * self.penalty.l2) if known else math.nan
 
-    def stochastic(
+    def minibatches(
         self, tokens: int, random_state: int | np.random.RandomState
     ) -> StochasticObjective:
         """Return the same objective as a sum over small batches of sequences.

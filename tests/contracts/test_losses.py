@@ -144,12 +144,12 @@ def test_second_derivatives_are_those_of_the_gradient(loss, structure, own_steps
 
 
 def test_the_estimate_of_the_curvature_is_that_of_single_labels(loss, structure):
-    if not hasattr(loss, "curvature"):
+    if not hasattr(loss, "hessian_diagonal"):
         assert not loss.is_smooth
         return
     scores, labels = problem(structure, 4)
     weight, estimate = WEIGHTS["per sequence"], structure.empty(scores)
-    loss.curvature(structure, scores, labels, weight, estimate)
+    loss.hessian_diagonal(structure, scores, labels, weight, estimate)
     step = step_of(loss)
     for place in np.ndindex(scores.unary.shape):
         ends = []

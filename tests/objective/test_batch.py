@@ -192,7 +192,7 @@ def test_the_estimated_diagonal_is_exact_where_tokens_are_alone(rng):
     with ThreadMap(1) as threads:
         objective = make_objective(data, codes, threads, weight=rng.random(12))
         w = rng.normal(size=objective.n_parameters)
-        found = objective.curvature(w)
+        found = objective.hessian_diagonal(w)
         dense = np.array([objective.hessian_product(w, unit) for unit in np.eye(len(w))])
     np.testing.assert_allclose(found, np.diag(dense), rtol=1e-10)
 
@@ -203,7 +203,7 @@ def test_the_estimated_diagonal_is_positive_for_any_weights(rng):
         objective = make_objective(
             data, codes, threads, ElasticNet(1.0, 0.0), weight=rng.random(len(codes))
         )
-        found = objective.curvature(rng.normal(size=objective.n_parameters))
+        found = objective.hessian_diagonal(rng.normal(size=objective.n_parameters))
     assert (found >= 0.0).all()
     assert found.sum() > 0.0
 
@@ -218,7 +218,7 @@ def test_a_loss_without_second_derivatives_is_a_readable_error(rng):
         objective = make_objective(data, codes, threads)
         objective.loss = FirstOnly()
         with pytest.raises(ValueError, match="FirstOnly has no second derivatives"):
-            objective.curvature(np.zeros(objective.n_parameters))
+            objective.hessian_diagonal(np.zeros(objective.n_parameters))
 
 
 def test_objectives_with_other_penalties_share_what_was_prepared(rng, monkeypatch):
@@ -234,5 +234,5 @@ def test_objectives_with_other_penalties_share_what_was_prepared(rng, monkeypatc
         monkeypatch.setattr(objective.model, "prepare", counted)
         for c2 in (0.1, 1.0, 10.0):
             other = objective.with_penalty(ElasticNet(0.0, c2))
-            other.curvature(rng.normal(size=objective.n_parameters))
+            other.hessian_diagonal(rng.normal(size=objective.n_parameters))
     assert len(prepared) == 2  # the values and their squares

@@ -28,9 +28,9 @@ def make_form(rng, form, n_labels, lengths):
 
 def pair(objective, tokens, start):
     """The compiled and the general form."""
-    fast = make_averages(objective.stochastic(tokens, 0), start)
+    fast = make_averages(objective.minibatches(tokens, 0), start)
     assert type(fast) is ChainAverages
-    return fast, GeneralAverages(objective.stochastic(tokens, 0), start)
+    return fast, GeneralAverages(objective.minibatches(tokens, 0), start)
 
 
 def assert_same(fast, plain):
@@ -99,7 +99,7 @@ def test_one_label_has_nothing_to_move(rng):
     data, codes = make_form(rng, "both", 1, LENGTHS)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, 1, threads)
-        fast = make_averages(objective.stochastic(6, 0), np.zeros(objective.n_parameters))
+        fast = make_averages(objective.minibatches(6, 0), np.zeros(objective.n_parameters))
         fast.run_pass(np.random.RandomState(0), 1)
         np.testing.assert_allclose(fast.weights(), 0.0, atol=1e-12)
 
@@ -122,7 +122,7 @@ def test_values_and_steps_are_bit_equal_for_any_number_of_threads(rng):
     for n_jobs in (1, 2, 4):
         with ThreadMap(n_jobs) as threads:
             objective = wide_objective(data, codes, 11, threads)
-            averages = make_averages(objective.stochastic(9, 0), np.zeros(objective.n_parameters))
+            averages = make_averages(objective.minibatches(9, 0), np.zeros(objective.n_parameters))
             for seed in range(3):
                 averages.run_pass(np.random.RandomState(seed), 1)
             w = averages.weights()
@@ -140,7 +140,7 @@ def test_other_models_take_the_general_way(rng):
         uneven = make_objective(data, codes, threads, weight=rng.random(len(codes)))
         for objective in (ends, uneven):
             start = np.zeros(objective.n_parameters)
-            found = make_averages(objective.stochastic(6, 0), start)
+            found = make_averages(objective.minibatches(6, 0), start)
             assert type(found) is GeneralAverages
 
 
@@ -148,7 +148,7 @@ def test_the_metric_is_symmetric_and_shortens_no_step(rng):
     data, codes = make_form(rng, "both", 9, LENGTHS * 4)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, 9, threads)
-        metric = Metric(objective.stochastic(9, 0))
+        metric = Metric(objective.minibatches(9, 0))
     size = metric.always.stop - metric.always.start
     matrix = np.array([metric(row) for row in np.eye(size)])
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
@@ -163,7 +163,7 @@ def test_the_metric_is_good_for_features_of_any_size(rng, scale):
     data, codes = make_form(rng, "dense", 3, LENGTHS)
     data = PackedSequences.from_flat(scale * data.dense, LENGTHS)
     with ThreadMap(1) as threads:
-        metric = Metric(wide_objective(data, codes, 3, threads).stochastic(9, 0))
+        metric = Metric(wide_objective(data, codes, 3, threads).minibatches(9, 0))
     assert np.linalg.eigvalsh(metric.features).min() >= 1.0 - 1e-12
     assert metric.steps.min() >= 1.0
     assert metric.most <= 101.0
@@ -171,6 +171,6 @@ def test_the_metric_is_good_for_features_of_any_size(rng, scale):
 
 def test_without_dense_features_all_steps_are_alike(rng):
     with ThreadMap(1) as threads:
-        metric = Metric(make_objective(*make_data(rng, "sparse"), threads).stochastic(9, 0))
+        metric = Metric(make_objective(*make_data(rng, "sparse"), threads).minibatches(9, 0))
     assert (metric.most, metric.always.stop - metric.always.start) == (1.0, 0)
     assert (metric.steps == 1.0).all()

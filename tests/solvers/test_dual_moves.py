@@ -55,7 +55,7 @@ def wide_objective(data, codes, n_labels, threads, weight=None, penalty=None):
 
 def assert_same_steps(objective, rng, threshold=0.0, tokens=6):
     """Some steps of all batches, from the same parameters."""
-    batches = objective.stochastic(tokens, 0)
+    batches = objective.minibatches(tokens, 0)
     own_w = threshold > 0.0
     fast, plain = make_steps(batches, own_w), GeneralSteps(batches, own_w)
     assert type(fast) is ChainSteps
@@ -100,7 +100,7 @@ def test_distributions_become_those_of_parameters_of_any_size(rng, n_labels, sca
     data, codes = make_wide(rng, n_labels, LENGTHS * 3, values=False)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, n_labels, threads)
-        batches = objective.stochastic(6, 0)
+        batches = objective.minibatches(6, 0)
         w = scale * rng.normal(size=objective.n_parameters)
         fast, plain = make_steps(batches, True), GeneralSteps(batches, True)
         for steps in (fast, plain):
@@ -120,7 +120,7 @@ def test_one_label_has_nothing_to_move(rng):
     data, codes = make_wide(rng, 1, LENGTHS, values=True)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, 1, threads)
-        steps = make_steps(objective.stochastic(6, 0), own_w=False)
+        steps = make_steps(objective.minibatches(6, 0), own_w=False)
         steps.rates[:] = 0.5
         steps.advance(np.arange(len(steps.rates)), 1, 0.05, 0.0)
         np.testing.assert_allclose(steps.w, 0.0, atol=1e-13)
@@ -141,7 +141,7 @@ def test_steps_are_bit_equal_for_any_number_of_threads(rng):
     found = []
     for n_jobs in (1, 2, 4, 7):
         with ThreadMap(n_jobs) as threads:
-            batches = wide_objective(data, codes, 11, threads).stochastic(30, 0)
+            batches = wide_objective(data, codes, 11, threads).minibatches(30, 0)
             steps = make_steps(batches, own_w=True)
             steps.rates[:] = 0.5
             for seed in range(5):
@@ -158,7 +158,7 @@ def test_steps_are_bit_equal_for_any_number_of_threads(rng):
 def test_a_step_that_lowers_the_dual_is_undone(rng):
     data, codes = make_wide(rng, 9, LENGTHS * 2, values=False)
     with ThreadMap(1) as threads:
-        batches = wide_objective(data, codes, 9, threads).stochastic(20, 0)
+        batches = wide_objective(data, codes, 9, threads).minibatches(20, 0)
         steps = make_steps(batches, own_w=False)
         steps.rates[:] = 0.5
         steps.advance(np.arange(len(batches)), 1, 0.05, 0.0)
@@ -177,7 +177,7 @@ def test_a_step_that_lowers_the_dual_is_undone(rng):
 def test_scores_that_overflow_move_nothing(rng):
     data, codes = make_wide(rng, 9, LENGTHS, values=False)
     with ThreadMap(1) as threads:
-        batches = wide_objective(data, codes, 9, threads).stochastic(20, 0)
+        batches = wide_objective(data, codes, 9, threads).minibatches(20, 0)
         steps = make_steps(batches, own_w=False)
         steps.rates[:] = 0.5
         steps.w[batches.n_parameters // 2 :: 7] = np.nan
@@ -193,4 +193,4 @@ def test_other_models_take_the_general_way(rng):
         dense = make_objective(*make_data(rng, "sparse dense", LENGTHS), threads)
         ends = make_objective(*make_data(rng, "sparse", LENGTHS), threads, boundaries=True)
         for objective in (dense, ends):
-            assert type(make_steps(objective.stochastic(6, 0), own_w=False)) is GeneralSteps
+            assert type(make_steps(objective.minibatches(6, 0), own_w=False)) is GeneralSteps

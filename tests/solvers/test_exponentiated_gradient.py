@@ -60,7 +60,7 @@ def test_it_reaches_the_optimum_of_the_batch_solvers(data, penalty):
 def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
     with ThreadMap(1) as threads:
         objective = make_objective(*data, threads, penalty, boundaries=True)
-        batches = objective.stochastic(10, 0)
+        batches = objective.minibatches(10, 0)
         dual = _Dual(batches, penalty, np.zeros(objective.n_parameters))
         for number in range(5):
             dual.lower_c2(number)
@@ -84,7 +84,7 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
 def test_the_dual_never_falls(data):
     with ThreadMap(1) as threads:
         objective = make_objective(*data, threads, ElasticNet(0.0, 2.0))
-        batches = objective.stochastic(10, 0)
+        batches = objective.minibatches(10, 0)
         dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
         for number in range(8):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 3)
@@ -113,7 +113,7 @@ def test_what_is_known_of_the_gaps_adds_up_to_about_the_gap(rng, kind):
     packed, codes = make_data(rng, kind, lengths=tuple(rng.integers(1, 9, size=60)))
     with ThreadMap(1) as threads:
         objective = make_objective(packed, codes, threads, ElasticNet(0.0, 0.5))
-        batches = objective.stochastic(12, 0)
+        batches = objective.minibatches(12, 0)
         dual = _Dual(batches, objective.penalty, np.zeros(objective.n_parameters))
         for number in range(12):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 1)
@@ -274,7 +274,7 @@ def test_control_c_keeps_passes_that_were_not_evaluated(data, monkeypatch):
         objective = make_objective(*data, threads)
         best = optimum(objective).value
         cut = OEG(tol=0.0, check_every=9).solve(objective, np.zeros(objective.n_parameters))
-        value = objective.stochastic(400, 0).value(cut.parameters)
+        value = objective.minibatches(400, 0).value(cut.parameters)
     assert (cut.n_iter, cut.interrupted) == (3, True)
     np.testing.assert_array_equal(cut.parameters, reached[-1])
     np.testing.assert_allclose(cut.value, value, rtol=1e-12)

@@ -113,7 +113,7 @@ def test_smo_keeps_weights_and_marginals_together_and_its_dual_never_falls(max_e
     random = np.random.RandomState(1)
     with ThreadMap(1) as threads:
         weight = np.repeat(np.arange(1.0, 1.0 + len(LENGTHS)), LENGTHS)
-        batches = make_problem(threads, weight=weight, boundaries=True).stochastic(1, 0)
+        batches = make_problem(threads, weight=weight, boundaries=True).minibatches(1, 0)
         search, duals = _Factored(batches, max_entropy), [0.0]
         for _ in range(8):
             for index in random.permutation(len(batches)).tolist():
@@ -171,7 +171,7 @@ def enumerated(scores, theta):
 def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
     """Algorithm 2 of the report, over all labellings."""
     with ThreadMap(1) as threads:
-        batches = make_problem(threads, lengths=(4, 3)).stochastic(1, 0)
+        batches = make_problem(threads, lengths=(4, 3)).minibatches(1, 0)
         search = _Distributions(batches)
         search.steps.w[:] = rng.normal(size=batches.n_parameters)
         bound, rate = batches.bind(search.steps.w), 0.7
@@ -201,7 +201,7 @@ def test_the_dual_of_the_exponentiated_gradient_never_falls(batch_tokens):
     with ThreadMap(1) as threads:
         weight = np.repeat(np.arange(1.0, 1.0 + len(LENGTHS)), LENGTHS)
         objective = make_problem(threads, weight=weight, boundaries=True)
-        batches = objective.stochastic(batch_tokens, 0)
+        batches = objective.minibatches(batch_tokens, 0)
         search, duals = _Distributions(batches), [0.0]
         for _ in range(40):
             for index in range(len(batches)):

@@ -58,7 +58,7 @@ def shares_of(steps, index):
 
 def assert_same_steps(objective, pairwise, n_passes=6):
     rng = np.random.RandomState(0)
-    batches = objective.stochastic(1, 0)
+    batches = objective.minibatches(1, 0)
     fast = make_margin_steps(batches, "pairwise" if pairwise else "classic")
     plain = GeneralMarginSteps(batches, pairwise)
     assert type(fast) is ChainMarginSteps
@@ -99,7 +99,7 @@ def test_the_steps_of_a_chain_are_those_of_any_structure(rng, n_labels, values, 
 @pytest.mark.parametrize("kind", [ChainMarginSteps, GeneralMarginSteps])
 def test_a_visit_of_several_steps_is_several_visits(pairwise, most, kind):
     with margin_problem(lengths=(4, 3, 0, 1), c2=0.1) as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         several, single = kind(batches, pairwise, most), kind(batches, pairwise)
         for index in 2 * list(range(len(batches))):
             several.advance(np.array([index]))
@@ -117,7 +117,7 @@ def test_all_labellings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
     score = Chain.score
     monkeypatch.setattr(Chain, "score", lambda *given: calls.append(1) or score(*given))
     with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
-        steps = GeneralMarginSteps(objective.stochastic(1, 0), pairwise)
+        steps = GeneralMarginSteps(objective.minibatches(1, 0), pairwise)
         counts = []
         for _ in range(20):
             calls.clear()
@@ -138,7 +138,7 @@ def test_there_is_room_for_any_number_of_labellings(pairwise):
 @pytest.mark.parametrize("loss", [HingeLoss(), HingeLoss(rescaling="slack"), HingeLoss("zero_one")])
 def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
     with margin_problem(1, loss=loss, c2=0.1, boundaries=True) as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         steps = GeneralMarginSteps(batches, pairwise)
         order, bounds = np.arange(len(batches)), [0.0]
         total = np.zeros(objective.n_parameters)
@@ -163,7 +163,7 @@ def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
 @pytest.mark.parametrize("lengths", [(6, 0, 5, 1, 7), (1, 1, 1), (0, 2)])
 def test_marginals_stay_those_of_distributions(lengths, most):
     with margin_problem(1, lengths=lengths, c2=0.05, n_features=6, all_states=True) as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         steps = make_margin_steps(batches, "segments", most)
         assert type(steps) is ChainMarginalSteps
         bounds = [0.0]
@@ -199,7 +199,7 @@ def test_marginals_stay_those_of_distributions(lengths, most):
 @BOTH
 def test_parts_of_the_gap_add_up_to_it(pairwise):
     with margin_problem(2, c2=0.1) as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         steps = GeneralMarginSteps(batches, pairwise)
         for _ in range(5):
             steps.advance(np.arange(len(batches)))
@@ -211,7 +211,7 @@ def test_parts_of_the_gap_add_up_to_it(pairwise):
 @given(seed=st.integers(0, 2**31), pairwise=st.booleans(), c2=st.sampled_from([1e-3, 0.1, 10.0]))
 def test_no_step_lowers_the_dual_and_none_could_raise_it_more(seed, pairwise, c2):
     with margin_problem(seed, c2=c2, lengths=(2, 3), n_features=3) as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         steps = GeneralMarginSteps(batches, pairwise)
         for index in [0, 1, 0, 1]:
             look = steps._look(batches.bind(steps.w), index)
@@ -233,14 +233,14 @@ def test_other_problems_take_the_general_way():
         {"loss": HingeLoss("zero_one")},
     ):  # fmt: skip
         with margin_problem(**options) as objective:
-            steps = make_margin_steps(objective.stochastic(1, 0), "segments")
+            steps = make_margin_steps(objective.minibatches(1, 0), "segments")
             assert type(steps) is GeneralMarginSteps
 
 
 @pytest.mark.parametrize("kind", ["segments", "pairwise", "classic"])
 def test_steps_of_a_chain_count_their_visits(kind):
     with margin_problem() as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         steps = make_margin_steps(batches, kind)
         steps.advance(np.arange(len(batches)))
         assert batches.visits == len(batches)
@@ -249,7 +249,7 @@ def test_steps_of_a_chain_count_their_visits(kind):
 def test_scores_of_any_size_are_no_trouble(rng):
     with ThreadMap(1) as threads:
         objective = wide_objective(rng, 9, threads)
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         fast, plain = make_margin_steps(batches, "segments"), GeneralMarginSteps(batches, True)
         w = 1e4 * rng.normal(size=objective.n_parameters)
         np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)

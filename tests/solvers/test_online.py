@@ -107,7 +107,7 @@ def separable(seed):
         data, codes = make_data(rng, "sparse", lengths, n_features=6)
         objective = make_objective(data, codes, pool, all_states=True, all_transitions=True)
         truth = rng.normal(size=objective.n_parameters)
-        batches = objective.stochastic(0, 0)
+        batches = objective.minibatches(0, 0)
         bound = batches.bind(truth)
         for index, chunk in enumerate(batches.chunks):
             path, _ = objective.structure.max(batches.scores(bound, index))
@@ -121,7 +121,7 @@ def test_mistakes_on_separable_chains_are_bounded(threads, seed):
     """At most ``R**2 / gamma**2`` (Novikoff 1962; Collins 2002, theorem 1)."""
     data, codes, truth = separable(seed)
     objective = make_objective(data, codes, threads, all_states=True, all_transitions=True)
-    batches = objective.stochastic(0, 0)
+    batches = objective.minibatches(0, 0)
     bound, radius, margin = batches.bind(truth), 0.0, np.inf
     for index in range(len(batches)):
         scores, labels = batches.scores(bound, index), batches.labels(index)
@@ -293,7 +293,7 @@ def test_a_cost_asks_for_a_margin(rng, threads, general):
     solver = OnlineSolver(averaging=None, cost=cost, max_iter=10_000)
     result = solver.solve(objective, zeros(objective))
     assert result.history[-1].mistakes == 0
-    batches = objective.stochastic(0, 0)
+    batches = objective.minibatches(0, 0)
     bound = batches.bind(result.parameters)
     for index in range(len(batches)):
         scores, labels = batches.scores(bound, index), batches.labels(index)

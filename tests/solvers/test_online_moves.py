@@ -93,7 +93,7 @@ class ByHand:
 
     def __init__(self, task, start):
         self.task, self.w, self.rule = task, start.copy(), task.rule
-        self.batches = task.objective.stochastic(0, 0)
+        self.batches = task.objective.minibatches(0, 0)
         objective = task.objective
         self.data, self.codes, self.model = objective.data, objective.labels, objective.model
         self.precision = np.ones(len(start)) / (self.rule.variance or 1.0)

@@ -90,7 +90,7 @@ def run(average, passes, batches_per_update=1):
 @pytest.mark.parametrize("batches_per_update", [1, 4])
 def test_the_direction_is_the_sum_of_the_remembered_gradients(batches_per_update):
     with problem(features=40, blocks="sparse") as objective:
-        batches = objective.stochastic(6, 0)
+        batches = objective.minibatches(6, 0)
         average = GeneralAverages(batches, np.zeros(objective.n_parameters))
         run(average, 30, batches_per_update)
         total = np.zeros(objective.n_parameters)
@@ -129,7 +129,7 @@ def eager(batches, start, passes):
 @pytest.mark.parametrize("l2", [0.0, 0.3, 1e4])
 def test_lazy_steps_equal_eager_ones(rng, l2, size):
     with problem(features=40, blocks="sparse", penalty=(0.0, l2)) as objective:
-        batches = objective.stochastic(6, 0)
+        batches = objective.minibatches(6, 0)
         start = size * rng.normal(size=objective.n_parameters)
         average = GeneralAverages(batches, start)
         run(average, 4)
@@ -139,7 +139,7 @@ def test_lazy_steps_equal_eager_ones(rng, l2, size):
 
 def test_estimates_bound_the_decrease_along_the_gradient(rng):
     with problem() as objective:
-        batches = objective.stochastic(8, 0)
+        batches = objective.minibatches(8, 0)
         smoothness = LipschitzEstimates(batches, Metric(batches))
         w = rng.normal(size=objective.n_parameters)
         for index in range(len(batches)):
@@ -156,7 +156,7 @@ def test_estimates_bound_the_decrease_along_the_gradient(rng):
 
 def test_half_of_the_visits_are_in_proportion_to_the_estimates():
     with problem(count=60) as objective:
-        batches = objective.stochastic(8, 0)
+        batches = objective.minibatches(8, 0)
         smoothness = LipschitzEstimates(batches, Metric(batches))
         smoothness.estimates[:] = 1.0
         smoothness.estimates[3] = 1e9
@@ -252,7 +252,7 @@ def test_stops_are_told_and_control_c_keeps_the_last_pass():
         short = solve(objective, tol=0.0, max_iter=2)
         asked = solve(objective, callback=lambda record, w: record.iteration == 5, tol=0.0)
         result = solve(objective, callback=interrupt, tol=0.0, check_every=1)
-        exact = [objective.stochastic(8, 0).value(w) for w in seen.values()]
+        exact = [objective.minibatches(8, 0).value(w) for w in seen.values()]
     assert (short.n_iter, short.converged) == (2, False)
     assert "max_iter=2" in short.message
     assert (asked.n_iter, asked.converged) == (5, False)
@@ -277,7 +277,7 @@ def test_a_metric_of_single_features_leads_to_the_same_optimum(monkeypatch, most
     monkeypatch.setattr(module, "MOST_FEATURES", most)
     with problem(blocks="sparse dense") as objective:
         value, w = optimum(objective)
-        metric = Metric(objective.stochastic(12, 0))
+        metric = Metric(objective.minibatches(12, 0))
         fast = solve(objective, tol=0.0, gtol=1e-7)
     assert (metric.features.shape[1] == 1) == (most == 0)
     np.testing.assert_allclose(fast.value, value, rtol=1e-10)

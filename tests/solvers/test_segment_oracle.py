@@ -192,7 +192,7 @@ UNEVEN = np.random.default_rng(0).random((4, 4)) * (1.0 - np.eye(4))
 
 
 def assert_same_steps(objective, kind, n_passes=12):
-    rng, batches = np.random.default_rng(1), objective.stochastic(1, 0)
+    rng, batches = np.random.default_rng(1), objective.minibatches(1, 0)
     fast = make_margin_steps(batches, kind)
     plain = GeneralMarginSteps(batches, kind != "classic")
     assert type(fast) is SemiMarkovMarginSteps
@@ -241,7 +241,7 @@ def test_margin_steps_are_for_any_number_of_labels(rng, n_labels, kind):
 def test_a_visit_of_several_steps_is_several_visits():
     options = {"lengths": LENGTHS, "dense": True}
     with problem("poisson", HingeLoss(COST), penalty=(0.0, 0.05), **options) as objective:
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         several, single = (SemiMarkovMarginSteps(batches, True, most) for most in (3, 1))
         for index in 2 * list(range(len(batches))):
             several.advance(np.array([index]))
@@ -259,7 +259,7 @@ def test_forbidden_true_segments_are_named():
     with problem("free", HingeLoss(COST), lengths=(2, 3, 2)) as objective:
         objective.model.forbidden = np.array([[False, True], [False, False]])
         objective.labels[:] = [2, 0, 2, 0, 3, 3, 2]
-        batches = objective.stochastic(1, 0)
+        batches = objective.minibatches(1, 0)
         steps = make_margin_steps(batches, "segments")
         with pytest.raises(ValueError, match="sequence 1: its labels have the score -inf"):
             steps.advance(np.arange(3))
@@ -269,6 +269,6 @@ def test_forbidden_true_segments_are_named():
 
 def test_margins_whose_scores_are_not_finite_are_told():
     with problem("free", HingeLoss(COST)) as objective:
-        steps = make_margin_steps(objective.stochastic(1, 0), "segments")
+        steps = make_margin_steps(objective.minibatches(1, 0), "segments")
         with np.errstate(all="ignore"), pytest.raises(ValueError, match="became infinite"):
             steps.value(np.full(objective.n_parameters, np.inf))

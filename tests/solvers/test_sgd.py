@@ -65,7 +65,7 @@ def eager(batches, start, eta0, order, average):
 @pytest.mark.parametrize("penalty", [(0, 0), (0, 0.3), (0, 1e3), (0.4, 0), (0.4, 0.2), (50.0, 0.1)])
 def test_lazy_steps_equal_eager_ones(rng, penalty, average):
     with problem(features=40, blocks="sparse", penalty=penalty) as objective:
-        batches = objective.stochastic(6, 0)
+        batches = objective.minibatches(6, 0)
         start = rng.normal(size=objective.n_parameters)
         order = np.random.RandomState(1).permutation(len(batches))
         descent = Descent(batches, start, 0.3, average)
@@ -79,7 +79,7 @@ def test_lazy_steps_equal_eager_ones(rng, penalty, average):
 
 def test_a_round_is_computed_from_the_same_parameters(rng):
     with problem(penalty=(0.0, 0.0)) as objective:
-        batches = objective.stochastic(6, 0)
+        batches = objective.minibatches(6, 0)
         start = rng.normal(size=objective.n_parameters)
         descent = Descent(batches, start, 0.1, False)
         descent.run_pass(np.arange(3), 3)
@@ -113,7 +113,7 @@ def test_the_l1_penalty_comes_near_the_optimum_with_zeros():
 def test_the_result_is_the_best_pass():
     with problem() as objective:
         result = solve(objective, eta0=3.0, tol=0.0, max_iter=12)
-        exact = objective.stochastic(12, 0).value(result.parameters)
+        exact = objective.minibatches(12, 0).value(result.parameters)
     values = [record.value for record in result.history]
     assert len(values) == len({round(value, 9) for value in values})
     assert result.value == min(values)
@@ -123,7 +123,7 @@ def test_the_result_is_the_best_pass():
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
 def test_the_calibrated_rate_lowers_the_objective_at_any_scale(scale):
     with problem(count=60, blocks="sparse") as objective:
-        batches = objective.stochastic(12, 0)
+        batches = objective.minibatches(12, 0)
         for part in batches._touched.prepared.state.entries:
             part.values.flags.writeable = True
             part.values[:] *= scale
@@ -168,7 +168,7 @@ def test_passes_of_partial_are_those_of_a_run(average):
             w, state = solver.partial(objective, w, state)
             values.append(objective.value_and_grad(w)[0])
         value, _ = optimum(objective)
-        count = len(objective.stochastic(12, 0))
+        count = len(objective.minibatches(12, 0))
     assert state["steps"] == 8 * count
     assert values[-1] < values[0]
     assert values[-1] <= value * 1.05
@@ -181,11 +181,11 @@ def test_the_mean_of_partial_is_that_of_all_its_steps():
         first, state = solver.partial(objective, zeros, None)
         last = state["last"]
         second, state = solver.partial(objective, first, state)
-        batches = objective.stochastic(12, np.random.RandomState(0))
+        batches = objective.minibatches(12, np.random.RandomState(0))
         descent = Descent(batches, last, 0.05, True)
         descent.steps, descent.passes = len(batches), 1
         random = np.random.RandomState(0)
-        objective.stochastic(12, random)
+        objective.minibatches(12, random)
         descent.run_pass(random.permutation(len(batches)), 1)
     np.testing.assert_allclose(second, 0.5 * (first + descent.mean()), atol=1e-12)
     np.testing.assert_allclose(state["last"], descent.weights(), atol=1e-12)
@@ -197,7 +197,7 @@ def test_the_rate_of_partial_falls_by_the_pass_whatever_the_size_of_the_batches(
         solver = SGD(batch_tokens=6, eta0=0.1)
         _, state = solver.partial(many, np.zeros(many.n_parameters), None)
         assert state["passes"] == 1
-        descent = Descent(one.stochastic(6, 0), np.zeros(one.n_parameters), 0.1, False)
+        descent = Descent(one.minibatches(6, 0), np.zeros(one.n_parameters), 0.1, False)
         descent.steps, descent.passes = state["steps"], state["passes"]
         assert descent.rate == pytest.approx(0.85 * 0.1)
 
@@ -207,7 +207,7 @@ def test_the_mean_survives_that_weights_are_written_anew(monkeypatch):
     for least in (0.0, 0.5):
         monkeypatch.setattr(gradient_descent, "LEAST_SCALE", least)
         with problem(penalty=(0.0, 3.0)) as objective:
-            batches = objective.stochastic(6, 0)
+            batches = objective.minibatches(6, 0)
             descent = Descent(batches, np.zeros(objective.n_parameters), 0.3, True)
             for _ in range(3):
                 descent.run_pass(np.arange(len(batches)), 1)
@@ -229,10 +229,10 @@ def test_the_calibration_ends_where_no_other_rate_is_better(monkeypatch):
     with problem(count=60, blocks="sparse", penalty=(0.0, 1e-3)) as objective:
         # A first rate between two that are worse: found by its neighbors, and not by 40 more.
         zeros = np.zeros(objective.n_parameters)
-        best = calibrate(objective.stochastic(12, 0), zeros, np.random.RandomState(0), 1)
+        best = calibrate(objective.minibatches(12, 0), zeros, np.random.RandomState(0), 1)
         monkeypatch.setattr(gradient_descent, "FIRST_RATE", best)
         tried.clear()
-        again = calibrate(objective.stochastic(12, 0), zeros, np.random.RandomState(0), 1)
+        again = calibrate(objective.minibatches(12, 0), zeros, np.random.RandomState(0), 1)
     assert again == best
     assert sorted(tried) == pytest.approx([best / 2, best, 2 * best])
 
@@ -356,7 +356,7 @@ def test_the_first_rate_is_kept_where_none_lowers_the_objective():
 
 def test_the_rate_for_a_hinge_loss_falls_with_the_passes():
     with noisy_hinge((0.0, 1e-3), count=40) as objective:
-        descent = Descent(objective.stochastic(32, 0), np.zeros(objective.n_parameters), 0.2, False)
+        descent = Descent(objective.minibatches(32, 0), np.zeros(objective.n_parameters), 0.2, False)
         assert descent.rate == 0.2
         descent.passes = 4
         assert descent.rate == pytest.approx(0.2 / 3)

@@ -316,7 +316,7 @@ def test_a_feature_without_curvature_is_no_problem_for_the_preconditioner(rng):
     with ThreadMap(1) as threads:
         objective = make_objective(data, codes, threads, ElasticNet(0.0, 0.0), weight)
         start = np.zeros(objective.n_parameters)
-        assert objective.curvature(start).min() == 0.0
+        assert objective.hessian_diagonal(start).min() == 0.0
         result = SOLVERS["cg"](max_iter=5, preconditioner=True).solve(objective, start)
     assert result.n_iter == 5
     assert result.value < result.history[0].value

@@ -21,7 +21,7 @@ def direction(scores, seed=0):
 def product(scores, tangent, weight=None):
     weight = np.ones(len(scores.offsets) - 1) if weight is None else weight
     out = Chain().empty(scores)
-    Chain().curvature(scores, tangent, weight, out)
+    Chain().hessian_product(scores, tangent, weight, out)
     return out
 
 

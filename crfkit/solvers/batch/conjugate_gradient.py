@@ -59,7 +59,7 @@ class ConjugateGradient(BatchSolver):
         check_flag("preconditioner", self.preconditioner)
 
     def _memory(self, objective: Any, vectors: Vectors) -> Conjugate:
-        known = self.preconditioner and hasattr(objective, "curvature")
+        known = self.preconditioner and hasattr(objective, "hessian_diagonal")
         return Conjugate(objective if known else None, vectors)
 
     def _step(

@@ -162,7 +162,7 @@ class QuadraticModel:
     """
 
     def __init__(self, objective: Any, limit: int) -> None:
-        self._curvature = getattr(objective, "curvature", None)
+        self._curvature = getattr(objective, "hessian_diagonal", None)
         self._limit = limit
         self._asked = 0
         self._scale: FloatArray | None = None

@@ -229,7 +229,7 @@ class _OwnPlanes:
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.c2 = objective, objective.penalty.l2
-        self.batches = objective.stochastic(1, 0)
+        self.batches = objective.minibatches(1, 0)
         self.planes = [_Planes() for _ in range(len(self.batches))]
         self.w = np.zeros(objective.n_parameters)
         self.lower_bound = 0.0

@@ -205,7 +205,7 @@ class GeneralVisits(OnlineVisits):
 
     def __init__(self, task: Task, start: FloatArray, state: dict[str, Any] | None = None) -> None:
         super().__init__(task, start, state)
-        self.batches: StochasticObjective = task.objective.stochastic(0, _InOrder())
+        self.batches: StochasticObjective = task.objective.minibatches(0, _InOrder())
         self._weight = task.weight
         firsts = [chunk.first for chunk in self.batches.chunks]
         sequences = np.arange(len(self._weight))

@@ -106,7 +106,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
         tokens = self.batch_tokens
         if tokens is None:
             tokens = max(LEAST_TOKENS, objective.data.n_tokens // self.n_batches)
-        return random, objective.stochastic(int(tokens), random)
+        return random, objective.minibatches(int(tokens), random)
 
     def _check_parameters(self) -> None:
         check_whole("max_iter", self.max_iter, 0)
