@@ -22,6 +22,7 @@ from crfkit.datasets import ingredient_features, load_ingredients
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.structures import Chain
+from tests.objective.test_batch import make_data, make_objective
 from tests.oracles import (
     chain_paths,
     enumerated_sum,
@@ -29,7 +30,6 @@ from tests.oracles import (
     log_domain_sum,
     random_scores,
 )
-from tests.test_objective import make_data, make_objective
 
 
 def against_enumeration(scale: float, problems: int) -> dict[str, float]:

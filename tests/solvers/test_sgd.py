@@ -356,7 +356,8 @@ def test_the_first_rate_is_kept_where_none_lowers_the_objective():
 
 def test_the_rate_for_a_hinge_loss_falls_with_the_passes():
     with noisy_hinge((0.0, 1e-3), count=40) as objective:
-        descent = Descent(objective.minibatches(32, 0), np.zeros(objective.n_parameters), 0.2, False)
+        start = np.zeros(objective.n_parameters)
+        descent = Descent(objective.minibatches(32, 0), start, 0.2, False)
         assert descent.rate == 0.2
         descent.passes = 4
         assert descent.rate == pytest.approx(0.2 / 3)
