@@ -17,8 +17,8 @@ LEVELS = {
     "objective": 4, "oracles": 4, "inference": 4, "io": 4,
     "solvers": 5, "datasets": 5,
     "persistence": 6,
-    "estimators": 7, "demo": 7,
-    "compat": 8,
+    "estimators": 7,
+    "compat": 8, "demo": 8,
     "cli": 9, "": 9, "warmup": 9,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.
