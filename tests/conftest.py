@@ -1,3 +1,4 @@
+import contextlib
 import os
 from pathlib import Path
 
@@ -7,6 +8,48 @@ from hypothesis import settings
 
 settings.register_profile("crfkit", deadline=None, derandomize=True)
 settings.load_profile("crfkit")
+
+
+def pytest_xdist_auto_num_workers(config):
+    """Run the whole suite on all cores, single folders and files in this process."""
+    chosen = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    return (os.cpu_count() or 1) if Path(__file__).resolve().parent in chosen else 0
+
+
+def pytest_configure(config):
+    """Let parallel workers compile each kernel once: the others wait and load its machine code."""
+    if hasattr(config, "workerinput") and os.environ.get("NUMBA_DISABLE_JIT") != "1":
+        _compile_once()
+
+
+def _compile_once():
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.dispatcher import Dispatcher
+
+    compile_kernel = Dispatcher.compile
+
+    def compile_alone(dispatcher, signature):
+        folder = dispatcher.stats.cache_path
+        if folder is None:  # a helper, which is part of the kernels
+            return compile_kernel(dispatcher, signature)
+        function = dispatcher.py_func
+        path = Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"
+        with global_compiler_lock, _locked(path):
+            return compile_kernel(dispatcher, signature)
+
+    Dispatcher.compile = compile_alone
+
+
+@contextlib.contextmanager
+def _locked(path):
+    try:
+        from fcntl import LOCK_EX, flock
+    except ImportError:  # not on this platform: kernels may be compiled twice
+        yield
+        return
+    with path.open("w") as file:
+        flock(file, LOCK_EX)  # until the file is closed
+        yield
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from crfkit.metrics import get_scorer
 from crfkit.solvers import LBFGS, OWLQN
 from crfkit.testing import parametrize_with_checks
 from tests.estimators.test_early_stopping import make
+from tests.ids import stable
 
 X, Y = make(0, 30)
 EXACT = {"lbfgs": LBFGS(tol=0.0, gtol=1e-7), "owlqn": OWLQN(tol=0.0, gtol=1e-6)}
@@ -238,7 +239,7 @@ def test_it_is_saved_cloned_and_searched_in(tmp_path):
         ({"cv": iter([])}, "cv gives no folds"),
         ({"c1s": [1.0], "solver": LBFGS()}, "c1=1"),
     ],
-    ids=str,
+    ids=stable,
 )
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises((TypeError, ValueError), match=message):

@@ -30,6 +30,7 @@ from crfkit.persistence import dumps, load, loads, save
 from crfkit.solvers import LBFGS
 from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_steps
 from tests.estimators.test_callbacks import Inspector
+from tests.ids import stable
 
 EXACT = LBFGS(tol=0.0, gtol=1e-9)
 RUNS = [["O", "P", "P", "O", "O", "L", "L", "L"], ["P", "P", "O", "L"], ["O"] * 3,
@@ -298,7 +299,7 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [(n, v) for n, values in PARAMETERS.items() for v in values], ids=str
+    ("name", "value"), [(n, v) for n, values in PARAMETERS.items() for v in values], ids=stable
 )
 def test_bad_parameters_are_refused_by_name(name, value):
     nested = {"constraints": "constraints|min_length|forbidden|too_long", "scheme": "scheme"}

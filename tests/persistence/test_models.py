@@ -24,6 +24,7 @@ from crfkit.persistence import (
     register,
     save,
 )
+from tests.ids import kinds
 from tests.persistence import models
 from tests.persistence.fuzz import assemble
 
@@ -63,7 +64,7 @@ def test_a_loaded_model_can_be_pickled_cloned_and_fitted_again(model, tmp_path):
         [True, 2.5], [frozenset({"x", "y"}), b"bytes"],
         [np.datetime64("2020-01-01"), np.datetime64("2021-05-05T10:00")],
     ],
-    ids=repr,
+    ids=kinds,
 )  # fmt: skip
 def test_labels_of_any_type_come_back_as_they_were(labels):
     X = [[{"n": float(n)} for n in range(len(labels))]] * 3
