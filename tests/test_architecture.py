@@ -77,8 +77,8 @@ def test_imports_point_downwards(path):
 @pytest.mark.parametrize(
     ("package", "home"),
     [
-        ("numba", {"jit.py", "simd.py", "atomic.py", "apart.py"}),
-        ("llvmlite", {"simd.py", "atomic.py"}),
+        ("numba", {"jit.py", "simd.py"}),
+        ("llvmlite", {"simd.py"}),
         ("joblib", {"_parallel.py"}),
     ],
 )

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import FloatArray
-from crfkit.compiler.apart import address_of
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit.kernels.chain.sum import chain_sum, chain_sum_log
 from crfkit.oracles.partition import aligned
 
 # Batches that are visited without a look at Ctrl-C.
@@ -44,20 +42,5 @@ def visit_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tu
     return (
         (target, target.reshape(-1), spare, frozen(spare), np.empty_like(spare)),
         (np.empty(square[1:]), pair[0], factor[0], turned[0], shift[0]),
-        read, flows, room, _addresses(frozen(spare), read, flows, room),
-    )  # fmt: skip
-
-
-def _addresses(
-    scores: FloatArray, read: tuple[Any, ...], flows: tuple[Any, ...], room: tuple[Any, ...]
-) -> tuple[int, int]:
-    """Return where the code of the sums begins that kernels call with such a workspace."""
-    (_, node, _, shift, _, starts, _, level, norm, work, alpha, message, log_work, log_z,
-     log_one, status, every, zero), (flow, steps) = room, flows  # fmt: skip
-    counts = np.empty((0, scores.shape[1]))
-    return (
-        address_of(chain_sum, scores, node, shift, *read, zero, starts, every, level, norm, work,
-                   alpha, message, counts, flow, log_z, status),
-        address_of(chain_sum_log, scores, read[0], zero, 0, 0, 0.0, norm, log_work, counts, steps,
-                   log_one),
+        read, flows, room,
     )  # fmt: skip

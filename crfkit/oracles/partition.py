@@ -1,4 +1,4 @@
-"""Small batches whose parts, and whose weights, several threads share."""
+"""The weights as one vector, and the entries of small batches that read and move them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
 from crfkit.kernels._strips import STRIP
-from crfkit.kernels.design.partition import SHARES, shares_count, shares_deal
+from crfkit.kernels.design.partition import batches_count, batches_deal
 from crfkit.potentials.linear_chain import LinearChainModel
 from crfkit.potentials.rows import RowIndex
 
@@ -95,7 +95,7 @@ class AlignedWeights:
 
 
 class BatchPartition:
-    """The entries of batches, dealt to parts of their tokens and to shares of their weights.
+    """The entries of batches.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class BatchPartition:
 
     Attributes
     ----------
-    parts : ndarray of shape (B SHARES + 1,)
-        The first sequence of each part.
+    heads : ndarray of shape (B + 1,)
+        The first sequence of each batch.
     """
 
     def __init__(
@@ -122,7 +122,8 @@ class BatchPartition:
         threads: ThreadMap,
     ) -> None:
         self.weights, self.threads = weights, threads
-        self.parts = _parts(data.offsets, chunks)
+        first = [chunk.first for chunk in chunks] + [len(data.offsets) - 1]
+        self.heads: IntArray = frozen(np.array(first, np.int64))
         self.n_batches = len(chunks)
         rows, columns, cells = self._count(data)
         self._deal(data, _starts(rows), _starts(columns), _starts(cells))
@@ -132,23 +133,21 @@ class BatchPartition:
         return list(zip(edges[:-1], edges[1:], strict=True))
 
     def _tokens(self, data: PackedSequences) -> tuple[IntArray, IntArray, IdArray]:
-        """Return the first token of each part, and the attributes of tokens."""
+        """Return the first token of each batch, and the attributes of tokens."""
         return (
-            frozen(data.offsets[self.parts]), frozen(data.indptr),
+            frozen(data.offsets[self.heads]), frozen(data.indptr),
             frozen(data.indices.view(np.uint32)),
         )  # fmt: skip
 
     def _count(self, data: PackedSequences) -> tuple[IntArray, IntArray, IntArray]:
         """Count the entries in rows of each token, the rows of each batch, and the cells."""
-        layout, n_batches = self.weights.layout, self.n_batches
-        tokens, indptr, indices = self._tokens(data)
+        layout, (heads, indptr, indices) = self.weights.layout, self._tokens(data)
         rows = np.zeros(data.n_tokens, np.int64)
-        columns = np.zeros(n_batches, np.int64)
-        cells = np.zeros(n_batches * SHARES**2, np.int64)
+        columns, cells = np.zeros((2, self.n_batches), np.int64)
 
         def count(piece: tuple[int, int]) -> None:
-            shares_count(
-                *piece, tokens, indptr, indices, layout.slots, layout.ptr, self.weights.spots,
+            batches_count(
+                *piece, heads, indptr, indices, layout.slots, layout.ptr, self.weights.spots,
                 np.full(len(layout.attributes) + 1, -1), rows, columns, cells,
             )  # fmt: skip
 
@@ -156,13 +155,14 @@ class BatchPartition:
         return rows, columns, cells
 
     def _deal(
-        self, data: PackedSequences, row_ptr: IntArray, column_ptr: IntArray, cell_ptr: IntArray
+        self, data: PackedSequences, row_ptr: IntArray, batch_ptr: IntArray, cell_ptr: IntArray
     ) -> None:
         """Make the lists that kernels read."""
-        weights, layout = self.weights, self.weights.layout
-        tokens, indptr, indices = self._tokens(data)
+        weights, layout, (heads, indptr, indices) = (
+            self.weights, self.weights.layout, self._tokens(data)
+        )  # fmt: skip
         values, step = data.value_array()
-        n_rows, n_columns, n_cells = (int(ptr[-1]) for ptr in (row_ptr, column_ptr, cell_ptr))
+        n_rows, n_columns, n_cells = (int(ptr[-1]) for ptr in (row_ptr, batch_ptr, cell_ptr))
 
         def numbers(size: int) -> FloatArray:
             return np.empty(size) if step else np.ones(1)
@@ -170,23 +170,21 @@ class BatchPartition:
         found, rows = np.empty(n_rows, np.uint32), np.empty(n_rows, np.uint32)
         cells, places = np.empty(n_cells, np.uint32), np.empty(n_cells, np.uint32)
         columns, col_ptr = np.empty(n_columns, np.uint32), np.full(n_columns + 1, n_rows)
-        share_ptr = np.full(self.n_batches * SHARES + 1, n_columns)
         factor, turned, scale = numbers(n_rows), numbers(n_rows), numbers(n_cells)
 
         def deal(piece: tuple[int, int]) -> None:
-            shares_deal(
-                *piece, tokens, indptr, indices, frozen(values), step,
-                layout.slots, layout.ptr, layout.columns, weights.spots, weights.width,
-                row_ptr, column_ptr, cell_ptr, np.zeros(len(layout.attributes) + 1, np.int64),
-                np.empty(SHARES**2, np.int64), found, factor, columns, col_ptr, share_ptr, rows,
-                turned, cells, places, scale,
+            batches_deal(
+                *piece, heads, indptr, indices, frozen(values), step, layout.slots, layout.ptr,
+                layout.columns, weights.spots, weights.width, row_ptr, batch_ptr, cell_ptr,
+                np.zeros(len(layout.attributes) + 1, np.int64), found, factor, columns, col_ptr,
+                rows, turned, cells, places, scale,
             )  # fmt: skip
 
         self.threads(deal, self._pieces())
         self.arrays: tuple[tuple[NDArray[Any], ...], ...] = tuple(
             tuple(frozen(array) for array in group)
             for group in ((row_ptr, found, factor), (cell_ptr, cells, places, scale),
-                          (columns, col_ptr, share_ptr, rows, turned))
+                          (batch_ptr, columns, col_ptr, rows, turned))
         )  # fmt: skip
         self.step = step
 
@@ -202,16 +200,3 @@ def aligned(*shape: int) -> FloatArray:
 def _starts(counts: IntArray) -> IntArray:
     """Return where runs of so many entries start, and the end."""
     return frozen(np.concatenate([[0], np.cumsum(counts)]))
-
-
-def _parts(offsets: IntArray, chunks: list[Chunk]) -> IntArray:
-    """Cut each batch between sequences into parts of about as many tokens; some may be empty."""
-    first = np.array([chunk.first for chunk in chunks] + [len(offsets) - 1], np.int64)
-    begin, end = offsets[first[:-1], None], offsets[first[1:], None]
-    aims = begin + (end - begin) * np.arange(SHARES) / SHARES
-    cuts = np.searchsorted(offsets, aims)
-    before = np.maximum(cuts - 1, 0)
-    nearer = aims - offsets[before] < offsets[cuts] - aims
-    parts = np.clip(np.where(nearer, before, cuts), first[:-1, None], first[1:, None])
-    parts[:, 0] = first[:-1]
-    return frozen(np.append(parts, first[-1]))

@@ -1,4 +1,4 @@
-"""Dealing the entries of batches to parts and shares; also run without the compiler."""
+"""Listing the entries of batches; also run without the compiler."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
-from crfkit.kernels.design.partition import SHARES
 from crfkit.oracles.partition import AlignedWeights, BatchPartition
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import LinearChainModel
@@ -42,8 +41,7 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     table[mask] = w[: model.state.n_parameters]
     scores, moved = _by_lists(entries, weights.spread(w), chunks, weights)
     np.testing.assert_allclose(scores[:, :n_labels], x @ table, atol=1e-13)
-    assert entries.parts[-1] == len(LENGTHS)
-    assert (np.diff(entries.parts) >= 0).all()
+    np.testing.assert_array_equal(entries.heads, [chunk.first for chunk in chunks] + [len(LENGTHS)])
     for index, chunk in enumerate(chunks):
         gradient = np.zeros(mask.shape)
         gradient[mask] = weights.collect(moved[index])[: model.state.n_parameters]
@@ -54,30 +52,23 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
 def _by_lists(entries, flat, chunks, weights):
     """Scores of all tokens, and the gradient to the weights for the scores as residual."""
     (row_ptr, found, factor), (cell_ptr, cells, places, scale), rows = entries.arrays
-    columns, col_ptr, share_ptr, tokens, turned = rows
+    batch_ptr, columns, col_ptr, tokens, turned = rows
     step, table = entries.step, weights.table(flat)
     scores = np.zeros((len(row_ptr) - 1, weights.width))
     gradients = []
     for batch, chunk in enumerate(chunks):
-        own, gradient, seen = scores[chunk.tokens], np.zeros(weights.size), []
+        own, gradient = scores[chunk.tokens], np.zeros(weights.size)
         for t in range(chunk.tokens.start, chunk.tokens.stop):
             for n in range(row_ptr[t], row_ptr[t + 1]):
                 scores[t] += factor[n * step] * table[found[n]]
-        groups = range(batch * SHARES**2, (batch + 1) * SHARES**2)
-        for group in groups:
-            for n in range(cell_ptr[group], cell_ptr[group + 1]):
-                own.reshape(-1)[cells[n]] += scale[n * step] * flat[places[n]]
-        for share in range(SHARES):
-            seen.append(set())
-            for c in range(*share_ptr[batch * SHARES + share :][:2]):
-                seen[-1].update(range(columns[c] * weights.width, (columns[c] + 1) * weights.width))
-                for n in range(col_ptr[c], col_ptr[c + 1]):
-                    weights.table(gradient)[columns[c]] += turned[n * step] * own[tokens[n]]
-            for group in groups[share::SHARES]:
-                for n in range(cell_ptr[group], cell_ptr[group + 1]):
-                    gradient[places[n]] += scale[n * step] * own.reshape(-1)[cells[n]]
-                    seen[-1].add(int(places[n]))
-        assert sum(map(len, seen)) == len(set.union(*seen))  # no weight is in two shares
+        for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
+            own.reshape(-1)[cells[n]] += scale[n * step] * flat[places[n]]
+        assert (np.diff(columns[batch_ptr[batch] : batch_ptr[batch + 1]].astype(int)) > 0).all()
+        for c in range(batch_ptr[batch], batch_ptr[batch + 1]):
+            for n in range(col_ptr[c], col_ptr[c + 1]):
+                weights.table(gradient)[columns[c]] += turned[n * step] * own[tokens[n]]
+        for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
+            gradient[places[n]] += scale[n * step] * own.reshape(-1)[cells[n]]
         gradients.append(gradient)
     return scores, gradients
 

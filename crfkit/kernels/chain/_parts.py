@@ -9,12 +9,9 @@ import math
 from typing import Any
 
 from crfkit._types import CodeArray, FloatArray
-from crfkit.compiler.apart import apart
 from crfkit.compiler.jit import inlined
 from crfkit.kernels.chain.sum import OK, chain_sum, chain_sum_log
 from crfkit.kernels.solvers._eg_rows import rows_exp, rows_top
-
-sum_apart, sum_log_apart = apart(chain_sum), apart(chain_sum_log)
 
 
 @inlined
@@ -60,7 +57,6 @@ def sum_part(
     flow, steps = own[3]
     (node, node_read, shift, shift_read, starts, starts_read, level, level_read, norm, work, alpha,
      message, log_work, log_z, log_one, status, every, zero) = own[4]  # fmt: skip
-    chain_sum_code, chain_sum_log_code = own[5]
     first, last = parts[part], parts[part + 1]
     for row in range(base, base + offsets[last] - offsets[first]):
         shift[row] = rows_top(scores, row)
@@ -70,16 +66,16 @@ def sum_part(
         starts[s + 1] = base + offsets[min(first + s + 1, last)] - offsets[first]
         level[s] = weight[first + s] if first + s < last else 0.0
     starts[0] = base
-    sum_apart(
-        chain_sum_code, scores_read, node_read, shift_read, pair_read, factor_read, turned_read,
+    chain_sum(
+        scores_read, node_read, shift_read, pair_read, factor_read, turned_read,
         pair_shift_read, zero, starts_read, every, level_read, norm, work, alpha, message, counts,
         flow, log_z, status,
     )  # fmt: skip
     whole = 0.0
     for s in range(last - first):
         if status[s] != OK:
-            dead = sum_log_apart(
-                chain_sum_log_code, scores_read, pair_read, zero, starts[s], starts[s + 1],
+            dead = chain_sum_log(
+                scores_read, pair_read, zero, starts[s], starts[s + 1],
                 level[s], norm, log_work, counts, steps, log_one,
             )  # fmt: skip
             log_z[s] = log_one[0] if dead == OK else math.nan

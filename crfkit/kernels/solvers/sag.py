@@ -8,7 +8,7 @@ change with each step, by a metric: a matrix for the features, a number for each
 Arrays come in groups, of which each kernel reads some:
 
 - `entries`, the data: the first sequence of each batch (B + 1,), offsets (S + 1,) and weights (S,)
-  of sequences; three groups from `shares_deal`: tokens with their rows, cells, and rows with their
+  of sequences; three groups from `batches_deal`: tokens with their rows, cells, and rows with their
   tokens; `step`; labels (N,); values of dense features (N, F).
 - `memory`: residuals of labels (N, K) and of steps (B K, K); tangents (B, 3), see `OFFSET`.
 - `vectors`: v (L,) and its rows (H, W), of which the last F + K are those of dense features and
@@ -50,7 +50,6 @@ from crfkit.compiler.simd import (
 from crfkit.kernels._strips import strips_add, strips_product
 from crfkit.kernels.chain._parts import count_steps, loss_of_part
 from crfkit.kernels.design.gather import CELLS_AHEAD, ROWS_AHEAD
-from crfkit.kernels.design.partition import SHARES
 
 # Numbers that visits share: the scale, the sum of the lengths of all steps, how many batches were
 # looked at, the first guess of a smoothness, and of all estimates the sum, the largest, the number.
@@ -154,11 +153,11 @@ def _move_row(h: int, lag: float, table: FloatArray, direction: FloatArray, bits
 @inlined
 def _move_batch(batch: int, entries: Any, vectors: Any, whole: float) -> None:
     """Make the steps that were put off, for the sparse weights of a batch."""
-    (cell_ptr, _, places, _), (columns, _, share_ptr, _, _) = entries[2], entries[3]
+    (cell_ptr, _, places, _), (batch_ptr, columns, _, _, _) = entries[2], entries[3]
     v, table, direction, direction_table, seen_rows, seen_cells, bits = vectors
     first = table.shape[0] * table.shape[1]
-    end = share_ptr[(batch + 1) * SHARES]
-    for c in range(share_ptr[batch * SHARES], end):
+    end = batch_ptr[batch + 1]
+    for c in range(batch_ptr[batch], end):
         soon = columns[min(c + ROWS_AHEAD, end - 1)]
         for k in range(0, table.shape[1], WIDTH):
             prefetch(table, soon, k)
@@ -166,8 +165,8 @@ def _move_batch(batch: int, entries: Any, vectors: Any, whole: float) -> None:
         h = columns[c]
         _move_row(h, whole - seen_rows[h], table, direction_table, bits)
         seen_rows[h] = whole
-    end = cell_ptr[(batch + 1) * SHARES * SHARES]
-    for n in range(cell_ptr[batch * SHARES * SHARES], end):
+    end = cell_ptr[batch + 1]
+    for n in range(cell_ptr[batch], end):
         soon = places[min(n + CELLS_AHEAD, end - 1)]
         prefetch_at(v, soon)
         prefetch_at(direction, soon)
@@ -226,7 +225,7 @@ def _gather(batch: int, scale: float, flat: FloatArray, table: FloatArray, entri
     begin, end, width = offsets[parts[batch]], offsets[parts[batch + 1]], target.shape[1]
     for n in range((end - begin) * width):
         target_flat[n] = 0.0
-    for n in range(cell_ptr[batch * SHARES * SHARES], cell_ptr[(batch + 1) * SHARES * SHARES]):
+    for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
         target_flat[cells[n]] += values[n * step] * flat[places[n]]
     for t in range(begin, end):
         row = t - begin
@@ -242,12 +241,12 @@ def _scatter(batch: int, source: FloatArray, source_flat: FloatArray, flat: Floa
     """``out[a, k] += sum_t x[t, a] source[t, k]``; returns the rise of the squares of cells."""
     (parts, offsets, _), cell_lists, row_lists = entries[0], entries[2], entries[3]
     cell_ptr, cells, places, values = cell_lists
-    columns, col_ptr, share_ptr, rows, turned = row_lists
+    batch_ptr, columns, col_ptr, rows, turned = row_lists
     step, (ptr, slots, dense) = entries[4], own[-1][3]
-    for c in range(share_ptr[batch * SHARES], share_ptr[(batch + 1) * SHARES]):
+    for c in range(batch_ptr[batch], batch_ptr[batch + 1]):
         strips_add(rows, turned, step, col_ptr[c], col_ptr[c + 1], source, columns[c], table)
     rise = 0.0
-    for n in range(cell_ptr[batch * SHARES * SHARES], cell_ptr[(batch + 1) * SHARES * SHARES]):
+    for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
         before = flat[places[n]]
         after = before + values[n * step] * source_flat[cells[n]]
         flat[places[n]] = after
@@ -325,12 +324,12 @@ def _test(batch: int, value: float, entries: Any, vectors: Any, metric: Any, smo
 def _aim(batch: int, flows: FloatArray, entries: Any, bits: Any, metric: Any,
          own: Any) -> float:  # fmt: skip
     """Let the probe be ``metric g`` for the gradient of a batch; returns ``g . metric g``."""
-    columns, _, share_ptr, _, _ = entries[3]
+    batch_ptr, columns, _, _, _ = entries[3]
     (probe, probe_table), (whole, whole_flat, _, _) = own[-1][0], own[-1][1]
     size, n_rows = flows.shape[0], probe_table.shape[0]
     square = _scatter(batch, whole, whole_flat, probe, probe_table, entries, own)
     squares = fill(0.0)
-    for c in range(share_ptr[batch * SHARES], share_ptr[(batch + 1) * SHARES]):
+    for c in range(batch_ptr[batch], batch_ptr[batch + 1]):
         for k in range(0, probe_table.shape[1], WIDTH):
             x = where_bits(bits[columns[c], k // WIDTH], load(probe_table, columns[c], k))
             store(x, probe_table, columns[c], k)
@@ -369,12 +368,12 @@ def _stretch(metric: FloatArray, f: int, features: FloatArray, product: FloatArr
 @inlined
 def _clear(batch: int, entries: Any, own: Any) -> None:
     """Let the probe be 0 again where the batch has weights."""
-    (cell_ptr, _, places, _), (columns, _, share_ptr, _, _) = entries[2], entries[3]
+    (cell_ptr, _, places, _), (batch_ptr, columns, _, _, _) = entries[2], entries[3]
     (probe, probe_table), dense = own[-1][0], entries[6]
-    for c in range(share_ptr[batch * SHARES], share_ptr[(batch + 1) * SHARES]):
+    for c in range(batch_ptr[batch], batch_ptr[batch + 1]):
         for k in range(0, probe_table.shape[1], WIDTH):
             store(fill(0.0), probe_table, columns[c], k)
-    for n in range(cell_ptr[batch * SHARES * SHARES], cell_ptr[(batch + 1) * SHARES * SHARES]):
+    for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
         probe[places[n]] = 0.0
     n_rows = probe_table.shape[0]
     for h in range(n_rows - own[1][1].shape[0] - dense.shape[1], n_rows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,13 +11,10 @@ from numpy.typing import NDArray
 from crfkit._types import Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit.kernels.design.partition import SHARES
 from crfkit.kernels.design.touched import dual_change, dual_mix, touched_dual_step
 from crfkit.kernels.solvers.eg import (
     FAR_SLOWER,
     FASTER,
-    N_NUMBERS,
-    N_SUMS,
     SLOWER,
     TINY,
     chain_dual_losses,
@@ -32,8 +28,6 @@ from crfkit.structures import offset_scores
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
-# Seconds that a thread sleeps which waits for others.
-NAP = 5e-5
 
 
 class Block(NamedTuple):
@@ -278,7 +272,7 @@ class GeneralSteps(Steps):
 
 
 class ChainSteps(Steps):
-    """Steps for a chain whose steps share their scores, in compiled code that threads share."""
+    """Steps for a chain whose steps share their scores, in compiled code."""
 
     def __init__(self, batches: StochasticObjective, own_w: bool) -> None:
         self._weights = AlignedWeights(batches.model)
@@ -287,15 +281,14 @@ class ChainSteps(Steps):
         batches.release_data()
         self._weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
         n_labels, self._numbers = batches.model.n_labels, np.arange(len(batches))
-        tokens = batches.offsets[entries.parts]
-        self._most = int(np.diff(tokens[::SHARES]).max(initial=0))
+        self._most = int(np.diff(batches.offsets[entries.heads]).max(initial=0))
         self._room = partial(
-            visit_workspace, n_labels, self._most, int(np.diff(tokens).max(initial=0)),
-            int(np.diff(entries.parts).max(initial=0)),
+            visit_workspace, n_labels, self._most, self._most,
+            int(np.diff(entries.heads).max(initial=0)),
         )  # fmt: skip
         counting = np.arange(self._most + n_labels, dtype=np.uint32)
         self._entries: tuple[Any, ...] = (
-            (entries.parts, frozen(batches.offsets), frozen(self._weight)), *entries.arrays,
+            (entries.heads, frozen(batches.offsets), frozen(self._weight)), *entries.arrays,
             entries.step, frozen(counting), frozen(np.ones(1)),
         )  # fmt: skip
         self.reset()
@@ -353,7 +346,7 @@ class ChainSteps(Steps):
     ) -> None:
         """Make a step of each of some batches.
 
-        `batches_per_update` is not read: threads share batches.
+        `batches_per_update` is not read: updates follow one another in compiled code.
         """
         self._run(order, self.w, float(c2), float(threshold), forced=False)
 
@@ -365,24 +358,19 @@ class ChainSteps(Steps):
     def _run(
         self, order: IntArray, read: FloatArray, c2: float, threshold: float, *, forced: bool
     ) -> None:
-        """Have all threads make steps, towards the scores of some weights."""
+        """Make updates, towards the scores of some weights."""
         state = (
             (self._scores, self._scores.reshape(-1)), (self._expected, self._expected.reshape(-1)),
             (self._pair_scores, self._pair_expected), (self.entropies, self.rates, self.gaps),
         )  # fmt: skip
-        vectors, n_threads = self._vectors(read), min(SHARES, self.batches.threads.n_workers)
+        vectors, own = self._vectors(read), self._room()
+        shared = shared_arrays(self.batches.model.n_labels, self._most)
         for first in range(0, len(order), AT_ONCE):
             piece = frozen(order[first : first + AT_ONCE])
-            team = chain_team(self.batches.model.n_labels, self._most)
             self.batches.visits += len(piece)
-            shared = (piece, c2, threshold, forced, self._entries, state, vectors, team)
-            self.batches.threads(partial(self._work, shared), range(n_threads))
-
-    def _work(self, shared: tuple[Any, ...], _: int) -> None:
-        """Take part in the steps of some batches until all is taken."""
-        arguments = (*shared, self._room())
-        while not chain_dual_steps(*arguments):
-            time.sleep(NAP)
+            chain_dual_steps(
+                piece, c2, threshold, forced, self._entries, state, vectors, shared, own
+            )
 
     def _vectors(self, read: FloatArray) -> tuple[Any, ...]:
         table, read = self._weights.table, frozen(read)
@@ -406,15 +394,14 @@ def make_steps(batches: StochasticObjective, own_w: bool) -> Steps:
     return (ChainSteps if fast else GeneralSteps)(batches, own_w)
 
 
-def chain_team(n_labels: int, tokens: int) -> tuple[Any, ...]:
-    """Return what threads share about the batch that they are at; see the kernels."""
+def shared_arrays(n_labels: int, tokens: int) -> tuple[Any, ...]:
+    """Return room for a batch of so many tokens; see the kernels."""
     moved, counts = np.empty((tokens, n_labels)), np.empty((tokens, n_labels))
-    residual, square = aligned(tokens + n_labels, padded(n_labels)), (n_labels, n_labels)
+    residual = aligned(tokens + n_labels, padded(n_labels))
     return (
-        np.zeros(N_NUMBERS, np.int64), np.empty((SHARES + 1, N_SUMS)),
         (moved, moved.reshape(-1), frozen(moved), np.empty((tokens, n_labels))),
         (counts, counts.reshape(-1)), (residual, residual.reshape(-1)),
-        (np.empty((SHARES * n_labels, n_labels)), np.empty(square), np.empty(square)),
+        np.empty((n_labels, n_labels)),
     )  # fmt: skip
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from crfkit._types import Counts, FloatArray, IdArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit.kernels.design.partition import SHARES
 from crfkit.kernels.solvers.sag import (
     COUNT,
     GUESS,
@@ -272,7 +271,7 @@ class ChainAverages(Averages):
         data, n_labels, n_batches = batches.data, batches.model.n_labels, len(batches)
         entries = BatchPartition(weights, data, batches.chunks, batches.threads)
         batches.release_data()
-        heads = frozen(entries.parts[::SHARES])
+        heads = entries.heads
         weight = np.concatenate([[], *map(batches.sequence_weight, range(n_batches))])
         dense = np.empty((batches.n_tokens, 0)) if data.dense is None else data.dense
         self._entries: tuple[Any, ...] = (
