@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -110,6 +111,17 @@ def _salted_cache(function: Callable[..., Any]) -> Any:
                 salt = ("unreadable sources",)
             return str(sig), codegen.magic_tuple(), salt
 
+        # These are methods that numba may change, on files that anybody may damage: where one of
+        # them fails, the kernel is compiled.
+
+        def load_overload(self, *arguments: Any) -> Any:
+            with suppress(Exception):
+                return super().load_overload(*arguments)
+
+        def save_overload(self, *arguments: Any) -> None:
+            with suppress(Exception):
+                super().save_overload(*arguments)
+
     return SaltedCache(function)
 
 
@@ -118,10 +130,8 @@ def _enable_cache(dispatcher: Any, function: Callable[..., Any]) -> None:
     try:
         dispatcher._cache = _salted_cache(function)
     except Exception:
-        try:
+        with suppress(Exception):  # a read-only installation without a home folder
             dispatcher.enable_caching()
-        except Exception:  # a read-only installation without a home folder
-            return
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -144,11 +154,14 @@ def _compiled(function: F, **options: Any) -> Any:
     Numba would compile it once more for each constant among the arguments.
     """
     compiled: Any = numba.njit(**options)(function)
-    if compiled is not function:
-        find = compiled.get_call_template
+    find = getattr(compiled, "get_call_template", None)
+    if find is not None:  # a function of numba, and not of a version without the method
 
         def find_plain(kinds: Any, named: Any) -> Any:
-            return find([numba.types.unliteral(kind) for kind in kinds], named)
+            try:
+                return find([numba.types.unliteral(kind) for kind in kinds], named)
+            except TypeError:  # the types are given in another way
+                return find(kinds, named)
 
         compiled.get_call_template = find_plain
     return compiled

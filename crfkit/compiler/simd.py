@@ -7,19 +7,24 @@ with the row: where two overlap, both compute the same.
 
 Each function is defined in Python, on arrays of eight numbers; a compiled kernel gets the
 instructions instead. Positions are not checked, and negative ones do not count from the end.
+
+The instructions are built by parts of numba that may change. With a version that is newer than
+those tested here, they are tried at import; where they fail, kernels are compiled from the
+definitions in Python: slower, and the same but for rounding.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
@@ -67,6 +72,9 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, kind, _VECTOR)
 
 
+TESTED = (0, 68)  # the newest version of numba whose code generators are known to work
+
+
 def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
     """Return a decorator: a compiled kernel gets what `emit` builds instead of the function.
 
@@ -80,31 +88,74 @@ def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
 
     def replace(function: F) -> F:
         if numba.config.DISABLE_JIT:
-            return function
-
-        def typed(typing_context: Any, *arguments: Any) -> Any:
-            def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-                made = emit(context, builder, signature.args, values)
-                return context.get_dummy_value() if made is None else made
-
-            return result(*arguments), generate
-
-        typed.__name__ = function.__name__
-        names = ["typing_context", *inspect.signature(function).parameters]
-        typed.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-        )
-        return intrinsic(typed)  # type: ignore[no-any-return]
+            return np.errstate(over="ignore", invalid="ignore")(function)
+        made: F = _intrinsic(function, result, emit) if _emits() else numba.njit(function)
+        return made
 
     return replace
+
+
+def _intrinsic(function: F, result: Any, emit: Callable[..., Any]) -> F:
+    """Return a function of kernels that stands for the instructions that `emit` builds."""
+
+    def typed(typing_context: Any, *arguments: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            made = emit(context, builder, signature.args, values)
+            return context.get_dummy_value() if made is None else made
+
+        return result(*arguments), generate
+
+    typed.__name__ = function.__name__
+    names = ["typing_context", *inspect.signature(function).parameters]
+    typed.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return intrinsic(typed)  # type: ignore[no-any-return]
+
+
+@cache
+def _emits() -> bool:
+    """Whether instructions can be built with this version of numba."""
+    version = tuple(int(number) for number in re.findall(r"\d+", numba.__version__)[:2])
+    return version <= TESTED or _doubles()
+
+
+def _doubles() -> bool:
+    """Whether a kernel that is made of instructions computes what it should."""
+
+    def read(array: FloatArray, row: int, column: int) -> Any: ...
+    def write(vector: FloatArray, array: FloatArray, row: int, column: int) -> Any: ...
+    def plus(x: FloatArray, y: FloatArray) -> Any: ...
+
+    try:
+        load_row = _intrinsic(read, _gives_vector, _emit_load)
+        store_row = _intrinsic(write, _gives_nothing, _emit_store)
+        sum_of = _intrinsic(plus, _gives_vector, _arithmetic("fadd"))
+
+        @numba.njit  # type: ignore[untyped-decorator]
+        def double(array: FloatArray) -> None:
+            x = load_row(array, 0, 1)
+            store_row(sum_of(x, x), array, 0, 0)
+
+        numbers = np.arange(9.0)[None]
+        double(numbers)
+        return bool(np.array_equal(numbers[0], [2, 4, 6, 8, 10, 12, 14, 16, 8]))
+    except Exception:  # whatever it is that has changed
+        return False
+
+
+def _function(builder: Any, kind: Any, name: str) -> Any:
+    """Return a function of LLVM, declared once in a module."""
+    known = builder.module.globals.get(name)
+    return ir.Function(builder.module, kind, name) if known is None else known
 
 
 def _address(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     """Return the address of eight numbers in an array in C order, given its indices."""
     array = context.make_array(kinds[0])(context, builder, values[0])
     position = ir.Constant(ir.IntType(64), 0)
-    sizes = cgutils.unpack_tuple(builder, array.shape)
-    for size, kind, index in zip(sizes, kinds[1:], values[1:], strict=True):
+    for axis, (kind, index) in enumerate(zip(kinds[1:], values[1:], strict=True)):
+        size = builder.extract_value(array.shape, axis)
         whole = context.cast(builder, index, kind, numba.types.uint64)
         position = builder.add(builder.mul(position, size), whole)
     return builder.bitcast(builder.gep(array.data, [position]), _VECTOR.as_pointer())
@@ -135,63 +186,58 @@ def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     address = builder.bitcast(_address(context, builder, kinds, values), ir.IntType(8).as_pointer())
     whole = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [address.type, whole, whole, whole])
-    function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    function = _function(builder, kind, "llvm.prefetch.p0i8")
     read, keep, data = (ir.Constant(whole, number) for number in (0, 3, 1))
     builder.call(function, [address, read, keep, data])
 
 
+def _repeated(builder: Any, kind: Any, number: Any) -> Any:
+    """Return a vector with a number in all lanes."""
+    anything, whole = ir.Constant(kind, ir.Undefined), ir.IntType(32)
+    one = builder.insert_element(anything, number, ir.Constant(whole, 0))
+    return builder.shuffle_vector(one, anything, ir.Constant(ir.VectorType(whole, WIDTH), None))
+
+
 def _emit_fill(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    anything = ir.Constant(_VECTOR, ir.Undefined)
-    zero = ir.Constant(ir.IntType(32), 0)
-    one = builder.insert_element(anything, values[0], zero)
-    places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
-    return builder.shuffle_vector(one, anything, places)
+    return _repeated(builder, _VECTOR, values[0])
 
 
 def _emit_lanes_from(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    number = ir.VectorType(ir.IntType(64), WIDTH)
-    lanes = ir.Constant(number, list(range(WIDTH)))
     first = context.cast(builder, values[0], kinds[0], numba.types.int64)
-    one = builder.insert_element(
-        ir.Constant(number, ir.Undefined), first, ir.Constant(ir.IntType(32), 0)
-    )
-    places = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None)
-    bound = builder.shuffle_vector(one, ir.Constant(number, ir.Undefined), places)
+    lanes, bound = ir.Constant(_BITS, list(range(WIDTH))), _repeated(builder, _BITS, first)
     return builder.uitofp(builder.icmp_signed(">=", lanes, bound), _VECTOR)
 
 
-def _emit_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.fadd(*values, flags=_FLAGS)
+def _arithmetic(name: str) -> Callable[..., Any]:
+    """Return what emits an operation of two vectors."""
+
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+        return getattr(builder, name)(*values, flags=_FLAGS)
+
+    return emit
 
 
-def _emit_multiply(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.fmul(*values, flags=_FLAGS)
+def _selection(comparison: str) -> Callable[..., Any]:
+    """Return what emits the second of two vectors where it compares so with the first."""
+
+    def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+        first, second = values
+        chosen = builder.fcmp_ordered(comparison, second, first)
+        return builder.select(chosen, second, first)
+
+    return emit
 
 
 def _emit_multiply_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
     name = f"llvm.fmuladd.v{WIDTH}f64"  # rounds once where the machine can
-    function = cgutils.get_or_insert_function(builder.module, kind, name)
+    function = _function(builder, kind, name)
     return builder.call(function, values, fastmath=_FLAGS)
-
-
-def _emit_larger(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    first, second = values
-    return builder.select(builder.fcmp_ordered(">", second, first), second, first)
-
-
-def _emit_smaller(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    first, second = values
-    return builder.select(builder.fcmp_ordered("<", second, first), second, first)
 
 
 def _emit_where_positive(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     nothing = ir.Constant(_VECTOR, None)
     return builder.select(builder.fcmp_ordered(">", values[0], nothing), values[1], nothing)
-
-
-def _emit_subtract(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.fsub(*values, flags=_FLAGS)
 
 
 def _emit_where_bits(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
@@ -208,7 +254,7 @@ def _all(number: float) -> Any:
 def _called(builder: Any, name: str, *values: Any) -> Any:
     """Return what a function of LLVM makes of some vectors."""
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(values))
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{WIDTH}f64")
+    function = _function(builder, kind, f"llvm.{name}.v{WIDTH}f64")
     return builder.call(function, values)
 
 
@@ -245,7 +291,7 @@ def _reduced(name: str, *start: Any) -> Callable[..., Any]:
     def emit(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
         kind = ir.FunctionType(_NUMBER, [*(_NUMBER for _ in start), _VECTOR])
         full = f"llvm.vector.reduce.{name}.v{WIDTH}f64"
-        function = cgutils.get_or_insert_function(builder.module, kind, full)
+        function = _function(builder, kind, full)
         return builder.call(function, [*start, values[0]], fastmath=_ANY_ORDER)
 
     return emit
@@ -290,15 +336,13 @@ def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, colum
 @emitted(_gives_vector, _emit_rounded)
 def rounded(x: FloatArray) -> FloatArray:
     """Return eight numbers, rounded to such of 32 bits."""
-    with np.errstate(over="ignore"):
-        return x.astype(np.float32).astype(np.float64)
+    return x.astype(np.float32).astype(np.float64)
 
 
 @emitted(_gives_number, _emit_rounded_number)
 def rounded_number(x: float) -> float:
     """Return a number, rounded to one of 32 bits."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(x))
+    return float(np.float32(x))
 
 
 @emitted(_gives_nothing, _emit_prefetch)
@@ -320,16 +364,16 @@ def fill(number: float) -> FloatArray:
 @emitted(_gives_vector, _emit_lanes_from)
 def lanes_from(first: int) -> FloatArray:
     """Return 1 in the lanes from `first` on, and 0 in those before."""
-    return (np.arange(WIDTH) >= first).astype(float)
+    return (np.arange(WIDTH) >= first).astype(np.float64)
 
 
-@emitted(_gives_vector, _emit_add)
+@emitted(_gives_vector, _arithmetic("fadd"))
 def add(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return ``x + y``."""
     return x + y
 
 
-@emitted(_gives_vector, _emit_multiply)
+@emitted(_gives_vector, _arithmetic("fmul"))
 def multiply(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return ``x y``."""
     return x * y
@@ -341,13 +385,13 @@ def multiply_add(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
     return x * y + z
 
 
-@emitted(_gives_vector, _emit_larger)
+@emitted(_gives_vector, _selection(">"))
 def larger(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the larger number of each lane."""
     return np.maximum(x, y)
 
 
-@emitted(_gives_vector, _emit_smaller)
+@emitted(_gives_vector, _selection("<"))
 def smaller(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return the smaller number of each lane."""
     return np.minimum(x, y)
@@ -359,11 +403,10 @@ def where_positive(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.where(x > 0.0, y, 0.0)
 
 
-@emitted(_gives_vector, _emit_subtract)
+@emitted(_gives_vector, _arithmetic("fsub"))
 def subtract(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return ``x - y``."""
-    with np.errstate(invalid="ignore"):  # of infinities
-        return x - y
+    return x - y
 
 
 @emitted(_gives_vector, _emit_where_bits)

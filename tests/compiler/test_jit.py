@@ -59,6 +59,39 @@ def test_a_cache_folder_that_cannot_be_written_is_no_error(copy_of_package):
     assert run(copy_of_package) == "2.0"
 
 
+OTHER_NUMBA = """
+from numba.core import caching, dispatcher
+
+def missing(*arguments, **named):
+    raise TypeError("another version of numba")
+
+{change}
+from crfkit.kernels.probe import doubled
+print(doubled(1.0), doubled(3))
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "del caching.IndexDataCacheFile",
+        "caching.FunctionCache.__init__ = missing",
+        "caching.FunctionCache._load_overload = missing",
+        "caching.FunctionCache._save_overload = missing",
+        "caching.FunctionCache._index_key = caching.FunctionCache.load_overload = missing",
+        "caching.FunctionCache = dispatcher.FunctionCache = missing",
+    ],
+)
+def test_another_numba_costs_the_cache_at_most(copy_of_package, change):
+    code = OTHER_NUMBA.format(change=change)
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", code], cwd=copy_of_package, text=True, capture_output=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(copy_of_package / "cache")}, check=True,
+    )  # fmt: skip
+    assert result.stdout.strip() == "2.0 6.0"
+
+
 def test_kernels_run_without_the_compiler(copy_of_package):
     assert run(copy_of_package, NUMBA_DISABLE_JIT="1") == "2.0"
 

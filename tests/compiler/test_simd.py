@@ -1,6 +1,9 @@
 """Vectors of eight numbers: the instructions do what their definitions in Python say."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -19,11 +22,15 @@ from crfkit.compiler.simd import (
     multiply_add,
     prefetch,
     prefetch_at,
+    rounded,
+    rounded_number,
     smaller,
     smallest,
     store,
     store_of,
+    subtract,
     total,
+    where_bits,
     where_positive,
 )
 
@@ -41,6 +48,10 @@ def pairwise(x, y, start, out):
     store(larger(a, b), out, 3, 0)
     store(smaller(a, b), out, 4, 0)
     store(where_positive(a, b), out, 5, 0)
+    store(subtract(a, b), out, 6, 0)
+    store(rounded(a), out, 7, 0)
+    store(where_bits(0b10100101, b), out, 8, 0)
+    store(fill(rounded_number(0.1)), out, 9, 0)
 
 
 @kernel
@@ -64,7 +75,7 @@ def mask(first, out):
 
 @pytest.mark.parametrize("start", [0, 1, 4])
 def test_functions_of_two_vectors(start):
-    out = np.empty((6, WIDTH))
+    out = np.empty((10, WIDTH))
     a, b = X[0, start : start + WIDTH], Y[0, start : start + WIDTH]
     pairwise(frozen(X), frozen(Y), start, out)
     np.testing.assert_array_equal(out[0], a + b)
@@ -73,6 +84,11 @@ def test_functions_of_two_vectors(start):
     np.testing.assert_array_equal(out[3], np.maximum(a, b))
     np.testing.assert_array_equal(out[4], np.minimum(a, b))
     np.testing.assert_array_equal(out[5], np.where(a > 0.0, b, 0.0))
+    np.testing.assert_array_equal(out[6], a - b)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(out[7], a.astype(np.float32))
+    np.testing.assert_array_equal(out[8], np.where([1, 0, 1, 0, 0, 1, 0, 1], b, 0.0))
+    np.testing.assert_array_equal(out[9], np.full(WIDTH, np.float32(0.1)))
 
 
 def test_reductions():
@@ -117,3 +133,29 @@ def asked_at(array, place):
 def test_asking_for_memory_changes_nothing():
     assert asked(frozen(Y), 3) == 0.5
     assert asked_at(frozen(Y[0]), 3) == 0.5
+
+
+NEWER = """
+import numba, pytest, sys
+numba.__version__ = "99.0.1"
+{change}
+from crfkit.compiler import simd
+assert simd._emits() is {emits}
+sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not newer", {path!r}]))
+"""
+CHANGES = {
+    "import numba.extending; numba.extending.intrinsic = None": False,
+    "": True,
+}
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="needs the compiler")
+@pytest.mark.parametrize(("change", "emits"), CHANGES.items(), ids=["broken", "the same"])
+def test_a_newer_numba_without_the_instructions_gives_the_same(tmp_path, change, emits):
+    """All tests of this file pass where instructions cannot be built any more."""
+    code = NEWER.format(change=change, emits=emits, path=__file__)
+    result = subprocess.run(
+        [sys.executable, "-c", code], text=True, capture_output=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout + result.stderr
