@@ -81,7 +81,7 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
     """Return nanoseconds a token of sums and best paths of random scores."""
     rng, batches, tokens = np.random.default_rng(0), [], 0
     pair = rng.normal(size=(1, n_labels, n_labels))
-    for chunk in make_chunks(offsets, chunk_tokens(n_labels, own_steps=False)):
+    for chunk in make_chunks(offsets, chunk_tokens(n_labels, own_transitions=False)):
         size = chunk.tokens.stop - chunk.tokens.start
         unary = 2.0 * rng.normal(size=(size, n_labels))
         batches.append(Potentials(unary, pair, chunk.offsets - chunk.offsets[0]))

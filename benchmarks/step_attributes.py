@@ -1,4 +1,4 @@
-"""What attributes of steps cost: passes over CoNLL-2000 without any, by tag, by word.
+"""What attributes of transitions cost: passes over CoNLL-2000 without any, by tag, by word.
 
     python benchmarks/step_attributes.py
 
@@ -54,7 +54,7 @@ def main() -> None:
             REPEATS,
         )
     passes = {
-        name: {"weights": objectives[name].model.steps.n_parameters, "seconds": medians[name]}
+        name: {"weights": objectives[name].model.transitions.n_parameters, "seconds": medians[name]}
         for name in WAYS
     }
     _measure.write("step_attributes", {"tokens": len(codes), "passes": passes})

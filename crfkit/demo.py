@@ -64,7 +64,7 @@ def _print_weights(crf: CRFClassifier) -> None:
     print("\nstrongest weights of attributes")
     for (attribute, label), weight in crf.state_features_.top(8):
         print(f"{weight:8.2f}  {attribute:<20} {label}")
-    print("\nstrongest weights of steps from label to label")
+    print("\nstrongest weights of transitions from label to label")
     for (source, target), weight in crf.transition_features_.top(6):
         print(f"{weight:8.2f}  {source:<10} -> {target}")
 

@@ -48,14 +48,17 @@ def run(arguments: argparse.Namespace) -> None:
         labeled = data.read(source(arguments.data))
         width = len(labeled.X[0][0]) if labeled.X else 1
         packed = _models.make_features(arguments.template, data, width).fit_transform(labeled.X)
-    steps = 0 if packed.steps is None else packed.steps.n_features
+    steps = 0 if packed.transitions is None else packed.transitions.n_features
     if arguments.count:
         print(
-            f"{packed.n_features:,} attributes, {steps:,} of steps, in {packed.n_tokens:,} tokens"
+            f"{packed.n_features:,} attributes, {steps:,} of transitions, in "
+            f"{packed.n_tokens:,} tokens"
         )
         return
     if steps:
-        message = f"{steps:,} attributes of steps are left out: the format has no place for them."
+        message = (
+            f"{steps:,} attributes of transitions are left out: the format has no place for them."
+        )
         print(f"crfkit: warning: {message}", file=sys.stderr)
     with user_errors():
         write_crfsuite_text(sys.stdout, packed.to_dicts(), labeled.y)

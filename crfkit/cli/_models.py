@@ -141,7 +141,7 @@ def weight_views(crf: Any) -> dict[str, Any]:
     names = {
         "attributes": "state_features_",
         "transitions": "transition_features_",
-        "attributes of steps": "step_features_",
+        "attributes of transitions": "step_features_",
         "attributes of first tokens": "first_features_",
         "attributes of last tokens": "last_features_",
         "attributes of single tokens": "single_features_",

@@ -89,7 +89,7 @@ def save_crfsuite(model: Any, target: Target) -> None:
     Raises
     ------
     ValueError
-        If the model has what CRFsuite cannot express: boundary weights, attributes of steps,
+        If the model has what CRFsuite cannot express: boundary weights, attributes of transitions,
         attributes without names, or names that hold a NUL or occur twice.
     TypeError
         If a label is not a string, or the model is not a linear-chain classifier.
@@ -129,7 +129,7 @@ def _check_expressible(classifier: Any) -> None:
         )
     if classifier.transition_coef_ is not None:
         raise ModelFormatError(
-            f"the model has attributes of steps. {_ADVICE} Fit it on features without steps."
+            f"the model has attributes of transitions. {_ADVICE} Fit it on features without steps."
         )
 
 

@@ -13,20 +13,20 @@ PAIR_CELLS = 1 << 22
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
 # Scores of a block of chunks, the largest array that is kept: 14 MiB, where that holds so many
-# chunks, at most 64 MiB. With short sequences these are 20 chunks, and their tables of steps: an
-# even number, so that threads end together.
+# chunks, at most 64 MiB. With short sequences these are 20 chunks, and their tables of transitions:
+# an even number, so that threads end together.
 FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
 BLOCK_CELLS = 1 << 23
 
 
-def chunk_tokens(n_labels: int, *, own_steps: bool) -> int:
+def chunk_tokens(n_labels: int, *, own_transitions: bool) -> int:
     """Return the number of tokens of a chunk.
 
     At least K: what a chunk does once for all K x K pairs then does not dominate. Fewer, where
-    steps have pair scores of their own and their tables would grow large.
+    transitions have pair scores of their own and their tables would grow large.
     """
     tokens = max(n_labels, CHUNK_CELLS // n_labels)
-    return max(1, min(tokens, PAIR_CELLS // n_labels**2)) if own_steps else tokens
+    return max(1, min(tokens, PAIR_CELLS // n_labels**2)) if own_transitions else tokens
 
 
 def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:

@@ -26,7 +26,7 @@ class PackedSequences:
     The container behaves as a sequence of sequences: ``len`` is the number of sequences, an integer
     index gives one sequence as a matrix, and slices, index arrays and boolean masks give another
     container, so that scikit-learn's splitters and searches work on it unchanged. With attributes
-    of steps or of segments, which no matrix has, an integer index is an error.
+    of transitions or of segments, which no matrix has, an integer index is an error.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class PackedSequences:
         Sequence ``s`` is rows ``offsets[s]:offsets[s + 1]``.
     feature_names : sequence of str or None
         Names of the D = D1 + D2 features.
-    steps : PackedSequences or None
+    transitions : PackedSequences or None
         Attributes of the step from the previous token into each token, of sequences of the same
         lengths: with them a model has weights for (attribute, label, next label). Those of first
         tokens, into which no step leads, are not used.
@@ -57,8 +57,8 @@ class PackedSequences:
         Where the sequences start, and the end.
     feature_names : ndarray of shape (D,) or None
         Names of the features.
-    steps : PackedSequences or None
-        Attributes of the steps.
+    transitions : PackedSequences or None
+        Attributes of the transitions.
     segments : PackedSegments or None
         Attributes of runs of tokens.
 
@@ -78,7 +78,7 @@ class PackedSequences:
     """
 
     names: Names | None = None
-    steps: PackedSequences | None = None
+    transitions: PackedSequences | None = None
     segments: PackedSegments | None = None
 
     def __init__(
@@ -88,7 +88,7 @@ class PackedSequences:
         *,
         offsets: ArrayLike,
         feature_names: Sequence[str] | NDArray[np.object_] | None = None,
-        steps: PackedSequences | None = None,
+        transitions: PackedSequences | None = None,
         segments: PackedSegments | None = None,
     ) -> None:
         if sparse is None and dense is None:
@@ -101,7 +101,7 @@ class PackedSequences:
         self._check_rows()
         self.names: Names | None = _check_names(feature_names, self.n_features)
         self._check_finite()
-        self.steps = _check_steps(steps, self.offsets)
+        self.transitions = _check_transitions(transitions, self.offsets)
         self.segments = check_segments(segments, self.offsets)
 
     @classmethod
@@ -212,20 +212,20 @@ class PackedSequences:
         lengths = np.diff(group_offsets(df[by].to_numpy()))
         return cls.from_flat(numeric_block(df, names), lengths, [str(name) for name in names])
 
-    def with_steps(self, steps: PackedSequences | None) -> PackedSequences:
-        """Return the same features with other attributes of the steps; nothing is copied.
+    def with_transitions(self, transitions: PackedSequences | None) -> PackedSequences:
+        """Return the same features with other attributes of the transitions; nothing is copied.
 
         Parameters
         ----------
-        steps : PackedSequences or None
+        transitions : PackedSequences or None
             Attributes of the step from the previous token into each token.
 
         Raises
         ------
         ValueError
-            If the sequences have other lengths, or `steps` has steps itself.
+            If the sequences have other lengths, or `transitions` has transitions itself.
         """
-        arrays = self.__dict__ | {"steps": _check_steps(steps, self.offsets)}
+        arrays = self.__dict__ | {"transitions": _check_transitions(transitions, self.offsets)}
         return self._from_arrays(**arrays)
 
     def with_segments(self, segments: PackedSegments | None) -> PackedSequences:
@@ -273,7 +273,7 @@ class PackedSequences:
     def nbytes(self) -> int:
         """Bytes of all arrays, without the names of the features."""
         arrays = (
-            self.indptr, self.indices, self.values, self.dense, self.offsets, self.steps,
+            self.indptr, self.indices, self.values, self.dense, self.offsets, self.transitions,
             self.segments,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
@@ -326,8 +326,8 @@ class PackedSequences:
         Raises
         ------
         TypeError
-            If one sequence is asked for and there are attributes of steps or of segments, which no
-            matrix has: ``packed[[i]]`` is a container of this sequence.
+            If one sequence is asked for and there are attributes of transitions or of segments,
+            which no matrix has: ``packed[[i]]`` is a container of this sequence.
         """
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]  # scikit-learn indexes what has a shape with [key, ...]
@@ -346,12 +346,16 @@ class PackedSequences:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        steps = f" and {self.steps.n_features:,} of steps" if self.steps is not None else ""
+        transitions = (
+            f" and {self.transitions.n_features:,} of transitions"
+            if self.transitions is not None
+            else ""
+        )
         if self.segments is not None:
-            steps += f" and {self.segments.n_features:,} of segments"
+            transitions += f" and {self.segments.n_features:,} of segments"
         return (
             f"<PackedSequences: {len(self):,} sequences, {self.n_tokens:,} tokens, "
-            f"{self.n_features:,} attributes{steps}, {self.nbytes:,} bytes>"
+            f"{self.n_features:,} attributes{transitions}, {self.nbytes:,} bytes>"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -359,14 +363,14 @@ class PackedSequences:
             return NotImplemented
         same = np.array_equal(self.offsets, other.offsets) and self.n_features == other.n_features
         return bool(same and (self.to_csr() != other.to_csr()).nnz == 0) and (
-            self.steps == other.steps and self.segments == other.segments
+            self.transitions == other.transitions and self.segments == other.segments
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def _check_plain(self, index: int) -> None:
         """Raise TypeError if a matrix is not all that there is of a sequence."""
-        others = [name for name in ("steps", "segments") if getattr(self, name) is not None]
+        others = [name for name in ("transitions", "segments") if getattr(self, name) is not None]
         if others:
             raise TypeError(
                 f"one sequence as a matrix would lose the attributes of {' and '.join(others)}. "
@@ -381,15 +385,15 @@ class PackedSequences:
         lengths = self.offsets[chosen + 1] - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         tokens = ranges(starts, lengths)
-        steps = None if self.steps is None else self.steps._take(chosen)
+        transitions = None if self.transitions is None else self.transitions._take(chosen)
         others = {
-            "offsets": offsets, "steps": steps,
+            "offsets": offsets, "transitions": transitions,
             "segments": None if self.segments is None else self.segments.take(tokens),
         }  # fmt: skip
         return self._from_arrays(**(self.take_tokens(tokens).__dict__ | others))
 
     def take_tokens(self, rows: IntArray) -> PackedSequences:
-        """Return one sequence of the chosen tokens; those of steps and segments are left out.
+        """Return one sequence of the chosen tokens; those of transitions and segments are left out.
 
         Parameters
         ----------
@@ -457,20 +461,27 @@ def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     return np.arange(total) + np.repeat(starts - ends + lengths, lengths)
 
 
-def _check_steps(steps: PackedSequences | None, offsets: IntArray) -> PackedSequences | None:
-    """Return attributes of steps that fit sequences with these offsets."""
-    if steps is None:
+def _check_transitions(
+    transitions: PackedSequences | None, offsets: IntArray
+) -> PackedSequences | None:
+    """Return attributes of transitions that fit sequences with these offsets."""
+    if transitions is None:
         return None
-    if not isinstance(steps, PackedSequences):
-        raise TypeError(f"steps must be PackedSequences or None, not {type(steps).__name__}.")
-    if steps.steps is not None:
-        raise ValueError("the attributes of the steps have steps themselves: leave those out.")
-    if not np.array_equal(steps.offsets, offsets):
-        raise ValueError(
-            f"steps has {len(steps)} sequences of {steps.n_tokens} tokens in all, the features "
-            f"have {len(offsets) - 1} of {offsets[-1]}: both must have the same lengths."
+    if not isinstance(transitions, PackedSequences):
+        raise TypeError(
+            f"transitions must be PackedSequences or None, not {type(transitions).__name__}."
         )
-    return steps
+    if transitions.transitions is not None:
+        raise ValueError(
+            "the attributes of the transitions have transitions themselves: leave those out."
+        )
+    if not np.array_equal(transitions.offsets, offsets):
+        raise ValueError(
+            f"transitions has {len(transitions)} sequences of {transitions.n_tokens} tokens in "
+            f"all, the features have {len(offsets) - 1} of {offsets[-1]}: both must have the same "
+            "lengths."
+        )
+    return transitions
 
 
 def _sparse_arrays(

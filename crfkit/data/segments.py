@@ -199,9 +199,10 @@ def _check_rows(rows: PackedSequences) -> None:
 
     if not isinstance(rows, PackedSequences):
         raise TypeError(f"rows must be PackedSequences, not {type(rows).__name__}.")
-    if len(rows) != 1 or rows.steps is not None or rows.segments is not None:
+    if len(rows) != 1 or rows.transitions is not None or rows.segments is not None:
         raise ValueError(
-            f"rows must be one sequence, without attributes of steps or segments, not {rows!r}: "
+            f"rows must be one sequence, without attributes of transitions or segments, not "
+            f"{rows!r}: "
             "make it with offsets=[0, R]."
         )
 

@@ -52,7 +52,7 @@ def check_training(data: PackedSequences) -> None:
             f"sequence {empty[0]} has no tokens ({len(empty)} such in all): nothing can be learned "
             "from it. Leave empty sequences out of the training data."
         )
-    blocks = (data, data.steps, data.segments)
+    blocks = (data, data.transitions, data.segments)
     if all(block is None or block.n_features == 0 for block in blocks):
         raise ValueError("no token of X has any feature: there is nothing to learn from.")
 

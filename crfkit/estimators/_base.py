@@ -147,12 +147,12 @@ class LinearChainClassifier(SequenceClassifier):
 
     @property
     def step_feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the attributes of steps, shape (D2,), where there are any."""
+        """Names of the attributes of transitions, shape (D2,), where there are any."""
         return self._names_of("_transition_names")
 
     @property
     def _n_steps(self) -> int | None:
-        """Number of attributes of steps; None where the model has no weights of such."""
+        """Number of attributes of transitions; None where the model has no weights of such."""
         return None if self.transition_coef_ is None else int(self.transition_coef_.shape[0])
 
     @property
@@ -176,7 +176,7 @@ class LinearChainClassifier(SequenceClassifier):
 
     @property
     def step_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, (label, next label)): weight}`` of step attributes."""
+        """Mapping view ``{(attribute, (label, next label)): weight}`` of transition attributes."""
         check_is_fitted(self)
         steps = list(itertools.product(self.classes_, repeat=2))
         if self.transition_coef_ is None:
@@ -234,7 +234,7 @@ class LinearChainClassifier(SequenceClassifier):
         check_segments(data, self._n_segments)
         # The last names that passed are remembered: comparing 300,000 of them takes its time.
         passed = self.__dict__.get("_matching_names", (None, None, None))
-        steps = None if data.steps is None else data.steps.names
+        steps = None if data.transitions is None else data.transitions.names
         rows = None if data.segments is None else data.segments.rows.names
         given = (data.names, steps, rows)
         if any(ours is not theirs for ours, theirs in zip(given, passed, strict=True)):
@@ -281,7 +281,7 @@ class LinearChainClassifier(SequenceClassifier):
         """Return the score model of the fitted weights, made once."""
         layout = self._fitted_layout
         fitted = tuple(getattr(self, name) for name in layout.FITTED)
-        blocks = (data, data.steps, None if data.segments is None else data.segments.rows)
+        blocks = (data, data.transitions, None if data.segments is None else data.segments.rows)
         sizes = tuple(0 if block is None else block.n_sparse for block in blocks)
         cached: Predictor | None = self.__dict__.get("_predictor")
         if cached is not None and cached.serves(sizes, fitted):
@@ -306,8 +306,10 @@ class Predictor(NamedTuple):
 
 
 def check_steps(data: PackedSequences, expected: int | None) -> None:
-    """Raise ValueError if features have attributes of steps where the model has none, or so."""
-    _check_count("steps", None if data.steps is None else data.steps.n_features, expected)
+    """Raise ValueError if data and model do not both have attributes of transitions, or neither."""
+    _check_count(
+        "transitions", None if data.transitions is None else data.transitions.n_features, expected
+    )
 
 
 def check_segments(data: PackedSequences, expected: int | None) -> None:
@@ -333,8 +335,8 @@ def check_names(
 ) -> None:
     """Raise ValueError if packed features have other names, or another order, than expected."""
     _check_names(data.names, names)
-    if data.steps is not None:
-        _check_names(data.steps.names, transition_names)
+    if data.transitions is not None:
+        _check_names(data.transitions.names, transition_names)
     if data.segments is not None:
         _check_names(data.segments.rows.names, segment_names)
 

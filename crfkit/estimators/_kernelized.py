@@ -71,9 +71,10 @@ class KernelizedChain(SolvedChainClassifier):
     def _choose_model(self, training: TrainingData) -> Any:
         if not self._has_kernel:
             return super()._choose_model(training)
-        if training.data.steps is not None:
+        if training.data.transitions is not None:
             raise ValueError(
-                "X has attributes of steps, whose weights need kernel='linear': leave them out."
+                "X has attributes of transitions, whose weights need kernel='linear': leave "
+                "them out."
             )
         steps = choose_features(
             _one_attribute(training.data), training.codes, len(training.classes),
@@ -187,5 +188,5 @@ def _check_shared_options(solver: BlockFrankWolfe) -> None:
 
 
 def _one_attribute(data: PackedSequences) -> PackedSequences:
-    """Return the same sequences with one attribute: weights of steps are chosen as always."""
+    """Return the same sequences with one attribute: weights of transitions are chosen as always."""
     return PackedSequences(dense=np.ones((data.n_tokens, 1)), offsets=data.offsets)

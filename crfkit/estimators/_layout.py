@@ -99,7 +99,7 @@ class TokenLabels:
             "transitions_": model.transition_matrix(parameters),
             "start_weights_": weights.start.copy() if model.boundaries else none,
             "end_weights_": weights.end.copy() if model.boundaries else none.copy(),
-            "transition_coef_": transition_coef_matrix(model.steps, weights.steps),
+            "transition_coef_": transition_coef_matrix(model.transitions, weights.transitions),
         }
 
     def model(self, fitted: Any, layout: Layout) -> tuple[LinearChainModel, Any]:
@@ -115,7 +115,7 @@ class TokenLabels:
             source,
             target,
             boundaries=True,
-            steps=None
+            transitions=None
             if triples is None
             else InputDependentTransitions(weight_places(triples, layout[1])),
         )
@@ -147,7 +147,7 @@ def weight_matrix(places: AttributeWeights, bound: BoundWeights) -> sp.csr_array
 def transition_coef_matrix(
     steps: HomogeneousTransitions | InputDependentTransitions, bound: Any
 ) -> sp.csr_array | None:
-    """Return the weights of attributes of steps, shape (D2, K * K), where there are any."""
+    """Return the weights of attributes of transitions, shape (D2, K * K), where there are any."""
     return (
         weight_matrix(steps.weights, bound)
         if isinstance(steps, InputDependentTransitions)

@@ -138,7 +138,7 @@ class OnlineChainClassifier(SolvedChainClassifier):
                     "pair": parts["transitions_"],
                     "start": parts["start_weights_"],
                     "end": parts["end_weights_"],
-                    "steps": parts["transition_coef_"],
+                    "transitions": parts["transition_coef_"],
                 }
             else:
                 others[name] = value

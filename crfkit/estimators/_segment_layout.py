@@ -165,7 +165,7 @@ class SegmentLabels(TokenLabels):
             target,
             boundaries=True,
             lengths=lengths,
-            steps=None
+            transitions=None
             if triples is None
             else InputDependentTransitions(weight_places(triples, layout[1])),
             segments=None if own is None else weight_places(own, layout[2]),

@@ -69,7 +69,7 @@ def parameter_counts(model: LinearChainModel) -> ParameterCounts:
         state=model.state.n_parameters,
         transitions=len(model.transition_from),
         boundaries=2 * model.n_labels if model.boundaries else 0,
-        step_attributes=model.steps.n_parameters,
+        step_attributes=model.transitions.n_parameters,
         lengths=0 if lengths is None else lengths.n_parameters,
         segment_attributes=0 if segments is None else segments.n_parameters,
     )

@@ -74,8 +74,8 @@ class TrainingData(NamedTuple):
 
     @property
     def transition_names(self) -> Names | None:
-        """Names of the attributes of steps, where they have any."""
-        return None if self.data.steps is None else self.data.steps.names
+        """Names of the attributes of transitions, where they have any."""
+        return None if self.data.transitions is None else self.data.transitions.names
 
     @property
     def segment_names(self) -> Names | None:
@@ -135,8 +135,8 @@ def read_training(
     check_training(data)
     weight = check_sample_weight(sample_weight, data.offsets)
     warn_if_badly_scaled(data)
-    if data.steps is not None:
-        warn_if_badly_scaled(data.steps, "of steps ")
+    if data.transitions is not None:
+        warn_if_badly_scaled(data.transitions, "of transitions ")
     if data.segments is not None:
         warn_if_badly_scaled(data.segments.rows, "of segments ")
     return TrainingData(data, vectorizer, classes, codes, weight, coding=coding)
@@ -146,7 +146,10 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     """Read and check what a model is to be scored on; errors say that it is X_val or y_val."""
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
-        check_steps(data, None if training.data.steps is None else training.data.steps.n_features)
+        check_steps(
+            data,
+            None if training.data.transitions is None else training.data.transitions.n_features,
+        )
         check_names(data, training.data.names, training.transition_names, training.segment_names)
         own = training.data.segments
         check_segments(data, None if own is None else own.n_features)

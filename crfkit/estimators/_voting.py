@@ -134,7 +134,7 @@ def _columns(model: LinearChainModel) -> tuple[IntArray, int]:
     steps.
     """
     k, (first, last) = model.n_labels, _ends(model.n_features, model.n_labels)
-    own = model.steps if isinstance(model.steps, InputDependentTransitions) else None
+    own = model.transitions if isinstance(model.transitions, InputDependentTransitions) else None
     parts = [
         _numbers(model.state),
         first - k * k + model.transition_from.astype(np.int64) * k + model.transition_to,
@@ -160,14 +160,14 @@ def _model_of(used: IntArray, model: Any, data: PackedSequences) -> LinearChainM
     (n_features, k), first, last = model.coef_.shape, *_ends(*model.coef_.shape)
     state, steps, _, triples = np.split(used, np.searchsorted(used, [first - k * k, first, last]))
     own = None
-    if model.transition_coef_ is not None and data.steps is not None:
+    if model.transition_coef_ is not None and data.transitions is not None:
         n_steps = model.transition_coef_.shape[0]
         own = InputDependentTransitions(
-            _places(triples - last, n_steps, k * k, data.steps.n_sparse)
+            _places(triples - last, n_steps, k * k, data.transitions.n_sparse)
         )
     return LinearChainModel(
         _places(state, n_features, k, data.n_sparse), *np.divmod(steps - (first - k * k), k),
-        boundaries=True, steps=own,
+        boundaries=True, transitions=own,
     )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifi
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
     of the weights of its (attribute, label) pairs and of its (label, next label) pairs, and, where
-    the features have attributes of steps, of (attribute, label, next label) triples, and fits the
-    weights ``w`` by minimizing::
+    the features have attributes of transitions, of (attribute, label, next label) triples, and fits
+    the weights ``w`` by minimizing::
 
         - sum_i weight_i log P(y_i | x_i) + c1 sum |w| + c2 sum w**2
 
@@ -97,9 +97,10 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifi
     coef_ : csr_array of shape (D, K)
         State weights; only those that are not 0 are stored.
     transitions_ : ndarray of shape (K, K)
-        Weights of the steps from a label (row) to the next (column).
+        Weights of the transitions from a label (row) to the next (column).
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
+        Weights of attributes of transitions; column ``i * K + j`` is the step from label ``i`` to
+        ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
     vectorizer_ : SequenceVectorizer or None

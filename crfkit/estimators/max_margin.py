@@ -125,7 +125,7 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
         the named ones), a cost that is a sum over tokens, the kernel "linear", another solver than
         "smo", and no `warm_start`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        Inner products of the attributes of two tokens; weights of steps stay linear. With
+        Inner products of the attributes of two tokens; weights of transitions stay linear. With
         "precomputed", X are rows of kernel values between tokens and all those of the training
         data: folds of a cross-validation must take some of the columns too, so give
         ``GridSearchCV`` a function instead. A function gets two matrices, of n and m tokens, which
@@ -133,7 +133,7 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
         semidefinite. With one, every (attribute, label) pair counts, seen or not: a linear kernel
         given as a function is the model of "linear" with `all_possible_states`.
         Other kernels than "linear" take memory with the square of the number of tokens, need margin
-        rescaling and a cost that is a sum over tokens, and have no attributes of steps.
+        rescaling and a cost that is a sum over tokens, and have no attributes of transitions.
     kernel_params : dict or None, default=None
         Parameters of the kernel, as for :func:`sklearn.metrics.pairwise.pairwise_kernels`:
         ``{"degree": 2, "gamma": 1.0, "coef0": 1.0}``.
@@ -172,9 +172,10 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
     coef_ : csr_array of shape (D, K)
         State weights; only those that are not 0 are stored. Not with a kernel.
     transitions_ : ndarray of shape (K, K)
-        Weights of the steps from a label (row) to the next (column).
+        Weights of the transitions from a label (row) to the next (column).
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
+        Weights of attributes of transitions; column ``i * K + j`` is the step from label ``i`` to
+        ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
     support_ : ndarray of shape (n,)

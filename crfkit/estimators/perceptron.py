@@ -107,9 +107,10 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
     coef_ : csr_array of shape (D, K)
         State weights; only those that are not 0 are stored. With "vote", those after the last look.
     transitions_ : ndarray of shape (K, K)
-        Weights of the steps from a label (row) to the next (column).
+        Weights of the transitions from a label (row) to the next (column).
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of steps; column ``i * K + j`` is the step from label ``i`` to ``j``.
+        Weights of attributes of transitions; column ``i * K + j`` is the step from label ``i`` to
+        ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
     vote_counts_ : ndarray of shape (V,)
@@ -158,10 +159,10 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
     training data while these are learned, as in CRFsuite, and by votes; in `partial_fit`, and in
     `predict` otherwise, by `classes_`.
 
-    A chain with one table of steps, without `boundary_weights`, attributes of steps and `search`,
-    and but for ``MIRA(n_best=...)``, is learned in compiled code, as segments without attributes of
-    steps are; everything else takes many times as long. Ctrl-C during `fit` ends it with the
-    weights of the last finished pass and a ``ConvergenceWarning``.
+    A chain with one table of steps, without `boundary_weights`, attributes of transitions and
+    `search`, and but for ``MIRA(n_best=...)``, is learned in compiled code, as segments without
+    attributes of steps are; everything else takes many times as long. Ctrl-C during `fit` ends it
+    with the weights of the last finished pass and a ``ConvergenceWarning``.
 
     Of segmentations that score the same, the one whose last label comes first by these orders is
     predicted, then the one whose last segment is the shortest, and so on.

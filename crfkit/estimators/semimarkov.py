@@ -106,7 +106,7 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
         Weights of the attributes of all tokens of a segment, of its first, of its last, and of its
         only one.
     transitions_ : ndarray of shape (K, K)
-        Weights of the steps from the label of a segment (row) to that of the next (column);
+        Weights of the transitions from the label of a segment (row) to that of the next (column);
         ``-inf`` where it is not allowed.
     length_scores_ : ndarray of shape (L, K)
         Potentials of the lengths 1, ..., L of segments of each label; ``-inf`` where too long or
@@ -114,8 +114,8 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     segment_coef_ : csr_array of shape (D3, K) or None
         Weights of the attributes of segments as a whole, where the features have such.
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of the attributes of steps into the first tokens of segments; column ``i * K + j``
-        is the step from label ``i`` to ``j``.
+        Weights of the attributes of transitions into the first tokens of segments; column ``i * K +
+        j`` is the step from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Zeros.
     max_lengths_ : dict

@@ -1,4 +1,4 @@
-"""Attributes of the steps between tokens."""
+"""Attributes of the transitions between tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crfkit.features.base import SequenceTransformer
 
 
 class TransitionFeatures(SequenceTransformer):
-    """Make the features of a transformer attributes of the steps into the tokens.
+    """Make the features of a transformer attributes of the transitions into the tokens.
 
     A model has a weight for each (attribute, label) pair of ordinary features, and for each
     (attribute, label, next label) triple of these. Use it as a part of
@@ -34,7 +34,7 @@ class TransitionFeatures(SequenceTransformer):
     --------
     >>> from crfkit.features import SequenceVectorizer, TransitionFeatures
     >>> packed = TransitionFeatures(SequenceVectorizer()).fit_transform([[["a"], ["b"]]])
-    >>> packed.n_features, packed.steps.feature_names.tolist()
+    >>> packed.n_features, packed.transitions.feature_names.tolist()
     (0, ['a', 'b'])
     """
 
@@ -98,4 +98,4 @@ def _as_steps(steps: Any) -> PackedSequences:
             "sequences."
         )
     empty = np.zeros((steps.n_tokens, 0))
-    return PackedSequences(dense=empty, offsets=steps.offsets, feature_names=[], steps=steps)
+    return PackedSequences(dense=empty, offsets=steps.offsets, feature_names=[], transitions=steps)

@@ -52,8 +52,8 @@ class JoinedNames(LazyNames):
 class SequenceUnion(SequenceTransformer):
     """Join the features of several transformers of sequences.
 
-    Templates, vectorized dicts, embeddings, attributes of steps and of segments become one set of
-    features: sparse ones first, then the dense ones, each named ``name__feature``.
+    Templates, vectorized dicts, embeddings, attributes of transitions and of segments become one
+    set of features: sparse ones first, then the dense ones, each named ``name__feature``.
 
     Parameters
     ----------
@@ -86,7 +86,8 @@ class SequenceUnion(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            Features of all transformers; `steps` those of steps, `segments` those of segments.
+            Features of all transformers; `transitions` those of transitions, `segments` those of
+            segments.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class SequenceUnion(SequenceTransformer):
         self.transformers_ = list(zip(names, fitted, strict=True))
         joined = self._join(blocks)
         self._names = joined.names
-        self._transition_names = None if joined.steps is None else joined.steps.names
+        self._transition_names = None if joined.transitions is None else joined.transitions.names
         self._segment_names = None if joined.segments is None else joined.segments.rows.names
         return joined
 
@@ -117,7 +118,8 @@ class SequenceUnion(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            Features of all transformers; `steps` those of steps, `segments` those of segments.
+            Features of all transformers; `transitions` those of transitions, `segments` those of
+            segments.
         """
         check_is_fitted(self)
         X = _rereadable(X)
@@ -125,8 +127,8 @@ class SequenceUnion(SequenceTransformer):
             [_packed(name, X if t == _SAME else t.transform(X)) for name, t in self.transformers_]
         )
         joined.names = self._names  # one object for all: equal names need not be compared
-        if joined.steps is not None:
-            joined.steps.names = self._transition_names
+        if joined.transitions is not None:
+            joined.transitions.names = self._transition_names
         if joined.segments is not None:
             joined.segments.rows.names = self._segment_names
         return joined
@@ -189,9 +191,9 @@ class SequenceUnion(SequenceTransformer):
         prefixes = [f"{name}__" for name, _ in self.transformers_]
         pairs = list(zip(prefixes, blocks, strict=True))
         joined = _side_by_side(blocks, prefixes)
-        steps = [(p, b.steps) for p, b in pairs if b.steps is not None]
+        steps = [(p, b.transitions) for p, b in pairs if b.transitions is not None]
         if steps:
-            joined.steps = _side_by_side([b for _, b in steps], [p for p, _ in steps])
+            joined.transitions = _side_by_side([b for _, b in steps], [p for p, _ in steps])
         segments = [(p, b.segments) for p, b in pairs if b.segments is not None]
         if segments:
             runs, rows = aligned([b for _, b in segments])
@@ -218,7 +220,7 @@ def make_sequence_union(*transformers: Any) -> SequenceUnion:
     >>> from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequence_union
     >>> union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     >>> packed = union.fit_transform([[["a"], ["b"]]])
-    >>> packed.feature_names.tolist(), packed.steps.feature_names.tolist()
+    >>> packed.feature_names.tolist(), packed.transitions.feature_names.tolist()
     (['sequencevectorizer__a', 'sequencevectorizer__b'], ['stepfeatures__a', 'stepfeatures__b'])
     """
     names = [t if t == _SAME else type(t).__name__.lower() for t in transformers]

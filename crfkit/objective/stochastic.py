@@ -236,7 +236,7 @@ class StochasticObjective:
 
 def is_plain_chain(model: LinearChainModel, structure: Structure) -> bool:
     """Whether all steps of a chain share their scores, and nothing else is added to them."""
-    plain = type(model.steps) is HomogeneousTransitions and not model.boundaries
+    plain = type(model.transitions) is HomogeneousTransitions and not model.boundaries
     return plain and isinstance(structure, Chain)
 
 

@@ -81,7 +81,7 @@ class LabelOrder(NamedTuple):
         return self.order[found].astype(np.int32) if self.apply_to(scores) else found
 
     def model(self, model: LinearChainModel) -> LinearChainModel:
-        """Return a model without boundaries and attributes of steps, its labels in this order."""
+        """Return a model without boundaries and transition attributes, its labels in this order."""
         ptr, columns = model.state.pattern
         state = AttributeWeights(
             ptr.view(np.int64), self.rank[columns].astype(np.int32), n_columns=model.n_labels,

@@ -33,7 +33,7 @@ class AlignedWeights:
     Parameters
     ----------
     model : LinearChainModel
-        Without boundaries and attributes of steps.
+        Without boundaries and attributes of transitions.
 
     Attributes
     ----------

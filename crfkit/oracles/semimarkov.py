@@ -22,7 +22,7 @@ from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 
 def is_plain_segments(model: LinearChainModel, structure: Structure) -> bool:
     """Whether all steps between segments share their scores, and there is nothing unusual."""
-    plain = type(model) is SemiMarkovModel and type(model.steps) is HomogeneousTransitions
+    plain = type(model) is SemiMarkovModel and type(model.transitions) is HomogeneousTransitions
     return plain and isinstance(structure, SemiMarkov)
 
 
@@ -34,7 +34,7 @@ class SegmentVisits:
     Parameters
     ----------
     model : SemiMarkovModel
-        Without attributes of steps and without scores that are not learned.
+        Without attributes of transitions and without scores that are not learned.
     structure : SemiMarkov
         Adds these.
     data : PackedSequences

@@ -104,12 +104,12 @@ def check_packed(packed: PackedSequences) -> None:
     if dense is not None:
         _check_table("dense", dense, (packed.n_tokens, dense.shape[-1] if dense.ndim else 0))
     _check_names(packed.names, packed.n_features)
-    if packed.steps is not None and (
-        type(packed.steps) is not PackedSequences
-        or packed.steps.steps is not None
-        or not np.array_equal(packed.steps.offsets, offsets)
+    if packed.transitions is not None and (
+        type(packed.transitions) is not PackedSequences
+        or packed.transitions.transitions is not None
+        or not np.array_equal(packed.transitions.offsets, offsets)
     ):
-        raise ValueError("the attributes of the steps do not fit the sequences")
+        raise ValueError("the attributes of the transitions do not fit the sequences")
     if packed.segments is not None:
         if type(packed.segments) is not PackedSegments:
             raise ValueError("the attributes of the segments are no packed segments")
@@ -138,7 +138,7 @@ def check_chain_model(model: Any) -> None:
     ----------
     model : estimator
         With `coef_`, `transitions_`, `start_weights_`, `end_weights_`, `classes_`,
-        `n_features_in_` and, where the model has attributes of steps, `transition_coef_`; an
+        `n_features_in_` and, where the model has attributes of transitions, `transition_coef_`; an
         unfitted one passes.
     """
     if not hasattr(model, "coef_"):
@@ -199,7 +199,7 @@ def _check_partial_state(state: Any, coef: sp.csr_array, steps: sp.csr_array | N
         raise ValueError("_partial_state has no arrays and others")
     k = coef.shape[1]
     shapes = {"state": coef.shape, "pair": (k, k), "start": (k,), "end": (k,),
-              "steps": None if steps is None else steps.shape}  # fmt: skip
+              "transitions": None if steps is None else steps.shape}  # fmt: skip
     for parts in state["arrays"].values():
         if type(parts) is not dict or set(parts) != set(shapes):
             raise ValueError(f"an array of _partial_state has no parts {list(shapes)}")
@@ -211,7 +211,7 @@ def _check_part(name: str, part: Any, shape: tuple[int, ...] | None) -> None:
     """Check a part of a vector in the form of the weights; its values may be any."""
     values = part.data if type(part) is sp.csr_array else part
     found = None if part is None else getattr(part, "shape", ())
-    sparse = name in ("state", "steps") and part is not None
+    sparse = name in ("state", "transitions") and part is not None
     if found != shape or (type(part) is sp.csr_array) != sparse:
         raise ValueError(f"{name} of _partial_state does not have the shape {shape}")
     if values is not None and (type(values) is not np.ndarray or values.dtype != np.float64):

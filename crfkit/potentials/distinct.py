@@ -15,7 +15,7 @@ def distinct_rows(data: PackedSequences, begin: int, end: int) -> tuple[PackedSe
     """Return the distinct rows among the tokens ``begin:end``, and which of them each token has.
 
     Equal rows have equal scores, so a table of pair scores is needed for each distinct row only:
-    dozens instead of thousands, where the attributes of steps are tags.
+    dozens instead of thousands, where the attributes of transitions are tags.
 
     Parameters
     ----------

@@ -182,7 +182,7 @@ class KernelWeights(NamedTuple):
     dual : ndarray of shape (n, K)
         Those of each support token.
     pair : ndarray of shape (1, K, K)
-        Weights of steps.
+        Weights of transitions.
     start, end : ndarray of shape (K,)
         Weights of the labels of the first and of the last token of a sequence.
     """
@@ -218,7 +218,7 @@ class KernelChainModel:
 
     Notes
     -----
-    The parameters are the coefficients, token by token, and then the weights of steps.
+    The parameters are the coefficients, token by token, and then the weights of transitions.
     """
 
     boundaries = False  # no parameters of their own
@@ -241,11 +241,11 @@ class KernelChainModel:
         )
         self.n_columns = self.n_codes = n_labels
         self.state = StateCount(len(places) * n_labels)
-        self.steps, self.structure = HomogeneousTransitions(), Chain()
+        self.transitions, self.structure = HomogeneousTransitions(), Chain()
 
     @property
     def n_parameters(self) -> int:
-        """Number of coefficients and weights of steps."""
+        """Number of coefficients and weights of transitions."""
         return self.state.n_parameters + len(self.transition_from)
 
     @property
@@ -257,7 +257,7 @@ class KernelChainModel:
         """Return the parameters in their places."""
         cut = self.state.n_parameters
         dual = parameters[:cut].reshape(len(self.places), self.n_labels)
-        pair = self.steps.place(
+        pair = self.transitions.place(
             parameters[cut:], self.transition_from, self.transition_to, self.n_labels
         )
         if self.offsets is None:

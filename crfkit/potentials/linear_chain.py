@@ -31,10 +31,10 @@ class LinearWeights(NamedTuple):
     state : BoundWeights
         Weights of the (attribute, label) pairs.
     pair : ndarray of shape (1, K, K) or (1, P2)
-        The step weights as a table, or as a list where few steps have one.
+        The step weights as a table, or as a list where few transitions have one.
     start, end : ndarray of shape (K,) or (0,)
         Weights of the label of the first and of the last token.
-    steps : BoundWeights or None
+    transitions : BoundWeights or None
         Weights of the (attribute, label, next label) triples, where there are any.
     """
 
@@ -42,7 +42,7 @@ class LinearWeights(NamedTuple):
     pair: FloatArray
     start: FloatArray
     end: FloatArray
-    steps: Any
+    transitions: Any
 
 
 class PreparedBlock(NamedTuple):
@@ -50,7 +50,7 @@ class PreparedBlock(NamedTuple):
 
     chunks: list[Chunk]
     state: Any
-    steps: Any
+    transitions: Any
     segments: Any = None
 
 
@@ -73,10 +73,10 @@ class Gradients(NamedTuple):
 
 
 class LinearChainModel:
-    """``unary_t[k] = sum_a x[t, a] w[a, k]`` and ``pair_t[i, j] = v[i, j] + steps_t[i, j]``.
+    """``unary_t[k] = sum_a x[t, a] w[a, k]`` and ``pair_t[i, j] = v[i, j] + u_t[i, j]``.
 
-    With attributes of the steps (Lafferty, McCallum and Pereira 2001, equation 1: features of an
-    edge may look at the observations) steps_t depends on what is observed; without it is 0.
+    With attributes of the transitions (Lafferty, McCallum and Pereira 2001, equation 1: features of
+    an edge may look at the observations) u_t depends on what is observed; without it is 0.
 
     Parameters
     ----------
@@ -86,13 +86,13 @@ class LinearChainModel:
         Steps that have a weight. All others are allowed too, with the score 0.
     boundaries : bool
         Whether the labels of the first and last token of a sequence have weights of their own.
-    steps : HomogeneousTransitions or InputDependentTransitions, optional
-        Which attributes of steps have a weight for which step; none if not given.
+    transitions : HomogeneousTransitions or InputDependentTransitions, optional
+        Which attributes of transitions have a weight for which step; none if not given.
 
     Notes
     -----
     The parameters are, in this order: state weights, step weights, with `boundaries` K weights of
-    first and K of last labels, and the weights of attributes of steps.
+    first and K of last labels, and the weights of attributes of transitions.
     """
 
     def __init__(
@@ -102,13 +102,15 @@ class LinearChainModel:
         transition_to: ArrayLike,
         *,
         boundaries: bool = False,
-        steps: HomogeneousTransitions | InputDependentTransitions | None = None,
+        transitions: HomogeneousTransitions | InputDependentTransitions | None = None,
     ) -> None:
         self.state = state
         self.transition_from = np.asarray(transition_from, np.int32)
         self.transition_to = np.asarray(transition_to, np.int32)
         self.boundaries = boundaries
-        self.steps: Any = steps or homogeneous_transitions(self.n_labels, len(self.transition_from))
+        self.transitions: Any = transitions or homogeneous_transitions(
+            self.n_labels, len(self.transition_from)
+        )
 
     @property
     def n_labels(self) -> int:
@@ -138,13 +140,13 @@ class LinearChainModel:
     @property
     def chunk_tokens(self) -> int:
         """Number of tokens that a chunk should have."""
-        tokens: int = self.steps.chunk_tokens(self.n_labels)
+        tokens: int = self.transitions.chunk_tokens(self.n_labels)
         return tokens
 
     @cached_property
     def structure(self) -> Structure:
         """The structure that reads the scores."""
-        structure: Structure = self.steps.structure(
+        structure: Structure = self.transitions.structure(
             self.transition_from, self.transition_to, self.n_labels
         )
         return structure
@@ -167,17 +169,19 @@ class LinearChainModel:
 
     def _feature_values(self, data: PackedSequences) -> list[FloatArray | None]:
         """Return the values that weights are multiplied with, but for ones."""
-        steps = [] if data.steps is None else [data.steps.values, data.steps.dense]
-        return [data.values, data.dense, *steps]
+        transitions = (
+            [] if data.transitions is None else [data.transitions.values, data.transitions.dense]
+        )
+        return [data.values, data.dense, *transitions]
 
     @property
     def _sizes(self) -> tuple[int, int, int, int, int]:
         boundary = self.n_labels if self.boundaries else 0
-        steps = self.steps.n_parameters
-        return self.state.n_parameters, len(self.transition_from), boundary, boundary, steps
+        transitions = self.transitions.n_parameters
+        return self.state.n_parameters, len(self.transition_from), boundary, boundary, transitions
 
     def split(self, parameters: FloatArray) -> list[FloatArray]:
-        """Return views of the state, step, start and end weights, and those of step attributes."""
+        """Return views of the state, transition, start, end and transition-attribute weights."""
         ends = list(itertools.accumulate(self._sizes))
         return [parameters[end - size : end] for end, size in zip(ends, self._sizes, strict=True)]
 
@@ -186,7 +190,7 @@ class LinearChainModel:
         return self.place(*self.split(parameters))
 
     def transition_matrix(self, parameters: FloatArray) -> FloatArray:
-        """Return the weights of steps as a new table of all pairs of labels, shape (K, K)."""
+        """Return the weights of transitions as a new table of all pairs of labels, shape (K, K)."""
         table = np.zeros((self.n_labels, self.n_labels))
         table[self.transition_from, self.transition_to] = self.split(parameters)[1]
         return table
@@ -194,17 +198,21 @@ class LinearChainModel:
     def place(
         self,
         state: FloatArray,
-        steps: FloatArray,
+        transitions: FloatArray,
         start: FloatArray,
         end: FloatArray,
         triples: FloatArray,
     ) -> LinearWeights:
         """Return weights in their places.
 
-        State weights (P1,), steps (P2,), boundaries (K,), attributes of steps (P5,).
+        State weights (P1,), transitions (P2,), boundaries (K,), attributes of transitions (P5,).
         """
-        pair = self.steps.place(steps, self.transition_from, self.transition_to, self.n_labels)
-        return LinearWeights(self.state.bind(state), pair, start, end, self.steps.bind(triples))
+        pair = self.transitions.place(
+            transitions, self.transition_from, self.transition_to, self.n_labels
+        )
+        return LinearWeights(
+            self.state.bind(state), pair, start, end, self.transitions.bind(triples)
+        )
 
     def scores(
         self,
@@ -221,7 +229,7 @@ class LinearChainModel:
             self.state.gather(bound.state, part, unary[part.begin - begin : part.end - begin])
 
         threads(gather, _parts(data, chunk))
-        tables = self.steps.tables(bound.steps, bound.pair, data, chunk)
+        tables = self.transitions.tables(bound.transitions, bound.pair, data, chunk)
         return self._complete(unary, tables, bound, chunk)
 
     def prepared_scores(
@@ -248,7 +256,9 @@ class LinearChainModel:
         self, unary: FloatArray, bound: LinearWeights, prepared: PreparedBlock, index: int
     ) -> Potentials:
         """Return the scores of chunk `index`, given what its attributes contribute."""
-        tables = self.steps.prepared_tables(bound.steps, bound.pair, prepared.steps, index)
+        tables = self.transitions.prepared_tables(
+            bound.transitions, bound.pair, prepared.transitions, index
+        )
         return self._complete(unary, tables, bound, prepared.chunks[index])
 
     def _complete(
@@ -271,9 +281,9 @@ class LinearChainModel:
 
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many scores a chunk has, unary and in tables."""
-        tables: int = self.steps.n_tables(data, chunk)
+        tables: int = self.transitions.n_tables(data, chunk)
         tokens: int = chunk.tokens.stop - chunk.tokens.start
-        cells: int = self.steps.table_cells(len(self.transition_from), self.n_labels)
+        cells: int = self.transitions.table_cells(len(self.transition_from), self.n_labels)
         return tokens * self.n_columns + tables * cells
 
     def prepare(
@@ -282,7 +292,7 @@ class LinearChainModel:
         """Return the block as training on all of it reads it."""
         parts = [Part(data, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
         state = self.state.prepare(parts, threads)
-        return PreparedBlock(chunks, state, self.steps.prepare(data, chunks, threads))
+        return PreparedBlock(chunks, state, self.transitions.prepare(data, chunks, threads))
 
     def prepare_columns(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
@@ -290,14 +300,14 @@ class LinearChainModel:
         """Return the block as solvers read it which move after a few chunks."""
         parts = [Part(data, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
         state = self.state.prepare_columns(parts, threads)
-        return PreparedBlock(chunks, state, self.steps.prepare_columns(data, chunks, threads))
+        return PreparedBlock(chunks, state, self.transitions.prepare_columns(data, chunks, threads))
 
     def prepare_long(
         self, data: PackedSequences, chunk: Chunk, threads: ThreadMap
     ) -> PreparedBlock:
         """Return a chunk of one long sequence in the same form, in parts that threads share."""
         state = self.state.prepare(_parts(data, chunk), threads)
-        return PreparedBlock([chunk], state, self.steps.prepare(data, [chunk], threads))
+        return PreparedBlock([chunk], state, self.transitions.prepare(data, [chunk], threads))
 
     def pullback(
         self,
@@ -308,38 +318,40 @@ class LinearChainModel:
         out: FloatArray,
     ) -> None:
         """Add the gradient with respect to the parameters, given the one to a block's scores."""
-        state, steps, start, end, triples = self.split(out)
+        state, transitions, start, end, triples = self.split(out)
         begin = prepared.chunks[0].tokens.start
         residuals = [unary[part.begin - begin : part.end - begin] for part in prepared.state.parts]
         self.state.pullback(residuals, prepared.state, threads, state)
-        self.steps.add_taken(pairs, self.transition_from, self.transition_to, steps)
+        self.transitions.add_taken(pairs, self.transition_from, self.transition_to, transitions)
         if self.boundaries:
             for chunk in prepared.chunks:
                 first, last = self._boundary_gradients(unary, chunk.offsets - begin)
                 start += first
                 end += last
-        self.steps.pullback(pairs, prepared.steps, threads, triples)
+        self.transitions.pullback(pairs, prepared.transitions, threads, triples)
 
     def shared_places(self) -> IdArray:
-        """Return the parameters that all chunks touch: those of steps and of boundaries."""
-        first, steps, start, end, _ = self._sizes
-        return np.arange(first, first + steps + start + end, dtype=np.uint32)
+        """Return the parameters that all chunks touch: those of transitions and of boundaries."""
+        first, transitions, start, end, _ = self._sizes
+        return np.arange(first, first + transitions + start + end, dtype=np.uint32)
 
     def other_blocks(self, prepared: PreparedBlock) -> list[tuple[int, Any]]:
         """Return further weights of attributes: the first parameter and the prepared block."""
         last = sum(self._sizes)
-        own = isinstance(self.steps, InputDependentTransitions)
-        return [(last - self.steps.n_parameters, prepared.steps.rows)] if own else []
+        own = isinstance(self.transitions, InputDependentTransitions)
+        return [(last - self.transitions.n_parameters, prepared.transitions.rows)] if own else []
 
     def gradients(self, residual: Counts, prepared: PreparedBlock, index: int) -> Gradients:
         """Return the gradient to the scores of chunk `index` by the weights they are made of."""
-        steps = np.zeros(len(self.transition_from))
-        self.steps.add_taken([residual.pair], self.transition_from, self.transition_to, steps)
-        shared = [steps]
+        transitions = np.zeros(len(self.transition_from))
+        self.transitions.add_taken(
+            [residual.pair], self.transition_from, self.transition_to, transitions
+        )
+        shared = [transitions]
         if self.boundaries:
             chunk = prepared.chunks[index]
             shared += self._boundary_gradients(residual.unary, chunk.offsets - chunk.tokens.start)
-        if not isinstance(self.steps, InputDependentTransitions):
+        if not isinstance(self.transitions, InputDependentTransitions):
             return Gradients(residual.unary, shared, [])
         flat = residual.pair.reshape(len(residual.pair), self.n_labels**2)
         return Gradients(residual.unary, shared, [flat])

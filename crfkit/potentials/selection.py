@@ -36,7 +36,7 @@ def choose_features(
     Parameters
     ----------
     data : PackedSequences
-        N tokens with D attributes, and the attributes of the steps into them.
+        N tokens with D attributes, and the attributes of the transitions into them.
     codes : ndarray of shape (N,)
         Their labels.
     n_labels : int
@@ -46,7 +46,8 @@ def choose_features(
     all_states : bool
         Give all D x K (attribute, label) pairs a weight.
     all_transitions : bool
-        Give all K x K (label, next label) pairs a weight, for each attribute of steps as well.
+        Give all K x K (label, next label) pairs a weight, for each attribute of transitions as
+        well.
     boundaries : bool
         Give the labels of first and last tokens weights.
     """
@@ -55,11 +56,13 @@ def choose_features(
     moves = transition_columns(codes, data.offsets, n_labels)
     counts = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
     source, target = np.nonzero((counts >= max(1, min_freq)) | all_transitions)
-    steps = None
-    if data.steps is not None:
+    transitions = None
+    if data.transitions is not None:
         choose = _all_pairs if all_transitions else _seen_pairs
-        steps = InputDependentTransitions(choose(data.steps, moves, n_labels**2, min_freq))
-    return LinearChainModel(state, source, target, boundaries=boundaries, steps=steps)
+        transitions = InputDependentTransitions(
+            choose(data.transitions, moves, n_labels**2, min_freq)
+        )
+    return LinearChainModel(state, source, target, boundaries=boundaries, transitions=transitions)
 
 
 def choose_segment_features(
@@ -104,16 +107,18 @@ def choose_segment_features(
     if forbidden is not None:
         allowed &= ~forbidden
     source, target = np.nonzero(allowed)
-    steps = None
-    if data.steps is not None:
-        choose_steps = _all_pairs if all_transitions else _seen_pairs
-        steps = InputDependentTransitions(choose_steps(data.steps, moves, n_labels**2, min_freq))
+    transitions = None
+    if data.transitions is not None:
+        choose_transitions = _all_pairs if all_transitions else _seen_pairs
+        transitions = InputDependentTransitions(
+            choose_transitions(data.transitions, moves, n_labels**2, min_freq)
+        )
     segments = None
     if data.segments is not None:
         segments = _segment_pairs(data.segments, runs, n_labels, min_freq, all_states)
     return SemiMarkovModel(
         _side_by_side([seen] * parts.shape[1], parts), source, target,
-        boundaries=boundaries, steps=steps,
+        boundaries=boundaries, transitions=transitions,
         lengths=_seen_lengths(lengths, runs, min_freq, all_states), segments=segments,
         forbidden=forbidden,
     )  # fmt: skip
@@ -165,11 +170,11 @@ def _side_by_side(blocks: list[AttributeWeights], parts: NDArray[np.bool_]) -> A
 
 def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
     """Return ``i * K + j`` for the step from label i to label j into each token, -1 for a first."""
-    steps = np.full(len(codes), -1, np.int64)
-    steps[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]
+    transitions = np.full(len(codes), -1, np.int64)
+    transitions[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]
     starts = offsets[:-1]
-    steps[starts[starts < len(codes)]] = -1
-    return steps
+    transitions[starts[starts < len(codes)]] = -1
+    return transitions
 
 
 def _all_pairs(

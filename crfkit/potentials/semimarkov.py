@@ -94,7 +94,7 @@ class SegmentWeights(NamedTuple):
     pair: FloatArray
     start: FloatArray
     end: FloatArray
-    steps: Any
+    transitions: Any
     lengths: FloatArray
     segments: BoundWeights | None
 
@@ -117,9 +117,10 @@ class SemiMarkovModel(LinearChainModel):
     state : AttributeWeights
         Which (attribute, column) pairs have a weight; columns are K labels for tokens anywhere in a
         segment, K for first and K for last ones, and K for those that are a segment alone.
-    transition_from, transition_to, boundaries, steps
+    transition_from, transition_to, boundaries, transitions
         As for :class:`crfkit.potentials.LinearChainModel`: of a step from a segment to the next,
-        of the labels of the first and last segments, of attributes of the steps into first tokens.
+        of the labels of the first and last segments, of attributes of the transitions into first
+        tokens.
     lengths : LengthModel
         How the scores of lengths are made.
     segments : AttributeWeights, optional
@@ -141,7 +142,7 @@ class SemiMarkovModel(LinearChainModel):
         *,
         lengths: LengthModel,
         boundaries: bool = False,
-        steps: InputDependentTransitions | None = None,
+        transitions: InputDependentTransitions | None = None,
         segments: AttributeWeights | None = None,
         forbidden: NDArray[np.bool_] | None = None,
     ) -> None:
@@ -150,7 +151,7 @@ class SemiMarkovModel(LinearChainModel):
             transition_from,
             transition_to,
             boundaries=boundaries,
-            steps=steps or HomogeneousTransitions(),
+            transitions=transitions or HomogeneousTransitions(),
         )
         self.lengths, self.segments = lengths, segments
         none = np.zeros((self.n_labels, self.n_labels), bool)
@@ -180,7 +181,7 @@ class SemiMarkovModel(LinearChainModel):
     def linear(self, structure: Structure) -> tuple[LinearChainModel, Structure]:
         """Return the model without scores that are not learned, and the structure that adds them.
 
-        These are the fixed scores of lengths, and steps and lengths that are forbidden.
+        These are the fixed scores of lengths, and transitions and lengths that are forbidden.
         """
         fixed = self.lengths.fixed
         if not (fixed.any() or self.forbidden.any()):
@@ -263,11 +264,11 @@ class SemiMarkovModel(LinearChainModel):
     ) -> Potentials:
         """Return scores with those of lengths and of rows of attributes."""
         size = self.n_labels
-        steps = scores.pair.reshape(len(scores.pair) * size, size)
+        transitions = scores.pair.reshape(len(scores.pair) * size, size)
         return scores._replace(
-            pair=np.concatenate([steps, bound.lengths, rows]),
+            pair=np.concatenate([transitions, bound.lengths, rows]),
             table=np.zeros(1, np.uint32) if scores.table is None else scores.table,
-            segments=SegmentParts(len(steps), len(bound.lengths), spans),
+            segments=SegmentParts(len(transitions), len(bound.lengths), spans),
         )
 
     def local_segments(self, data: PackedSequences, chunk: Chunk) -> LocalSegments | None:
@@ -333,7 +334,9 @@ class SemiMarkovModel(LinearChainModel):
         """Add the gradient to the parameters; `unary` becomes the one to scores of attributes."""
         self._of_attributes(unary)
         parts = [self._pair_parts(pair, prepared, index) for index, pair in enumerate(pairs)]
-        super().pullback(unary, [steps for steps, _, _ in parts], prepared, threads, out)
+        super().pullback(
+            unary, [transitions for transitions, _, _ in parts], prepared, threads, out
+        )
         of_lengths, of_segments = self.split_segments(out)
         of_lengths += self.lengths.pullback(np.sum([lengths for _, lengths, _ in parts], axis=0))
         if self.segments is not None:
@@ -347,14 +350,14 @@ class SemiMarkovModel(LinearChainModel):
     def _pair_parts(
         self, pair: FloatArray, prepared: PreparedBlock, index: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what is of steps, shape (M, K, K), of lengths and of rows: views."""
+        """Return what is of transitions, shape (M, K, K), of lengths and of rows: views."""
         size, own = self.n_labels, prepared.segments.rows
         last = len(pair) - (0 if own is None else own.parts[index].end)
         first = last - self.lengths.n_lengths
         return pair[:first].reshape(first // size, size, size), pair[first:last], pair[last:]
 
     def shared_places(self) -> IdArray:
-        """Return the parameters that all chunks touch: those of steps, boundaries and lengths."""
+        """Return the parameters that all chunks touch: of transitions, boundaries and lengths."""
         first = super().n_parameters
         lengths = np.arange(first, first + self.lengths.n_parameters, dtype=np.uint32)
         return np.concatenate([super().shared_places(), lengths])
@@ -371,8 +374,8 @@ class SemiMarkovModel(LinearChainModel):
         """Return the gradient to the scores of chunk `index` by the weights they are made of."""
         unary = residual.unary.copy()
         self._of_attributes(unary)
-        steps, lengths, rows = self._pair_parts(residual.pair, prepared, index)
-        plain = super().gradients(Counts(unary, steps), prepared, index)
+        transitions, lengths, rows = self._pair_parts(residual.pair, prepared, index)
+        plain = super().gradients(Counts(unary, transitions), prepared, index)
         shared = [*plain.shared, self.lengths.pullback(lengths)]
         return Gradients(
             unary, shared, plain.rows if self.segments is None else [*plain.rows, rows]

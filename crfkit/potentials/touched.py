@@ -14,7 +14,7 @@ class ActiveWeights:
 
     A solver that looks at a few sequences at a time must not pay for all P parameters. The weights
     of a chunk are, in this order: those of its attributes, those of dense features (all), those
-    that all chunks share (all), and those of its attributes of steps and of segments.
+    that all chunks share (all), and those of its attributes of transitions and of segments.
 
     Parameters
     ----------

@@ -32,9 +32,9 @@ class NamedWeights(NamedTuple):
     start, end : ndarray of shape (K,)
         Boundary weights.
     transition_names : ndarray of shape (D2,) or None
-        Names of the attributes of steps, if they have any.
-    steps : csr_array of shape (D2, K * K) or None
-        Weights of the attributes of steps.
+        Names of the attributes of transitions, if they have any.
+    transitions : csr_array of shape (D2, K * K) or None
+        Weights of the attributes of transitions.
     """
 
     classes: NDArray[np.object_]
@@ -44,7 +44,7 @@ class NamedWeights(NamedTuple):
     start: FloatArray
     end: FloatArray
     transition_names: Names | None
-    steps: sp.csr_array | None
+    transitions: sp.csr_array | None
 
 
 def transfer_weights(
@@ -67,7 +67,7 @@ def transfer_weights(
     classes : ndarray of shape (K,)
         Its labels.
     names, transition_names : ndarray, LazyNames or None
-        Names of its attributes, and of its attributes of steps.
+        Names of its attributes, and of its attributes of transitions.
 
     Raises
     ------
@@ -76,21 +76,21 @@ def transfer_weights(
     """
     parameters = np.zeros(model.n_parameters)
     labels = _match(classes, old.classes)
-    state, steps, start, end, triples = model.split(parameters)
+    state, transitions, start, end, triples = model.split(parameters)
     state[:] = _carry(old.state, _attributes(names, old.names, model.state, old.state),
                       labels, model.state)  # fmt: skip
     pair = sp.csr_array(old.pair)
-    steps[:] = _pick(pair, labels[model.transition_from], labels[model.transition_to])
+    transitions[:] = _pick(pair, labels[model.transition_from], labels[model.transition_to])
     if model.boundaries:
         known = labels >= 0
         start[known] = _finite(old.start[labels[known]])
         end[known] = _finite(old.end[labels[known]])
-    if isinstance(model.steps, InputDependentTransitions) and old.steps is not None:
-        places = model.steps.weights
-        rows = _attributes(transition_names, old.transition_names, places, old.steps)
+    if isinstance(model.transitions, InputDependentTransitions) and old.transitions is not None:
+        places = model.transitions.weights
+        rows = _attributes(transition_names, old.transition_names, places, old.transitions)
         before, after = labels[:, None], labels[None, :]
         moves = np.where((before >= 0) & (after >= 0), before * len(old.classes) + after, -1)
-        triples[:] = _carry(old.steps, rows, moves.ravel(), places)
+        triples[:] = _carry(old.transitions, rows, moves.ravel(), places)
     return parameters
 
 
@@ -105,10 +105,10 @@ def extend(model: LinearChainModel, others: list[NamedWeights]) -> LinearChainMo
         With the same labels in the same order, and the same attributes in the same columns, but
         for newer ones behind them.
     """
-    steps = model.steps
-    if isinstance(steps, InputDependentTransitions):
-        old = [weights.steps for weights in others if weights.steps is not None]
-        steps = InputDependentTransitions(_join(steps.weights, old))
+    transitions = model.transitions
+    if isinstance(transitions, InputDependentTransitions):
+        old = [weights.transitions for weights in others if weights.transitions is not None]
+        transitions = InputDependentTransitions(_join(transitions.weights, old))
     k = model.n_labels
     moves = np.zeros((k, k), np.bool_)
     moves[model.transition_from, model.transition_to] = True
@@ -120,7 +120,7 @@ def extend(model: LinearChainModel, others: list[NamedWeights]) -> LinearChainMo
         source,
         target,
         boundaries=model.boundaries,
-        steps=steps if isinstance(steps, InputDependentTransitions) else None,
+        transitions=transitions if isinstance(transitions, InputDependentTransitions) else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Scores of steps: the same for all, or by the attributes of each."""
+"""Scores of transitions: the same for all, or by the attributes of each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Tables = tuple[
     FloatArray, IdArray | None
 ]  # pair scores (M, K, K) or (1, P2), and which of them each token has
 
-# From so many labels on, and up to this share of the pairs of labels, weights of steps are kept as
-# they are: the recurrences are then faster than on a table of all pairs.
+# From so many labels on, and up to this share of the pairs of labels, weights of transitions are
+# kept as they are: the recurrences are then faster than on a table of all pairs.
 SPARSE_LABELS = 50
 SPARSE_SHARE = 0.1
 # Scores of a chunk at most, where no table of all pairs is made for it.
@@ -36,7 +36,7 @@ class _DenseTables:
     def place(
         self, weights: FloatArray, source: CodeArray, target: CodeArray, n_labels: int
     ) -> FloatArray:
-        """Return the weights of steps, shape (P2,), as a table of shape (1, K, K)."""
+        """Return the weights of transitions, shape (P2,), as a table of shape (1, K, K)."""
         pair = np.zeros((1, n_labels, n_labels))
         pair[0, source, target] = weights
         return pair
@@ -44,23 +44,23 @@ class _DenseTables:
     def add_taken(
         self, pairs: list[FloatArray], source: CodeArray, target: CodeArray, out: FloatArray
     ) -> None:
-        """Add what stands in the tables of all chunks in the places of the steps."""
+        """Add what stands in the tables of all chunks in the places of the transitions."""
         for pair in pairs:
             out += pair.sum(axis=0)[source, target]
 
-    def table_cells(self, n_steps: int, n_labels: int) -> int:
+    def table_cells(self, n_transitions: int, n_labels: int) -> int:
         """Return how many scores a table has."""
         return n_labels**2
 
 
 class HomogeneousTransitions(_DenseTables):
-    """All steps have the same scores: no attributes, no weights of their own."""
+    """All transitions have the same scores: no attributes, no weights of their own."""
 
     n_parameters = 0
 
     def chunk_tokens(self, n_labels: int) -> int:
         """Return the number of tokens that a chunk should have."""
-        return chunk_tokens(n_labels, own_steps=False)
+        return chunk_tokens(n_labels, own_transitions=False)
 
     def n_tables(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many tables of pair scores a chunk has."""
@@ -89,7 +89,7 @@ class HomogeneousTransitions(_DenseTables):
 
 
 class SparseTransitions(HomogeneousTransitions):
-    """Shared scores of few steps, kept as a list of shape (1, P2): all other steps score 0."""
+    """Shared scores of few transitions, kept as a list of shape (1, P2): the others score 0."""
 
     def structure(self, source: CodeArray, target: CodeArray, n_labels: int) -> Structure:
         """Return the structure that reads such scores."""
@@ -102,7 +102,7 @@ class SparseTransitions(HomogeneousTransitions):
     def place(
         self, weights: FloatArray, source: CodeArray, target: CodeArray, n_labels: int
     ) -> FloatArray:
-        """Return a copy of the weights of steps as they are, shape (1, P2)."""
+        """Return a copy of the weights of transitions as they are, shape (1, P2)."""
         return weights[None].copy()
 
     def add_taken(
@@ -112,14 +112,14 @@ class SparseTransitions(HomogeneousTransitions):
         for pair in pairs:
             out += pair[0]
 
-    def table_cells(self, n_steps: int, n_labels: int) -> int:
+    def table_cells(self, n_transitions: int, n_labels: int) -> int:
         """Return how many scores the list has."""
-        return n_steps
+        return n_transitions
 
 
-def homogeneous_transitions(n_labels: int, n_steps: int) -> HomogeneousTransitions:
-    """Return how the weights of steps without attributes are best kept."""
-    few = n_labels >= SPARSE_LABELS and n_steps <= SPARSE_SHARE * n_labels**2
+def homogeneous_transitions(n_labels: int, n_transitions: int) -> HomogeneousTransitions:
+    """Return how the weights of transitions without attributes are best kept."""
+    few = n_labels >= SPARSE_LABELS and n_transitions <= SPARSE_SHARE * n_labels**2
     return SparseTransitions() if few else HomogeneousTransitions()
 
 
@@ -131,7 +131,7 @@ class PreparedTransitions(NamedTuple):
 
 
 class InputDependentTransitions(_DenseTables):
-    """``pair_t[i, j] = v[i, j] + sum_b z[t, b] u[b, i, j]`` for attributes ``z`` of the steps.
+    """``pair_t[i, j] = v[i, j] + sum_b z[t, b] u[b, i, j]`` for attributes ``z``.
 
     Parameters
     ----------
@@ -150,11 +150,11 @@ class InputDependentTransitions(_DenseTables):
 
     def chunk_tokens(self, n_labels: int) -> int:
         """Return the number of tokens that a chunk should have."""
-        return chunk_tokens(n_labels, own_steps=True)
+        return chunk_tokens(n_labels, own_transitions=True)
 
     def n_tables(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many tables of pair scores a chunk has."""
-        return _step_rows(data, chunk)[0].n_tokens
+        return _transition_rows(data, chunk)[0].n_tokens
 
     def bind(self, weights: FloatArray) -> BoundWeights:
         """Return the weights in their places."""
@@ -164,7 +164,7 @@ class InputDependentTransitions(_DenseTables):
         self, bound: BoundWeights, pair: FloatArray, data: PackedSequences, chunk: Chunk
     ) -> Tables:
         """Return the pair scores of new data: one table for each distinct row of attributes."""
-        rows, table = _step_rows(data, chunk)
+        rows, table = _transition_rows(data, chunk)
         pairs = np.repeat(pair, rows.n_tokens, axis=0)
         self.weights.gather(bound, Part(rows, 0, rows.n_tokens), _flat(pairs))
         return pairs, table
@@ -211,12 +211,14 @@ def _distinct_parts(
     data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
 ) -> tuple[list[Part], list[IdArray]]:
     """Return the distinct rows of each chunk as parts, and which of them its tokens have."""
-    found = threads(lambda chunk: _step_rows(data, chunk), chunks)
+    found = threads(lambda chunk: _transition_rows(data, chunk), chunks)
     return [Part(rows, 0, rows.n_tokens) for rows, _ in found], [table for _, table in found]
 
 
-def _step_rows(data: PackedSequences, chunk: Chunk) -> tuple[PackedSequences, IdArray]:
-    """Return the distinct rows of attributes of the steps of a chunk, and those of its tokens."""
-    if data.steps is None:
-        raise ValueError("the model has weights of attributes of steps, but the data have none.")
-    return distinct_rows(data.steps, chunk.tokens.start, chunk.tokens.stop)
+def _transition_rows(data: PackedSequences, chunk: Chunk) -> tuple[PackedSequences, IdArray]:
+    """Return the distinct rows of transition attributes of a chunk, and those of its tokens."""
+    if data.transitions is None:
+        raise ValueError(
+            "the model has weights of attributes of transitions, but the data have none."
+        )
+    return distinct_rows(data.transitions, chunk.tokens.start, chunk.tokens.stop)

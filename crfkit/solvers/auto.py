@@ -176,7 +176,7 @@ def has_fast_dual(objective: Any) -> bool:
         tokens >= MANY_TOKENS
         and objective.n_parameters >= MANY_WEIGHTS
         and _dual_bytes(objective.model, tokens) <= DUAL_BYTES
-        and objective.data.steps is None
+        and objective.data.transitions is None
         and objective.data.dense is None
         and objective.has_sequence_weights
     )
@@ -184,5 +184,5 @@ def has_fast_dual(objective: Any) -> bool:
 
 def _dual_bytes(model: LinearChainModel, tokens: int) -> float:
     """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
-    table = model.steps.table_cells(len(model.transition_from), model.n_labels)
+    table = model.transitions.table_cells(len(model.transition_from), model.n_labels)
     return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))

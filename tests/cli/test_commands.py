@@ -149,7 +149,7 @@ def test_features_shows_the_attributes_of_each_token(corpus, capsys):
     code, out, err = run(capsys, "features", corpus / "test.txt", "--template",
                          corpus / "template.txt")  # fmt: skip
     assert code == 0
-    assert "attributes of steps are left out" in err
+    assert "attributes of transitions are left out" in err
     X, y, _ = read_crfsuite_text(io.StringIO(out))
     rows, labels = read_conll(corpus / "test.txt")
     assert y == labels
@@ -159,7 +159,9 @@ def test_features_shows_the_attributes_of_each_token(corpus, capsys):
     }  # fmt: skip
     _, count, _ = run(capsys, "features", corpus / "test.txt", "--template",
                       corpus / "template.txt", "--count")  # fmt: skip
-    assert count.startswith(f"{len({a for s in X for t in s for a in t}):,} attributes, 2 of steps")
+    assert count.startswith(
+        f"{len({a for s in X for t in s for a in t}):,} attributes, 2 of transitions"
+    )
 
 
 def test_crfsuite_text_trains_and_tags(corpus, tmp_path, capsys):

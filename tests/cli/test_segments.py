@@ -120,7 +120,7 @@ def test_info_shows_what_is_said_of_segments(tmp_path, capsys):
     assert facts["counts"] == {
         "attributes": len(crf.state_features_),
         "transitions": len(crf.transition_features_),
-        "attributes of steps": 0,
+        "attributes of transitions": 0,
         "attributes of first tokens": len(crf.first_features_),
         "attributes of last tokens": len(crf.last_features_),
         "attributes of single tokens": len(crf.single_features_),

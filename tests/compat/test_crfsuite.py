@@ -133,8 +133,8 @@ def test_what_crfsuite_cannot_express_is_an_error(rng):
     with pytest.raises(ModelFormatError, match="without names"):
         saved(CRFClassifier().fit([rng.normal(size=(2, 3))], y))
     packed = SequenceVectorizer().fit_transform(tokens)
-    with pytest.raises(ModelFormatError, match="attributes of steps"):
-        saved(CRFClassifier().fit(packed.with_steps(packed), y))
+    with pytest.raises(ModelFormatError, match="attributes of transitions"):
+        saved(CRFClassifier().fit(packed.with_transitions(packed), y))
     with pytest.raises(TypeError, match="label 1 is not a string"):
         saved(CRFClassifier().fit(tokens, [[1, 2]]))
     with pytest.raises(NotFittedError):

@@ -66,9 +66,9 @@ def test_an_integer_gives_one_sequence_as_a_matrix(packed):
 def test_a_matrix_that_would_lose_attributes_is_not_given(packed):
     segments = PackedSegments(packed[[3]], packed.offsets, [0, 4], [2, 6], [0, 1])
     for whole, lost in (
-        (packed.with_steps(packed), "steps"),
+        (packed.with_transitions(packed), "steps"),
         (packed.with_segments(segments), "segments"),
-        (packed.with_steps(packed).with_segments(segments), "steps and segments"),
+        (packed.with_transitions(packed).with_segments(segments), "steps and segments"),
     ):
         told = rf"lose the attributes of {lost}\. X\[\[3\]\] is a container of sequence 3"
         for key in (3, -1, np.int64(3)):
@@ -77,10 +77,10 @@ def test_a_matrix_that_would_lose_attributes_is_not_given(packed):
         with pytest.raises(TypeError, match=rf"lose the attributes of {lost}\. X\[\[0\]\]"):
             list(whole)
         one = whole[[3]]
-        assert (one.steps is None, one.segments is None) == (
-            whole.steps is None, whole.segments is None
+        assert (one.transitions is None, one.segments is None) == (
+            whole.transitions is None, whole.segments is None
         )  # fmt: skip
-        assert_rows_equal(whole.with_steps(None).with_segments(None), rows(packed))
+        assert_rows_equal(whole.with_transitions(None).with_segments(None), rows(packed))
 
 
 def test_matrices_of_single_sequences_pack_to_the_same(packed):

@@ -179,8 +179,8 @@ def test_rows_are_one_packed_sequence_of_plain_attributes():
     two = PackedSequences(dense=np.eye(2), offsets=[0, 1, 2])
     with pytest.raises(ValueError, match=r"one sequence.* 2 sequences.*offsets=\[0, R\]"):
         PackedSegments(two, **GOOD)
-    with pytest.raises(ValueError, match="without attributes of steps"):
-        PackedSegments(rows(3).with_steps(rows(3)), **GOOD)
+    with pytest.raises(ValueError, match="without attributes of transitions"):
+        PackedSegments(rows(3).with_transitions(rows(3)), **GOOD)
 
 
 def test_the_text_of_segments_tells_how_many_there_are():

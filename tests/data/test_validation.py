@@ -28,12 +28,12 @@ def test_a_large_feature_is_said_to_be_one_of_tokens_of_steps_or_of_segments(rng
     segments = PackedSegments(rows, data.offsets, [0, 1, 2, 3], [2, 3, 4, 5], [0, 1, 2, 3])
     for given, found in (
         (of_tokens, "feature 1 is about"),
-        (data.with_steps(of_tokens), "feature 1 of steps is about"),
+        (data.with_transitions(of_tokens), "feature 1 of transitions is about"),
         (data.with_segments(segments), "feature 1 of segments is about"),
     ):
         (message,) = warned(SemiMarkovCRF(max_iter=2), given)
         assert found in message
-    assert len(warned(CRFClassifier(max_iter=2), data.with_steps(of_tokens))) == 1
+    assert len(warned(CRFClassifier(max_iter=2), data.with_transitions(of_tokens))) == 1
 
 
 @pytest.mark.parametrize("length", ["seg.length ** 9", ["buckets", "1e4 * seg.length"]])

@@ -40,7 +40,7 @@ def packed():
     return SequenceVectorizer().fit_transform(X)
 
 
-def with_steps():
+def with_transitions():
     union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     return union.fit_transform(X)
 
@@ -82,7 +82,7 @@ def scores(model, one, paths):
     inside, first, last, single = columns
     steps = np.zeros((one.n_tokens, size**2))
     if model.transition_coef_ is not None:
-        steps = products(one.steps, model.transition_coef_)
+        steps = products(one.transitions, model.transition_coef_)
     if model.segment_coef_ is not None:
         runs = one.segments
         rows = products(runs.rows, model.segment_coef_)[runs.row]

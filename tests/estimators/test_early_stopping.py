@@ -346,10 +346,10 @@ def test_bad_parameters_are_named(parameters, message):
          "in X_val or y_val: X has 2 features"),
         ({"X_val": PACKED._from_arrays(**PACKED.__dict__ | {"names": PACKED.names[::-1]}),
           "y_val": Y}, "in X_val or y_val: feature 0 of X has the name"),
-        ({"X_val": PACKED.with_steps(PACKED), "y_val": Y},
-         "in X_val or y_val: X has [0-9]+ attributes of steps, but the model was fitted with no"),
-    ],
-    ids=["no y", "no X", "numbers", "token", "empty", "features", "names", "steps"],
+        ({"X_val": PACKED.with_transitions(PACKED), "y_val": Y},
+         "in X_val or y_val: X has [0-9]+ attributes of transitions, but the model was fitted "
+         "with no"),
+    ], ids=["no y", "no X", "numbers", "token", "empty", "features", "names", "steps"],
 )  # fmt: skip
 def test_bad_validation_data_are_refused_before_the_fit_begins(held, message, monkeypatch):
     monkeypatch.setattr(CRFClassifier, "_learn", None)

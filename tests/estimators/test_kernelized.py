@@ -254,8 +254,10 @@ def test_what_cannot_be_done_is_said(words, options, error, message):
 def test_attributes_of_steps_need_weights(words):
     X, y = words
     data = PackedSequences.from_matrices(X)
-    with pytest.raises(ValueError, match="attributes of steps, whose weights need kernel='linear'"):
-        MaxMarginCRF(kernel="rbf").fit(data.with_steps(data), y)
+    with pytest.raises(
+        ValueError, match="attributes of transitions, whose weights need kernel='linear'"
+    ):
+        MaxMarginCRF(kernel="rbf").fit(data.with_transitions(data), y)
 
 
 def test_new_sequences_need_the_same_features(words):

@@ -97,7 +97,7 @@ def test_the_state_of_the_solver_follows_the_weights():
 
 def test_steps_with_attributes_grow_and_continue():
     packed = SequenceVectorizer().fit_transform(X)
-    data = packed.with_steps(packed)
+    data = packed.with_transitions(packed)
     crf = make_crf()
     crf.partial_fit(data[:15], Y[:15], classes=CLASSES)
     before = dict(crf.step_features_)
@@ -107,7 +107,7 @@ def test_steps_with_attributes_grow_and_continue():
     for _ in range(3):
         crf.partial_fit(data, Y, classes=CLASSES)
     assert_same(weights(crf), weights(make_crf().fit(data, Y)))
-    with pytest.raises(ValueError, match="no attributes of steps"):
+    with pytest.raises(ValueError, match="no attributes of transitions"):
         crf.partial_fit(packed, Y)
 
 

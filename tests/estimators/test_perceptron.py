@@ -291,7 +291,7 @@ def test_votes_go_on_from_a_warm_start():
 
 
 def test_votes_of_all_kinds_of_weights():
-    """Attributes of steps, dense features, boundaries."""
+    """Attributes of transitions, dense features, boundaries."""
     templates = crfkit.TemplateFeatures(["w", "step(w)"], columns=["w"])
     words = [[(str(token.get("w", len(token))),) for token in row] for row in X]
     data = templates.fit_transform(words)

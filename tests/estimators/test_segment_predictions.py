@@ -22,7 +22,7 @@ from tests.estimators.segmentations import (
     enumerated,
     with_random_weights,
     with_segments,
-    with_steps,
+    with_transitions,
 )
 
 WORDS = "mr john smith lives in new york city ann the unknown".split()
@@ -66,7 +66,7 @@ class Bounded(SemiMarkovCRF):
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
 @pytest.mark.parametrize("outside", ["single", "long"])
 def test_every_weight_counts_in_predictions(outside, scale):
-    data = with_segments(with_steps())
+    data = with_segments(with_transitions())
     limits = SegmentConstraints(forbidden=[("LOC", "PER")])
     fitted = Bounded(outside=outside, max_iter=1, max_length={"PER": 3}, constraints=limits)
     with pytest.warns(ConvergenceWarning):

@@ -28,7 +28,7 @@ from crfkit.data import PackedSegments
 from crfkit.metrics import Span
 from crfkit.persistence import dumps, load, loads, save
 from crfkit.solvers import LBFGS
-from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_steps
+from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_transitions
 from tests.estimators.test_callbacks import Inspector
 from tests.ids import stable
 
@@ -56,8 +56,8 @@ SPLIT = SegmentConstraints(too_long="split")
 SAME = {
     "plain": ({}, SemiMarkovCRF, packed),
     "lasso": ({"c1": 0.05, "solver": "owlqn"}, SemiMarkovCRF, packed),
-    "steps": ({"solver": LBFGS(tol=0.0, gtol=1e-7)}, SemiMarkovCRF, with_steps),
-    "everything": ({"solver": LBFGS(tol=0.0, gtol=1e-8)}, Bounded, with_steps),
+    "steps": ({"solver": LBFGS(tol=0.0, gtol=1e-7)}, SemiMarkovCRF, with_transitions),
+    "everything": ({"solver": LBFGS(tol=0.0, gtol=1e-8)}, Bounded, with_transitions),
     "rare": ({"min_freq": 2}, SemiMarkovCRF, packed),
 }
 
@@ -448,7 +448,7 @@ def test_early_stopping_scores_tags_and_segments(y):
 
 @pytest.mark.parametrize("data", ["dicts", "everything"])
 def test_models_come_back_from_files_and_pickles(data, tmp_path):
-    features = X if data == "dicts" else with_segments(with_steps())
+    features = X if data == "dicts" else with_segments(with_transitions())
     limits = SegmentConstraints(forbidden=[("LOC", "LOC")], min_length={"PER": 1})
     fitted = model(max_length={"LOC": 4}, constraints=limits, length=["poisson"]).fit(
         features, TAGS
@@ -537,7 +537,7 @@ def test_the_model_is_bit_equal_for_any_number_of_threads(monkeypatch):
     from crfkit.data import chunks
 
     monkeypatch.setattr(chunks, "CHUNK_CELLS", 60)
-    data = with_segments(with_steps())
+    data = with_segments(with_transitions())
     fits = [model(n_jobs=n, outside="long").fit(data, TAGS) for n in (1, 2, 4)]
     for other in fits[1:]:
         for name in (

@@ -1,4 +1,4 @@
-"""Attributes of steps: transitions that depend on what is observed."""
+"""Attributes of transitions: transitions that depend on what is observed."""
 
 import pickle
 import warnings
@@ -35,7 +35,7 @@ def random_block(rng, lengths, blocks="sparse", n_features=3):
 
 def random_problem(seed, blocks="sparse", lengths=(3, 1, 0, 4)):
     rng = np.random.default_rng(seed)
-    data = random_block(rng, lengths).with_steps(random_block(rng, lengths, blocks))
+    data = random_block(rng, lengths).with_transitions(random_block(rng, lengths, blocks))
     return data, rng.integers(3, size=data.n_tokens).astype(np.int32), rng
 
 
@@ -62,7 +62,7 @@ def test_scores_of_steps_add_up_the_weights_of_their_attributes():
     (chunk,) = chunks.make_chunks(data.offsets, 100)
     scores = model.scores(model.bind(w), data, chunk)
     table, triples = w[model.state.n_parameters :][:9], w[-27:].reshape(3, 3, 3)
-    x = data.steps.to_csr().toarray()
+    x = data.transitions.to_csr().toarray()
     for t in range(data.n_tokens):
         expected = table.reshape(3, 3) + np.tensordot(x[t], triples, axes=1)
         np.testing.assert_allclose(scores.pair[scores.table[t]], expected, rtol=0, atol=1e-14)
@@ -93,7 +93,7 @@ def fit(data, codes, **params):
 
 def test_equal_rows_are_found_once():
     data, _, _ = random_problem(3, "sparse dense", lengths=(40, 30))
-    for steps in (data.steps, random_problem(4, "sparse", (60,))[0].steps):
+    for steps in (data.transitions, random_problem(4, "sparse", (60,))[0].transitions):
         rows, row_of = distinct_rows(steps, 5, steps.n_tokens - 3)
         matrix = steps.to_csr().toarray()[5:-3]
         np.testing.assert_array_equal(rows.to_csr().toarray()[row_of], matrix)
@@ -114,8 +114,8 @@ def test_no_step_leads_into_a_first_token():
 
 def test_only_triples_that_were_seen_have_a_weight():
     data, codes, _ = random_problem(5, lengths=(6, 1, 5))
-    steps = choose_features(data, codes, 3).steps.weights
-    x, moves = data.steps.to_csr().toarray(), transition_columns(codes, data.offsets, 3)
+    steps = choose_features(data, codes, 3).transitions.weights
+    x, moves = data.transitions.to_csr().toarray(), transition_columns(codes, data.offsets, 3)
     for a in range(3):
         seen = sorted({int(m) for t, m in enumerate(moves) if m >= 0 and x[t, a]})
         assert steps.columns[steps.ptr[a] : steps.ptr[a + 1]].tolist() == seen
@@ -132,9 +132,9 @@ def test_a_rule_of_steps_is_learned():
         y.append([f"L{f % 2}" for f in flips])
     union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     packed = union.fit_transform(X)
-    plain = CRFClassifier(c2=0.01).fit(packed.with_steps(None), y)
+    plain = CRFClassifier(c2=0.01).fit(packed.with_transitions(None), y)
     observed = CRFClassifier(c2=0.01).fit(packed, y)
-    assert plain.score(packed.with_steps(None), y) < 0.8
+    assert plain.score(packed.with_transitions(None), y) < 0.8
     assert observed.score(packed, y) > 0.95
     weights = dict(observed.step_features_)
     assert weights["stepfeatures__b", ("L0", "L1")] > 1.0
@@ -186,10 +186,10 @@ def test_a_pickled_model_predicts_the_same():
 
 def test_features_without_steps_are_refused_by_a_model_with_them():
     data, codes, _ = random_problem(9)
-    crf, plain = fit(data, codes), fit(data.with_steps(None), codes)
-    with pytest.raises(ValueError, match="X has no attributes of steps, .* fitted with 3"):
-        crf.predict(data.with_steps(None))
-    with pytest.raises(ValueError, match="X has 3 attributes of steps, .* fitted with no"):
+    crf, plain = fit(data, codes), fit(data.with_transitions(None), codes)
+    with pytest.raises(ValueError, match="X has no attributes of transitions, .* fitted with 3"):
+        crf.predict(data.with_transitions(None))
+    with pytest.raises(ValueError, match="X has 3 attributes of transitions, .* fitted with no"):
         plain.predict(data)
     assert plain.step_features_ == {}
     with pytest.raises(AttributeError, match="without names"):
@@ -219,19 +219,20 @@ def test_a_very_large_model_is_announced(monkeypatch):
 def test_steps_must_have_the_same_lengths():
     data, _, rng = random_problem(12)
     with pytest.raises(ValueError, match="steps has 1 sequences of 2 tokens in all"):
-        data.with_steps(random_block(rng, (2,)))
+        data.with_transitions(random_block(rng, (2,)))
     with pytest.raises(ValueError, match="have steps themselves"):
-        data.with_steps(data)
+        data.with_transitions(data)
     with pytest.raises(TypeError, match="steps must be PackedSequences or None, not int"):
-        data.with_steps(3)
+        data.with_transitions(3)
 
 
 def test_slices_take_their_steps_along():
     data, _, _ = random_problem(13)
     part = data[[3, 0]]
     np.testing.assert_array_equal(
-        part.steps.to_csr().toarray(), data.steps.to_csr().toarray()[[4, 5, 6, 7, 0, 1, 2]]
+        part.transitions.to_csr().toarray(),
+        data.transitions.to_csr().toarray()[[4, 5, 6, 7, 0, 1, 2]],
     )
     assert part == data[[3, 0]]
-    assert part != part.with_steps(None)
-    assert "attributes and 3 of steps" in repr(part)
+    assert part != part.with_transitions(None)
+    assert "attributes and 3 of transitions" in repr(part)

@@ -57,7 +57,7 @@ def test_attributes_of_steps_are_carried_over():
     def pack(X):
         packed = SequenceVectorizer().fit_transform(X)
         words = SequenceVectorizer().fit_transform([[[t.get("w", "?")] for t in s] for s in X])
-        return packed.with_steps(words)
+        return packed.with_transitions(words)
 
     crf = CRFClassifier(c2=0.1, warm_start=True).fit(pack(X), Y)
     before = named(crf)

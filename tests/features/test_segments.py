@@ -642,7 +642,7 @@ def test_a_union_joins_attributes_of_segments_as_those_of_tokens():
     )  # fmt: skip
     packed = union.fit_transform(X)
     assert packed.feature_names.tolist() == ["w__w=New", "w__w=York", "w__w=b"]
-    assert packed.steps.feature_names.tolist() == ["w__w=York"]
+    assert packed.transitions.feature_names.tolist() == ["w__w=York"]
     assert listed(packed) == {
         (0, 0, 1): {"s__seg.shape=Xx": 1.0},
         (0, 0, 2): {"c__seg.text in c": 1.0},

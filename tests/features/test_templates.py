@@ -99,10 +99,10 @@ def test_crfpp_templates_are_formatted_strings(lines, X, unseen, min_freq):
         assert packed.names is fitted.names
     steps = SequenceVectorizer(min_freq=min_freq)
     expected = steps.fit_transform(crfpp_strings(X, lines, "B"))
-    assert (fitted.steps is None) == (expected.n_features == 0)
-    if fitted.steps is not None:
-        assert_same(fitted.steps, expected)
-        later = features.transform(unseen).steps
+    assert (fitted.transitions is None) == (expected.n_features == 0)
+    if fitted.transitions is not None:
+        assert_same(fitted.transitions, expected)
+        later = features.transform(unseen).transitions
         assert_same(later, steps.transform(crfpp_strings(unseen, lines, "B")))
 
 
@@ -123,7 +123,7 @@ def test_an_attribute_that_occurs_twice_has_the_value_two():
 
 def test_the_line_b_alone_adds_nothing():
     packed = TemplateFeatures("B\n# B:%x[0,0]\n\nU:%x[0,0]", syntax="crfpp").fit_transform([["a"]])
-    assert packed.steps is None
+    assert packed.transitions is None
     assert packed.n_features == 1
 
 
@@ -197,8 +197,8 @@ def test_wapiti_patterns_are_formatted_strings(patterns, X):
 
     packed = TemplateFeatures(text, syntax="wapiti").fit_transform(X)
     assert_same(packed, SequenceVectorizer().fit_transform(strings("u*")))
-    if packed.steps is not None:
-        assert_same(packed.steps, SequenceVectorizer().fit_transform(strings("b*")))
+    if packed.transitions is not None:
+        assert_same(packed.transitions, SequenceVectorizer().fit_transform(strings("b*")))
 
 
 def test_position_0_is_before_the_first_token():
@@ -212,7 +212,7 @@ def test_wapiti_tests_and_matches_regular_expressions():
     names = packed.feature_names[packed.indices].tolist()
     assert names == ["u1:true", "u2:12", "u3:_x", "*4:false", "u1:false", "u2:7", "u3:ab",
                      "*4:true"]  # fmt: skip
-    assert packed.steps.feature_names.tolist() == ["*4:true"]
+    assert packed.transitions.feature_names.tolist() == ["*4:true"]
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_numbers_of_columns_need_no_names():
 def test_steps_describe_all_tokens_but_the_first():
     for template in (step("pos[-1]|pos"), 'step("pos[-1]|pos")', "step( pos[-1]|pos )"):
         features = TemplateFeatures(["w", template], columns=["w", "pos"])
-        steps = features.fit_transform(X_WORDS).steps
+        steps = features.fit_transform(X_WORDS).transitions
         assert steps.feature_names.tolist() == ["pos[-1]|pos=DT|JJ", "pos[-1]|pos=JJ|NN"]
         assert steps.indptr.tolist() == [0, 0, 1, 2, 2]
         assert steps.offsets.tolist() == [0, 3, 4]
@@ -491,7 +491,7 @@ def test_nothing_at_all_has_no_rows():
     for X in ([], [[]], [[], []]):
         packed = features.transform(X)
         assert (len(packed), packed.n_tokens, packed.n_features) == (len(X), 0, 4)
-        assert packed.steps.n_tokens == 0
+        assert packed.transitions.n_tokens == 0
 
 
 def test_a_function_runs_once_for_each_string_and_never_again():
@@ -528,7 +528,7 @@ def test_a_fitted_object_pickles_and_clones():
     restored._check_state()
     packed = restored.transform(X_WORDS)
     assert_same(packed, expected)
-    assert_same(packed.steps, expected.steps)
+    assert_same(packed.transitions, expected.transitions)
     assert packed.names is restored.vocabulary_
     fresh = clone(features)
     assert fresh.get_params() == features.get_params()
@@ -719,7 +719,7 @@ def test_conll2000_has_the_attributes_of_crfsuite(data_home):
     packed = features.fit_transform(X)
     assert (packed.n_tokens, packed.n_features) == (211_727, 338_551)
     assert packed.values is None
-    assert packed.steps is None
+    assert packed.transitions is None
     assert features.transform(X[:100]) == packed[:100]
 
 
@@ -841,7 +841,7 @@ def test_first_and_last_are_what_they_hold_under_another_name():
         names, matrix = by_name(packed)
         assert [name.removeprefix(f"seg.{part}.") for name in names] == by_name(wanted)[0]
         np.testing.assert_array_equal(matrix, by_name(wanted)[1])
-        assert packed.steps is None
+        assert packed.transitions is None
 
 
 def test_around_a_segment_is_around_its_first_and_last_token():

@@ -1,4 +1,4 @@
-"""Features of several transformers side by side, and attributes of steps."""
+"""Features of several transformers side by side, and attributes of transitions."""
 
 import pickle
 
@@ -82,15 +82,15 @@ def test_step_features_are_no_ordinary_features():
     )
     packed = union.fit_transform(X)
     assert packed.n_features == 3
-    assert packed.steps.feature_names.tolist() == ["stepfeatures__c"]
-    assert packed.steps.offsets.tolist() == packed.offsets.tolist()
+    assert packed.transitions.feature_names.tolist() == ["stepfeatures__c"]
+    assert packed.transitions.offsets.tolist() == packed.offsets.tolist()
     assert union.transform(X) == packed
 
 
 def test_only_step_features_make_a_model_of_steps():
     packed = make_sequence_union(TransitionFeatures(SequenceVectorizer())).fit_transform(X)
     assert packed.n_features == 0
-    assert packed.steps.n_features == 3
+    assert packed.transitions.n_features == 3
 
 
 def test_passthrough_takes_packed_features_as_they_are():

@@ -315,12 +315,12 @@ def test_a_model_of_segments_whose_parts_do_not_fit_is_refused(name, value):
         ("state", sp.csr_array((22, 6))), ("state", np.zeros((22, 5))), ("state", None),
         ("state", sp.csr_array((22, 5), dtype=np.float32)), ("pair", np.zeros((6, 6))),
         ("pair", sp.csr_array((5, 5))), ("start", np.zeros(4)), ("end", np.zeros(5, np.float32)),
-        ("end", [0.0] * 5), ("steps", sp.csr_array((3, 25))), ("others", 3), (None, None),
+        ("end", [0.0] * 5), ("transitions", sp.csr_array((3, 25))), ("others", 3), (None, None),
     ],
 )  # fmt: skip
 def test_what_partial_fit_remembers_must_fit_the_model(name, value):
     parts = {"state": sp.csr_array((22, 5)), "pair": np.full((5, 5), np.inf), "start": np.zeros(5),
-             "end": np.zeros(5), "steps": None}  # fmt: skip
+             "end": np.zeros(5), "transitions": None}  # fmt: skip
     loads(dumps(model_with("_partial_state", {"arrays": {"last": parts}, "others": {"n": 1}})))
     states = (
         {"arrays": {"last": parts | {name: value}}, "others": {}},
@@ -347,7 +347,7 @@ def test_forbidden_steps_are_no_damage():
         ("indptr", np.zeros(13)), ("indices", np.zeros(64)),
         ("n_sparse", -1), ("values", np.ones(3)), ("dense", np.ones((11, 2))),
         ("dense", np.float64(1.0) * np.ones(())), ("names", np.array(["a"], object)),
-        ("steps", PackedSequences.from_flat(np.ones((12, 1)), [12])), ("steps", 1),
+        ("transitions", PackedSequences.from_flat(np.ones((12, 1)), [12])), ("transitions", 1),
     ],
 )  # fmt: skip
 def test_packed_sequences_whose_parts_do_not_fit_are_refused(name, value):

@@ -138,9 +138,9 @@ def test_objects_without_attributes_come_back():
 def test_weights_of_steps_come_back_and_are_checked(rng):
     data, y = models.packed_data()
     steps = PackedSequences(sp.csr_array(np.eye(12)[:, :3]), offsets=data.offsets)
-    crf = CRFClassifier(c2=0.5).fit(data.with_steps(steps), y)
-    again = loads(dumps({"crf": crf, "data": data.with_steps(steps)}))
-    assert again["crf"].predict(again["data"]) == crf.predict(data.with_steps(steps))
+    crf = CRFClassifier(c2=0.5).fit(data.with_transitions(steps), y)
+    again = loads(dumps({"crf": crf, "data": data.with_transitions(steps)}))
+    assert again["crf"].predict(again["data"]) == crf.predict(data.with_transitions(steps))
     crf.transition_coef_ = crf.transition_coef_[:, :24]
     with pytest.raises(ModelFileError, match="transition_coef_ is no csr_array of 25 columns"):
         loads(dumps(crf))

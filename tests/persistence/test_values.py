@@ -148,8 +148,8 @@ def test_containers_of_sequences_come_back_as_they_were(rng):
     assert type(again) is LabelSequences and again == labels
     data = PackedSequences.from_flat(rng.normal(size=(6, 3)), [2, 0, 4])
     steps = PackedSequences.from_flat(sp.csr_array(np.eye(6)), [2, 0, 4])
-    again = loads(dumps(data.with_steps(steps)))
-    assert again == data.with_steps(steps) and again.names is None
+    again = loads(dumps(data.with_transitions(steps)))
+    assert again == data.with_transitions(steps) and again.names is None
 
 
 def test_a_cycle_is_named():

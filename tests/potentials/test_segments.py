@@ -35,15 +35,15 @@ def make_segments(rng, offsets):
     return PackedSegments(rows, offsets, starts, stops, rng.integers(4, size=len(starts)))
 
 
-def make_data(rng, *, steps=False, segments=True):
+def make_data(rng, *, transitions=False, segments=True):
     n_tokens = sum(LENGTHS)
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
     x = (rng.random((n_tokens, 4)) < 0.5) * rng.normal(size=(n_tokens, 4))
     data = PackedSequences(sparse=sp.csr_array(x), dense=rng.normal(size=(n_tokens, 1)),
                            offsets=offsets)  # fmt: skip
-    if steps:
+    if transitions:
         z = sp.csr_array((rng.random((n_tokens, 2)) < 0.5).astype(float))
-        data = data.with_steps(PackedSequences(sparse=z, offsets=offsets))
+        data = data.with_transitions(PackedSequences(sparse=z, offsets=offsets))
     if segments:
         data = data.with_segments(make_segments(rng, offsets))
     anything = np.zeros((LABELS, LABELS), bool)
@@ -60,11 +60,11 @@ def choose(rng, data, codes, **options):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("transitions", [False, True])
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("boundaries", [False, True])
-def test_gradient_equals_finite_differences(rng, steps, segments, boundaries):
-    data, codes = make_data(rng, steps=steps, segments=segments)
+def test_gradient_equals_finite_differences(rng, transitions, segments, boundaries):
+    data, codes = make_data(rng, transitions=transitions, segments=segments)
     model = choose(rng, data, codes, boundaries=boundaries)
     with ThreadMap(2) as threads:
         objective = Objective(
@@ -92,11 +92,11 @@ def test_weights_of_tokens_have_a_gradient_too(rng):
     np.testing.assert_allclose(gradient, numeric, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("steps", [False, True])
+@pytest.mark.parametrize("transitions", [False, True])
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("boundaries", [False, True])
-def test_what_chunks_touch_agrees_with_the_whole(rng, steps, segments, boundaries):
-    data, codes = make_data(rng, steps=steps, segments=segments)
+def test_what_chunks_touch_agrees_with_the_whole(rng, transitions, segments, boundaries):
+    data, codes = make_data(rng, transitions=transitions, segments=segments)
     model = choose(rng, data, codes, boundaries=boundaries)
     chunks = make_chunks(data.offsets, 5)
     bound = model.bind(rng.normal(size=model.n_parameters))
@@ -120,7 +120,7 @@ def test_what_chunks_touch_agrees_with_the_whole(rng, steps, segments, boundarie
 
 
 def test_the_score_of_a_segmentation_is_the_sum_of_the_weights_of_its_features(rng):
-    data, codes = make_data(rng, steps=True)
+    data, codes = make_data(rng, transitions=True)
     model = choose(rng, data, codes, boundaries=True)
     w = rng.normal(size=model.n_parameters)
     (chunk,) = make_chunks(data.offsets, 1000)
@@ -134,7 +134,7 @@ def by_hand(model, w, data, codes, s):
     state, step, start, end, triples = model.split(w)
     of_lengths, of_segments = model.split_segments(w)
     x, table = data.to_csr().toarray(), state.reshape(-1, len(TOKEN_PARTS), LABELS)
-    z, triples = data.steps.to_csr().toarray(), triples.reshape(-1, LABELS, LABELS)
+    z, triples = data.transitions.to_csr().toarray(), triples.reshape(-1, LABELS, LABELS)
     rows, own = data.segments.rows.to_csr().toarray(), of_segments.reshape(-1, LABELS)
     pairs = np.zeros((LABELS, LABELS))
     pairs[model.transition_from, model.transition_to] = step
@@ -262,7 +262,7 @@ def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):
     from crfkit.data import chunks
 
     monkeypatch.setattr(chunks, "CHUNK_CELLS", 20)
-    data, codes = make_data(rng, steps=True)
+    data, codes = make_data(rng, transitions=True)
     model, found = choose(rng, data, codes), []
     w = rng.normal(size=model.n_parameters)
     for n_jobs in (1, 2, 4):

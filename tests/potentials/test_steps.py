@@ -1,4 +1,4 @@
-"""Which structure the weights of steps ask for, and that the answers do not depend on it."""
+"""Which structure the weights of transitions ask for, and that the answers do not depend on it."""
 
 import numpy as np
 import pytest

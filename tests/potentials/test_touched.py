@@ -28,7 +28,7 @@ def make_packed(rng, blocks, steps):
         offsets=offsets,
     )
     if steps:
-        data = data.with_steps(PackedSequences(sparse=sparse(False), offsets=offsets))
+        data = data.with_transitions(PackedSequences(sparse=sparse(False), offsets=offsets))
     return data, rng.integers(3, size=n_tokens).astype(np.int32)
 
 

@@ -23,26 +23,26 @@ def as_weights(dense, n_sparse):
 def make_model(rng, n_features, n_labels, n_steps, *, boundaries=True, n_dense=0):
     """A score model with a random choice of weights."""
     source, target = np.nonzero(rng.random((n_labels, n_labels)) < 0.7)
-    steps = None
+    transitions = None
     if n_steps is not None:
-        steps = InputDependentTransitions(
+        transitions = InputDependentTransitions(
             as_weights(rng.random((n_steps, n_labels**2)) < 0.5, n_steps)
         )
     state = as_weights(rng.random((n_features, n_labels)) < 0.6, n_features - n_dense)
-    return LinearChainModel(state, source, target, boundaries=boundaries, steps=steps)
+    return LinearChainModel(state, source, target, boundaries=boundaries, transitions=transitions)
 
 
 def make_weights(rng, labels, names, transition_names):
     """Named weights, some of which are 0 and not stored."""
     k = len(labels)
     table = rng.normal(size=(len(names), k)) * (rng.random((len(names), k)) < 0.6)
-    steps = None
+    transitions = None
     if transition_names is not None:
-        steps = sp.csr_array(rng.normal(size=(len(transition_names), k * k)))
+        transitions = sp.csr_array(rng.normal(size=(len(transition_names), k * k)))
     return NamedWeights(
         object_array(labels), object_array(names), sp.csr_array(table),
         rng.normal(size=(k, k)), rng.normal(size=k), rng.normal(size=k),
-        None if transition_names is None else object_array(transition_names), steps,
+        None if transition_names is None else object_array(transition_names), transitions,
     )  # fmt: skip
 
 
@@ -55,9 +55,9 @@ def as_dict(named):
             found["state", name, before] = named.state[a, i]
         for j, after in enumerate(named.classes):
             found["step", before, after] = named.pair[i, j]
-            for b, name in enumerate([] if named.steps is None else named.transition_names):
+            for b, name in enumerate([] if named.transitions is None else named.transition_names):
                 place = i * len(named.classes) + j
-                found["triple", name, before, after] = named.steps[b, place]
+                found["triple", name, before, after] = named.transitions[b, place]
     return found
 
 
@@ -69,8 +69,8 @@ def expected(old, model, labels, names, transition_names):
              for i, j in zip(model.transition_from, model.transition_to, strict=True)]  # fmt: skip
     if model.boundaries:
         keys += [("start", label) for label in labels] + [("end", label) for label in labels]
-    if isinstance(model.steps, InputDependentTransitions):
-        ptr, columns = model.steps.weights.ptr, model.steps.weights.columns
+    if isinstance(model.transitions, InputDependentTransitions):
+        ptr, columns = model.transitions.weights.ptr, model.transitions.weights.columns
         keys += [
             ("triple", transition_names[b], labels[c // len(labels)], labels[c % len(labels)])
             for b in range(len(transition_names))
@@ -84,19 +84,21 @@ subsets = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1, max_siz
 
 @given(
     labels=st.tuples(subsets, subsets), names=st.tuples(subsets, subsets),
-    steps=st.tuples(st.none() | subsets, st.none() | subsets),
+    transitions=st.tuples(st.none() | subsets, st.none() | subsets),
     boundaries=st.booleans(), seed=st.integers(0, 99),
 )  # fmt: skip
-def test_each_weight_is_found_by_its_names(labels, names, steps, boundaries, seed):
+def test_each_weight_is_found_by_its_names(labels, names, transitions, boundaries, seed):
     rng = np.random.default_rng(seed)
-    old = make_weights(rng, labels[0], names[0], steps[0])
-    n_steps = None if steps[1] is None else len(steps[1])
+    old = make_weights(rng, labels[0], names[0], transitions[0])
+    n_steps = None if transitions[1] is None else len(transitions[1])
     model = make_model(rng, len(names[1]), len(labels[1]), n_steps, boundaries=boundaries)
-    transition_names = None if steps[1] is None else object_array(steps[1])
+    transition_names = None if transitions[1] is None else object_array(transitions[1])
     carried = transfer_weights(
         old, model, object_array(labels[1]), object_array(names[1]), transition_names
     )
-    np.testing.assert_array_equal(carried, expected(old, model, labels[1], names[1], steps[1]))
+    np.testing.assert_array_equal(
+        carried, expected(old, model, labels[1], names[1], transitions[1])
+    )
 
 
 def test_attributes_without_names_are_matched_by_number(rng):
@@ -129,7 +131,7 @@ def test_a_wider_model_has_the_weights_of_all(rng, n_steps):
 
     def keys(scores):
         ones = np.arange(1, scores.n_parameters + 1)
-        state, steps, _, _, triples = scores.split(ones)
+        state, transitions, _, _, triples = scores.split(ones)
         pattern = scores.state
         rows = np.repeat(np.arange(4), np.diff(pattern.ptr))
         found = {("state", names[a], labels[c]) for a, c in zip(rows, pattern.columns, strict=True)}
@@ -138,11 +140,11 @@ def test_a_wider_model_has_the_weights_of_all(rng, n_steps):
             for i, j in zip(scores.transition_from, scores.transition_to, strict=True)
         }
         if n_steps:
-            pattern = scores.steps.weights
+            pattern = scores.transitions.weights
             rows = np.repeat(np.arange(2), np.diff(pattern.ptr))
             found |= {("triple", transition_names[b], labels[c // 2], labels[c % 2])
                       for b, c in zip(rows, pattern.columns, strict=True)}  # fmt: skip
-        assert len(found) == len(state) + len(steps) + len(triples)
+        assert len(found) == len(state) + len(transitions) + len(triples)
         return found
 
     nonzero = [{key for key, w in as_dict(o).items() if w and len(key) > 2} for o in others]

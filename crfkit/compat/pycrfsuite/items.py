@@ -54,5 +54,5 @@ def packed(rows: Rows, n_features: int, names: Any) -> PackedSequences:
     """Return encoded sequences as packed features."""
     return PackedSequences._from_arrays(
         offsets=rows.offsets, indptr=rows.indptr, indices=rows.indices, values=rows.values,
-        n_sparse=n_features, dense=None, names=names, steps=None,
+        n_sparse=n_features, dense=None, names=names, transitions=None,
     )  # fmt: skip

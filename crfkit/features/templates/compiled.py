@@ -63,7 +63,8 @@ class CompiledFeatures(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            S sequences of N tokens with D attributes; attributes of steps are in its `steps`.
+            S sequences of N tokens with D attributes; attributes of transitions are in its
+            `transitions`.
 
         Raises
         ------
@@ -91,7 +92,7 @@ class CompiledFeatures(SequenceTransformer):
         self.n_features_in_ = len(self.vocabulary_)
         packed = _packed(batch, rows, self.vocabulary_)
         if len(self.step_vocabulary_):
-            packed.steps = _packed(batch, step_rows, self.step_vocabulary_)
+            packed.transitions = _packed(batch, step_rows, self.step_vocabulary_)
         return packed
 
     def transform(self, X: Iterable[Any]) -> PackedSequences:
@@ -105,7 +106,8 @@ class CompiledFeatures(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            S sequences of N tokens with D attributes; attributes of steps are in its `steps`.
+            S sequences of N tokens with D attributes; attributes of transitions are in its
+            `transitions`.
 
         Raises
         ------
@@ -122,7 +124,7 @@ class CompiledFeatures(SequenceTransformer):
         packed = _packed(batch, self.vocabulary_.encode(batch, families), self.vocabulary_)
         if len(self.step_vocabulary_):
             rows = self.step_vocabulary_.encode(batch, steps)
-            packed.steps = _packed(batch, rows, self.step_vocabulary_)
+            packed.transitions = _packed(batch, rows, self.step_vocabulary_)
         return packed
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -229,5 +231,5 @@ def _packed(batch: Batch, rows: Entries, names: TemplateVocabulary) -> PackedSeq
         n_sparse=len(names),
         dense=None,
         names=names,
-        steps=None,
+        transitions=None,
     )

@@ -62,7 +62,7 @@ class TemplateFeatures(CompiledFeatures):
     vocabulary_ : TemplateVocabulary
         The attributes; `array()` builds their names.
     step_vocabulary_ : TemplateVocabulary
-        The attributes of steps.
+        The attributes of transitions.
     lexicons_ : dict of str to list of str
         The entries of the lexicons.
     n_features_in_ : int

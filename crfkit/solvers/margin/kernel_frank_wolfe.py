@@ -178,7 +178,7 @@ class _Search(DualSearch):
     unary : ndarray of shape (K, N)
         Potentials of all tokens.
     pair : ndarray of shape (K, W)
-        Weights of steps; 0 where they have none.
+        Weights of transitions; 0 where they have none.
     """
 
     def __init__(self, blocks: KernelBlocks) -> None:
@@ -200,7 +200,7 @@ class _Search(DualSearch):
         )  # fmt: skip
 
     def weights(self) -> FloatArray:
-        """Return the coefficients of tokens and the weights of steps."""
+        """Return the coefficients of tokens and the weights of transitions."""
         model = self.batches.model
         return np.concatenate(
             [self.dual.reshape(-1), self.pair[model.transition_from, model.transition_to]]

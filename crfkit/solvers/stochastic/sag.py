@@ -33,8 +33,8 @@ class SAG(MiniBatchSolver):
     that a batch does not touch are moved when they are next needed.
 
     With dense features, steps along their principal axes are the longer the less the data vary
-    there, by the square root; those of the weights of steps between labels in the same way, by how
-    often these occur; and the length of a step is ``1 / max L``.
+    there, by the square root; those of the weights of transitions between labels in the same way,
+    by how often these occur; and the length of a step is ``1 / max L``.
 
     The remembered gradients and losses bound the optimum from below (each loss lies above its
     tangent), so that the gap to the optimum is known: with c2 > 0, a smooth and convex loss, and
