@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
@@ -308,12 +309,8 @@ class PackedSequences:
         if names is None:
             raise ValueError("the features have no names: give some.")
         rows = self.to_csr()
-        keys, values, bounds = (
-            names[rows.indices].tolist(),
-            rows.data.tolist(),
-            rows.indptr.tolist(),
-        )
-        pairs = zip(bounds[:-1], bounds[1:], strict=True)
+        keys, values, bounds = names[rows.indices].tolist(), rows.data.tolist(), rows.indptr
+        pairs = itertools.pairwise(bounds.tolist())
         tokens = [dict(zip(keys[b:e], values[b:e], strict=True)) for b, e in pairs]
         return [tokens[b:e] for b, e in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
 
@@ -346,16 +343,11 @@ class PackedSequences:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        transitions = (
-            f" and {self.transitions.n_features:,} of transitions"
-            if self.transitions is not None
-            else ""
-        )
-        if self.segments is not None:
-            transitions += f" and {self.segments.n_features:,} of segments"
+        others = {"transitions": self.transitions, "segments": self.segments}
+        more = [f" and {x.n_features:,} of {name}" for name, x in others.items() if x is not None]
         return (
             f"<PackedSequences: {len(self):,} sequences, {self.n_tokens:,} tokens, "
-            f"{self.n_features:,} attributes{transitions}, {self.nbytes:,} bytes>"
+            f"{self.n_features:,} attributes{''.join(more)}, {self.nbytes:,} bytes>"
         )
 
     def __eq__(self, other: object) -> bool:
