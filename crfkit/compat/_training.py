@@ -209,9 +209,7 @@ class CRFsuiteClassifier(CRFClassifier):
     _dev: tuple[Any, Any] | None = None
     _holdout: Holdout | None = None
 
-    def _learn(
-        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
-    ) -> Self:
+    def _learn(self, training: TrainingData, validation: Labeled | None = None) -> Self:
         """Fit to data that were read, the labels in the order of their first appearance.
 
         CRFsuite decides by it between equal scores.
@@ -219,7 +217,7 @@ class CRFsuiteClassifier(CRFClassifier):
         order = np.argsort(np.unique(training.codes, return_index=True)[1])
         codes = np.argsort(order).astype(np.int32)[training.codes]
         ordered = training._replace(classes=training.classes[order], codes=codes)
-        return super()._learn(ordered, validation, depth=depth + 1)
+        return super()._learn(ordered, validation)
 
     def _choose_model(self, training: TrainingData) -> LinearChainModel:
         values = self._options.values

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from crfkit._types import FloatArray, IntArray
+from crfkit._warnings import warn_user
 from crfkit.data import PackedSequences
 from crfkit.data.matrices import numeric_array
 
@@ -166,13 +166,12 @@ def warn_if_lengths_badly_scaled(basis: sp.csr_array, names: list[str], lengths:
     _warn_of_one(
         sizes, lambda feature: repr(names[feature]), "of lengths ", 1.0,
         "Give length=\"log(seg.length)\" or length=\"buckets\" instead of a feature that grows so.",
-        stacklevel=9,
     )  # fmt: skip
 
 
 def _warn_of_one(
     sizes: FloatArray, name: Callable[[int], Any], of: str, most: float,
-    advice: str = "Scale numeric features to about 1.", stacklevel: int = 7,
+    advice: str = "Scale numeric features to about 1.",
 ) -> None:  # fmt: skip
     """Warn of a size far above the middle one, or above `most` where that is less."""
     used = sizes > 0.0
@@ -180,12 +179,10 @@ def _warn_of_one(
         return
     largest, middle = int(np.argmax(sizes)), min(float(np.median(sizes[used])), most)
     if sizes[largest] > BADLY_SCALED * middle:
-        warnings.warn(
+        warn_user(
             f"feature {name(largest)} {of}is about {sizes[largest]:.2g} in size, most features "
             f"are about {middle:.2g}: the solver may be slow or stop too early, and the penalty "
             f"falls on the small ones. {advice}",
-            UserWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
+from crfkit._warnings import warn_user
 from crfkit.potentials import LinearChainModel
 
 # Vectors of P numbers that L-BFGS holds: six pairs of corrections, point, gradient and direction,
@@ -75,14 +75,12 @@ def parameter_counts(model: LinearChainModel) -> ParameterCounts:
     )
 
 
-def warn_if_large(model: LinearChainModel, depth: int) -> None:
-    """Warn of a model whose fit may not fit into memory; the caller `depth` calls up is named."""
+def warn_if_large(model: LinearChainModel) -> None:
+    """Warn of a model whose fit may not fit into memory."""
     counts = parameter_counts(model)
     if counts.total > LARGE:
-        warnings.warn(
+        warn_user(
             f"the model has {counts}; fitting it takes about {counts.fit_bytes / 2**30:.0f} GiB "
             "beside the data. A larger min_freq, fewer templates, or observed pairs only "
             "(all_possible_states=False, all_possible_transitions=False) make it smaller.",
-            UserWarning,
-            stacklevel=depth,
         )

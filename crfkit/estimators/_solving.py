@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -15,6 +14,7 @@ from sklearn.utils import check_random_state
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, SolverResult
+from crfkit._warnings import warn_user
 from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
@@ -71,12 +71,10 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         training, validation = self._hold_out(training, X_val, y_val)
         return self._learn(training, validation)
 
-    def _learn(
-        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
-    ) -> Self:
-        """Fit the weights to data that were read; warnings name the caller `depth` calls up."""
+    def _learn(self, training: TrainingData, validation: Labeled | None = None) -> Self:
+        """Fit the weights to data that were read."""
         model = self._choose_model(training)
-        warn_if_large(model, depth + 1)
+        warn_if_large(model)
         if self.verbose:
             print(f"{parameter_counts(model)}", flush=True)
         watch = None if validation is None else self._watch(model, training, validation)
@@ -94,7 +92,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             }
             | ({} if watch is None else watch.attributes())
         )
-        self._report(result, depth + 1, early=watch is not None and watch.stopped)
+        self._report(result, early=watch is not None and watch.stopped)
         return self
 
     def _forget(self, names: tuple[str, ...]) -> None:
@@ -275,16 +273,15 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             "_segment_names": training.segment_names,
         }
 
-    def _report(self, result: SolverResult, depth: int, *, early: bool) -> None:
+    def _report(self, result: SolverResult, *, early: bool) -> None:
         """Say how the fit ended; that it was stopped early is what the user wants."""
         if self.verbose:
             print(f"stopped after {result.n_iter} iterations: {result.message}", flush=True)
         if result.interrupted:
             message = f"fit was {result.message}; the model keeps the weights reached so far."
-            warnings.warn(message, ConvergenceWarning, stacklevel=depth)
+            warn_user(message, ConvergenceWarning)
         elif not (result.converged or early):
-            warnings.warn(f"fit did not converge: {result.message}.", ConvergenceWarning,
-                          stacklevel=depth)  # fmt: skip
+            warn_user(f"fit did not converge: {result.message}.", ConvergenceWarning)
 
 
 def ready_solver(solver: Any, solvers: Mapping[str, Any], max_iter: Any, random_state: Any) -> Any:

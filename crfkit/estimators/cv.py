@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +21,7 @@ from sklearn.model_selection import (
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
+from crfkit._warnings import warn_user
 from crfkit.data import PackedSequences
 from crfkit.estimators._early_stopping import Scorer, check_score, find_scorer
 from crfkit.estimators._probabilities import ProbabilisticChain
@@ -215,7 +215,7 @@ class CRFClassifierCV(ProbabilisticChain):
         attributes = self._search(crf.set_params(verbose=0), training, grid, groups)
         crf.set_params(c1=attributes["c1_"], c2=attributes["c2_"])
         if self.refit:
-            crf.set_params(verbose=max(0, int(self.verbose) - 1))._learn(training, depth=3)
+            crf.set_params(verbose=max(0, int(self.verbose) - 1))._learn(training)
         self._forget()
         self._set_fitted(_fitted_attributes(crf) | attributes)
         return self
@@ -354,10 +354,9 @@ def _warn_of_failures(paths: list[Path]) -> None:
     messages = [f"fold {f}, {text}" for f, path in enumerate(paths, 1) for text in path.messages]
     if messages:
         total = sum(path.scores.size for path in paths)
-        warnings.warn(
+        warn_user(
             f"{len(messages)} of {total} fits did not converge; the first is {messages[0]}.",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 

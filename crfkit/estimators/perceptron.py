@@ -362,15 +362,13 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         solver.recorder = self.__dict__.get("_ballot")
         return solver
 
-    def _learn(
-        self, training: TrainingData, validation: Labeled | None = None, *, depth: int = 5
-    ) -> Self:
+    def _learn(self, training: TrainingData, validation: Labeled | None = None) -> Self:
         start, before = self._first_weights(training), self.__dict__.get("coef_")
         # While it is fitted, a model predicts by its last weights, in scorers and callbacks too.
         votes = {name: self.__dict__.pop(name) for name in _VOTES if name in self.__dict__}
         self._ballot = Ballot() if self.averaging == "vote" else None
         try:
-            super()._learn(training, validation, depth=depth + 1)
+            super()._learn(training, validation)
             if self._ballot is not None:
                 self._count_votes(self._ballot, training, start)
         finally:

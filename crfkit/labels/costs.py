@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from crfkit._params import check_number, check_option
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._warnings import warn_user
 
 
 class Cost(Protocol):
@@ -157,10 +157,9 @@ def _weighted(cost: Mapping[Any, Any], classes: NDArray[np.object_]) -> Additive
     unknown = [label for label in cost if label not in known]
     if unknown:
         # A part of the data, as in cross-validation, may lack a rare label.
-        warnings.warn(
-            f"cost names the label {unknown[0]!r}, which does not occur in y: it has no effect.",
-            UserWarning, stacklevel=2,
-        )  # fmt: skip
+        warn_user(
+            f"cost names the label {unknown[0]!r}, which does not occur in y: it has no effect."
+        )
     weights = np.array([float(cost.get(label, 1.0)) for label in classes.tolist()])
     return AdditiveCost(weights[:, None] * (1.0 - np.eye(len(classes))))
 

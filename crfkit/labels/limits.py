@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
+from crfkit._warnings import warn_user
 from crfkit.data.places import token_place
 from crfkit.labels.coding import Coded, SegmentCoding
 from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, parse_tag
@@ -116,11 +116,9 @@ def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> N
     for label in labels:
         close = difflib.get_close_matches(str(label).casefold(), plain, 1, ALIKE)
         if close and label != OUTSIDE_LABEL:
-            warnings.warn(
+            warn_user(
                 f"{name} names none of the labels of y, which are {known}, but {labels!r:.80}: it "
                 f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?",
-                UserWarning,
-                stacklevel=3,
             )
             return
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from crfkit._warnings import warn_user
 from crfkit.labels.schemes import Scheme
 from crfkit.labels.sequences import FloatArray, IntArray, shown_names, sorted_labels
 from crfkit.labels.spans import TagStream, find_spans
@@ -144,7 +144,7 @@ def _divide(
     undefined = total == 0
     if zero_division == "warn" and undefined.any():
         message = f"{name} is 0/0 for some label and set to 0; see zero_division"
-        warnings.warn(message, UndefinedMetricWarning, stacklevel=5)
+        warn_user(message, UndefinedMetricWarning)
     ratio: FloatArray = correct / np.where(undefined, 1, total)
     ratio[undefined] = _zero_division_value(zero_division)
     return ratio

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import warnings
 from collections.abc import Hashable
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from crfkit._warnings import warn_user
 from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
@@ -219,8 +219,7 @@ calibration_max_trials : optional
     def _options(self) -> Options:
         for name in ("keep_tempfiles", "trainer_cls"):
             if getattr(self, name):
-                warnings.warn(f"{name} has no effect and is deprecated: leave it out.",
-                              FutureWarning, stacklevel=3)  # fmt: skip
+                warn_user(f"{name} has no effect and is deprecated: leave it out.", FutureWarning)
         options = Options("lbfgs" if self.algorithm is None else self.algorithm)
         for name, parameter in _NAMES.items():
             value = getattr(self, name)

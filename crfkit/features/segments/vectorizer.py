@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
 from crfkit._types import IntArray
+from crfkit._warnings import warn_user
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.features._lexicons import read_lexicons
@@ -193,10 +193,9 @@ class SegmentFeatures(SequenceTransformer):
                 trie = reader.words(template.plain).frequent(self.max_length, self.min_freq)
                 learned.texts[template.name] = trie
                 if self.min_freq < 2 and len(trie.texts) > _MANY:
-                    warnings.warn(
+                    warn_user(
                         f"template {template.name!r} has {len(trie.texts):,} different attributes; "
                         "min_freq=2 leaves out those that only one segment has.",
-                        stacklevel=2,
                     )
         index = GrowingIndex()
         found = _found(learned, reader, index)
@@ -360,11 +359,10 @@ def _warn_of_none(learned: _Learned, reader: Reader, index: Iterable[str]) -> No
         cell = template.compared[0]
         [text] = cell.text.strings(reader, reader.first(2))
         entry = learned.lexicons[cell.lexicon].entries[0]
-        warnings.warn(
+        warn_user(
             f"template {template.name!r}: no segment has such an attribute. Entries of the lexicon "
             f"{cell.lexicon!r} are like {entry!r}, texts like {text!r}: are they in the same case, "
             "and are the tokens of entries parted by single blanks, as those of texts are?",
-            stacklevel=3,
         )
 
 
