@@ -127,6 +127,9 @@ class _Place(NamedTuple):
 class _PairCache(dict[str, dict[str, str | None]]):
     """FEATS or MISC cells to their dicts: a treebank has few different ones."""
 
+    def __init__(self, needs_values: bool) -> None:
+        self.needs_values = needs_values
+
     def __missing__(self, cell: str) -> dict[str, str | None]:
         pairs: dict[str, str | None] = {}
         for entry in cell.split("|") if cell != _UNSPECIFIED else ():
@@ -134,26 +137,18 @@ class _PairCache(dict[str, dict[str, str | None]]):
             if not name or name in pairs:
                 problem = "occurs twice" if name else "has no name"
                 raise ValueError(f"the entry {entry!r} of {cell!r} {problem}; give each its name")
+            if self.needs_values and not value:
+                raise ValueError(f"the feature {name!r} of {cell!r} has no value; write Name=Value")
             pairs[name] = value if sign else None
         self[cell] = pairs
         return pairs
 
 
-class _FeatsCache(_PairCache):
-    def __missing__(self, cell: str) -> dict[str, str | None]:
-        pairs = super().__missing__(cell)
-        for name, value in pairs.items():
-            if not value:
-                del self[cell]
-                raise ValueError(f"the feature {name!r} of {cell!r} has no value; write Name=Value")
-        return pairs
-
-
 class _Parser:
-    """Lines to sentences, checked as they come."""
+    """Parser of lines to sentences, which checks them as they come."""
 
     def __init__(self) -> None:
-        self.feats, self.misc = _FeatsCache(), _PairCache()
+        self.feats, self.misc = _PairCache(True), _PairCache(False)
         self.clear()
 
     def clear(self) -> None:
@@ -264,10 +259,8 @@ def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSe
 
     Parameters
     ----------
-    source : path, file object or iterable of str
-        As of :func:`iter_columns`: packed files by suffix, open streams, lines.
-    encoding : str, default="utf-8"
-        The encoding of a path or binary stream.
+    source, encoding
+        As for :func:`iter_columns`: packed files by suffix, open streams, lines.
 
     Yields
     ------
@@ -300,10 +293,8 @@ def read_conllu(source: Source, *, encoding: str = "utf-8") -> list[ConlluSenten
 
     Parameters
     ----------
-    source : path, file object or iterable of str
-        What to read; see :func:`iter_columns`.
-    encoding : str, default="utf-8"
-        The encoding of a path or binary stream.
+    source, encoding
+        As for :func:`iter_conllu`, which reads lazily.
 
     Returns
     -------
@@ -312,7 +303,7 @@ def read_conllu(source: Source, *, encoding: str = "utf-8") -> list[ConlluSenten
     Raises
     ------
     ColumnFormatError
-        If the file breaks the format; see :func:`iter_conllu`, which reads lazily.
+        As of :func:`iter_conllu`.
     """
     return list(iter_conllu(source, encoding=encoding))
 

@@ -175,10 +175,8 @@ def iter_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> Iterator[C
 
     Parameters
     ----------
-    source : path, file object or iterable of str
-        As of :func:`iter_columns`: packed files by suffix, open streams, lines.
-    encoding : str, default="utf-8"
-        The encoding of a path or binary stream.
+    source, encoding
+        As for :func:`iter_columns`: packed files by suffix, open streams, lines.
 
     Yields
     ------
@@ -205,10 +203,8 @@ def read_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> CRFsuiteDa
 
     Parameters
     ----------
-    source : path, file object or iterable of str
-        What to read; see :func:`iter_columns`.
-    encoding : str, default="utf-8"
-        The encoding of a path or binary stream.
+    source, encoding
+        As for :func:`iter_crfsuite_text`, which reads lazily.
 
     Returns
     -------
@@ -218,7 +214,7 @@ def read_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> CRFsuiteDa
     Raises
     ------
     ColumnFormatError
-        If the file breaks the format; see :func:`iter_crfsuite_text`, which reads lazily.
+        As of :func:`iter_crfsuite_text`.
     """
     sequences = list(iter_crfsuite_text(source, encoding=encoding))
     return CRFsuiteData(

@@ -128,22 +128,10 @@ def read_columns(
 ) -> list[list[tuple[str, ...]]]:
     """Read all sequences of a column file.
 
-    The parameters and errors are those of :func:`iter_columns`, which reads lazily.
-
     Parameters
     ----------
-    source : path, file object or iterable of str
-        What to read.
-    columns : sequence of int, optional
-        The columns to keep; by default all.
-    sep : str, optional
-        One character between cells; by default any run of blanks and tabs.
-    comment : str, optional
-        Lines that begin with this are skipped.
-    encoding : str, default="utf-8"
-        The encoding of a path or binary stream.
-    skip_docstart : bool, default=False
-        Whether to skip ``-DOCSTART-`` rows.
+    source, columns, sep, comment, encoding, skip_docstart
+        As for :func:`iter_columns`, which reads lazily.
 
     Returns
     -------
@@ -152,10 +140,8 @@ def read_columns(
 
     Raises
     ------
-    ColumnFormatError
-        If the file breaks the format; see :func:`iter_columns`.
-    ValueError
-        If `sep` or `comment` is unusable.
+    ColumnFormatError, ValueError
+        As of :func:`iter_columns`.
     """
     return list(
         iter_columns(
@@ -191,18 +177,10 @@ def read_conll(
 
     Parameters
     ----------
-    source : path, file object or iterable of str
-        What to read; see :func:`iter_columns`.
+    source, sep, comment, encoding, skip_docstart
+        As for :func:`iter_columns`.
     label_column : int, default=-1
         The column of the labels, counted from 0 (negative: from the end).
-    sep : str, optional
-        One character between cells; by default any run of blanks and tabs.
-    comment : str, optional
-        Lines that begin with this are skipped.
-    encoding : str, default="utf-8"
-        The encoding of a path or binary stream.
-    skip_docstart : bool, default=False
-        Whether to skip ``-DOCSTART-`` rows.
 
     Returns
     -------
@@ -213,11 +191,8 @@ def read_conll(
 
     Raises
     ------
-    ColumnFormatError
-        If the file breaks the format (see :func:`iter_columns`), has a single column or
-        lacks `label_column`.
-    ValueError
-        If `sep` or `comment` is unusable.
+    ColumnFormatError, ValueError
+        As of :func:`iter_columns`, or if the file has a single column or lacks `label_column`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Spans of all sequences, how many of them are right, and the scores and reports of that."""
+"""Precision, recall, F-score and reports of counted spans: of entities in tags, of segments."""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ class Counts(NamedTuple):
     predicted: IntArray
     correct: IntArray
 
-    def select(self, labels: Iterable[Hashable]) -> Counts:
+    def select(self, labels: Iterable[Hashable] | None) -> Counts:
         """Return the counts of given labels in the given order; unknown labels count zero."""
+        if labels is None:
+            return self
         names = list(labels)
         index = {name: i for i, name in enumerate(self.names)}
         rows = [index.get(name, len(self.names)) for name in names]
@@ -85,20 +87,22 @@ def count(true: FoundSpans, pred: FoundSpans) -> Counts:
     return Counts([vocabulary[i] for i in present], *(column[present] for column in columns))
 
 
-def check_parameters(beta: float, average: str | None, zero_division: float | str) -> None:
-    """Raise ValueError if a parameter of the scores cannot be used."""
+def summarize(
+    counts: Counts, average: str | None, beta: float, zero_division: float | str
+) -> tuple[Any, Any, Any, Any]:
+    """Return precision, recall, F-score and support: per label, or averaged.
+
+    Raises
+    ------
+    ValueError
+        If a parameter cannot be used.
+    """
     if not beta >= 0:
         raise ValueError(f"beta is at least 0, not {beta!r}")
     if average is not None and average not in AVERAGES:
         raise ValueError(f"average is None or one of {AVERAGES}, not {average!r}")
     if zero_division not in (0, 1, "warn"):
         raise ValueError(f"zero_division is 0, 1 or 'warn', not {zero_division!r}")
-
-
-def summarize(
-    counts: Counts, average: str | None, beta: float, zero_division: float | str
-) -> tuple[Any, Any, Any, Any]:
-    """Return precision, recall, F-score and support: per label, or averaged."""
     if average is None:
         return *scores(counts, beta, zero_division), counts.true
     summed = counts.total() if average == "micro" else counts

@@ -19,7 +19,6 @@ from crfkit.labels.sequences import FlatLabels, Sequences, encode_labels, flatte
 from crfkit.labels.spans import first_legal_scheme, read_streams
 from crfkit.metrics._counts import (
     Counts,
-    check_parameters,
     count,
     report,
     scores,
@@ -84,9 +83,7 @@ def entity_precision_recall_fscore_support(
     >>> entity_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (0.5, 0.5, 0.5, 2)
     """
-    check_parameters(beta, average, zero_division)
-    counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter)
-    counts = counts if labels is None else counts.select(labels)
+    counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter).select(labels)
     return summarize(counts, average, beta, zero_division)
 
 
@@ -97,12 +94,8 @@ def entity_precision_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted tags.
-    average : {"micro", "macro", "weighted", None}, default="micro"
-        See :func:`entity_precision_recall_fscore_support`.
-    **kwargs
-        ``mode``, ``scheme``, ``labels``, ``suffix``, ``delimiter`` and ``zero_division`` as there.
+    y_true, y_pred, average, **kwargs
+        As for :func:`entity_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -124,12 +117,8 @@ def entity_recall_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted tags.
-    average : {"micro", "macro", "weighted", None}, default="micro"
-        See :func:`entity_precision_recall_fscore_support`.
-    **kwargs
-        ``mode``, ``scheme``, ``labels``, ``suffix``, ``delimiter`` and ``zero_division`` as there.
+    y_true, y_pred, average, **kwargs
+        As for :func:`entity_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -153,12 +142,8 @@ def entity_f1_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted tags.
-    average : {"micro", "macro", "weighted", None}, default="micro"
-        See :func:`entity_precision_recall_fscore_support`.
-    **kwargs
-        ``mode``, ``scheme``, ``labels``, ``suffix``, ``delimiter`` and ``zero_division`` as there.
+    y_true, y_pred, average, **kwargs
+        As for :func:`entity_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -193,10 +178,8 @@ def entity_classification_report(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted tags.
-    labels, mode, scheme, suffix, delimiter, zero_division
-        See :func:`entity_precision_recall_fscore_support`.
+    y_true, y_pred, labels, mode, scheme, suffix, delimiter, zero_division
+        As for :func:`entity_precision_recall_fscore_support`.
     digits : int, default=2
         Decimals of the text.
     output_dict : bool, default=False
@@ -223,9 +206,7 @@ def entity_classification_report(
     weighted avg       0.25      0.50      0.33         2
     <BLANKLINE>
     """
-    check_parameters(1.0, None, zero_division)
-    counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter)
-    counts = counts if labels is None else counts.select(labels)
+    counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter).select(labels)
     return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
 
 
@@ -236,12 +217,8 @@ def conlleval_report(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of str
-        True and predicted tags.
-    suffix : bool, default=False
-        Whether tags are written ``PER-B`` rather than ``B-PER``.
-    delimiter : str, default="-"
-        What stands between letter and type.
+    y_true, y_pred, suffix, delimiter
+        As for :func:`entity_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -292,9 +269,9 @@ def _count(
 
 
 def _rules(true: FlatLabels, mode: str, scheme: str | None, suffix: bool, delimiter: str) -> Scheme:
-    if mode == "strict" and scheme is None:
-        return first_legal_scheme(true, suffix=suffix, delimiter=delimiter)
-    if mode == "strict" and scheme is not None:
+    if mode == "strict":
+        if scheme is None:
+            return first_legal_scheme(true, suffix=suffix, delimiter=delimiter)
         return get_scheme(scheme)
     if mode != "conlleval":
         raise ValueError(f"mode is 'conlleval' or 'strict', not {mode!r}")

@@ -25,7 +25,6 @@ from crfkit.labels.sequences import (
 from crfkit.labels.spans import read_streams
 from crfkit.metrics._counts import (
     FoundSpans,
-    check_parameters,
     count,
     report,
     spans_of_stream,
@@ -95,9 +94,7 @@ def segment_precision_recall_fscore_support(
     >>> segment_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (0.5, 0.5, 0.5, 2)
     """
-    check_parameters(beta, average, zero_division)
-    counts = count(*_find(y_true, y_pred, scheme))
-    counts = counts if labels is None else counts.select(labels)
+    counts = count(*_find(y_true, y_pred, scheme)).select(labels)
     return summarize(counts, average, beta, zero_division)
 
 
@@ -108,12 +105,8 @@ def segment_precision_score(
 
     Parameters
     ----------
-    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
-        True and predicted segments.
-    average : {"micro", "macro", "weighted", None}, default="micro"
-        See :func:`segment_precision_recall_fscore_support`.
-    **kwargs
-        ``scheme``, ``labels`` and ``zero_division`` as there.
+    y_true, y_pred, average, **kwargs
+        As for :func:`segment_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -135,12 +128,8 @@ def segment_recall_score(
 
     Parameters
     ----------
-    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
-        True and predicted segments.
-    average : {"micro", "macro", "weighted", None}, default="micro"
-        See :func:`segment_precision_recall_fscore_support`.
-    **kwargs
-        ``scheme``, ``labels`` and ``zero_division`` as there.
+    y_true, y_pred, average, **kwargs
+        As for :func:`segment_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -162,12 +151,8 @@ def segment_f1_score(
 
     Parameters
     ----------
-    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
-        True and predicted segments.
-    average : {"micro", "macro", "weighted", None}, default="micro"
-        See :func:`segment_precision_recall_fscore_support`.
-    **kwargs
-        ``scheme``, ``labels`` and ``zero_division`` as there.
+    y_true, y_pred, average, **kwargs
+        As for :func:`segment_precision_recall_fscore_support`.
 
     Returns
     -------
@@ -203,10 +188,8 @@ def segment_classification_report(
 
     Parameters
     ----------
-    y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
-        True and predicted segments.
-    labels, scheme, zero_division
-        See :func:`segment_precision_recall_fscore_support`.
+    y_true, y_pred, labels, scheme, zero_division
+        As for :func:`segment_precision_recall_fscore_support`.
     digits : int, default=2
         Decimals of the text.
     output_dict : bool, default=False
@@ -232,9 +215,7 @@ def segment_classification_report(
     weighted avg       1.00      1.00      1.00         2
     <BLANKLINE>
     """
-    check_parameters(1.0, None, zero_division)
-    counts = count(*_find(y_true, y_pred, scheme))
-    counts = counts if labels is None else counts.select(labels)
+    counts = count(*_find(y_true, y_pred, scheme)).select(labels)
     return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
 
 
@@ -247,13 +228,14 @@ def _find(
     true, pred = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
     if len(true) != len(pred):
         raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
-    if scheme is None or (holds_segments(true) and holds_segments(pred)):
+    listed = holds_segments(true), holds_segments(pred)
+    if scheme is None or all(listed):
         return _read_listed(true, "y_true"), _read_listed(pred, "y_pred")
-    if holds_segments(true):
+    if listed[0]:
         labels = flatten(pred, "y_pred")
         return _read_beside(true, "y_true", labels.lengths, scheme), _read_labels(labels, scheme)
     labels = flatten(true, "y_true")
-    if holds_segments(pred):
+    if listed[1]:
         return _read_labels(labels, scheme), _read_beside(pred, "y_pred", labels.lengths, scheme)
     others = flatten(pred, "y_pred")
     check_same_lengths(labels.lengths, others.lengths, "y_pred")

@@ -96,10 +96,8 @@ def flat_recall_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> An
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of labels
-        True and predicted labels.
-    **kwargs
-        As in :func:`flat_precision_score`.
+    y_true, y_pred, **kwargs
+        As for :func:`flat_precision_score`.
 
     Returns
     -------
@@ -113,10 +111,8 @@ def flat_f1_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of labels
-        True and predicted labels.
-    **kwargs
-        As in :func:`flat_precision_score`.
+    y_true, y_pred, **kwargs
+        As for :func:`flat_precision_score`.
 
     Returns
     -------
@@ -139,12 +135,10 @@ def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **kwargs
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of labels
-        True and predicted labels.
+    y_true, y_pred, **kwargs
+        As for :func:`flat_precision_score`.
     beta : float
         Weight of recall against precision.
-    **kwargs
-        As in :func:`flat_precision_score`.
 
     Returns
     -------
@@ -163,8 +157,8 @@ def flat_classification_report(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of labels
-        True and predicted labels.
+    y_true, y_pred
+        As for :func:`flat_precision_score`.
     labels : sequence of labels, optional
         Labels to report, in this order; by default all, sorted.
     **kwargs
@@ -187,8 +181,8 @@ def sequence_accuracy_score(
 
     Parameters
     ----------
-    y_true, y_pred : list of sequences of labels
-        True and predicted labels.
+    y_true, y_pred
+        As for :func:`flat_precision_score`.
     sample_weight : array-like of shape (S,), optional
         Weights per sequence.
 
