@@ -42,7 +42,7 @@ def main() -> None:
     with ThreadMap(1) as threads:
         prepared = model.prepare(packed, chunks, threads)
         parts = [model.scores(bound, packed, chunk) for chunk in chunks]
-        outs = [Chain().empty(part) for part in parts]
+        outs = [Chain().zeros(part) for part in parts]
         residuals, state = [out.unary for out in outs], np.zeros_like(bound.state.pairs)
         numbers = range(len(chunks))
         milliseconds = {
@@ -54,7 +54,9 @@ def main() -> None:
             ),
             "row maxima and exponentials": best(shift_and_exp, parts),
             "log Z and expected counts (with the exponentials)": best(
-                lambda i: Chain().sum(parts[i], np.ones(len(parts[i].offsets) - 1), outs[i]),
+                lambda i: Chain().log_partition(
+                    parts[i], np.ones(len(parts[i].offsets) - 1), outs[i]
+                ),
                 numbers,
             ),
             "gradient, attribute by attribute": best(
@@ -88,10 +90,10 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
         tokens += size
         if tokens * n_labels**2 > MAX_CELLS:
             break
-    chain, outs = Chain(), [Chain().empty(batch) for batch in batches]
+    chain, outs = Chain(), [Chain().zeros(batch) for batch in batches]
 
     def expected(i: int) -> None:
-        chain.sum(batches[i], np.ones(len(batches[i].offsets) - 1), outs[i])
+        chain.log_partition(batches[i], np.ones(len(batches[i].offsets) - 1), outs[i])
 
     return {
         "sum": 1e6 * best(expected, range(len(batches))) / tokens,

@@ -113,7 +113,7 @@ class Holdout:
         weights = self.model.bind(parameters)
         chunks = make_chunks(self.data.offsets, self.model.chunk_tokens)
         structure = self.model.structure
-        found = [structure.max(self.model.scores(weights, self.data, c))[0] for c in chunks]
+        found = [structure.argmax(self.model.scores(weights, self.data, c))[0] for c in chunks]
         return np.concatenate([np.empty(0, np.int32), *found])
 
     def _label_scores(self, found: CodeArray, right: Any) -> dict[Any, LabelScore]:

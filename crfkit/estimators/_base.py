@@ -31,7 +31,7 @@ from crfkit.inference import DECODERS
 from crfkit.persistence import SaveMixin
 from crfkit.potentials import LinearChainModel
 from crfkit.potentials.linear_chain import LinearWeights
-from crfkit.structures import Structure, split_over
+from crfkit.structures import Structure
 
 # Chunks of new data that each thread gets, where they are not too small.
 CHUNKS_A_THREAD, LEAST_CHUNK = 4, 500
@@ -275,7 +275,7 @@ class LinearChainClassifier(SequenceClassifier):
             short = [chunk for chunk in chunks if not is_long(chunk)]
             threads(partial(run, model.structure), short)
             for chunk in filter(is_long, chunks):  # one after the other, each over all threads
-                run(split_over(model.structure, threads), chunk)
+                run(model.structure.in_parallel(threads), chunk)
 
     def _scorer(self, data: PackedSequences) -> tuple[LinearChainModel, LinearWeights]:
         """Return the score model of the fitted weights, made once."""

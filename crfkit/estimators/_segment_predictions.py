@@ -107,7 +107,7 @@ class SegmentPredictions(SegmentViews):
             base = self._base_scores(structure, scores).tolist()
             for s, one in enumerate(scores.each()):
                 count = _at_most(int(n), len(one.unary), len(self.classes_))
-                codes, values = structure.n_best(one, count)
+                codes, values = structure.k_best(one, count)
                 places = np.arange(len(codes) + 1) * codes.shape[1]
                 runs = segmentation_of(codes.reshape(-1), places, len(self.classes_))
                 listed = self._segments_of(runs, places)
@@ -126,7 +126,7 @@ class SegmentPredictions(SegmentViews):
         codes: CodeArray = np.empty(data.n_tokens, np.int32)
 
         def decode(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
-            codes[chunk.tokens] = structure.max(with_fixed(scores, fixed[chunk.tokens]))[0]
+            codes[chunk.tokens] = structure.argmax(with_fixed(scores, fixed[chunk.tokens]))[0]
 
         self._each_chunk(data, decode, fixed=fixed)
         return codes
@@ -181,7 +181,9 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
     """Probabilities of segments."""
 
     def _base_scores(self, structure: Structure, scores: Potentials) -> FloatArray:
-        return structure.sum(scores, np.ones(len(scores.offsets) - 1), structure.empty(scores))
+        return structure.log_partition(
+            scores, np.ones(len(scores.offsets) - 1), structure.zeros(scores)
+        )
 
     def sequence_log_proba(self, X: Any, y: Any) -> FloatArray:
         """Return the log-probability of whole sequences of labels, or of segments.
@@ -352,8 +354,8 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         found: dict[int, FloatArray] = {}
 
         def count(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
-            expected, parts = structure.empty(scores), parts_of(scores)
-            structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
+            expected, parts = structure.zeros(scores), parts_of(scores)
+            structure.log_partition(scores, np.ones(len(scores.offsets) - 1), expected)
             rows = slice(parts.n_steps, parts.n_steps + parts.n_lengths)
             found[chunk.first] = expected.pair[rows].copy()
 
@@ -390,8 +392,8 @@ def _candidates(
     Each is at most as probable as its beginning, its end, and going on at its other tokens.
     """
     size, n_lengths = scores.pair.shape[1], parts_of(scores).n_lengths
-    expected = structure.empty(scores)
-    structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
+    expected = structure.zeros(scores)
+    structure.log_partition(scores, np.ones(len(scores.offsets) - 1), expected)
     likely = expected.unary >= least
     on, begins, ends = (likely[:, i * size : (i + 1) * size] & shown for i in range(3))
     start, label = np.nonzero(begins)

@@ -68,7 +68,7 @@ def _some(scores: Potentials, chosen: NDArray[np.bool_]) -> Potentials:
 def _log_sums(structure: Structure, scores: Potentials) -> FloatArray:
     """Return log Z of each sequence, shape (S,)."""
     weight = np.ones(len(scores.offsets) - 1)
-    sums: FloatArray = structure.sum(scores, weight, structure.empty(scores))
+    sums: FloatArray = structure.log_partition(scores, weight, structure.zeros(scores))
     return sums
 
 

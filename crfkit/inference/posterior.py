@@ -10,8 +10,8 @@ from crfkit.structures import Structure
 
 def marginals(structure: Structure, scores: Potentials) -> tuple[FloatArray, FloatArray]:
     """Return the label probabilities of each token, shape (N, K), and log Z, shape (S,)."""
-    expected = structure.empty(scores)
-    log_z = structure.sum(scores, np.ones(len(scores.offsets) - 1), expected)
+    expected = structure.zeros(scores)
+    log_z = structure.log_partition(scores, np.ones(len(scores.offsets) - 1), expected)
     return _of_labels(expected.unary, scores), log_z
 
 

@@ -11,5 +11,5 @@ class ViterbiDecoder:
 
     def decode(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
-        labels, _ = structure.max(scores)
+        labels, _ = structure.argmax(scores)
         return labels

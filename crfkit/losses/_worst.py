@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -9,17 +10,17 @@ from sklearn.base import BaseEstimator
 
 from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 from crfkit.losses._costs import weight_of_sequences
+from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import _raise_if_forbidden
 from crfkit.structures import Structure
 
 
-class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
+class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     """The largest loss of a labelling, which is linear in the scores: convex, with corners.
 
     A subclass finds the labelling and says what its loss is.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("max", "score", "add_path")
     is_convex: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = False
     needs_sequence_weights: ClassVar[bool] = True
@@ -71,8 +72,8 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
         level = weight_of_sequences(self, weight, scores)
         path, value, slope = self._find(structure, scores, labels)
         out.unary[...] = 0.0
-        structure.add_path(scores, path, level * slope, out)
-        structure.add_path(scores, labels, -level * slope, out)
+        structure.add_counts(scores, path, level * slope, out)
+        structure.add_counts(scores, labels, -level * slope, out)
         return float(np.sum(level * value))
 
     def _find(
@@ -81,7 +82,7 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
         """Return the worst labellings, their losses, and the slopes of these by the scores."""
         gold = structure.score(scores, labels)
         if np.isneginf(gold).any():
-            _raise_if_forbidden(gold, structure.max(scores)[1], scores)
+            _raise_if_forbidden(gold, structure.argmax(scores)[1], scores)
         path = self._search(structure, scores, labels, gold)
         rise = structure.score(scores, path) - gold
         value, slope = self._linear(scores, labels, path, rise)
@@ -89,14 +90,14 @@ class WorstLabellingLoss(BaseEstimator):  # type: ignore[misc]
         value[none] = 0.0
         return np.where(np.repeat(none, np.diff(scores.offsets)), labels, path), value, slope
 
+    @abstractmethod
     def _search(
         self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
     ) -> CodeArray:
         """Return the worst labellings, given the scores of the true ones, shape (S,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _linear(
         self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the losses of labellings, and their slopes, given how much better they score."""
-        raise NotImplementedError

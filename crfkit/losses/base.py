@@ -1,48 +1,64 @@
-"""What a loss has to do."""
+"""The interface of a loss."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
 
 from crfkit._types import CodeArray, Counts, FloatArray, Potentials
-from crfkit.structures import Structure
+from crfkit.structures import Capability, MissingCapabilityError, Structure
 
 
-class Loss(Protocol):
-    """A function of scores and labels, for any structure that offers what it requires.
+class Loss(ABC):
+    """A function of potentials and labels, for any structure that has what it requires.
 
-    A loss may say more of itself, by attributes and methods that solvers ask for:
-
-    - ``is_convex``, by default False: whether it lies above its tangents where the tokens of each
-      sequence have one weight;
-    - ``is_smooth``, by default True: whether it has a gradient everywhere, not only subgradients;
-    - ``is_log_likelihood``, by default False: whether it is the log loss;
-    - ``needs_sequence_weights``, by default False: whether it raises ValueError where the weights
-      of the tokens of a sequence differ;
-    - ``hessian_product(structure, scores, tangent, labels, weight, out)`` and
-      ``curvature(structure, scores, labels, weight, out)``, as those of :class:`LogLoss`;
-    - ``takes_cost``, by default False: whether estimators make its attribute ``cost`` a cost;
-    - ``stages()``, losses that are minimized one after the other to come to its minimum.
+    Attributes
+    ----------
+    requires : frozenset of Capability
+        What it needs of a structure beyond the methods that all have.
+    is_convex : bool
+        Whether it lies above its tangents where the tokens of each sequence have one weight.
+    is_smooth : bool
+        Whether it has a gradient everywhere, not only subgradients.
+    is_log_likelihood : bool
+        Whether it is the log loss.
+    needs_sequence_weights : bool
+        Whether it raises ValueError where the weights of the tokens of a sequence differ.
+    takes_cost : bool
+        Whether estimators make its attribute ``cost`` a cost.
+    has_hessian : bool
+        Whether it has `hessian_product` and `hessian_diagonal`.
+    is_staged : bool
+        Whether it has `stages`.
     """
 
-    requires: ClassVar[tuple[str, ...]]
+    requires: ClassVar[frozenset[Capability]] = frozenset()
+    is_convex: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = True
+    is_log_likelihood: ClassVar[bool] = False
+    needs_sequence_weights: ClassVar[bool] = False
+    takes_cost: ClassVar[bool] = False
+    has_hessian: ClassVar[bool] = False
+    is_staged: ClassVar[bool] = False
 
+    @abstractmethod
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Potentials,
+        potentials: Potentials,
         labels: CodeArray,
         weight: FloatArray,
         out: Counts,
     ) -> float:
-        """Return the loss of a batch, summed, and its gradient with respect to the scores.
+        """Return the loss of a batch, summed, and its gradient with respect to the potentials.
 
         Parameters
         ----------
         structure : Structure
-            Answers questions about the scores.
-        scores : Potentials
-            Potentials of the parts of N tokens.
+            Answers questions about the potentials.
+        potentials : Potentials
+            Of the parts of N tokens.
         labels : ndarray of shape (N,)
             The true labels.
         weight : ndarray of shape (N,)
@@ -50,3 +66,69 @@ class Loss(Protocol):
         out : Counts
             The gradient: ``out.unary`` is replaced, ``out.pair`` is added to.
         """
+
+    def hessian_product(
+        self,
+        structure: Structure,
+        potentials: Potentials,
+        tangent: Potentials,
+        labels: CodeArray,
+        weight: FloatArray,
+        out: Counts,
+    ) -> None:
+        """Write the product of the Hessian with a direction of the potentials, as `LogLoss` does.
+
+        Raises
+        ------
+        ValueError
+            If the loss has no second derivatives.
+        """
+        raise self._not_twice_differentiable()
+
+    def hessian_diagonal(
+        self,
+        structure: Structure,
+        potentials: Potentials,
+        labels: CodeArray,
+        weight: FloatArray,
+        out: Counts,
+    ) -> None:
+        """Write an estimate of the diagonal of the Hessian, as `LogLoss` does.
+
+        Raises
+        ------
+        ValueError
+            If the loss has no second derivatives.
+        """
+        raise self._not_twice_differentiable()
+
+    def stages(self) -> Sequence[Loss]:
+        """Return the losses that are minimized one after the other to come to its minimum.
+
+        Raises
+        ------
+        ValueError
+            If the loss is minimized at once.
+        """
+        raise ValueError(f"loss {type(self).__name__} has no stages.")
+
+    def _not_twice_differentiable(self) -> ValueError:
+        return ValueError(
+            f"loss {type(self).__name__} has no second derivatives; use another solver."
+        )
+
+
+def check_match(structure: Structure, loss: Loss) -> None:
+    """Raise an error if the structure lacks what the loss requires.
+
+    Raises
+    ------
+    MissingCapabilityError
+        It names the first thing that is missing.
+    """
+    missing = [each for each in Capability if each in loss.requires - structure.capabilities]
+    if missing:
+        raise MissingCapabilityError(
+            f"loss {type(loss).__name__} needs a structure with {missing[0].value}, which "
+            f"{type(structure).__name__} does not have."
+        )

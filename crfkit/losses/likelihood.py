@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.losses.base import Loss
 from crfkit.structures import NoPathError, Structure
 
 DIFFERENT_WEIGHTS = (
@@ -15,7 +16,7 @@ DIFFERENT_WEIGHTS = (
 )
 
 
-class LogLoss:
+class LogLoss(Loss):
     """``-log P(y | x) = log Z(x) - score(x, y)`` (Lafferty, McCallum and Pereira 2001).
 
     The gradient with respect to the scores is the expected minus the observed counts.
@@ -29,10 +30,9 @@ class LogLoss:
     where weights differ the loss need not be convex.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("sum", "score", "add_path")
     is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
-    is_smooth: ClassVar[bool] = True
     is_log_likelihood: ClassVar[bool] = True
+    has_hessian: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Let a subclass be another loss, which the dual of this one is no dual of."""
@@ -53,7 +53,7 @@ class LogLoss:
             return self.of_sequences(structure, scores, labels, shared, out)
         levels = _levels(weight, scores.offsets)
         top = levels[:, -1].copy()
-        value = float(np.sum(top * structure.sum(scores, top, out)))
+        value = float(np.sum(top * structure.log_partition(scores, top, out)))
         for before, level in zip(levels.T[:-1], levels.T[1:], strict=True):
             value += _fixed_part(structure, scores, labels, weight, before, level, out)
         return value
@@ -67,8 +67,8 @@ class LogLoss:
         out: Counts,
     ) -> float:
         """Return the loss and its gradient where each sequence has one weight, shape (S,)."""
-        log_z = structure.sum(scores, weight, out)
-        structure.add_path(scores, labels, -weight, out)
+        log_z = structure.log_partition(scores, weight, out)
+        structure.add_counts(scores, labels, -weight, out)
         gold = structure.score(scores, labels)
         _raise_if_forbidden(gold, log_z, scores)
         return float(np.sum(weight * (log_z - gold)))
@@ -87,7 +87,7 @@ class LogLoss:
         Parameters
         ----------
         structure : Structure
-            With ``curvature``, the derivative of its expected counts.
+            With products with the Hessian of log Z.
         scores, tangent : Potentials
             Where, and the direction.
         labels : ndarray of shape (N,)
@@ -100,14 +100,9 @@ class LogLoss:
         Raises
         ------
         ValueError
-            If the weights of the tokens of a sequence differ, or the structure has no
-            ``curvature``.
+            If the weights of the tokens of a sequence differ, or the structure has no products
+            with the Hessian.
         """
-        if not hasattr(structure, "hessian_product"):
-            raise ValueError(
-                f"the structure {type(structure).__name__} has no products with the Hessian. Use "
-                "solver='lbfgs' (or 'auto')."
-            )
         structure.hessian_product(scores, tangent, sequence_weight(weight, scores.offsets), out)
 
     def hessian_diagonal(
@@ -125,7 +120,7 @@ class LogLoss:
         largest of their weights.
         """
         level = _levels(weight, scores.offsets)[:, -1].copy()
-        structure.sum(scores, level, out)
+        structure.log_partition(scores, level, out)
         of_token = np.repeat(level, np.diff(scores.offsets))[:, None]
         share = np.zeros_like(out.unary)
         np.divide(out.unary, of_token, out=share, where=of_token > 0.0)
@@ -165,10 +160,10 @@ def _fixed_part(
     clamped = _clamp(scores, labels, weight, level)
     offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
     part_scores = scores.taken(tokens, offsets)._replace(unary=clamped[tokens])
-    part = structure.empty(part_scores)
+    part = structure.zeros(part_scores)
     factor = (before - level)[chosen]
     try:
-        log_z = structure.sum(part_scores, factor, part)
+        log_z = structure.log_partition(part_scores, factor, part)
     except NoPathError as error:
         raise _forbidden(scores.first + int(chosen[error.sequence])) from error
     out.unary[tokens] += part.unary

@@ -77,7 +77,7 @@ class HingeLoss(WorstLabellingLoss):
         if isinstance(cost, ZeroOneCost):
             return _worst_by_errors(structure, scores, labels, gold, most=1)
         if self.rescaling == "margin":
-            return structure.max(with_cost(scores, labels, cost))[0]
+            return structure.argmax(with_cost(scores, labels, cost))[0]
         if self.search == "approximate":
             return _worst_corner(structure, scores, labels, gold, cost)
         if isinstance(cost, AdditiveCost) and cost.counts_errors:
@@ -108,17 +108,10 @@ def _worst_by_errors(
 
     With `most`, all numbers from that on count as it.
     """
-    levels: Any = structure
-    if not hasattr(levels, "max_by_hamming"):
-        raise ValueError(
-            f"the structure {type(structure).__name__} has no best paths by numbers of errors, "
-            "which this loss needs. Use rescaling='margin' with cost='hamming'."
-        )
-    value = levels.max_by_hamming(scores, labels, most)
+    value = structure.max_by_hamming(scores, labels, most)
     gain = np.zeros_like(value)
     gain[:, 1:] = np.arange(1, value.shape[1]) * (1.0 + value[:, 1:] - gold[:, None])
-    path: CodeArray = levels.path_at_hamming(scores, labels, gain.argmax(axis=1), most)
-    return path
+    return structure.path_at_hamming(scores, labels, gain.argmax(axis=1), most)
 
 
 class _Corner(NamedTuple):
@@ -156,7 +149,7 @@ def _worst_corner(
 
     def corner(multiplier: FloatArray) -> _Corner:
         factor = np.repeat(multiplier, lengths)[:, None]
-        path = structure.max(plus(scores, factor * added))[0]
+        path = structure.argmax(plus(scores, factor * added))[0]
         rise = structure.score(scores, path) - gold
         return _Corner(path, cost.total(labels, path, scores.offsets), rise)
 

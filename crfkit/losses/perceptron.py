@@ -26,7 +26,7 @@ class PerceptronLoss(WorstLabellingLoss):
     def _search(
         self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
     ) -> CodeArray:
-        return structure.max(scores)[0]
+        return structure.argmax(scores)[0]
 
     def _linear(
         self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from crfkit._params import check_number
-from crfkit.losses.softmax_margin import SoftmaxMarginLoss
+from crfkit.losses.softmax_margin import CostAugmentedLoss
 
 
-class SoftenedHingeLoss(SoftmaxMarginLoss):
+class SoftenedHingeLoss(CostAugmentedLoss):
     """``tau log sum_y exp((cost(y) + score(x, y)) / tau) - score(x, y_i)`` for a temperature tau.
 
     With ``tau = 1`` the softmax-margin loss; for ``tau`` towards 0 the structured hinge loss, from
@@ -33,15 +33,15 @@ class SoftenedHingeLoss(SoftmaxMarginLoss):
     """
 
     def __init__(self, cost: Any = "hamming", *, temperature: float = 0.1) -> None:
-        super().__init__(cost)
+        self.cost = cost
         self.temperature = temperature
 
     @property
-    def _heat(self) -> float:
+    def _temperature(self) -> float:
         return _checked(self.temperature, "temperature")
 
 
-class AnnealedHingeLoss(SoftmaxMarginLoss):
+class AnnealedHingeLoss(CostAugmentedLoss):
     """The structured hinge loss, approached by softened ones of falling temperatures.
 
     Its value is that of :class:`SoftenedHingeLoss` at the last temperature. An estimator lets its
@@ -65,17 +65,19 @@ class AnnealedHingeLoss(SoftmaxMarginLoss):
     CRFClassifier(loss=AnnealedHingeLoss(temperatures=(1.0, 0.1)))
     """
 
+    is_staged: ClassVar[bool] = True
+
     def __init__(
         self,
         cost: Any = "hamming",
         *,
         temperatures: Sequence[float] = (1.0, 0.3, 0.1, 0.03, 0.01),
     ) -> None:
-        super().__init__(cost)
+        self.cost = cost
         self.temperatures = temperatures
 
     @property
-    def _heat(self) -> float:
+    def _temperature(self) -> float:
         return self._checked_temperatures()[-1]
 
     def stages(self) -> list[SoftenedHingeLoss]:

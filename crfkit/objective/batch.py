@@ -22,12 +22,12 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import is_long, make_blocks, make_chunks
-from crfkit.losses import LogLoss, Loss
+from crfkit.losses import LogLoss, Loss, check_match
 from crfkit.losses.likelihood import sequence_weight, shared_weight
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.potentials import PotentialsModel
-from crfkit.structures import Structure, split_over
+from crfkit.structures import Structure
 
 # What is done with the scores of a chunk: (scores, tokens, out, prepared block, number in it).
 Work = Callable[[Potentials, slice, Counts, Any, int], float]
@@ -119,13 +119,8 @@ class Objective:
         weight: FloatArray,
         threads: ThreadMap,
     ) -> None:
-        missing = [name for name in loss.requires if not hasattr(structure, name)]
-        if missing:
-            raise ValueError(
-                f"loss {type(loss).__name__} needs a structure with {missing[0]!r}, which "
-                f"{type(structure).__name__} does not have."
-            )
-        self.model, self.structure = model, split_over(structure, threads)
+        check_match(structure, loss)
+        self.model, self.structure = model, structure.in_parallel(threads)
         self.loss, self.penalty = loss, penalty
         self.data, self.labels, self.weight, self.threads = data, labels, weight, threads
         self._prepared = _PreparedData(model, data, threads)
@@ -210,7 +205,7 @@ class Objective:
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
             tangent = self.model.prepared_scores(bound, prepared, index, self.threads)
-            self._curved("hessian_product")(
+            self.loss.hessian_product(
                 self.structure, scores, tangent, self.labels[tokens], self.weight[tokens], out
             )
             return 0.0
@@ -235,7 +230,7 @@ class Objective:
         def work(
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
-            self._curved("hessian_diagonal")(
+            self.loss.hessian_diagonal(
                 self.structure, scores, self.labels[tokens], self.weight[tokens], out
             )
             return 0.0
@@ -260,7 +255,7 @@ class Objective:
         ) -> float:
             level = sequence_weight(self.weight[tokens], scores.offsets)
             part = chosen[scores.first : scores.first + len(level)]
-            self.structure.sum(scores, level * part, out)
+            self.structure.log_partition(scores, level * part, out)
             return 0.0
 
         return self._pull_back(w, work)[1]
@@ -273,7 +268,7 @@ class Objective:
         ) -> float:
             level = sequence_weight(self.weight[tokens], scores.offsets)
             out.unary[...] = 0.0
-            self.structure.add_path(scores, self.labels[tokens], level, out)
+            self.structure.add_counts(scores, self.labels[tokens], level, out)
             return 0.0
 
         return self._pull_back(np.zeros(self.n_parameters), work)[1]
@@ -293,22 +288,13 @@ class Objective:
         def work(
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
-            found = self.structure.max(scores)[1]
+            found = self.structure.argmax(scores)[1]
             totals[scores.first : scores.first + len(found)] = found
             out.unary[...] = 0.0
             return 0.0
 
         self._pull_back(np.ones(self.n_parameters), work)
         return totals
-
-    def _curved(self, method: str) -> Callable[..., None]:
-        """Return a method of the loss, if it has second derivatives."""
-        found: Callable[..., None] | None = getattr(self.loss, method, None)
-        if found is None:
-            raise ValueError(
-                f"loss {type(self.loss).__name__} has no second derivatives; use another solver."
-            )
-        return found
 
     @property
     def has_sequence_weights(self) -> bool:
@@ -328,8 +314,8 @@ class Objective:
         """
         if not math.isnan(record.gap):
             return record.gap
-        convex = getattr(self.loss, "is_convex", False) and self.has_sequence_weights
-        known = convex and getattr(self.loss, "is_smooth", True) and self.l2
+        convex = self.loss.is_convex and self.has_sequence_weights
+        known = convex and self.loss.is_smooth and self.l2
         return record.gradient_norm**2 / (4.0 * self.penalty.l2) if known else math.nan
 
     def minibatches(

@@ -160,7 +160,7 @@ class StochasticObjective:
 
     def value_and_residual(self, scores: Potentials, index: int) -> tuple[float, Counts]:
         """Return the loss of a batch and its gradient with respect to the scores."""
-        out, labels, shared = self.structure.empty(scores), self.labels(index), self._shared[index]
+        out, labels, shared = self.structure.zeros(scores), self.labels(index), self._shared[index]
         with self.original_sequence_numbers():
             if shared is not None and type(self.loss) is LogLoss:
                 return self.loss.of_sequences(self.structure, scores, labels, shared, out), out

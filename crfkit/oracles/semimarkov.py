@@ -16,7 +16,7 @@ from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import LinearChainModel
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.potentials.transitions import HomogeneousTransitions
-from crfkit.structures import SemiMarkov, Structure, with_offsets
+from crfkit.structures import SemiMarkov, Structure
 from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 
 
@@ -204,5 +204,5 @@ def _added(
         np.zeros(1, np.int64),
         segments=SegmentParts(size, n_lengths, no_spans(0)),
     )  # fmt: skip
-    tables = filled_up(ties.scores(with_offsets(structure, scores)))
+    tables = filled_up(ties.scores(structure.with_offset(scores)))
     return tables.steps, frozen(tables.lengths[:longest]), tables.most

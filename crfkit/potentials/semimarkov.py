@@ -25,7 +25,7 @@ from crfkit.kernels.semimarkov.tables import semimarkov_add_inside, semimarkov_c
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.potentials.linear_chain import Gradients, LinearChainModel, PreparedBlock
 from crfkit.potentials.transitions import HomogeneousTransitions, InputDependentTransitions
-from crfkit.structures import OffsetSemiMarkov, SemiMarkov, Structure
+from crfkit.structures import SegmentOffset, SemiMarkov, Structure
 from crfkit.structures.segment_tables import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
@@ -189,7 +189,7 @@ class SemiMarkovModel(LinearChainModel):
         plain = copy.copy(self)
         plain.lengths = LengthModel(np.zeros_like(fixed), self.lengths.basis, self.lengths.chosen)
         plain.forbidden = np.zeros_like(self.forbidden)
-        return plain, OffsetSemiMarkov(np.where(self.forbidden, -np.inf, 0.0), fixed)
+        return plain, SemiMarkov(SegmentOffset(np.where(self.forbidden, -np.inf, 0.0), fixed))
 
     def check_counts(self, data: PackedSequences) -> None:
         """Raise ValueError unless scores are sums of weights times what is not negative."""

@@ -16,7 +16,7 @@ Callback = Callable[[IterationRecord, FloatArray], bool | None]
 # What solvers may need of a loss: what holds where a loss does not say, and a name for messages.
 LOSS_NEEDS: dict[str, tuple[bool, str]] = {
     "is_smooth": (True, "a differentiable loss"),
-    "hessian_product": (False, "a loss with second derivatives"),
+    "has_hessian": (False, "a loss with second derivatives"),
     "is_log_likelihood": (False, "the log loss"),
 }
 

@@ -108,14 +108,13 @@ def minimize(
     ValueError, TypeError
         As the solver, if the loss has no stage, or if `max_iter` cannot be shared.
     """
-    stages = getattr(objective.loss, "stages", None)
-    if stages is None:
+    if not objective.loss.is_staged:
         plain: SolverResult = solver.solve(objective, start, _both(callback, watch))
         return plain
     most = getattr(solver, "max_iter", None)
     if most is not None:
         check_whole("max_iter", most)
-    losses = stages()
+    losses = objective.loss.stages()
     result: SolverResult | None = None
     for number, loss in enumerate(losses):
         objective = objective.with_loss(loss)  # which keeps the number of evaluations

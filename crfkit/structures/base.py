@@ -1,10 +1,16 @@
-"""What a structure has to answer."""
+"""The interface of a structure: an oracle about the labelings of a batch of sequences."""
 
 from __future__ import annotations
 
-from typing import Protocol
+import copy
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import ClassVar, Protocol, Self
 
-from crfkit._types import CodeArray, Counts, FloatArray, Potentials
+import numpy as np
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 
 
 class NoPathError(ValueError):
@@ -31,29 +37,149 @@ class NoPathError(ValueError):
         return type(self), (self.sequence, self.position)
 
 
-class Structure(Protocol):
-    """An oracle about the labellings of a batch of sequences, given the scores of their parts.
+class Capability(Enum):
+    """Questions that not every structure answers; the value completes a message."""
 
-    All methods are pure functions of the scores; sizes as in :class:`crfkit._types.Scores`.
+    HESSIAN_PRODUCT = "products with the Hessian"
+    K_BEST = "lists of the best labelings"
+    SAMPLE = "samples"
+    CONDITIONALS = "conditional distributions of single labels"
+    ARGMAX_BY_HAMMING = "best paths by numbers of errors"
+
+
+class MissingCapabilityError(ValueError):
+    """A structure cannot answer a question."""
+
+
+class Offset(Protocol):
+    """Potentials that are not learned, which a structure adds to those it is given."""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether all of them are 0 or ``-inf``."""
+
+    def added_to(self, potentials: Potentials) -> Potentials:
+        """Return the sum of the potentials and the offset."""
+
+
+class Structure(ABC):
+    """An oracle about the labelings of a batch of sequences, given the potentials of their parts.
+
+    All methods are pure functions of the potentials; sizes as in
+    :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
+    methods it has: `hessian_product`, `k_best`, and `max_by_hamming` with `path_at_hamming`.
+
+    Attributes
+    ----------
+    capabilities : frozenset of Capability
+        The optional methods that it has.
+    offset : Offset or None
+        What it adds to the potentials.
     """
 
-    def empty(self, scores: Potentials) -> Counts:
-        """Return zero weights for the parts of `scores`."""
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    offset: Offset | None = None
 
-    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    @abstractmethod
+    def zeros(self, potentials: Potentials) -> Counts:
+        """Return counts of 0 for the parts of `potentials`."""
+
+    @abstractmethod
+    def log_partition(self, potentials: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence, shape (S,), and the expected counts of its parts.
 
         The expected unary counts replace ``out.unary``, the pair counts are added to
         ``out.pair``, both multiplied by `weight`, shape (S,).
         """
 
-    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+    @abstractmethod
+    def argmax(self, potentials: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path, shape (N,), and its score, shape (S,)."""
 
-    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
+    @abstractmethod
+    def score(self, potentials: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the given path of each sequence, shape (S,)."""
 
-    def add_path(
-        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
+    @abstractmethod
+    def add_counts(
+        self, potentials: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts on the given paths."""
+
+    @abstractmethod
+    def in_parallel(self, threads: ThreadMap) -> Structure:
+        """Return the structure for data that have all threads of an open pool to themselves."""
+
+    def hessian_product(
+        self, potentials: Potentials, tangent: Potentials, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the product of the Hessian of log Z with a direction, as :class:`Chain` does."""
+        raise self.lacks(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
+
+    def k_best(self, potentials: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+        """Return the labelings of the largest scores of the only sequence, and these scores.
+
+        Parameters
+        ----------
+        potentials : Potentials
+            Of one sequence of T tokens.
+        k : int
+            How many labelings at most, at least 1: there may be fewer of a finite score.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, T)
+            Label codes, the best labeling first.
+        value : ndarray of shape (n,)
+            Their scores.
+
+        Raises
+        ------
+        NoPathError
+            If there is no labeling of finite score.
+        """
+        raise self.lacks(Capability.K_BEST, "structure='chain'")
+
+    def max_by_hamming(
+        self, potentials: Potentials, labels: CodeArray, most: int | None = None
+    ) -> FloatArray:
+        """Return the largest score for each number of wrong labels, as :class:`Chain` does."""
+        raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
+
+    def path_at_hamming(
+        self, potentials: Potentials, labels: CodeArray, errors: IntArray, most: int | None = None
+    ) -> CodeArray:
+        """Return the best labels with numbers of wrong ones, as :class:`Chain` does."""
+        raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
+
+    def lacks(self, capability: Capability, instead: str) -> MissingCapabilityError:
+        """Return the error that the structure has no such method."""
+        return MissingCapabilityError(
+            f"the structure {type(self).__name__} has no {capability.value}. Use {instead}."
+        )
+
+    @property
+    def has_only_hard_constraints(self) -> bool:
+        """Whether all that it adds to the potentials is 0 or ``-inf``."""
+        return self.offset is None or self.offset.is_hard
+
+    def with_offset(self, potentials: Potentials) -> Potentials:
+        """Return the potentials with what the structure adds to them."""
+        return potentials if self.offset is None else self.offset.added_to(potentials)
+
+    def without_offset(self) -> Self:
+        """Return the structure that adds nothing."""
+        if self.offset is None:
+            return self
+        plain = copy.copy(self)
+        plain.offset = None
+        return plain
+
+    def offset_score(self, potentials: Potentials, labels: CodeArray) -> FloatArray:
+        """Return what it adds to the score of allowed labelings of the sequences, shape (S,)."""
+        if self.has_only_hard_constraints:
+            return np.zeros(len(potentials.offsets) - 1)
+        none = potentials._replace(
+            unary=np.zeros_like(potentials.unary), pair=np.zeros_like(potentials.pair)
+        )
+        return self.score(none, labels)

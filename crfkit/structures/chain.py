@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
+from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import max as chain_path
 from crfkit.kernels.chain import sum as kernels
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
 from crfkit.kernels.chain.hessian import chain_curvature, chain_curvature_log
-from crfkit.structures.base import NoPathError
+from crfkit.kernels.chain.k_best import chain_n_best
+from crfkit.structures.base import Capability, NoPathError, Structure
+from crfkit.structures.chain_tables import as_kernel_input, exp_pair, raise_if_dead
+from crfkit.structures.interleaved import sum_interleaved
+from crfkit.structures.long_chain import best_in_blocks, is_long, score_in_blocks, sum_in_blocks
 
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
@@ -19,7 +26,7 @@ TOGETHER = 96
 MOST_LEVEL_BYTES = 4 << 30
 
 
-class Chain:
+class Chain(Structure):
     """A label at each token, a score for each label and for each step to the next label.
 
     Sums are computed by the scaled forward-backward recurrence of Rabiner (1989) in the linear
@@ -27,13 +34,34 @@ class Chain:
     again by sums of logarithms, so that the result is exact for scores of any size. Scores of
     ``-inf`` are real: what they forbid has probability 0. The best path is Viterbi's (1967), and
     among equal ones the one whose last label is lowest, then the one before, and so on.
+
+    With threads, one long sequence is worked on in blocks
+    (:func:`crfkit.structures.long_chain.sum_in_blocks`), and many short ones are summed side by
+    side, which is faster with few labels; the last bit of a sum may then depend on the other
+    sequences of the batch, but never on the number of threads.
+
+    Parameters
+    ----------
+    threads : ThreadMap, optional
+        An open pool that the sequences have to themselves.
     """
 
-    def empty(self, scores: Potentials) -> Counts:
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.HESSIAN_PRODUCT, Capability.K_BEST, Capability.ARGMAX_BY_HAMMING}
+    )
+
+    def __init__(self, threads: ThreadMap | None = None) -> None:
+        self.threads = threads
+
+    def in_parallel(self, threads: ThreadMap) -> Chain:
+        """Return the chain for data that have all threads of an open pool to themselves."""
+        return Chain(threads)
+
+    def zeros(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
         return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    def log_partition(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence and the expected counts of its parts.
 
         Parameters
@@ -56,11 +84,17 @@ class Chain:
         NoPathError
             If a sequence has no path of finite score.
         """
-        scores, weight = _frozen_scores(scores), frozen(weight)
-        factor, pair_shift = (frozen(array) for array in _exp_pair(scores))
+        scores, weight = as_kernel_input(scores), frozen(weight)
+        if self.threads is not None and is_long(scores):
+            return sum_in_blocks(Chain(), scores, weight, out, self.threads)
+        factor, pair_shift = (frozen(array) for array in exp_pair(scores))
         flow, log_z = np.zeros_like(scores.pair), np.zeros(len(weight))
         status = np.full(len(weight), kernels.OK)
-        left = self._sum_some(scores, factor, pair_shift, weight, out.unary, flow, log_z)
+        left = None
+        if self.threads is not None:
+            left = sum_interleaved(scores, factor, pair_shift, weight, out.unary, flow, log_z)
+        if left is None:  # by length, because neighbors are summed side by side
+            left = np.argsort(np.diff(scores.offsets), kind="stable")
         if len(left):
             node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
             kernels.chain_shift(scores.unary, node, shift)
@@ -72,26 +106,10 @@ class Chain:
             )  # fmt: skip
         out.pair[...] += np.multiply(flow, factor, out=flow)
         if status.max(initial=kernels.OK) != kernels.OK or status.min(initial=0) != kernels.OK:
-            _raise_if_dead(scores, status)
+            raise_if_dead(scores, status)
             for s in np.flatnonzero(status == kernels.UNDERFLOW):
                 log_z[s] = self._sum_log(scores, int(s), weight[s], out)
         return log_z
-
-    def _sum_some(
-        self,
-        scores: Potentials,
-        factor: FloatArray,
-        pair_shift: FloatArray,
-        weight: FloatArray,
-        marginals: FloatArray,
-        flow: FloatArray,
-        log_z: FloatArray,
-    ) -> IntArray:
-        """Sum what can be summed in a faster way; returns the sequences that are left: all.
-
-        By length, because neighbors are summed side by side.
-        """
-        return np.argsort(np.diff(scores.offsets), kind="stable")
 
     def _sum_log(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence in the log domain."""
@@ -115,7 +133,7 @@ class Chain:
             raise NoPathError(scores.first + s, position - begin)
         return float(log_z[0])
 
-    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+    def argmax(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path of each sequence and its score.
 
         Parameters
@@ -135,7 +153,9 @@ class Chain:
         NoPathError
             If a sequence has no path of finite score.
         """
-        scores = _frozen_scores(scores)
+        scores = as_kernel_input(scores)
+        if self.threads is not None and is_long(scores):
+            return best_in_blocks(Chain(), scores, self.threads)
         count = len(scores.offsets) - 1
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
@@ -143,7 +163,7 @@ class Chain:
             scores.unary, scores.pair, scores.transition_index, scores.offsets,
             np.empty_like(scores.unary), labels, value, status,
         )  # fmt: skip
-        _raise_if_dead(scores, status)
+        raise_if_dead(scores, status)
         return labels, value
 
     def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
@@ -161,7 +181,9 @@ class Chain:
         ndarray of shape (S,)
             Sum of the scores of the parts on the path; ``-inf`` for a forbidden path.
         """
-        scores = _frozen_scores(scores)
+        scores = as_kernel_input(scores)
+        if self.threads is not None and is_long(scores):
+            return score_in_blocks(Chain(), scores, labels, self.threads)
         value = np.empty(len(scores.offsets) - 1)
         chain_path.chain_score(
             scores.unary,
@@ -173,7 +195,7 @@ class Chain:
         )
         return value
 
-    def add_path(
+    def add_counts(
         self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts on the path of each sequence.
@@ -193,6 +215,45 @@ class Chain:
             frozen(scores.transition_index), frozen(scores.offsets), frozen(labels), frozen(weight),
             out.unary, out.pair,
         )  # fmt: skip
+
+    def k_best(self, scores: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+        """Return the labelings of the largest scores of the only sequence, and these scores.
+
+        The list Viterbi algorithm (Seshadri and Sundberg 1994). Of equal scores, the lowest labels
+        come first, from the last token on.
+
+        Parameters
+        ----------
+        scores : Potentials
+            Of one sequence of T tokens.
+        k : int
+            How many, at most: there may be fewer of a finite score.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, T)
+            Label codes, the best labeling first.
+        value : ndarray of shape (n,)
+            Their scores.
+
+        Raises
+        ------
+        NoPathError
+            If there is no path of finite score.
+        """
+        (length, size), k = scores.unary.shape, int(k)
+        shape, labels, value = (length, size, k), np.empty((k, length), np.int32), np.zeros(k)
+        if not length:
+            return labels[:1], value[:1]
+        scores = as_kernel_input(scores)
+        chain_n_best(
+            scores.unary, scores.pair, scores.transition_index, np.empty(shape),
+            np.empty(shape, np.int64), np.empty(k, np.int64), value, labels,
+        )  # fmt: skip
+        found = value > -np.inf
+        if not found.any():
+            self.argmax(scores)  # raises, and tells where
+        return labels[found], value[found]
 
     def max_by_hamming(
         self, scores: Potentials, labels: CodeArray, most: int | None = None
@@ -217,7 +278,7 @@ class Chain:
             Potentials of the best labellings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
             there is none.
         """
-        scores, size = _frozen_scores(scores), scores.unary.shape[1]
+        scores, size = as_kernel_input(scores), scores.unary.shape[1]
         most = _most_errors(scores, most)
         value = np.empty((len(scores.offsets) - 1, most + 1))
         best = np.empty((2 * (most + 1), size))
@@ -252,7 +313,7 @@ class Chain:
             If a sequence has no such labelling of finite score, or is so long that the search
             would take more memory than ``MOST_LEVEL_BYTES``.
         """
-        scores, size = _frozen_scores(scores), scores.unary.shape[1]
+        scores, size = as_kernel_input(scores), scores.unary.shape[1]
         path: CodeArray = np.empty(len(scores.unary), np.int32)
         rows = np.diff(scores.offsets) * np.where(errors > 0, errors + 2, 0)
         if int(rows.max(initial=0)) * size * 8 > MOST_LEVEL_BYTES:
@@ -300,11 +361,11 @@ class Chain:
         NoPathError
             If a sequence has no path of finite score.
         """
-        scores, size = _frozen_scores(scores), scores.unary.shape[1]
+        scores, size = as_kernel_input(scores), scores.unary.shape[1]
         node, norm = np.empty_like(scores.unary), np.empty(len(scores.unary))
         kernels.chain_shift(scores.unary, node, norm)
         np.exp(node, out=node)
-        factor, _ = _exp_pair(scores)
+        factor, _ = exp_pair(scores)
         slope = factor * tangent.pair
         flow, flow_moved = np.zeros_like(factor), np.zeros_like(factor)
         status = np.empty(len(weight), np.int64)
@@ -315,9 +376,9 @@ class Chain:
         )  # fmt: skip
         out.pair[...] += factor * flow_moved + slope * flow
         for s in np.flatnonzero(status == kernels.UNDERFLOW):
-            self._curvature_log(scores, tangent, int(s), float(weight[s]), out)
+            self._hessian_product_log(scores, tangent, int(s), float(weight[s]), out)
 
-    def _curvature_log(
+    def _hessian_product_log(
         self, scores: Potentials, tangent: Potentials, s: int, weight: float, out: Counts
     ) -> None:
         """Differentiate the counts of one sequence in the log domain."""
@@ -362,33 +423,3 @@ def chain_workspace(scores: Potentials) -> tuple[FloatArray, FloatArray, FloatAr
     longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
     rows = max(min(2 * longest, len(scores.unary)), TOGETHER)
     return np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
-
-
-def _frozen_scores(scores: Potentials) -> Potentials:
-    return scores._replace(
-        unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets),
-        table=frozen(scores.transition_index),
-    )  # fmt: skip
-
-
-def _exp_pair(scores: Potentials) -> tuple[FloatArray, FloatArray]:
-    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
-    factor = scores.pair.copy()
-    if (
-        len(scores.transition_index) > 1
-    ):  # no step leads into a first token, whatever its table says
-        starts = scores.offsets[:-1]
-        used = np.zeros(len(factor), bool)
-        used[np.delete(scores.transition_index, starts[starts < len(scores.unary)])] = True
-        factor[~used] = 0.0
-    shift = factor.max(axis=(1, 2), initial=-np.inf)
-    shift[shift == -np.inf] = 0.0
-    factor -= shift[:, None, None]
-    return np.exp(factor, out=factor), shift
-
-
-def _raise_if_dead(scores: Potentials, status: IntArray) -> None:
-    dead = np.flatnonzero(status >= 0)
-    if len(dead):
-        s = int(dead[0])
-        raise NoPathError(scores.first + s, int(status[s] - scores.offsets[s]))

@@ -11,7 +11,6 @@ from crfkit._types import FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import interleaved as kernels
 from crfkit.kernels.chain.sum import TINY
-from crfkit.structures.chain import Chain
 
 # Loops over fewer lanes are slower than those over labels. Lanes come in eights, as many as numbers
 # fit a vector register.
@@ -20,32 +19,23 @@ MIN_LANES, LANE_STEP, MAX_LANES = 16, 8, 64
 MAX_LABELS = 9
 
 
-class InterleavedChain(Chain):
-    """A :class:`Chain` that sums the short sequences of a batch side by side.
-
-    For training: faster with few labels, but the last bit of a sum may depend on the other
-    sequences of the batch.
-    """
-
-    def _sum_some(
-        self,
-        scores: Potentials,
-        factor: FloatArray,
-        pair_shift: FloatArray,
-        weight: FloatArray,
-        marginals: FloatArray,
-        flow: FloatArray,
-        log_z: FloatArray,
-    ) -> IntArray:
-        lanes = deal(scores)
-        if lanes is None or factor.min() < TINY:
-            return super()._sum_some(
-                scores, factor, pair_shift, weight, marginals, flow, log_z
-            )  # fmt: skip
-        failed = sum_lanes(
-            lanes, scores, factor[0], float(pair_shift[0]), weight, marginals, flow[0], log_z
-        )
-        return np.union1d(np.delete(np.arange(len(weight)), lanes.order), failed)
+def sum_interleaved(
+    scores: Potentials,
+    factor: FloatArray,
+    pair_shift: FloatArray,
+    weight: FloatArray,
+    marginals: FloatArray,
+    flow: FloatArray,
+    log_z: FloatArray,
+) -> IntArray | None:
+    """Sum the short sequences of a batch; returns those that are left, None for all."""
+    lanes = deal(scores)
+    if lanes is None or factor.min() < TINY:
+        return None
+    failed = sum_lanes(
+        lanes, scores, factor[0], float(pair_shift[0]), weight, marginals, flow[0], log_z
+    )
+    return np.union1d(np.delete(np.arange(len(weight)), lanes.order), failed)
 
 
 class Lanes(NamedTuple):

@@ -13,126 +13,84 @@ from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.kernels.chain import blocks as kernels
 from crfkit.kernels.chain import sum as chain_kernels
 from crfkit.structures.base import NoPathError, Structure
-from crfkit.structures.chain import Chain, _exp_pair, _frozen_scores
-from crfkit.structures.interleaved import InterleavedChain
+from crfkit.structures.chain_tables import exp_pair
 from crfkit.structures.parallel_viterbi import viterbi_in_blocks
 
 # Tokens of a block. Never derived from the number of threads: sums would depend on it.
 BLOCK_TOKENS = 1 << 16
 
 
-def split_over(structure: Structure, threads: ThreadMap) -> Structure:
-    """Return the structure for data that have all threads to themselves.
-
-    Parameters
-    ----------
-    structure : Structure
-        What one thread would use.
-    threads : ThreadMap
-        An open pool.
-    """
-    return LongChain(threads) if type(structure) is Chain else structure
+def is_long(scores: Potentials) -> bool:
+    """Whether this is one sequence that is worth being cut."""
+    return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
 
 
-class LongChain(InterleavedChain):
-    """A :class:`Chain` that works on one long sequence in blocks, over threads, exactly.
+def sum_in_blocks(
+    chain: Structure, scores: Potentials, weight: FloatArray, out: Counts, threads: ThreadMap
+) -> FloatArray:
+    """Return log Z and the expected counts of one long sequence, exactly, in blocks over threads.
 
-    For sums, each block of 65,536 tokens is first reduced to its transfer matrix, the sums over its
-    paths from each label before it to each label at its end (the matrices of Lafferty, McCallum and
+    Each block of 65,536 tokens is first reduced to its transfer matrix, the sums over its paths
+    from each label before it to each label at its end (the matrices of Lafferty, McCallum and
     Pereira 2001, section 3, multiplied associatively as in the parallel scans of Hassan, Sarkka and
     Garcia-Fernandez 2021). Their products tell what enters each block from the left and from the
     right; with these added to its first and last scores, a block is a sequence of its own, which
-    :meth:`Chain.sum` sums in the workspace of one block. The result is the same to the last bit for
-    any number of threads, and that of :class:`Chain` but for rounding.
+    the chain sums in the workspace of one block. The result is the same to the last bit for any
+    number of threads, and that of the whole sequence but for rounding.
 
-    The best path is put together from those of runs of tokens (:func:`viterbi_in_blocks`). It is
-    that of :class:`Chain`, the lowest labels of equal paths too, where sums of scores are exact;
-    where they are rounded, its score is the largest but for rounding.
-
-    Parameters
-    ----------
-    threads : ThreadMap
-        An open pool.
+    Raises
+    ------
+    NoPathError
+        If the sequence has no path of finite score.
     """
+    if scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]:  # many tables
+        return chain.log_partition(scores, weight, out)
+    blocks = _cut(scores)
+    factor, pair_shift = (frozen(array) for array in exp_pair(scores))
+    transfers = threads(lambda block: _transfer(block, factor, pair_shift), blocks)
+    ends = _combine(transfers)
+    if ends.dead >= 0:
+        _raise_dead_end(chain, blocks[ends.dead], ends)
+    flows = threads(
+        lambda block: _sum_block(chain, block, ends, weight, out.unary[block.tokens]), blocks
+    )
+    for flow in flows:
+        out.pair[...] += flow
+    return np.array([ends.log_z])
 
-    def __init__(self, threads: ThreadMap) -> None:
-        self.threads = threads
 
-    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
-        """Return log Z and the expected counts as :meth:`Chain.sum`.
+def best_in_blocks(
+    chain: Structure, scores: Potentials, threads: ThreadMap
+) -> tuple[CodeArray, FloatArray]:
+    """Return the best path of one long sequence and its score, of paths of runs of tokens.
 
-        Raises
-        ------
-        NoPathError
-            If a sequence has no path of finite score.
-        """
-        many_tables = scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]
-        if not _is_long(scores) or many_tables:
-            return super().sum(scores, weight, out)
-        blocks = _cut(_frozen_scores(scores))
-        factor, pair_shift = (frozen(array) for array in _exp_pair(scores))
-        moves = self.threads(lambda block: _transfer(block, factor, pair_shift), blocks)
-        ends = _combine(moves)
-        if ends.dead >= 0:
-            self._raise_dead_end(blocks[ends.dead], ends)
-        flows = self.threads(
-            lambda block: self._sum_block(block, ends, weight, out.unary[block.tokens]), blocks
-        )
-        for flow in flows:
-            out.pair[...] += flow
-        return np.array([ends.log_z])
+    It is that of the whole sequence, the lowest labels of equal paths too, where sums of scores are
+    exact; where they are rounded, its score is the largest but for rounding
+    (:func:`viterbi_in_blocks`).
 
-    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
-        """Return the labels of the best path and its score as :meth:`Chain.max`.
+    Raises
+    ------
+    NoPathError
+        If the sequence has no path of finite score.
+    """
+    labels = viterbi_in_blocks(scores, BLOCK_TOKENS, threads)
+    if labels is None:
+        return chain.argmax(scores)
+    return labels, score_in_blocks(chain, scores, labels, threads)
 
-        Raises
-        ------
-        NoPathError
-            If a sequence has no path of finite score.
-        """
-        if not _is_long(scores):
-            return super().max(scores)
-        labels = viterbi_in_blocks(_frozen_scores(scores), BLOCK_TOKENS, self.threads)
-        return super().max(scores) if labels is None else (labels, self.score(scores, labels))
 
-    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
-        """Return the score of the path of each sequence as :meth:`Chain.score`."""
-        if not _is_long(scores):
-            return super().score(scores, labels)
-        blocks = _cut(_frozen_scores(scores))
-        within = self.threads(lambda block: self._score_block(block, labels[block.tokens]), blocks)
-        starts = [block.tokens.start for block in blocks[1:]]
-        tables = [block.first_step for block in blocks[1:]]
-        between = scores.pair[tables, labels[np.subtract(starts, 1)], labels[starts]]
-        return np.array([sum(within) + between.sum()])
-
-    def _score_block(self, block: Block, labels: CodeArray) -> float:
-        """Return the score of the path within a block."""
-        return float(super().score(block.scores, labels)[0])
-
-    def _sum_block(
-        self, block: Block, ends: Ends, weight: FloatArray, unary: FloatArray
-    ) -> FloatArray:
-        """Write the marginals of a block; return its expected steps, with that into it."""
-        enter, last = ends.enter[block.number], ends.leave[block.number]
-        entered = block.entered_by(enter)
-        entered.unary[-1] += last
-        flow = np.zeros_like(entered.pair)
-        super().sum(entered, weight, Counts(unary, flow))
-        if block.number:
-            into = enter[:, None] + block.first_table
-            share = _log_sums(into, 0)
-            share[share == -np.inf] = 0.0  # nothing to share: the marginal is 0
-            flow[block.first_step] += np.exp(into - share) * unary[0]
-        return flow
-
-    def _raise_dead_end(self, block: Block, ends: Ends) -> None:
-        """Raise the error that names the position at which a block has no path left."""
-        entered = block.entered_by(ends.enter[block.number])
-        try:
-            super().sum(entered, np.ones(1), self.empty(entered))
-        except NoPathError as error:
-            raise NoPathError(error.sequence, block.tokens.start + error.position) from None
+def score_in_blocks(
+    chain: Structure, scores: Potentials, labels: CodeArray, threads: ThreadMap
+) -> FloatArray:
+    """Return the score of a path of one long sequence, shape (1,)."""
+    blocks = _cut(scores)
+    within = threads(
+        lambda block: float(chain.score(block.scores, labels[block.tokens])[0]), blocks
+    )
+    starts = [block.tokens.start for block in blocks[1:]]
+    tables = [block.first_step for block in blocks[1:]]
+    between = scores.pair[tables, labels[np.subtract(starts, 1)], labels[starts]]
+    return np.array([sum(within) + between.sum()])
 
 
 class Block(NamedTuple):
@@ -183,9 +141,30 @@ class Ends(NamedTuple):
     dead: int
 
 
-def _is_long(scores: Potentials) -> bool:
-    """Whether this is one sequence that is worth being cut."""
-    return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
+def _sum_block(
+    chain: Structure, block: Block, ends: Ends, weight: FloatArray, unary: FloatArray
+) -> FloatArray:
+    """Write the marginals of a block; return its expected steps, with that into it."""
+    enter, last = ends.enter[block.number], ends.leave[block.number]
+    entered = block.entered_by(enter)
+    entered.unary[-1] += last
+    flow = np.zeros_like(entered.pair)
+    chain.log_partition(entered, weight, Counts(unary, flow))
+    if block.number:
+        into = enter[:, None] + block.first_table
+        share = _log_sums(into, 0)
+        share[share == -np.inf] = 0.0  # nothing to share: the marginal is 0
+        flow[block.first_step] += np.exp(into - share) * unary[0]
+    return flow
+
+
+def _raise_dead_end(chain: Structure, block: Block, ends: Ends) -> None:
+    """Raise the error that names the position at which a block has no path left."""
+    entered = block.entered_by(ends.enter[block.number])
+    try:
+        chain.log_partition(entered, np.ones(1), chain.zeros(entered))
+    except NoPathError as error:
+        raise NoPathError(error.sequence, block.tokens.start + error.position) from None
 
 
 def _cut(scores: Potentials) -> list[Block]:
@@ -225,19 +204,19 @@ def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> Float
     return moved
 
 
-def _combine(moves: list[FloatArray]) -> Ends:
+def _combine(transfers: list[FloatArray]) -> Ends:
     """Multiply transfer matrices from both sides."""
-    n_labels = len(moves[0])
+    n_labels = len(transfers[0])
     enter, leave = [np.full(n_labels, -np.log(n_labels))], [np.zeros(n_labels)]
     total = 0.0
-    for index, move in enumerate(moves):
+    for index, move in enumerate(transfers):
         after = _log_sums(enter[-1][:, None] + move, 0)
         norm = float(_log_sums(after, 0))
         if norm == -np.inf:
             return Ends(enter, leave, -np.inf, index)
         total += norm
         enter.append(after - norm)
-    for move in moves[:0:-1]:
+    for move in transfers[:0:-1]:
         before = _log_sums(move + leave[-1], 1)
         leave.append(before - before.max())
     return Ends(enter, leave[::-1], total, -1)

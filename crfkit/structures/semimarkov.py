@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from crfkit._parallel import ThreadMap
 from crfkit._types import (
     CodeArray,
     Counts,
@@ -20,7 +21,7 @@ from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.structures.base import NoPathError, Structure
+from crfkit.structures.base import Capability, NoPathError, Offset, Structure
 from crfkit.structures.segment_tables import (
     are_moderate,
     exponentials,
@@ -57,7 +58,7 @@ class NoSegmentationError(NoPathError):
         )
 
 
-class SemiMarkov:
+class SemiMarkov(Structure):
     """Segments of one label each that follow one another (Sarawagi and Cohen 2004).
 
     A label at a token has four scores, the columns of the unary scores: that its segment goes on
@@ -71,13 +72,27 @@ class SemiMarkov:
     ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from
     those of its tokens while its lengths are tried. Sequences whose scores are spread too far for
     it are summed by logarithms.
+
+    Parameters
+    ----------
+    offset : SegmentOffset, optional
+        Scores that are not learned, added to those of all sequences.
     """
 
-    def empty(self, scores: Potentials) -> Counts:
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.K_BEST})
+
+    def __init__(self, offset: Offset | None = None) -> None:
+        self.offset = offset
+
+    def in_parallel(self, threads: ThreadMap) -> SemiMarkov:
+        """Return itself: a sequence is worked on by one thread."""
+        return self
+
+    def zeros(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
         return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    def log_partition(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence and the expected counts of its parts.
 
         Parameters
@@ -102,7 +117,7 @@ class SemiMarkov:
         NoSegmentationError
             If a sequence has no segmentation of finite score.
         """
-        weight = frozen(weight)
+        scores, weight = self.with_offset(scores), frozen(weight)
         log_z, status = np.zeros(len(weight)), np.full(len(weight), UNDERFLOW)
         closer = tilted(scores)
         # A line that fits the scores of long lengths may be far from those of short ones.
@@ -191,7 +206,7 @@ class SemiMarkov:
             raise NoSegmentationError(scores.first + s, position - begin)
         return float(log_z[0])
 
-    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+    def argmax(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score.
 
         Parameters
@@ -211,6 +226,7 @@ class SemiMarkov:
         NoSegmentationError
             If a sequence has no segmentation of finite score.
         """
+        scores = self.with_offset(scores)
         size, count = scores.pair.shape[1], len(scores.offsets) - 1
         tables = filled_up(scores)
         width, longest = tables.stay.shape[1], _longest(scores)
@@ -225,18 +241,18 @@ class SemiMarkov:
         _raise_if_dead(scores, status)
         return codes, value
 
-    def n_best(self, scores: Potentials, count: int) -> tuple[CodeArray, FloatArray]:
+    def k_best(self, scores: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the segmentations of the largest scores of one sequence.
 
         The list Viterbi algorithm (Seshadri and Sundberg 1994), over segments: in time
-        ``O(count T K (L + K))`` at most, and with ``4 count T K`` numbers. Of equal scores, the
+        ``O(k T K (L + K))`` at most, and with ``4 k T K`` numbers. Of equal scores, the
         lowest last label comes first, then the shortest last segment, and so on.
 
         Parameters
         ----------
         scores : Potentials
             Potentials of the parts of one sequence.
-        count : int
+        k : int
             How many, at least 1: there may be fewer of a finite score.
 
         Returns
@@ -251,19 +267,20 @@ class SemiMarkov:
         NoSegmentationError
             If there is no segmentation of finite score.
         """
-        length, count, parts = len(scores.unary), int(count), parts_of(scores)
-        shape = (length + 1, scores.pair.shape[1], count)
-        codes, value = np.empty((count, length), np.int32), np.zeros(count)
+        shifted, k = self.with_offset(scores), int(k)
+        length, parts = len(scores.unary), parts_of(scores)
+        shape = (length + 1, scores.pair.shape[1], k)
+        codes, value = np.empty((k, length), np.int32), np.zeros(k)
         if not length:
             return codes[:1], value[:1]
         semimarkov_n_best(
-            frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
+            frozen(shifted.unary), frozen(shifted.pair), parts.n_steps, parts.n_lengths,
             frozen(scores.transition_index), *spans_of(scores)[:3], np.empty(shape),
             np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), value, codes,
         )  # fmt: skip
         found = value > -np.inf
         if not found.any():
-            self.max(scores)  # raises, and tells where
+            self.argmax(scores)  # raises, and tells where
         return codes[found], value[found]
 
     def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
@@ -281,6 +298,7 @@ class SemiMarkov:
         ndarray of shape (S,)
             Sum of the scores of the parts; ``-inf`` for what is forbidden.
         """
+        scores = self.with_offset(scores)
         value, parts = np.empty(len(scores.offsets) - 1), parts_of(scores)
         semimarkov_score(
             frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
@@ -289,7 +307,7 @@ class SemiMarkov:
         )  # fmt: skip
         return value
 
-    def add_path(
+    def add_counts(
         self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts of the segmentation of each sequence.
@@ -370,8 +388,8 @@ def span_probabilities(
     wider = scores._replace(
         pair=np.concatenate([scores.pair, own]), segments=parts._replace(spans=every)
     )
-    expected = structure.empty(wider)
-    structure.sum(wider, np.ones(len(scores.offsets) - 1), expected)
+    expected = structure.zeros(wider)
+    structure.log_partition(wider, np.ones(len(scores.offsets) - 1), expected)
     found: FloatArray = expected.pair[len(scores.pair) :][which]
     return found
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from crfkit._parallel import ThreadMap
 from crfkit._types import (
     CodeArray,
     Counts,
@@ -16,10 +19,12 @@ from crfkit._types import (
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
 from crfkit.kernels.chain import sum as dense_kernels
-from crfkit.structures.chain import Chain, _frozen_scores, _raise_if_dead
+from crfkit.structures.base import Capability, Structure
+from crfkit.structures.chain import Chain
+from crfkit.structures.chain_tables import as_kernel_input, raise_if_dead
 
 
-class SparseChain:
+class SparseChain(Structure):
     """A chain whose steps all have the score 0, but for E given pairs of labels.
 
     Answers the same questions as :class:`Chain` in time ``O(T (K + E))`` instead of
@@ -45,6 +50,8 @@ class SparseChain:
         If the pairs are not sorted, occur twice, or are no labels.
     """
 
+    capabilities: ClassVar[frozenset[Capability]] = Chain.capabilities
+
     def __init__(self, source: ArrayLike, target: ArrayLike, n_labels: int) -> None:
         rows, columns = np.asarray(source, np.int64), np.asarray(target, np.int64)
         labels = np.arange(n_labels + 1)
@@ -62,19 +69,23 @@ class SparseChain:
         by_target = self._by_target
         self._in = _frozen_pattern(np.searchsorted(columns[by_target], labels), rows[by_target])
 
-    def empty(self, scores: Potentials) -> Counts:
+    def in_parallel(self, threads: ThreadMap) -> SparseChain:
+        """Return itself: a sequence is worked on by one thread."""
+        return self
+
+    def zeros(self, scores: Potentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
         return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def sum(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
-        """Return log Z and expected counts as :meth:`Chain.sum`; ``out.pair`` is of shape (1, E).
+    def log_partition(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+        """Return log Z and expected counts, ``out.pair`` of shape (1, E), as `Chain` does.
 
         Raises
         ------
         NoPathError
             If a sequence has no path of finite score.
         """
-        scores = _frozen_scores(scores)
+        scores = as_kernel_input(scores)
         node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
         dense_kernels.chain_shift(scores.unary, node, shift)
         np.exp(node, out=node)
@@ -90,7 +101,7 @@ class SparseChain:
             step_shift, scores.offsets, frozen(weight), norm, beta, out.unary, flow, log_z, status,
         )  # fmt: skip
         out.pair[0] += np.multiply(flow, factor, out=flow)
-        _raise_if_dead(scores, status)
+        raise_if_dead(scores, status)
         for s in np.flatnonzero(status == dense_kernels.UNDERFLOW):
             log_z[s] = self._sum_dense(scores, int(s), weight[s], out)
         return log_z
@@ -102,7 +113,7 @@ class SparseChain:
         one = Potentials(scores.unary[begin:end], scores.pair, offsets, scores.first + s)
         dense = self._filled_up(one)
         expected = Counts(out.unary[begin:end], np.zeros_like(dense.pair))
-        log_z = Chain().sum(dense, np.array([weight]), expected)
+        log_z = Chain().log_partition(dense, np.array([weight]), expected)
         out.pair[0] += expected.pair[0, self.source, self.target]
         return float(log_z[0])
 
@@ -112,15 +123,15 @@ class SparseChain:
         pair[0, self.source, self.target] = scores.pair[0]
         return scores._replace(pair=pair)
 
-    def max(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
-        """Return the labels of the best paths and their scores, exactly as :meth:`Chain.max`.
+    def argmax(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+        """Return the labels of the best paths and their scores, exactly as :meth:`Chain.argmax`.
 
         Raises
         ------
         NoPathError
             If a sequence has no path of finite score.
         """
-        scores = _frozen_scores(scores)
+        scores = as_kernel_input(scores)
         count = len(scores.offsets) - 1
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
@@ -131,26 +142,36 @@ class SparseChain:
             scores.unary, pair, frozen(row_top), *self._out, frozen(pair[self._by_target]),
             *self._in, scores.offsets, np.empty_like(scores.unary), labels, value, status,
         )  # fmt: skip
-        _raise_if_dead(scores, status)
+        raise_if_dead(scores, status)
         return labels, value
 
     def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
         """Return the score of the path of each sequence, shape (S,), as :meth:`Chain.score`."""
-        scores = _frozen_scores(scores)
+        scores = as_kernel_input(scores)
         value = np.empty(len(scores.offsets) - 1)
         kernels.sparse_score(
             scores.unary, scores.pair[0], *self._out, scores.offsets, frozen(labels), value
         )
         return value
 
-    def add_path(
+    def add_counts(
         self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
-        """Add a weight to the parts on the path of each sequence, as :meth:`Chain.add_path`."""
+        """Add a weight to the parts on the path of each sequence, as :meth:`Chain.add_counts`."""
         kernels.sparse_add_path(
             *self._out, frozen(scores.offsets), frozen(labels), frozen(weight), out.unary,
             out.pair[0],
         )  # fmt: skip
+
+    def k_best(self, scores: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+        """Return the best labelings as :meth:`Chain.k_best`, of a dense chain.
+
+        Raises
+        ------
+        NoPathError
+            If there is no path of finite score.
+        """
+        return Chain().k_best(self._filled_up(scores), k)
 
     def max_by_hamming(
         self, scores: Potentials, labels: CodeArray, most: int | None = None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crfkit.losses import LOSSES, HingeLoss, PerceptronLoss, SoftenedHingeLoss
-from crfkit.structures import Chain, SemiMarkov, SparseChain
+from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain
 from tests.oracles import finite_difference, random_scores, random_segment_scores, thinned
 
 STRUCTURES = {
@@ -69,7 +69,7 @@ def test_losses_that_count_errors_say_that_segments_cannot_be_searched_so(name):
 
 
 def evaluate(loss, structure, scores, labels, weight):
-    out = structure.empty(scores)
+    out = structure.zeros(scores)
     return loss.value_and_grad(structure, scores, labels, weight, out), out
 
 
@@ -83,7 +83,7 @@ WEIGHTS = {
 
 def takes(loss, weight):
     """Whether a loss has a value for the weights; if it has not, it must say so."""
-    if weight is not WEIGHTS["per token"] or not getattr(loss, "needs_sequence_weights", False):
+    if weight is not WEIGHTS["per token"] or not loss.needs_sequence_weights:
         return True
     scores, labels = problem(Chain(), 0)
     with pytest.raises(ValueError, match=f"{type(loss).__name__} needs the same weight"):
@@ -119,14 +119,14 @@ def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
 
 @pytest.mark.parametrize("own_steps", [False, True])
 def test_second_derivatives_are_those_of_the_gradient(loss, structure, own_steps):
-    if not hasattr(loss, "hessian_product"):
+    if not loss.has_hessian:
         assert not loss.is_smooth
         return
     scores, labels = problem(structure, 0, own_steps)
     tangent, weight = problem(structure, 1, own_steps)[0], WEIGHTS["per sequence"]
     step = step_of(loss)
-    product = structure.empty(scores)
-    if not hasattr(structure, "hessian_product"):
+    product = structure.zeros(scores)
+    if Capability.HESSIAN_PRODUCT not in structure.capabilities:
         with pytest.raises(ValueError, match="no products with the Hessian. Use solver='lbfgs'"):
             loss.hessian_product(structure, scores, tangent, labels, weight, product)
         return
@@ -144,11 +144,11 @@ def test_second_derivatives_are_those_of_the_gradient(loss, structure, own_steps
 
 
 def test_the_estimate_of_the_curvature_is_that_of_single_labels(loss, structure):
-    if not hasattr(loss, "hessian_diagonal"):
+    if not loss.has_hessian:
         assert not loss.is_smooth
         return
     scores, labels = problem(structure, 4)
-    weight, estimate = WEIGHTS["per sequence"], structure.empty(scores)
+    weight, estimate = WEIGHTS["per sequence"], structure.zeros(scores)
     loss.hessian_diagonal(structure, scores, labels, weight, estimate)
     step = step_of(loss)
     for place in np.ndindex(scores.unary.shape):

@@ -307,13 +307,13 @@ CONTAINERS = [
          ValueError, ("sequence 0, position 1", "feature 'height'", "nan", *FINITE)),
 ]  # fmt: skip
 PATHS = [
-    Case("no allowed label, best path", lambda: Chain().max(scores(unary=-np.inf)), ValueError,
+    Case("no allowed label, best path", lambda: Chain().argmax(scores(unary=-np.inf)), ValueError,
          ("sequence 1", "no path is left at position 1", "Allow at least one label")),
-    Case("no allowed step, best path", lambda: Chain().max(scores(pair=-np.inf)), ValueError,
+    Case("no allowed step, best path", lambda: Chain().argmax(scores(pair=-np.inf)), ValueError,
          ("sequence 0", "no path is left at position 1", "Allow at least one label")),
     Case("no allowed label, sum",
-         lambda: Chain().sum(scores(unary=-np.inf), np.ones(2),
-                             Chain().empty(scores(unary=-np.inf))),
+         lambda: Chain().log_partition(scores(unary=-np.inf), np.ones(2),
+                             Chain().zeros(scores(unary=-np.inf))),
          ValueError, ("sequence 1", "no path is left at position 1", "Allow at least one label")),
     Case("a forbidden label in the training data",
          lambda: loss(scores(unary=[0, -np.inf]), [0, 1, 0, 1], [1.0] * 4), ValueError,

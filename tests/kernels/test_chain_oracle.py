@@ -150,7 +150,7 @@ def test_the_best_path_is_that_of_the_chain_with_its_ties(rng, n_labels, whole):
         scores[:, :n_labels], steps[2:, :n_labels] = unary, pair
         labels = np.empty(length, np.int32)
         value, again = find(length, scores, steps, 2, n_labels, np.empty((length, width)), labels)
-        expected, top = Chain().max(Potentials(unary, pair[None], np.array([0, length])))
+        expected, top = Chain().argmax(Potentials(unary, pair[None], np.array([0, length])))
         np.testing.assert_array_equal(labels, expected)
         np.testing.assert_allclose([value, again], top[0], rtol=1e-12, atol=1e-12)
 

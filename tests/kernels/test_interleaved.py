@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
+from crfkit._parallel import ThreadMap
 from crfkit._types import Counts
 from crfkit.kernels.chain import interleaved as kernels
 from crfkit.structures import Chain, NoPathError
-from crfkit.structures.chain import _exp_pair, _frozen_scores
-from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, InterleavedChain, deal, sum_lanes
+from crfkit.structures.chain_tables import as_kernel_input, exp_pair
+from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, deal, sum_lanes
 from tests.oracles import enumerated_sum, random_scores
 
 LENGTHS = [2, 0, 3, 1, 1, 4, 2, 3] * 6
 
 
 def lanes_sum(scores, weight):
-    scores = _frozen_scores(scores)
-    factor, pair_shift = _exp_pair(scores)
+    scores = as_kernel_input(scores)
+    factor, pair_shift = exp_pair(scores)
     lanes = deal(scores)
     out = Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
     log_z = np.zeros(len(weight))
@@ -59,7 +60,7 @@ def test_a_sequence_whose_probabilities_vanish_is_left_out_and_spoils_no_other()
 
 
 def test_lanes_hold_each_token_of_their_sequences_once_and_in_order():
-    scores = _frozen_scores(random_scores(0, [*LENGTHS, 70], 2))
+    scores = as_kernel_input(random_scores(0, [*LENGTHS, 70], 2))
     lanes = deal(scores)
     assert len(LENGTHS) not in lanes.order  # it is as long as all others in a lane
     assert sorted(lanes.order) == np.flatnonzero(LENGTHS).tolist()
@@ -74,13 +75,13 @@ def test_lanes_hold_each_token_of_their_sequences_once_and_in_order():
 
 @pytest.mark.parametrize("lengths", [[], [0, 0], [5], [4] * (MIN_LANES - 1)])
 def test_too_few_sequences_are_not_dealt(lengths):
-    assert deal(_frozen_scores(random_scores(0, lengths, 2))) is None
+    assert deal(as_kernel_input(random_scores(0, lengths, 2))) is None
 
 
 @pytest.mark.parametrize(("n_labels", "own_steps"), [(2, True), (MAX_LABELS + 1, False)])
 def test_own_tables_of_steps_or_very_many_labels_are_not_dealt(n_labels, own_steps):
     scores = random_scores(0, LENGTHS, n_labels, own_steps=own_steps)
-    assert deal(_frozen_scores(scores)) is None
+    assert deal(as_kernel_input(scores)) is None
 
 
 def test_the_lane_with_fewest_steps_gets_the_next_sequence():
@@ -99,9 +100,9 @@ def test_a_batch_sums_to_what_its_sequences_do_alone(n_labels, scale):
     scores.unary[scores.offsets[3], 1:] = -np.inf
     weight = np.random.default_rng(0).normal(size=len(lengths))
     results = []
-    for chain in (InterleavedChain(), Chain()):
-        out = chain.empty(scores)
-        results.append((chain.sum(scores, weight, out), out))
+    for chain in (Chain(ThreadMap(1)), Chain()):
+        out = chain.zeros(scores)
+        results.append((chain.log_partition(scores, weight, out), out))
     (log_z, out), (expected_z, expected) = results
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
@@ -112,15 +113,15 @@ def test_the_error_names_a_sequence_of_a_lane_that_has_no_path():
     scores = random_scores(3, LENGTHS, 2)._replace(first=10)
     scores.unary[scores.offsets[7] + 2] = -np.inf
     with pytest.raises(NoPathError, match=r"sequence 17: no path is left at position 2"):
-        InterleavedChain().sum(scores, np.ones(len(LENGTHS)), Chain().empty(scores))
+        Chain(ThreadMap(1)).log_partition(scores, np.ones(len(LENGTHS)), Chain().zeros(scores))
 
 
 def test_forbidden_steps_have_probability_zero_in_a_batch():
     scores = random_scores(0, LENGTHS, 3)
     scores.pair[0, 1, 2] = -np.inf
     weight = np.ones(len(LENGTHS))
-    out = Chain().empty(scores)
-    log_z = InterleavedChain().sum(scores, weight, out)
+    out = Chain().zeros(scores)
+    log_z = Chain(ThreadMap(1)).log_partition(scores, weight, out)
     expected_z, expected = enumerated_sum(scores, weight)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-12)

@@ -15,14 +15,14 @@ PATTERN = SparseChain([0, 0, 1, 2, 2], [0, 1, 0, 1, 2], 3)
 def test_sums_and_best_paths_equal_enumeration(scale, forbidden):
     scores = thinned(random_scores(0, [3, 0, 1, 4], 3, scale=scale, forbidden=forbidden), PATTERN)
     dense, weight = filled_up(scores, PATTERN), np.array([1.0, 1.0, 2.0, -0.5])
-    out = PATTERN.empty(scores)
-    log_z = PATTERN.sum(scores, weight, out)
+    out = PATTERN.zeros(scores)
+    log_z = PATTERN.log_partition(scores, weight, out)
     expected_z, expected = enumerated_sum(dense, weight)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-11)
     steps = expected.pair[0, PATTERN.source, PATTERN.target]
     np.testing.assert_allclose(out.pair[0], steps, rtol=0, atol=1e-11)
-    labels, value = PATTERN.max(scores)
+    labels, value = PATTERN.argmax(scores)
     best = [enumerated_max(dense, s) for s in range(4)]
     np.testing.assert_allclose(value, best, rtol=1e-13)
     np.testing.assert_allclose(PATTERN.score(scores, labels), value, rtol=1e-13)

@@ -8,7 +8,7 @@ from tests.oracles import chain_paths, random_scores
 
 
 def value(scores, labels, weight):
-    return LogLoss().value_and_grad(Chain(), scores, labels, weight, Chain().empty(scores))
+    return LogLoss().value_and_grad(Chain(), scores, labels, weight, Chain().zeros(scores))
 
 
 def marginal_log_proba(scores, labels, fixed):

@@ -170,7 +170,7 @@ def test_labels_that_are_forbidden_are_an_error_that_names_the_sequence(loss):
 
 def test_an_overflow_of_the_scores_is_not_finite():
     scores = random_scores(0, [4], 3)
-    out = Chain().empty(scores)
+    out = Chain().zeros(scores)
     with np.errstate(all="ignore"):
         scores = scores._replace(unary=scores.unary * 1e308 * 1e10)
         value = HingeLoss().value_and_grad(
@@ -199,4 +199,4 @@ def test_tokens_of_different_weight_are_refused():
     scores, weight = random_scores(0, [2], 3), np.array([1.0, 2.0])
     labels = np.zeros(2, np.int32)
     with pytest.raises(ValueError, match="HingeLoss needs the same weight for all tokens"):
-        HingeLoss().value_and_grad(Chain(), scores, labels, weight, Chain().empty(scores))
+        HingeLoss().value_and_grad(Chain(), scores, labels, weight, Chain().zeros(scores))

@@ -23,7 +23,7 @@ TABLE = np.array([[0.0, 1.0, 0.5], [2.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
 
 def value(loss, scores, labels):
     weight = np.ones(len(labels))
-    return loss.value_and_grad(Chain(), scores, labels, weight, Chain().empty(scores))
+    return loss.value_and_grad(Chain(), scores, labels, weight, Chain().zeros(scores))
 
 
 def enumerated(scores, labels, table, heat):

@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences, chunks
-from crfkit.losses import LogLoss
+from crfkit.losses import LogLoss, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features
-from crfkit.structures import Chain
+from crfkit.structures import Capability, Chain
 from tests.oracles import finite_difference
 
 
@@ -123,13 +123,13 @@ def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
 
 
 def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
-    class NoSums:
-        score = add_path = None
+    class Sampled(LogLoss):
+        requires = frozenset({Capability.SAMPLE})
 
     data, codes = make_data(rng)
-    with ThreadMap(1) as threads, pytest.raises(ValueError, match="LogLoss needs.*'sum'.*NoSums"):
+    with ThreadMap(1) as threads, pytest.raises(ValueError, match="Sampled needs.*samples.*Chain"):
         model = choose_features(data, codes, 3)
-        Objective(model, NoSums(), LogLoss(), SMOOTH, data, codes, np.ones(11), threads)
+        Objective(model, Chain(), Sampled(), SMOOTH, data, codes, np.ones(11), threads)
 
 
 def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
@@ -209,8 +209,7 @@ def test_the_estimated_diagonal_is_positive_for_any_weights(rng):
 
 
 def test_a_loss_without_second_derivatives_is_a_readable_error(rng):
-    class FirstOnly:
-        requires = ()
+    class FirstOnly(Loss):
         value_and_grad = LogLoss.value_and_grad
 
     data, codes = make_data(rng)

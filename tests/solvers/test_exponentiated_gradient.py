@@ -69,8 +69,8 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
         for index in range(len(batches)):
             block = dual.steps.block(index)
             scores = batches.scores(batches.bind(dual.weights()), index)
-            counts = batches.structure.empty(scores)
-            batches.structure.add_path(
+            counts = batches.structure.zeros(scores)
+            batches.structure.add_counts(
                 scores, batches.labels(index), batches.sequence_weight(index), counts
             )
             expected = parts_of(block.expected, scores)

@@ -88,9 +88,9 @@ def weights_of_marginals(batches, moments):
     total = np.zeros(batches.n_parameters)
     for index in range(len(batches)):
         scores = batches.scores(batches.bind(total * 0.0), index)
-        counts = batches.structure.empty(scores)
+        counts = batches.structure.zeros(scores)
         weight = batches.sequence_weight(index)
-        batches.structure.add_path(scores, batches.labels(index), weight, counts)
+        batches.structure.add_counts(scores, batches.labels(index), weight, counts)
         unary, pair = moments(index, scores)
         counts.unary[...] -= unary
         counts.pair[...] -= pair

@@ -149,7 +149,7 @@ def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
             assert min(steps.shares[index]) > 0.0
             np.testing.assert_allclose(sum(steps.shares[index]), 1.0, rtol=1e-12)
             scores = batches.scores(batches.bind(steps.w), index)
-            counts, level = batches.structure.empty(scores), 0.0
+            counts, level = batches.structure.zeros(scores), 0.0
             for corner, share in zip(steps.corners[index], steps.shares[index], strict=True):
                 steps._add(index, scores, corner, share, counts)
                 level += share * corner.level
@@ -174,7 +174,7 @@ def test_marginals_stay_those_of_distributions(lengths, most):
         total = np.zeros(objective.n_parameters)
         for index, chunk in enumerate(batches.chunks):
             scores = batches.scores(batches.bind(steps.collect(steps.w)), index)
-            found, last, level = batches.structure.empty(scores), np.eye(3)[0], 0.0
+            found, last, level = batches.structure.zeros(scores), np.eye(3)[0], 0.0
             labels = batches.labels(index)
             for row, t in enumerate(range(chunk.tokens.start, chunk.tokens.stop)):
                 used = slice(0, counts[t])
@@ -188,7 +188,7 @@ def test_marginals_stay_those_of_distributions(lengths, most):
                 found.pair[0] += table if row else 0.0
             np.testing.assert_allclose(steps.levels[index], level, atol=1e-11)
             weight = -batches.sequence_weight(index)
-            batches.structure.add_path(scores, labels, weight, found)
+            batches.structure.add_counts(scores, labels, weight, found)
             total[batches.places(index)] += batches.gradient(index, found)
     np.testing.assert_allclose(steps.collect(steps.w), -total / (2.0 * 0.05), atol=1e-9)
     assert (np.diff(bounds) >= -1e-11).all()

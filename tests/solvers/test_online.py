@@ -110,7 +110,7 @@ def separable(seed):
         batches = objective.minibatches(0, 0)
         bound = batches.bind(truth)
         for index, chunk in enumerate(batches.chunks):
-            path, _ = objective.structure.max(batches.scores(bound, index))
+            path, _ = objective.structure.argmax(batches.scores(bound, index))
             begin, end = data.offsets[int(batches._order[chunk.first]) :][:2]
             codes[begin:end] = path
     return data, codes, truth
@@ -129,9 +129,9 @@ def test_mistakes_on_separable_chains_are_bounded(threads, seed):
             other = np.array(path, np.int32)
             if (other == labels).all():
                 continue
-            out = objective.structure.empty(scores)
-            objective.structure.add_path(scores, labels, np.ones(1), out)
-            objective.structure.add_path(scores, other, -np.ones(1), out)
+            out = objective.structure.zeros(scores)
+            objective.structure.add_counts(scores, labels, np.ones(1), out)
+            objective.structure.add_counts(scores, other, -np.ones(1), out)
             delta = batches.gradient(index, out)
             radius = max(radius, float(delta @ delta))
             margin = min(margin, float(delta @ truth[batches.places(index)]))

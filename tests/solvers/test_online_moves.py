@@ -352,9 +352,7 @@ def test_after_a_step_the_true_labels_win_against_each_of_the_best(rng):
         visits = make_visits(Task(objective, Rule(cap=1e9, pays=WHOLE, n_best=6)), start)
         index, batches = int(visits._batch[0]), visits.batches
         scores = batches.scores(batches.bind(start), index)
-        from crfkit.structures.k_best import n_best
-
-        paths = n_best(scores, 6)
+        paths, _ = Chain().k_best(scores, 6)
         visits.run(np.array([0]))
         after = batches.scores(batches.bind(visits.weights()), index)
         gold = Chain().score(after, codes)[0]

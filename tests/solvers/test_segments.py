@@ -355,7 +355,7 @@ def test_online_learning_finds_segmentations_that_can_be_told_apart(averaging):
         whole = Chunk(0, data.offsets)
         scores = model.scores(model.bind(result.parameters), data, whole)
         best, found = (
-            model.structure.max(scores)[1],
+            model.structure.argmax(scores)[1],
             model.structure.score(scores, objective.labels),
         )
     assert result.converged

@@ -76,7 +76,7 @@ def test_the_best_of_all_levels_is_the_best_path(n_labels):
     scores = random_scores(1, [30, 7, 12], n_labels, shared_tables=True)
     labels = some_labels(scores)
     value = Chain().max_by_hamming(scores, labels)
-    path, best = Chain().max(scores)
+    path, best = Chain().argmax(scores)
     np.testing.assert_allclose(value.max(axis=1), best, rtol=1e-13)
     np.testing.assert_array_equal(
         Chain().path_at_hamming(scores, labels, value.argmax(axis=1)), path

@@ -20,14 +20,14 @@ def direction(scores, seed=0):
 
 def product(scores, tangent, weight=None):
     weight = np.ones(len(scores.offsets) - 1) if weight is None else weight
-    out = Chain().empty(scores)
+    out = Chain().zeros(scores)
     Chain().hessian_product(scores, tangent, weight, out)
     return out
 
 
 def enumerated_product(scores, tangent, weight):
     """Covariances of all parts with the tangent of the path, path by path."""
-    out = Chain().empty(scores)
+    out = Chain().zeros(scores)
     for s in range(len(weight)):
         paths = list(chain_paths(scores, s))
         share = np.exp([score - logsumexp([x for _, x in paths]) for _, score in paths])
@@ -53,9 +53,9 @@ def test_both_domains_agree(monkeypatch, forbidden, scale):
     scores = random_scores(3, [30, 1, 0, 12], 5, scale=scale, forbidden=forbidden)
     tangent, weight = direction(scores), np.array([1.0, 2.0, 3.0, 0.5])
     found = product(scores, tangent, weight)
-    expected = Chain().empty(scores)
+    expected = Chain().zeros(scores)
     for s in range(4):
-        Chain()._curvature_log(scores, tangent, s, weight[s], expected)
+        Chain()._hessian_product_log(scores, tangent, s, weight[s], expected)
     np.testing.assert_allclose(found.unary, expected.unary, atol=1e-11)
     np.testing.assert_allclose(found.pair, expected.pair, atol=1e-11)
 

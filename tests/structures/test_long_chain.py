@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from crfkit._parallel import ThreadMap
 from crfkit._types import Potentials
 from crfkit.kernels.chain import blocks as chain_blocks
-from crfkit.structures import Chain, LongChain, NoPathError, SparseChain, long_chain, split_over
+from crfkit.structures import Chain, NoPathError, SparseChain, long_chain
 from tests.oracles import random_scores
 
 BLOCK = 37
@@ -21,13 +21,13 @@ def short_blocks(monkeypatch):
 
 
 def sum_of(structure, scores, weight=1.0):
-    out = structure.empty(scores)
-    return structure.sum(scores, np.array([weight]), out)[0], out
+    out = structure.zeros(scores)
+    return structure.log_partition(scores, np.array([weight]), out)[0], out
 
 
 def sum_in_blocks(scores, weight=1.0, n_jobs=2):
     with ThreadMap(n_jobs) as threads:
-        return sum_of(split_over(Chain(), threads), scores, weight)
+        return sum_of(Chain().in_parallel(threads), scores, weight)
 
 
 def assert_same(scores, weight=1.0, atol=1e-10):
@@ -103,16 +103,15 @@ def test_a_step_between_two_blocks_may_be_the_one_that_is_forbidden():
 def test_blocks_are_used_for_one_long_sequence_only(monkeypatch):
     monkeypatch.setattr(long_chain, "_transfer", None)
     with ThreadMap(1) as threads:
-        structure = split_over(Chain(), threads)
+        structure = Chain().in_parallel(threads)
         several = random_scores(0, [20, 30], 2)
-        structure.sum(several, np.ones(2), structure.empty(several))
+        structure.log_partition(several, np.ones(2), structure.zeros(several))
         own_tables = random_scores(0, [2 * BLOCK], 3, own_steps=True)
         sum_of(structure, own_tables)
         with pytest.raises(TypeError):
             sum_of(structure, random_scores(0, [2 * BLOCK], 3))
-        assert isinstance(structure, LongChain)
         sparse = SparseChain([0], [0], 1)
-        assert split_over(sparse, threads) is sparse
+        assert sparse.in_parallel(threads) is sparse
 
 
 def test_rows_that_agree_are_carried_on_as_one():

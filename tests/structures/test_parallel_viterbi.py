@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Potentials
-from crfkit.structures import Chain, LongChain, NoPathError, long_chain
+from crfkit.structures import Chain, NoPathError, long_chain
 from crfkit.structures import parallel_viterbi as survivors
-from crfkit.structures.interleaved import InterleavedChain
 from tests.oracles import chain_paths, random_scores
 
 BLOCK = 16  # whose eighths are two tokens
@@ -30,22 +29,34 @@ def set_sizes(monkeypatch, block=BLOCK, reach=2, probes=2, most=0.75):
     monkeypatch.setattr(survivors, "MOST", most)
 
 
+def ask_runs_only(monkeypatch):
+    """Fail where the whole sequence would be asked."""
+    search = long_chain.viterbi_in_blocks
+
+    def found(*arguments):
+        labels = search(*arguments)
+        assert labels is not None
+        return labels
+
+    monkeypatch.setattr(long_chain, "viterbi_in_blocks", found)
+
+
 @pytest.fixture
 def in_runs_only(monkeypatch):
     """The whole sequence is not asked, even where the paths of runs do not meet."""
     monkeypatch.setattr(survivors, "MOST", 0.0)
-    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
+    ask_runs_only(monkeypatch)
 
 
 def best_of(scores, n_jobs=2):
     with ThreadMap(n_jobs) as threads:
-        labels, value = LongChain(threads).max(scores)
+        labels, value = Chain(threads).argmax(scores)
     assert labels.dtype == np.int32
     return labels, value[0]
 
 
 def whole(scores):
-    labels, value = Chain().max(scores)
+    labels, value = Chain().argmax(scores)
     return labels, value[0]
 
 
@@ -131,7 +142,7 @@ def test_runs_are_enough_where_paths_meet(length, size, monkeypatch):
     set_sizes(monkeypatch, reach=8)
     scores = random_scores(0, [length], size, scale=3.0)
     expected = whole(scores)
-    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
+    ask_runs_only(monkeypatch)
     assert_same(scores, expected)
 
 
@@ -173,7 +184,7 @@ def test_where_paths_meet_late_blocks_are_not_cut(monkeypatch):
     expected = whole(scores)
     set_sizes(monkeypatch)
     monkeypatch.setattr(survivors, "FURTHER", 4)
-    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
+    ask_runs_only(monkeypatch)
     ways = []
     for name in ("side_by_side", "one_by_one"):
         way = getattr(survivors, name)
@@ -231,16 +242,16 @@ def test_the_score_of_a_path_is_that_of_its_blocks(scores, seed):
     labels = np.random.default_rng(seed).integers(size, size=len(scores.unary)).astype(np.int32)
     expected = Chain().score(scores, labels)
     with ThreadMap(2) as threads:
-        np.testing.assert_allclose(LongChain(threads).score(scores, labels), expected, rtol=1e-12)
+        np.testing.assert_allclose(Chain(threads).score(scores, labels), expected, rtol=1e-12)
 
 
 def test_several_sequences_are_left_to_the_chain():
     scores = random_scores(0, [20, 30], 2)
     with ThreadMap(2) as threads:
-        structure = LongChain(threads)
-        labels, value = structure.max(scores)
+        structure = Chain(threads)
+        labels, value = structure.argmax(scores)
         score = structure.score(scores, labels)
-    expected_labels, expected = Chain().max(scores)
+    expected_labels, expected = Chain().argmax(scores)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(value, expected)
     np.testing.assert_array_equal(score, Chain().score(scores, labels))
@@ -252,7 +263,7 @@ def test_blocks_of_the_real_size_agree_with_the_whole(monkeypatch, size):
     scores = rounded(random_scores(0, [400_000], size, scale=5.0))
     scores.pair[0] += 15.0 * np.eye(size)
     expected = whole(scores)
-    monkeypatch.setattr(InterleavedChain, "max", None, raising=False)
+    ask_runs_only(monkeypatch)
     assert_same(scores, expected)
 
 

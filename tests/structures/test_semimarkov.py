@@ -27,9 +27,9 @@ SEGMENTS = SemiMarkov()
 
 
 def summed(scores, weight=None):
-    out = SEGMENTS.empty(scores)
+    out = SEGMENTS.zeros(scores)
     weight = np.ones(len(scores.offsets) - 1) if weight is None else weight
-    return SEGMENTS.sum(scores, weight, out), out
+    return SEGMENTS.log_partition(scores, weight, out), out
 
 
 def summed_by_logarithms(monkeypatch, scores, weight=None):
@@ -91,7 +91,7 @@ def test_scores_of_tokens_may_be_spread_however_the_others_are(scores, spread, s
 @settings(max_examples=60)
 @given(segment_scores(SCALES))
 def test_the_best_segmentation_is_that_of_enumeration(scores):
-    codes, value = SEGMENTS.max(scores)
+    codes, value = SEGMENTS.argmax(scores)
     for s, (b, e) in enumerate(sequences(scores)):
         found = of_codes(scores, s)
         best = max(found.values())
@@ -117,9 +117,9 @@ def test_add_path_adds_the_parts_of_the_score(scores, seed):
     rng = np.random.default_rng(seed)
     scores = scores._replace(unary=rng.normal(size=scores.unary.shape),
                              pair=rng.normal(size=scores.pair.shape))  # fmt: skip
-    codes, weight = SEGMENTS.max(scores)[0], rng.normal(size=len(scores.offsets) - 1)
-    out = SEGMENTS.empty(scores)
-    SEGMENTS.add_path(scores, codes, weight, out)
+    codes, weight = SEGMENTS.argmax(scores)[0], rng.normal(size=len(scores.offsets) - 1)
+    out = SEGMENTS.zeros(scores)
+    SEGMENTS.add_counts(scores, codes, weight, out)
     total = (out.unary * scores.unary).sum() + (out.pair * scores.pair).sum()
     np.testing.assert_allclose(total, weight @ SEGMENTS.score(scores, codes), atol=1e-11)
 
@@ -128,8 +128,8 @@ def test_a_segment_that_is_too_long_has_no_score_and_no_part():
     scores = random_segment_scores(0, [4], 2, 2)
     codes = np.array([2, 0, 0, 3], np.int32)
     assert SEGMENTS.score(scores, codes)[0] == -np.inf
-    out = SEGMENTS.empty(scores)
-    SEGMENTS.add_path(scores, codes, np.ones(1), out)
+    out = SEGMENTS.zeros(scores)
+    SEGMENTS.add_counts(scores, codes, np.ones(1), out)
     lengths = out.pair[parts_of(scores).n_steps :][: parts_of(scores).n_lengths]
     np.testing.assert_array_equal(lengths, [[0.0, 1.0], [0.0, 0.0]])
 
@@ -157,7 +157,7 @@ def test_the_expected_counts_fit_together(scores):
 @settings(max_examples=60)
 @given(segment_scores(SCALES))
 def test_the_best_segmentation_is_never_above_log_z_and_its_score_is_its_value(scores):
-    codes, value = SEGMENTS.max(scores)
+    codes, value = SEGMENTS.argmax(scores)
     log_z, _ = summed(scores)
     assert (value <= log_z + 1e-9 * np.maximum(1.0, np.abs(log_z))).all()
     np.testing.assert_allclose(SEGMENTS.score(scores, codes), value, rtol=1e-12, atol=1e-12)
@@ -181,8 +181,8 @@ def as_segments(scores):
 def test_segments_of_one_token_are_a_chain(scores):
     size, segments = scores.unary.shape[1], as_segments(scores)
     weight = np.array([1.0, -0.5, 2.0])[: len(scores.offsets) - 1]
-    expected = Chain().empty(scores)
-    expected_z = Chain().sum(scores, weight, expected)
+    expected = Chain().zeros(scores)
+    expected_z = Chain().log_partition(scores, weight, expected)
     log_z, out = summed(segments, weight)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-11)
     n_steps = parts_of(segments).n_steps
@@ -193,8 +193,8 @@ def test_segments_of_one_token_are_a_chain(scores):
     for counts in others:
         np.testing.assert_allclose(counts, expected.unary, rtol=0, atol=1e-10)
     np.testing.assert_allclose(going, 0.0, atol=1e-10)
-    labels, value = Chain().max(scores)
-    codes, best = SEGMENTS.max(segments)
+    labels, value = Chain().argmax(scores)
+    codes, best = SEGMENTS.argmax(segments)
     np.testing.assert_allclose(best, value, rtol=1e-13, atol=1e-13)
     np.testing.assert_array_equal(codes, labels + size)
 
@@ -206,7 +206,7 @@ def test_labels_of_several_vectors(n_labels, forbidden):
         n_labels, [3, 0, 2], n_labels, 3, forbidden=forbidden, own_steps=True
     )
     assert_sums_agree(scores, np.array([1.0, 2.0, -0.5]))
-    codes, value = SEGMENTS.max(scores)
+    codes, value = SEGMENTS.argmax(scores)
     for s, (b, e) in enumerate(sequences(scores)):
         found = of_codes(scores, s)
         np.testing.assert_allclose(value[s], max(found.values()), rtol=1e-12, atol=1e-12)
@@ -236,7 +236,7 @@ def test_lengths_that_no_sequence_has_change_nothing(longest):
     log_z, out = summed(wider)
     np.testing.assert_array_equal(log_z, summed(scores)[0])
     np.testing.assert_array_equal(out.pair[n_steps + 5 : n_steps + longest], 0.0)
-    np.testing.assert_array_equal(SEGMENTS.max(wider)[0], SEGMENTS.max(scores)[0])
+    np.testing.assert_array_equal(SEGMENTS.argmax(wider)[0], SEGMENTS.argmax(scores)[0])
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3])
@@ -246,7 +246,7 @@ def test_shortest_lengths_are_kept(scale):
     assert_sums_agree(scores, np.ones(2))
     _, out = summed(scores)
     np.testing.assert_array_equal(out.pair[parts_of(scores).n_steps :][:2], 0.0)
-    codes, _ = SEGMENTS.max(scores)
+    codes, _ = SEGMENTS.argmax(scores)
     starts = np.append(np.flatnonzero(codes >= 2), 13)
     assert (np.diff(starts) >= 3).all()
 
@@ -254,7 +254,7 @@ def test_shortest_lengths_are_kept(scale):
 def test_one_label_and_one_token_leave_one_segmentation():
     scores = random_segment_scores(0, [1], 1, 4, scale=1e4)
     log_z, out = summed(scores)
-    codes, value = SEGMENTS.max(scores)
+    codes, value = SEGMENTS.argmax(scores)
     np.testing.assert_allclose(log_z, value, rtol=1e-14)
     np.testing.assert_allclose(out.unary, [[0.0, 1.0, 1.0, 1.0]], rtol=1e-11)
     assert codes.tolist() == [1]
@@ -264,7 +264,7 @@ def test_one_label_and_one_token_leave_one_segmentation():
 def test_sequences_without_tokens_have_one_segmentation_of_score_zero(lengths):
     scores = random_segment_scores(0, lengths, 2, 3)
     log_z, out = summed(scores)
-    codes, value = SEGMENTS.max(scores)
+    codes, value = SEGMENTS.argmax(scores)
     assert log_z.tolist() == value.tolist() == [0.0] * len(lengths)
     assert len(codes) == 0
     assert not out.pair.any()
@@ -279,7 +279,7 @@ def test_a_hundred_thousand_tokens_agree_with_sums_of_logarithms(monkeypatch, lo
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
     np.testing.assert_allclose(out.unary, expected.unary, atol=1e-9)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=1e-9)
-    codes, value = SEGMENTS.max(scores)
+    codes, value = SEGMENTS.argmax(scores)
     assert value[0] < log_z[0]
     np.testing.assert_allclose(SEGMENTS.score(scores, codes), value, rtol=1e-12)
 
@@ -297,7 +297,7 @@ def test_long_segments_keep_their_digits(monkeypatch):
     expected_z, expected = summed_by_logarithms(monkeypatch, scores)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12)
     np.testing.assert_allclose(out.unary, expected.unary, atol=1e-9)
-    codes, _ = SEGMENTS.max(scores)
+    codes, _ = SEGMENTS.argmax(scores)
     assert np.flatnonzero(codes >= 2).tolist() == [0, 2000, 4000]
 
 
@@ -478,8 +478,8 @@ def test_sequences_that_need_logarithms_leave_the_others_as_they_are():
 
 QUESTIONS = {
     "sum": lambda scores: summed(scores),
-    "max": lambda scores: SEGMENTS.max(scores),
-    "n best": lambda scores: SEGMENTS.n_best(scores, 2),
+    "max": lambda scores: SEGMENTS.argmax(scores),
+    "n best": lambda scores: SEGMENTS.k_best(scores, 2),
 }
 
 
@@ -514,7 +514,7 @@ def test_the_error_names_the_sequence_and_the_position(ask, scale, forbid, posit
 def test_a_later_sequence_is_named_too(scale):
     scores = random_segment_scores(3, [2, 0, 3], 2, 3, scale=scale)._replace(first=10)
     scores.unary[3] = -np.inf
-    for ask in (summed, SEGMENTS.max):
+    for ask in (summed, SEGMENTS.argmax):
         with pytest.raises(NoSegmentationError) as error:
             ask(scores)
         assert (error.value.sequence, error.value.position) == (12, 1)
@@ -523,7 +523,7 @@ def test_a_later_sequence_is_named_too(scale):
 def test_scores_of_a_chain_are_refused():
     scores = Potentials(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
     with pytest.raises(ValueError, match="not those of segments: use the structure Chain"):
-        SEGMENTS.max(scores)
+        SEGMENTS.argmax(scores)
 
 
 def enumerated_spans(scores, s):
@@ -572,14 +572,14 @@ def test_a_row_of_a_segment_that_is_too_long_is_never_used():
 def test_the_best_segmentations_are_those_of_enumeration(scores, count):
     for s, (begin, end) in enumerate(sequences(scores)):
         one = scores.taken(np.arange(begin, end), np.array([0, end - begin]))
-        codes, value = SEGMENTS.n_best(one, count)
+        codes, value = SEGMENTS.k_best(one, count)
         found = {path: score for path, score in of_codes(scores, s).items() if score > -np.inf}
         expected = sorted(found.values(), reverse=True)[:count]
         np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-11)
         listed = [tuple(path) for path in codes.tolist()]
         assert len(set(listed)) == len(listed)
         np.testing.assert_allclose([found[path] for path in listed], value, rtol=1e-12, atol=1e-11)
-        np.testing.assert_allclose(SEGMENTS.max(one)[1][0], value[0], rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(SEGMENTS.argmax(one)[1][0], value[0], rtol=1e-12, atol=1e-11)
 
 
 @settings(max_examples=40)
@@ -601,14 +601,14 @@ def test_of_equal_scores_the_lowest_labels_and_shortest_segments_come_first(
     ranked = sorted(all_segmentations(scores, 0), key=rank)
     expected = [codes_of(path, n_labels) for path, _ in ranked]
     for count in (1, 3, len(expected) + 2):
-        codes, value = SEGMENTS.n_best(scores, count)
+        codes, value = SEGMENTS.k_best(scores, count)
         assert codes.tolist() == expected[:count]
         assert value.tolist() == [score for _, score in ranked][:count]
-    assert SEGMENTS.max(scores)[0].tolist() == expected[0]
+    assert SEGMENTS.argmax(scores)[0].tolist() == expected[0]
 
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_sequence_without_tokens_has_one_best_segmentation(count):
-    codes, value = SEGMENTS.n_best(random_segment_scores(0, [0], 2, 3), count)
+    codes, value = SEGMENTS.k_best(random_segment_scores(0, [0], 2, 3), count)
     assert codes.shape == (1, 0)
     assert value.tolist() == [0.0]

@@ -11,8 +11,8 @@ from tests.oracles import enumerated_sum, filled_up, sparse_chain_scores
 
 def sum_of(structure, scores, weight=None):
     weight = np.ones(len(scores.offsets) - 1) if weight is None else weight
-    out = structure.empty(scores)
-    return structure.sum(scores, weight, out), out
+    out = structure.zeros(scores)
+    return structure.log_partition(scores, weight, out), out
 
 
 def random_problem(seed, lengths, n_labels, share, scale=1.0):
@@ -52,8 +52,8 @@ def test_sums_equal_enumeration(drawn):
 def test_answers_are_those_of_the_dense_chain(drawn):
     structure, scores = drawn
     dense = filled_up(scores, structure)
-    labels, value = structure.max(scores)
-    expected_labels, expected_value = Chain().max(dense)
+    labels, value = structure.argmax(scores)
+    expected_labels, expected_value = Chain().argmax(dense)
     np.testing.assert_array_equal(labels, expected_labels)
     np.testing.assert_array_equal(value, expected_value)
     np.testing.assert_array_equal(structure.score(scores, labels), Chain().score(dense, labels))
@@ -65,8 +65,8 @@ def test_answers_are_those_of_the_dense_chain(drawn):
 def test_of_equal_paths_the_lowest_labels_win_as_in_a_dense_chain(drawn):
     structure, scores = drawn
     scores = scores._replace(unary=np.round(scores.unary), pair=np.round(scores.pair))
-    expected, _ = Chain().max(filled_up(scores, structure))
-    np.testing.assert_array_equal(structure.max(scores)[0], expected)
+    expected, _ = Chain().argmax(filled_up(scores, structure))
+    np.testing.assert_array_equal(structure.argmax(scores)[0], expected)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.3, 1.0])
@@ -75,7 +75,7 @@ def test_many_labels_agree_with_the_dense_chain(share, scale):
     structure, scores = random_problem(0, [30, 0, 1, 25], 60, share, scale)
     assert_same_sums(structure, scores, np.array([1.0, 1.0, 2.0, 0.5]))
     dense = filled_up(scores, structure)
-    np.testing.assert_array_equal(structure.max(scores)[0], Chain().max(dense)[0])
+    np.testing.assert_array_equal(structure.argmax(scores)[0], Chain().argmax(dense)[0])
 
 
 @pytest.mark.parametrize("step", [-30.0, -700.0, -np.inf])
@@ -107,7 +107,7 @@ def test_steps_beyond_the_linear_domain_are_summed_in_the_log_domain(score):
     np.testing.assert_allclose(out.pair[0], expected.pair[0, [0, 1], [1, 0]], atol=1e-11)
 
 
-@pytest.mark.parametrize("answer", [lambda c, s: sum_of(c, s), lambda c, s: c.max(s)])
+@pytest.mark.parametrize("answer", [lambda c, s: sum_of(c, s), lambda c, s: c.argmax(s)])
 def test_the_error_names_the_sequence_and_position_without_a_path(answer):
     structure, scores = random_problem(3, [2, 3, 2], 3, 0.4)
     scores.unary[4] = -np.inf
@@ -115,7 +115,7 @@ def test_the_error_names_the_sequence_and_position_without_a_path(answer):
         answer(structure, scores._replace(first=10))
 
 
-@pytest.mark.parametrize("answer", [lambda c, s: sum_of(c, s), lambda c, s: c.max(s)])
+@pytest.mark.parametrize("answer", [lambda c, s: sum_of(c, s), lambda c, s: c.argmax(s)])
 def test_forbidding_all_steps_leaves_no_path(answer):
     structure = SparseChain([0, 0, 1, 1], [0, 1, 0, 1], 2)
     scores = Potentials(np.zeros((3, 2)), np.full((1, 4), -np.inf), np.array([0, 3]))
@@ -126,8 +126,8 @@ def test_forbidding_all_steps_leaves_no_path(answer):
 def test_add_path_adds_the_parts_of_the_score(rng):
     structure, scores = random_problem(0, [3, 0, 2], 4, 0.5)
     labels = rng.integers(4, size=5).astype(np.int32)
-    out = structure.empty(scores)
-    structure.add_path(scores, labels, np.ones(3), out)
+    out = structure.zeros(scores)
+    structure.add_counts(scores, labels, np.ones(3), out)
     total = (out.unary * scores.unary).sum() + (out.pair * scores.pair).sum()
     np.testing.assert_allclose(total, structure.score(scores, labels).sum(), rtol=1e-13)
 
@@ -142,7 +142,7 @@ def test_the_curvature_is_the_derivative_of_the_expected_counts():
         unary, pair = (a + shift * b for a, b in zip(scores[:2], tangent[:2], strict=True))
         return sum_of(structure, scores._replace(unary=unary, pair=pair), weight)[1]
 
-    out = structure.empty(scores)
+    out = structure.zeros(scores)
     structure.hessian_product(scores, tangent, weight, out)
     ahead, behind = counts_at(step), counts_at(-step)
     for found, after, before in zip(out, ahead, behind, strict=True):
@@ -152,7 +152,7 @@ def test_the_curvature_is_the_derivative_of_the_expected_counts():
 def test_one_label_leaves_one_path():
     structure, scores = random_problem(0, [4], 1, 1.0)
     log_z, out = sum_of(structure, scores)
-    np.testing.assert_allclose(log_z, structure.max(scores)[1], rtol=1e-14)
+    np.testing.assert_allclose(log_z, structure.argmax(scores)[1], rtol=1e-14)
     np.testing.assert_array_equal(out.unary, 1.0)
     np.testing.assert_allclose(out.pair, 3.0, rtol=1e-15)
 
@@ -164,7 +164,7 @@ def test_no_sequences_and_empty_sequences_have_the_sum_of_one_empty_path():
         log_z, out = sum_of(structure, scores)
         assert log_z.tolist() == [0.0] * count
         assert out.pair.tolist() == [[0.0]]
-        assert structure.max(scores)[1].tolist() == [0.0] * count
+        assert structure.argmax(scores)[1].tolist() == [0.0] * count
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ class _Sequence:
 
     def best(self) -> list[Hashable]:
         """Return the most probable labels."""
-        codes, _ = self.opened.structure.max(self.scores)
+        codes, _ = self.opened.structure.argmax(self.scores)
         return list(map(self.opened.labels.__getitem__, codes.tolist()))
 
 

@@ -35,7 +35,7 @@ class NewtonCG(BatchSolver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "hessian_product")
-    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth", "hessian_product")
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth", "has_hessian")
 
     def __init__(
         self,

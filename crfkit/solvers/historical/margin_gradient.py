@@ -143,7 +143,7 @@ class _AscentSteps(GeneralSteps):
         if move.slope > NO_SLOPE * float(weight.sum()):
             return False
         scores, block = self._search.augmented(bound, index), self.block(index)
-        worst = inner(weight, self.batches.structure.max(scores)[1])
+        worst = inner(weight, self.batches.structure.argmax(scores)[1])
         counts = move.block.expected if block is None else block.expected
         mean = inner(counts, np.concatenate([scores.unary.reshape(-1), scores.pair.reshape(-1)]))
         return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
@@ -186,7 +186,7 @@ class _Ascents(Moves):
         moved = frozen(before.scores + rate * target)
         expected, theta = np.zeros_like(moved), parts_of(moved, scores)
         with self.batches.original_sequence_numbers():
-            self.batches.structure.sum(
+            self.batches.structure.log_partition(
                 scores._replace(unary=theta.unary, pair=theta.pair), self.weights[index],
                 parts_of(expected, scores),
             )  # fmt: skip
@@ -207,9 +207,9 @@ class _Ascents(Moves):
         """
         vertex, structure = self._vertex(scores, index), self.batches.structure
         weight = self.weights[index]
-        residual = structure.empty(scores)
-        structure.add_path(scores, structure.max(scores)[0], weight, residual)
-        structure.add_path(scores, self.batches.labels(index), -weight, residual)
+        residual = structure.zeros(scores)
+        structure.add_counts(scores, structure.argmax(scores)[0], weight, residual)
+        structure.add_counts(scores, self.batches.labels(index), -weight, residual)
         change = self.batches.gradient(index, residual)
         square = inner(change, change) / max(float(weight.max(initial=0.0)), TINY)
         more = np.log(max(1.0, square / self.batches.penalty.l2))

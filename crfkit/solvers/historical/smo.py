@@ -154,7 +154,7 @@ class _Factored(DualSearch):
         marginals = self.marginals[index]
         scores = self.augmented(self.batches.bind(self.w), index)
         scores = scores._replace(offsets=np.array([0, len(scores.unary)]))
-        target, [top] = self.chain.max(scores)
+        target, [top] = self.chain.argmax(scores)
         source = self._least(marginals, scores) if random is None else marginals.draw(random)
         slope = float(top - self.chain.score(scores, source)[0])
         if slope > 0.0:
@@ -163,16 +163,16 @@ class _Factored(DualSearch):
     def _least(self, marginals: ChainMarginals, scores: Potentials) -> CodeArray:
         """Return the labelling of the least score among those that have mass."""
         opposite = scores._replace(unary=-scores.unary, pair=-scores.pair)
-        return self.chain.max(marginals.supported(opposite))[0]
+        return self.chain.argmax(marginals.supported(opposite))[0]
 
     def _move(
         self, index: int, scores: Potentials, target: CodeArray, source: CodeArray, slope: float
     ) -> None:
         """Move the best mass, given how fast the dual rises at first."""
         marginals, one = self.marginals[index], np.ones(1)
-        residual = self.chain.empty(scores)
-        self.chain.add_path(scores, target, one, residual)
-        self.chain.add_path(scores, source, -one, residual)
+        residual = self.chain.zeros(scores)
+        self.chain.add_counts(scores, target, one, residual)
+        self.chain.add_counts(scores, source, -one, residual)
         change = frozen(self.batches.gradient(index, residual))
         mass = marginals.movable(target, source)
         if self.max_entropy:

@@ -58,7 +58,7 @@ class DualSearch:
     """
 
     def __init__(self, batches: Any) -> None:
-        if not getattr(batches.structure, "has_only_hard_constraints", True):
+        if not batches.structure.has_only_hard_constraints:
             raise ValueError(
                 "this solver needs scores that are sums of weights, but those of lengths have a "
                 "fixed part, as with length='poisson'. Use solver='bcfw', or other lengths."

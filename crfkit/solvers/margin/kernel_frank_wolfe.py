@@ -223,7 +223,7 @@ class _Search(DualSearch):
         blocks = self.batches
         pair = self.pair[None, :, : blocks.model.n_labels]
         scores = Potentials(np.ascontiguousarray(self.unary.T + self.added), pair, blocks.offsets)
-        worst = blocks.structure.max(scores)[1]
+        worst = blocks.structure.argmax(scores)[1]
         gold = blocks.structure.score(scores, blocks.codes)
         return inner(blocks.weight, worst - gold) + self.c2 * self.square
 

@@ -13,7 +13,6 @@ from crfkit.losses import HingeLoss
 from crfkit.losses._costs import find_cost
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.partition import aligned
-from crfkit.structures import offset_scores
 
 # A visit ends where the part of the batch in the gap is this share of what it was.
 ENOUGH = 0.1
@@ -167,7 +166,7 @@ class GeneralMarginSteps(MarginSteps):
         gap = best - float(np.dot(shares, values))
         away = int(np.argmin(values)) if self.pairwise else -1
         taken = {away: 1.0} if self.pairwise else dict(enumerate(shares))
-        residual = structure.empty(scores)
+        residual = structure.zeros(scores)
         self._add(index, scores, found, 1.0, residual)
         for place, share in taken.items():
             self._add(index, scores, known[place], -share, residual)
@@ -193,7 +192,7 @@ class GeneralMarginSteps(MarginSteps):
         cost = self.cost.total(labels, worst, scores.offsets)
         factor = weight * cost if self.loss.rescaling == "slack" else weight
         added, before = (
-            offset_scores(self.batches.structure, scores, path) for path in (worst, labels)
+            self.batches.structure.offset_score(scores, path) for path in (worst, labels)
         )
         return Vertex(worst, factor, float(np.sum(weight * cost + factor * (added - before))))
 
@@ -201,9 +200,9 @@ class GeneralMarginSteps(MarginSteps):
         self, index: int, scores: Potentials, corner: Vertex, share: float, out: Counts
     ) -> None:
         """Add a share of a corner to counts."""
-        add_path = self.batches.structure.add_path
-        add_path(scores, corner.labels, share * corner.factor, out)
-        add_path(scores, self.batches.labels(index), -share * corner.factor, out)
+        add_counts = self.batches.structure.add_counts
+        add_counts(scores, corner.labels, share * corner.factor, out)
+        add_counts(scores, self.batches.labels(index), -share * corner.factor, out)
 
     def _move(self, index: int, look: _Look) -> None:
         """Go to the highest point along a direction."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.losses import Loss
 from crfkit.losses._costs import with_cost
 from crfkit.losses.likelihood import shared_weight
 from crfkit.objective.penalties import ElasticNet
@@ -15,7 +16,7 @@ from crfkit.solvers.online.learner import InfiniteScoresError, Task
 from crfkit.structures import Structure
 
 
-class MistakeLoss:
+class MistakeLoss(Loss):
     """The share of wrong labels of the best labelling, with the step of the perceptron.
 
     What it writes as its gradient is the features of the predicted minus those of the true labels.
@@ -32,8 +33,6 @@ class MistakeLoss:
     mistakes : list of int
         How many sequences of each batch had a wrong label.
     """
-
-    requires: ClassVar[tuple[str, ...]] = ("max", "add_path")
 
     def __init__(self, cost: Any = None, ties: LabelOrder | None = None) -> None:
         self.cost, self.ties = cost, ties
@@ -54,11 +53,11 @@ class MistakeLoss:
         if self.cost is not None:
             seen = with_cost(scores, labels, self.cost)
         ties = self.ties or LabelOrder.by_code(scores.n_codes)
-        path = ties.predict(lambda ordered: structure.max(ordered)[0], seen)
+        path = ties.predict(lambda ordered: structure.argmax(ordered)[0], seen)
         lengths = np.diff(scores.offsets)
         out.unary[...] = 0.0
-        structure.add_path(scores, path, level, out)
-        structure.add_path(scores, labels, -level, out)
+        structure.add_counts(scores, path, level, out)
+        structure.add_counts(scores, labels, -level, out)
         before = np.concatenate([[0], np.cumsum(path != labels)])
         wrong: IntArray = np.diff(before[scores.offsets]).astype(np.int64)
         self.mistakes.append(int(np.count_nonzero(wrong[level > 0.0])))

@@ -33,8 +33,7 @@ from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.partition import AlignedWeights, aligned
 from crfkit.oracles.semimarkov import SegmentVisits, is_plain_segments
 from crfkit.oracles.token_design import TokenDesign
-from crfkit.structures import NoSegmentationError, with_offsets
-from crfkit.structures.k_best import n_best
+from crfkit.structures import NoSegmentationError
 
 # Arrays of a state, each of shape (P,).
 VECTORS = ("current", "later", "gained")
@@ -253,8 +252,8 @@ class GeneralVisits(OnlineVisits):
             scores = with_cost(scores, labels, self.task.cost)
         search = self.task.search
         if search is None:
-            plain, scores = self.batches.plain, with_offsets(self.batches.structure, scores)
-            return self.ties.predict(lambda seen: plain.max(seen)[0], scores), len(labels)
+            plain, scores = self.batches.plain, self.batches.structure.with_offset(scores)
+            return self.ties.predict(lambda seen: plain.argmax(seen)[0], scores), len(labels)
         ranks = self.ties.rank[labels].astype(np.int32)
         path, stop = search.violation(self.ties.scores(scores), ranks)
         return self.ties.order[path].astype(np.int32), stop
@@ -273,13 +272,13 @@ class GeneralVisits(OnlineVisits):
         Of the first `stop` tokens. The features are those at the places of the batch.
         """
         structure, labels = self.batches.structure, self.batches.labels(index)
-        out, one = structure.empty(scores), np.ones(1)
+        out, one = structure.zeros(scores), np.ones(1)
         table = None if scores.table is None else scores.table[:stop]
         offsets = np.array([0, stop])
         part = scores._replace(unary=scores.unary[:stop], offsets=offsets, table=table)
         part_out = Counts(out.unary[:stop], out.pair)
-        structure.add_path(part, labels[:stop], one, part_out)
-        structure.add_path(part, path[:stop], -one, part_out)
+        structure.add_counts(part, labels[:stop], one, part_out)
+        structure.add_counts(part, path[:stop], -one, part_out)
         top, gold = (float(structure.score(part, of[:stop])[0]) for of in (path, labels))
         return self.batches.gradient(index, out), top - gold, top
 
@@ -296,7 +295,8 @@ class GeneralVisits(OnlineVisits):
     def _fit_best(self, index: int, weight: float, scores: Potentials) -> None:
         """Make the shortest step after which the true labels win against the best ones."""
         rule, labels = self.task.rule, self.batches.labels(index)
-        best = self.ties.predict(lambda seen: n_best(seen, rule.n_best), scores)
+        k_best = self.batches.structure.k_best
+        best = self.ties.predict(lambda seen: k_best(seen, rule.n_best)[0], scores)
         paths = [path for path in best if (path != labels).any()]
         if not paths:
             return

@@ -24,7 +24,7 @@ from crfkit.solvers.online.learner import (
     make_visits,
 )
 from crfkit.solvers.online.updates import UpdateRule, find_rule
-from crfkit.structures import Chain
+from crfkit.structures import Capability
 
 AVERAGES = ("average", "vote", "batch")
 
@@ -218,7 +218,7 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
             return
         if self.search is not None or cost is not None:
             raise ValueError("n_best > 1 goes with neither a search nor a cost: use n_best=1.")
-        if not isinstance(objective.structure, Chain):
+        if Capability.K_BEST not in objective.structure.capabilities:
             raise ValueError(
                 f"there is no search for several labellings of a "
                 f"{type(objective.structure).__name__}: use n_best=1."

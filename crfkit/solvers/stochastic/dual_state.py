@@ -24,7 +24,6 @@ from crfkit.objective.stochastic import StochasticObjective, rounds
 from crfkit.oracles.chain import AT_ONCE, visit_workspace
 from crfkit.oracles.partition import AlignedWeights, BatchPartition, aligned
 from crfkit.solvers.stochastic.chain_losses import chain_losses
-from crfkit.structures import offset_scores
 
 # Score of the true label before a batch is first looked at, all others being 0.
 GOLD = 12.0
@@ -107,14 +106,14 @@ class Moves:
         dual_mix(before.scores, flat, rate, moved)
         weight, after = self.weights[index], parts_of(moved, target)
         with self.batches.original_sequence_numbers():
-            log_z = self.batches.structure.sum(
+            log_z = self.batches.structure.log_partition(
                 target._replace(unary=after.unary, pair=after.pair), weight,
                 parts_of(expected, target),
             )  # fmt: skip
         inner, slope = dual_change(
             before.scores, flat, frozen(moved), before.expected, frozen(expected), residual
         )
-        level = log_z - offset_scores(self.batches.structure, target, self.batches.labels(index))
+        level = log_z - self.batches.structure.offset_score(target, self.batches.labels(index))
         reached = Block(frozen(moved), frozen(expected), float(np.sum(weight * level)) - inner)
         gradient = self.batches.gradient(index, parts_of(residual, target))
         places = self.batches.places(index)
@@ -126,7 +125,7 @@ class Moves:
         start, expected = np.zeros(size), np.zeros(size)
         labels = self.batches.labels(index)
         parts_of(start, scores).unary[np.arange(len(labels)), labels] = GOLD
-        self.batches.structure.add_path(
+        self.batches.structure.add_counts(
             scores, labels, self.weights[index], parts_of(expected, scores)
         )
         return Block(frozen(start), frozen(expected), 0.0)

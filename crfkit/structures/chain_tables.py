@@ -1,0 +1,41 @@
+"""Potentials of a chain in the form that kernels read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfkit._types import FloatArray, IntArray, Potentials
+from crfkit.compiler.jit import frozen
+from crfkit.structures.base import NoPathError
+
+
+def as_kernel_input(scores: Potentials) -> Potentials:
+    """Return the potentials in arrays that kernels do not write to."""
+    return scores._replace(
+        unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets),
+        table=frozen(scores.transition_index),
+    )  # fmt: skip
+
+
+def exp_pair(scores: Potentials) -> tuple[FloatArray, FloatArray]:
+    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
+    factor = scores.pair.copy()
+    if (
+        len(scores.transition_index) > 1
+    ):  # no step leads into a first token, whatever its table says
+        starts = scores.offsets[:-1]
+        used = np.zeros(len(factor), bool)
+        used[np.delete(scores.transition_index, starts[starts < len(scores.unary)])] = True
+        factor[~used] = 0.0
+    shift = factor.max(axis=(1, 2), initial=-np.inf)
+    shift[shift == -np.inf] = 0.0
+    factor -= shift[:, None, None]
+    return np.exp(factor, out=factor), shift
+
+
+def raise_if_dead(scores: Potentials, status: IntArray) -> None:
+    """Raise the error of the first sequence whose status is the token that no path gets past."""
+    dead = np.flatnonzero(status >= 0)
+    if len(dead):
+        s = int(dead[0])
+        raise NoPathError(scores.first + s, int(status[s] - scores.offsets[s]))
