@@ -15,7 +15,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import _measure
 import numpy as np
-from tests.test_objective import make_data, make_objective
 
 from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
