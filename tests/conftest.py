@@ -1,10 +1,13 @@
 import contextlib
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from tests.commands import command_server
 
 settings.register_profile("crfkit", deadline=None, derandomize=True)
 settings.load_profile("crfkit")
@@ -50,6 +53,29 @@ def _locked(path):
     with path.open("w") as file:
         flock(file, LOCK_EX)  # until the file is closed
         yield
+
+
+@pytest.fixture
+def real_environment():
+    """An environment in which ``crfkit`` is the installed command."""
+    folder = os.path.dirname(sys.executable)
+    return os.environ | {"PATH": folder + os.pathsep + os.environ["PATH"], "COLUMNS": "80"}
+
+
+@pytest.fixture(scope="session")
+def _commands():
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    with command_server() as folder:
+        yield folder
+
+
+@pytest.fixture
+def environment(real_environment, _commands):
+    """An environment in which ``crfkit`` is the package under test, and starts at once."""
+    path = [str(_commands)] if _commands else []
+    return real_environment | {"PATH": os.pathsep.join([*path, real_environment["PATH"]])}
 
 
 @pytest.fixture

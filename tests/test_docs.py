@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_session import agrees, environment  # noqa: F401  (a fixture)
+from tests.cli.test_session import agrees
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LEAST_EXAMPLES = {"metrics.md": 10, "datasets.md": 10, "formats.md": 30}
@@ -82,7 +82,7 @@ def test_a_block_that_prints_something_else_is_found():
 
 
 @pytest.mark.parametrize("page", pages("console"))
-def test_console_blocks_print_what_they_show(page, tmp_path, environment):  # noqa: F811
+def test_console_blocks_print_what_they_show(page, tmp_path, environment):
     for block, _ in blocks(page, "console"):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, shown = part.partition("\n")

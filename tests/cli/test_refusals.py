@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 
 import pytest
 
@@ -18,12 +17,11 @@ def run(capsys, *arguments):
     return code, captured.out, captured.err
 
 
-def shell(command, folder, **environment):
-    """Exit code and errors of a command line in which ``crfkit`` is the package under test."""
-    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+def shell(command, folder, environment):
+    """Exit code and errors of a command line."""
     result = subprocess.run(
-        command, shell=True, cwd=folder, env=os.environ | {"PATH": path} | environment,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        command, shell=True, cwd=folder, env=environment, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     return result.returncode, result.stderr
 
@@ -112,8 +110,8 @@ def test_a_template_that_is_no_text_is_named(corpus, tmp_path, capsys):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 @pytest.mark.parametrize("command", ["tag m.crfkit raw.txt", "info m.crfkit", "demo --jobs 1"])
-def test_a_full_disk_is_an_error_and_no_traceback(corpus, model, command):
-    code, err = shell(f"crfkit {command} > /dev/full", corpus)
+def test_a_full_disk_is_an_error_and_no_traceback(corpus, model, command, environment):
+    code, err = shell(f"crfkit {command} > /dev/full", corpus, environment)
     assert (code, err) == (1, "crfkit: No space left on device\n")
 
 
@@ -122,23 +120,25 @@ def test_a_full_disk_is_an_error_and_no_traceback(corpus, model, command):
     ("command", "message"),
     [("tag m.crfkit <&-", "standard input is closed"), ("info m.crfkit >&-", "output is closed")],
 )
-def test_a_closed_stream_is_told(corpus, model, command, message):
-    code, err = shell(f"crfkit {command}", corpus)
+def test_a_closed_stream_is_told(corpus, model, command, message, real_environment):
+    code, err = shell(f"crfkit {command}", corpus, real_environment)
     assert code == 1
     assert message in err
     assert len(err.splitlines()) == 1
 
 
-def test_info_shows_every_model_on_every_output(tmp_path):
+def test_info_shows_every_model_on_every_output(tmp_path, environment):
     crf = CRFClassifier().fit([[{"w": "caf\u00e9\udcff"}]], [["\u00e9"]])
     save_crfsuite(crf, tmp_path / "m.crfsuite")
     for command in ("info m.crfsuite", "info m.crfsuite --json"):
-        assert shell(f"crfkit {command}", tmp_path, PYTHONIOENCODING="ascii") == (0, "")
-        assert shell(f"crfkit {command}", tmp_path, PYTHONIOENCODING="utf-8") == (0, "")
+        for encoding in ("ascii", "utf-8"):
+            environment["PYTHONIOENCODING"] = encoding
+            assert shell(f"crfkit {command}", tmp_path, environment) == (0, "")
 
 
-def test_a_character_that_the_output_cannot_hold_is_told(corpus, model, tmp_path):
+def test_a_character_that_the_output_cannot_hold_is_told(corpus, model, tmp_path, environment):
     (tmp_path / "x.txt").write_text("caf\u00e9 word\n", "utf-8")
-    code, err = shell(f"crfkit tag {model} x.txt", tmp_path, PYTHONIOENCODING="ascii")
+    environment["PYTHONIOENCODING"] = "ascii"
+    code, err = shell(f"crfkit tag {model} x.txt", tmp_path, environment)
     assert code == 1
     assert err.startswith("crfkit: standard output is ascii and cannot hold '\\xe9'")

@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +20,6 @@ def session():
     (block,) = re.findall(r"^```console\n(.*?)^```", README.read_text("utf-8"), re.M | re.S)
     pairs = [part.split("\n", 1) for part in re.split(r"^\$ ", block, flags=re.M)[1:]]
     return [(command, shown) for command, shown in pairs]
-
-
-@pytest.fixture
-def environment():
-    """An environment in which ``crfkit`` is the package under test."""
-    folder = os.path.dirname(sys.executable)
-    return os.environ | {"PATH": folder + os.pathsep + os.environ["PATH"], "COLUMNS": "80"}
 
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -52,12 +44,12 @@ def agrees(shown, got):
     return True
 
 
-def test_the_session_of_the_readme_in_a_pipe(tmp_path, environment):
+def test_the_session_of_the_readme_in_a_pipe(tmp_path, real_environment):
     commands = session()
     assert len(commands) >= 5
     for command, shown in commands:
         result = subprocess.run(
-            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
+            command, shell=True, cwd=tmp_path, env=real_environment, capture_output=True, text=True
         )
         assert (result.returncode, result.stderr) == (0, ""), command
         assert agrees(shown, result.stdout), f"{command}\n{result.stdout}"
