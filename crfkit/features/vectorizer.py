@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -85,11 +86,11 @@ class SequenceVectorizer(SequenceTransformer):
         if isinstance(names, str):
             raise TypeError(f"names is the string {names!r}; give a list of names.")
         new = cls()
-        new.vocabulary_ = {}
+        known: dict[str, int] = {}
         for column, name in enumerate(names):
-            if new.vocabulary_.setdefault(check_name(name), column) != column:
+            if known.setdefault(check_name(name), column) != column:
                 raise ValueError(f"the attribute {name!r} occurs twice in the vocabulary.")
-        new._set_names(list(new.vocabulary_))
+        new._set_names(list(known))
         return new
 
     def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
@@ -116,7 +117,6 @@ class SequenceVectorizer(SequenceTransformer):
         index = GrowingIndex()
         rows = encode(X, index)
         names, numbers = _sorted_columns(index, rows, self.min_freq)
-        self.vocabulary_ = {name: column for column, name in enumerate(names)}
         self._set_names(names)
         return self._pack(keep_columns(rows, numbers))
 
@@ -208,11 +208,23 @@ class SequenceVectorizer(SequenceTransformer):
         return self._names
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "vocabulary_")
+        return "_names" in self.__dict__
+
+    # Neither is made before it is asked for: a model that only learns needs the names alone.
+    @cached_property
+    def vocabulary_(self) -> dict[str, int]:
+        """The column of each attribute."""
+        return {name: column for column, name in enumerate(self._names.tolist())}
+
+    @cached_property
+    def _index(self) -> FrozenIndex:
+        return FrozenIndex(self.vocabulary_)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the vocabulary."""
         state: dict[str, Any] = dict(super().__getstate__())
+        if self.__sklearn_is_fitted__():
+            state["vocabulary_"] = self.vocabulary_
         for derived in ("_index", "_names"):
             state.pop(derived, None)
         return state
@@ -220,11 +232,13 @@ class SequenceVectorizer(SequenceTransformer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "vocabulary_" in state:
-            self._set_names(list(self.vocabulary_))
+            self._set_names(list(state["vocabulary_"]))
+            self.vocabulary_ = state["vocabulary_"]
 
     def _set_names(self, names: list[str]) -> None:
+        for derived in ("vocabulary_", "_index"):  # of an earlier fit
+            self.__dict__.pop(derived, None)
         self._names = object_array(names)
-        self._index = FrozenIndex(self.vocabulary_)
         self.n_features_in_ = len(names)
 
     def _pack(self, rows: Rows) -> PackedSequences:
