@@ -131,7 +131,7 @@ def _forms_of_data() -> None:
 def _templates() -> None:
     """Turn columns into features, with attributes of transitions, and fit them."""
     words = [[(token["w"], str(t)) for t, token in enumerate(s)] for s in _data()[0]]
-    templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "step(w)", "w|v"]
+    templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "transition(w)", "w|v"]
     features = TemplateFeatures(templates, columns=["w", "v"], min_freq=2)
     data = features.fit_transform(words)
     for solver in ("lbfgs", "sgd", "oeg"):

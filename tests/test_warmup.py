@@ -30,7 +30,7 @@ import numpy as np
 from crfkit import CRFClassifier, TemplateFeatures
 words = [[("the", "D"), ("dog", "N"), ("runs", "V")], [("a", "D"), ("cat", "N")]]
 y = [[tag for _, tag in sentence] for sentence in words]
-features = TemplateFeatures(["w", "w[-1]|w", "step(w)"], columns=["w", "t"])
+features = TemplateFeatures(["w", "w[-1]|w", "transition(w)"], columns=["w", "t"])
 X = features.fit_transform(words)
 for crf in (CRFClassifier(n_jobs=2), CRFClassifier(c1=0.1), CRFClassifier(boundary_weights=True)):
     crf.fit(X, y, sample_weight=[1.0, 2.0])

@@ -1,7 +1,7 @@
 """From tokens to packed features."""
 
 from crfkit.features.segments.vectorizer import SegmentFeatures
-from crfkit.features.templates.expressions import step, window
+from crfkit.features.templates.expressions import transition, window
 from crfkit.features.templates.vectorizer import TemplateFeatures
 from crfkit.features.transitions import TransitionFeatures
 from crfkit.features.union import SequenceUnion, make_sequence_union
@@ -16,6 +16,6 @@ __all__ = [
     "TemplateFeatures",
     "WindowFeatures",
     "make_sequence_union",
-    "step",
+    "transition",
     "window",
 ]

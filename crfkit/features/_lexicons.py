@@ -12,7 +12,7 @@ import numpy as np
 from crfkit._types import CodeArray, IntArray
 
 BLANK = " "
-Entries = dict[str, list[tuple[str, ...]]]  # what follows a first word, the longest first
+EntryIndex = dict[str, list[tuple[str, ...]]]  # what follows a first word, the longest first
 
 
 def read_lexicons(lexicons: Mapping[str, Any] | None) -> dict[str, list[str]]:
@@ -62,9 +62,9 @@ def _entry(name: str, given: Any) -> str:
     return BLANK.join(word for word in given.strip("\r\n").split(BLANK) if word)
 
 
-def index_entries(entries: Iterable[str]) -> Entries:
+def index_entries(entries: Iterable[str]) -> EntryIndex:
     """Return entries by their first word."""
-    index: Entries = {}
+    index: EntryIndex = {}
     for entry in entries:
         first, *rest = entry.split(BLANK)
         index.setdefault(first, []).append(tuple(rest))
@@ -74,7 +74,7 @@ def index_entries(entries: Iterable[str]) -> Entries:
 
 
 def find_runs(
-    entries: Entries, starts: IntArray, spell: Callable[[int], str | None], offsets: IntArray
+    entries: EntryIndex, starts: IntArray, spell: Callable[[int], str | None], offsets: IntArray
 ) -> CodeArray:
     """Return 0 for tokens that begin a run of an entry, 1 for those within one, else -1.
 
@@ -82,7 +82,7 @@ def find_runs(
 
     Parameters
     ----------
-    entries : Entries
+    entries : EntryIndex
     starts : ndarray
         The tokens that are first words, rising.
     spell : callable

@@ -27,7 +27,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
+from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
+from crfkit.data.names import Names
 
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
@@ -229,16 +231,34 @@ def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
         )
 
 
-class Rows(NamedTuple):
-    """Encoded tokens: entries of the rows, values (None if all are 1), rows and sequences."""
+class AttributeRows(NamedTuple):
+    """Attributes of tokens, in the order of the tokens.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n,)
+        Columns of the entries.
+    values : ndarray of shape (n,) or None
+        Their values; None where all are 1.
+    indptr : ndarray of shape (N + 1,)
+        Where the entries of each token begin, and the end.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences begin, and the end.
+    """
 
     indices: NDArray[np.int32]
     values: FloatArray | None
     indptr: IntArray
     offsets: IntArray
 
+    def packed(self, names: Names) -> PackedSequences:
+        """Return packed sequences with these attributes, sorted and added up within each token."""
+        return PackedSequences._from_arrays(
+            **self._asdict(), n_sparse=len(names), dense=None, names=names, transitions=None
+        )
 
-def encode(X: Iterable[Any], index: AttributeIndex) -> Rows:
+
+def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
     """Turn sequences of tokens into rows of attribute numbers, reading `X` once.
 
     Parameters
@@ -253,7 +273,7 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> Rows:
     TypeError, ValueError
         As :func:`expand`, naming the sequence and the position.
     """
-    encoder = _Encoder(index)
+    encoder = _TokenEncoder(index)
     for s, sequence in enumerate(iterate_sequences(X, "X")):
         encoder.add_sequence(s, sequence)
     return encoder.rows()
@@ -307,7 +327,7 @@ def collect(
             raise TypeError("another rule applies")
 
 
-class _Encoder:
+class _TokenEncoder:
     """Collects entries; what is finished is kept in arrays.
 
     An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
@@ -395,7 +415,7 @@ class _Encoder:
         self.blocks.append((indices, values, counts))
         self.entries, self.counts, self.values = [], [], []
 
-    def rows(self) -> Rows:
+    def rows(self) -> AttributeRows:
         """Return all that was added."""
         self._flush()
         indices = np.concatenate([block[0] for block in self.blocks])
@@ -406,10 +426,10 @@ class _Encoder:
             parts = [np.ones(len(b[0])) if b[1] is None else b[1] for b in self.blocks]
             values = np.concatenate(parts)
         offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
-        return Rows(indices, values, indptr, offsets)
+        return AttributeRows(indices, values, indptr, offsets)
 
 
-def sort_rows(rows: Rows, n_columns: int) -> Rows:
+def sort_rows(rows: AttributeRows, n_columns: int) -> AttributeRows:
     """Sort the entries of each row and add up equal ones.
 
     The order of a sum of scores is then the same for any order of the items of a token, which a
@@ -422,10 +442,10 @@ def sort_rows(rows: Rows, n_columns: int) -> Rows:
     values = matrix.data.astype(np.float64)
     plain = bool(np.all(values == 1.0))
     indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
-    return Rows(indices, None if plain else values, indptr, rows.offsets)
+    return AttributeRows(indices, None if plain else values, indptr, rows.offsets)
 
 
-def keep_columns(rows: Rows, numbers: NDArray[np.int32]) -> Rows:
+def keep_columns(rows: AttributeRows, numbers: NDArray[np.int32]) -> AttributeRows:
     """Renumber the columns; those with the number `SKIP` are left out."""
     indices = numbers[rows.indices]
     keep = indices != SKIP
@@ -434,4 +454,4 @@ def keep_columns(rows: Rows, numbers: NDArray[np.int32]) -> Rows:
     counts = np.add.reduceat(np.append(keep, False), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     values = None if rows.values is None else rows.values[keep]
-    return Rows(indices[keep], values, indptr, rows.offsets)
+    return AttributeRows(indices[keep], values, indptr, rows.offsets)

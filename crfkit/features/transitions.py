@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import PackedSequences
 from crfkit.features.base import SequenceTransformer
@@ -42,7 +41,7 @@ class TransitionFeatures(SequenceTransformer):
         self.transformer = transformer
 
     def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
-        """Fit the transformer and return sequences without features but those of the steps.
+        """Fit the transformer and return its features as attributes of transitions.
 
         Parameters
         ----------
@@ -53,49 +52,33 @@ class TransitionFeatures(SequenceTransformer):
         Returns
         -------
         PackedSequences
-            No ordinary features; `steps` has those of the transformer.
+            No ordinary features; `transitions` has those of the transformer.
 
         Raises
         ------
         TypeError
             If the transformer does not give PackedSequences.
         ValueError
-            If its result has steps itself.
+            If its result has attributes of transitions itself.
         """
         self.transformer_ = clone(self.transformer)
-        return _as_steps(self.transformer_.fit_transform(X, y))
+        return _as_transitions(self.transformer_.fit_transform(X, y))
 
-    def transform(self, X: Any) -> PackedSequences:
-        """Return sequences without features but those of the steps.
+    def _transform(self, X: Any) -> PackedSequences:
+        return _as_transitions(self.transformer_.transform(X))
 
-        Parameters
-        ----------
-        X : iterable of sequences
-            What the transformer takes.
-        """
-        check_is_fitted(self)
-        return _as_steps(self.transformer_.transform(X))
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return no names: there are no ordinary features.
-
-        Parameters
-        ----------
-        input_features : ignored
-        """
-        check_is_fitted(self)
+    def _token_names(self) -> NDArray[np.object_]:
         return np.empty(0, object)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "transformer_")
 
-
-def _as_steps(steps: Any) -> PackedSequences:
-    if not isinstance(steps, PackedSequences):
+def _as_transitions(packed: Any) -> PackedSequences:
+    if not isinstance(packed, PackedSequences):
         raise TypeError(
-            f"TransitionFeatures: the transformer gives {type(steps).__name__}, not "
+            f"TransitionFeatures: the transformer gives {type(packed).__name__}, not "
             "PackedSequences. Use SequenceVectorizer, TemplateFeatures or another transformer of "
             "sequences."
         )
-    empty = np.zeros((steps.n_tokens, 0))
-    return PackedSequences(dense=empty, offsets=steps.offsets, feature_names=[], transitions=steps)
+    empty = np.zeros((packed.n_tokens, 0))
+    return PackedSequences(
+        dense=empty, offsets=packed.offsets, feature_names=[], transitions=packed
+    )

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
@@ -107,21 +106,7 @@ class SequenceUnion(SequenceTransformer):
         self._segment_names = None if joined.segments is None else joined.segments.rows.names
         return joined
 
-    def transform(self, X: Any) -> PackedSequences:
-        """Return the features of all transformers side by side.
-
-        Parameters
-        ----------
-        X : list of sequences
-            What the transformers take.
-
-        Returns
-        -------
-        PackedSequences
-            Features of all transformers; `transitions` those of transitions, `segments` those of
-            segments.
-        """
-        check_is_fitted(self)
+    def _transform(self, X: Any) -> PackedSequences:
         X = _rereadable(X)
         joined = self._join(
             [_packed(name, X if t == _SAME else t.transform(X)) for name, t in self.transformers_]
@@ -133,16 +118,9 @@ class SequenceUnion(SequenceTransformer):
             joined.segments.rows.names = self._segment_names
         return joined
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the features, shape (D,).
-
-        Parameters
-        ----------
-        input_features : ignored
-        """
-        check_is_fitted(self)
+    def _token_names(self) -> Names:
         assert self._names is not None  # what was joined has names
-        return name_array(self._names)
+        return self._names
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with `deep` those of the parts as ``name__parameter``.
@@ -183,17 +161,15 @@ class SequenceUnion(SequenceTransformer):
         super().set_params(**params)
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "transformers_")
-
     def _join(self, blocks: list[PackedSequences]) -> PackedSequences:
-        """Return the features of all blocks side by side, those of steps and segments too."""
+        """Return the features of all blocks side by side, those of transitions and segments too."""
         prefixes = [f"{name}__" for name, _ in self.transformers_]
         pairs = list(zip(prefixes, blocks, strict=True))
         joined = _side_by_side(blocks, prefixes)
-        steps = [(p, b.transitions) for p, b in pairs if b.transitions is not None]
-        if steps:
-            joined.transitions = _side_by_side([b for _, b in steps], [p for p, _ in steps])
+        transitions = [(p, b.transitions) for p, b in pairs if b.transitions is not None]
+        if transitions:
+            prefixes = [p for p, _ in transitions]
+            joined.transitions = _side_by_side([b for _, b in transitions], prefixes)
         segments = [(p, b.segments) for p, b in pairs if b.segments is not None]
         if segments:
             runs, rows = aligned([b for _, b in segments])
@@ -220,8 +196,10 @@ def make_sequence_union(*transformers: Any) -> SequenceUnion:
     >>> from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequence_union
     >>> union = make_sequence_union(SequenceVectorizer(), TransitionFeatures(SequenceVectorizer()))
     >>> packed = union.fit_transform([[["a"], ["b"]]])
-    >>> packed.feature_names.tolist(), packed.transitions.feature_names.tolist()
-    (['sequencevectorizer__a', 'sequencevectorizer__b'], ['stepfeatures__a', 'stepfeatures__b'])
+    >>> packed.feature_names.tolist()
+    ['sequencevectorizer__a', 'sequencevectorizer__b']
+    >>> packed.transitions.feature_names.tolist()
+    ['transitionfeatures__a', 'transitionfeatures__b']
     """
     names = [t if t == _SAME else type(t).__name__.lower() for t in transformers]
     numbered = [

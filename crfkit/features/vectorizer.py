@@ -15,9 +15,9 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.features.attributes import (
     SKIP,
+    AttributeRows,
     FrozenIndex,
     GrowingIndex,
-    Rows,
     check_name,
     encode,
     keep_columns,
@@ -63,6 +63,8 @@ class SequenceVectorizer(SequenceTransformer):
     >>> packed.feature_names.tolist()
     ['caps', 'w:dog', 'w:the']
     """
+
+    _derived = ("_index", "_names")
 
     def __init__(self, *, min_freq: int = 0) -> None:
         self.min_freq = min_freq
@@ -120,29 +122,6 @@ class SequenceVectorizer(SequenceTransformer):
         self._set_names(names)
         return self._pack(keep_columns(rows, numbers))
 
-    def transform(self, X: Iterable[Any]) -> PackedSequences:
-        """Return the packed sequences; attributes that `fit` has not seen are left out.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            Each token a dict, or a list or set of strings.
-
-        Returns
-        -------
-        PackedSequences
-            S sequences of N tokens with D attributes.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            As :meth:`fit_transform`.
-        """
-        check_is_fitted(self)
-        return self._pack(encode(X, self._index))
-
     def extend(self, X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer]:
         """Return packed sequences with all their attributes, and the vocabulary with the new ones.
 
@@ -197,18 +176,11 @@ class SequenceVectorizer(SequenceTransformer):
                              f"{self.n_features_in_}.")  # fmt: skip
         return X.to_dicts(self._names)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the attributes, shape (D,), in the order of the columns.
+    def _transform(self, X: Any) -> PackedSequences:
+        return self._pack(encode(X, self._index))
 
-        Parameters
-        ----------
-        input_features : ignored
-        """
-        check_is_fitted(self)
+    def _token_names(self) -> NDArray[np.object_]:
         return self._names
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_names" in self.__dict__
 
     # Neither is made before it is asked for: a model that only learns needs the names alone.
     @cached_property
@@ -221,13 +193,9 @@ class SequenceVectorizer(SequenceTransformer):
         return FrozenIndex(self.vocabulary_)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the vocabulary."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        if self.__sklearn_is_fitted__():
-            state["vocabulary_"] = self.vocabulary_
-        for derived in ("_index", "_names"):
-            state.pop(derived, None)
-        return state
+        """Store the vocabulary, from which the rest follows."""
+        vocabulary = {"vocabulary_": self.vocabulary_} if self.__sklearn_is_fitted__() else {}
+        return super().__getstate__() | vocabulary
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -241,21 +209,12 @@ class SequenceVectorizer(SequenceTransformer):
         self._names = object_array(names)
         self.n_features_in_ = len(names)
 
-    def _pack(self, rows: Rows) -> PackedSequences:
-        ordered = sort_rows(rows, self.n_features_in_)
-        return PackedSequences._from_arrays(
-            offsets=ordered.offsets,
-            indptr=ordered.indptr,
-            indices=ordered.indices,
-            values=ordered.values,
-            n_sparse=self.n_features_in_,
-            dense=None,
-            names=self._names,
-        )
+    def _pack(self, rows: AttributeRows) -> PackedSequences:
+        return sort_rows(rows, self.n_features_in_).packed(self._names)
 
 
 def _sorted_columns(
-    index: dict[str, int], rows: Rows, min_freq: int
+    index: dict[str, int], rows: AttributeRows, min_freq: int
 ) -> tuple[list[str], NDArray[np.int32]]:
     """Return the sorted names of the frequent attributes and the column of each old number."""
     counts = np.bincount(rows.indices, minlength=len(index))

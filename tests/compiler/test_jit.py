@@ -125,7 +125,7 @@ for X in forms:
 frozen = thawed(PackedSequences.from_matrices(forms[2]))
 CRFClassifier(c1=0.1, n_jobs=2).fit(frozen, y).predict(frozen)
 words = [[(token["w"], token["w"]) for token in s] for s in tokens]
-templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "step(w)", "w|v"]
+templates = ["w", "v[-1]|w|v", "ngrams(w, 1)", "transition(w)", "w|v"]
 features = TemplateFeatures(templates, columns=["w", "v"], min_freq=2)
 data = features.fit_transform(words)
 crf = CRFClassifier().fit(data, y)

@@ -292,7 +292,7 @@ def test_votes_go_on_from_a_warm_start():
 
 def test_votes_of_all_kinds_of_weights():
     """Attributes of transitions, dense features, boundaries."""
-    templates = crfkit.TemplateFeatures(["w", "step(w)"], columns=["w"])
+    templates = crfkit.TemplateFeatures(["w", "transition(w)"], columns=["w"])
     words = [[(str(token.get("w", len(token))),) for token in row] for row in X]
     data = templates.fit_transform(words)
     model = StructuredPerceptron(averaging="vote", max_iter=2, boundary_weights=True).fit(data, Y)

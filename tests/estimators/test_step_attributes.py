@@ -137,8 +137,8 @@ def test_a_rule_of_steps_is_learned():
     assert plain.score(packed.with_transitions(None), y) < 0.8
     assert observed.score(packed, y) > 0.95
     weights = dict(observed.step_features_)
-    assert weights["stepfeatures__b", ("L0", "L1")] > 1.0
-    assert ("stepfeatures__b", ("L0", "L0")) not in weights  # was not seen
+    assert weights["transitionfeatures__b", ("L0", "L1")] > 1.0
+    assert ("transitionfeatures__b", ("L0", "L0")) not in weights  # was not seen
 
 
 def test_results_are_bit_equal_for_any_number_of_threads(monkeypatch):

@@ -637,7 +637,7 @@ def test_a_union_joins_attributes_of_segments_as_those_of_tokens():
     X = [["New", "York"], [], ["b"]]
     cities = SegmentFeatures("seg.text in c", lexicons={"c": ["New York", "b"]})
     union = SequenceUnion(
-        [("w", TemplateFeatures(["w", "step(w)"], columns=["w"])), ("c", cities),
+        [("w", TemplateFeatures(["w", "transition(w)"], columns=["w"])), ("c", cities),
          ("s", SegmentFeatures("seg.shape", max_length=1))]
     )  # fmt: skip
     packed = union.fit_transform(X)
@@ -771,3 +771,32 @@ def test_models_of_tokens_refuse_attributes_of_first_last_and_only_tokens(templa
             model.fit(data, [["a", "b"], ["b", "a"]])
     assert "_built" not in vars(data.names)
     StructuredPerceptron(structure=Segments()).fit(data, [["a", "b"], ["b", "a"]])
+
+
+@pytest.mark.parametrize(
+    ("called", "compared"),
+    [
+        ("lexicon(seg.text, 'x')", "seg.text in x"),
+        ("lexicon(lower(seg.text), x)", "lower(seg.text) in 'x'"),
+        ("lexicon(seg.text, x)|seg.length", "(seg.text in x)|seg.length"),
+    ],
+)
+def test_a_lexicon_is_asked_in_two_ways(called, compared):
+    X = [["in", "New", "York", "Rome"], ["new", "york"]]
+    first, second = (
+        SegmentFeatures(template, lexicons={"x": ["New York", "Rome", "new york"]})
+        .fit_transform(X)
+        .segments
+        for template in (called, compared)
+    )
+    assert first.rows.n_tokens > 0
+    np.testing.assert_array_equal(first.stop, second.stop)
+    np.testing.assert_array_equal(first.length, second.length)
+    renamed = [name.replace(compared, called) for name in second.rows.feature_names]
+    assert first.rows.feature_names.tolist() == renamed
+
+
+def test_a_function_cannot_be_called_lexicon():
+    features = SegmentFeatures("seg.text", max_length=2, functions={"lexicon": str.lower})
+    with pytest.raises(ValueError, match="'lexicon' is the name of a function there is"):
+        features.fit([["a"]])

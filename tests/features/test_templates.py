@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from crfkit import SequenceVectorizer
-from crfkit.features import TemplateFeatures, step, window
+from crfkit.features import TemplateFeatures, transition, window
 from crfkit.persistence import dumps, loads
 
 SMALL = settings(max_examples=120, deadline=None)
@@ -376,7 +376,8 @@ def test_numbers_of_columns_need_no_names():
 
 
 def test_steps_describe_all_tokens_but_the_first():
-    for template in (step("pos[-1]|pos"), 'step("pos[-1]|pos")', "step( pos[-1]|pos )"):
+    spaced = "transition( pos[-1]|pos )"
+    for template in (transition("pos[-1]|pos"), 'transition("pos[-1]|pos")', spaced):
         features = TemplateFeatures(["w", template], columns=["w", "pos"])
         steps = features.fit_transform(X_WORDS).transitions
         assert steps.feature_names.tolist() == ["pos[-1]|pos=DT|JJ", "pos[-1]|pos=JJ|NN"]
@@ -487,7 +488,7 @@ def test_a_generator_is_read_once():
 
 
 def test_nothing_at_all_has_no_rows():
-    features = TemplateFeatures(["w|pos", step("w")], columns=["w", "pos"]).fit(X_WORDS)
+    features = TemplateFeatures(["w|pos", transition("w")], columns=["w", "pos"]).fit(X_WORDS)
     for X in ([], [[]], [[], []]):
         packed = features.transform(X)
         assert (len(packed), packed.n_tokens, packed.n_features) == (len(X), 0, 4)
@@ -519,7 +520,7 @@ def shout(string):
 
 def test_a_fitted_object_pickles_and_clones():
     features = TemplateFeatures(
-        ["w|pos[-1]", "shout(w)", "is_title(w)", "ngrams(w, 2)", step("pos|w"), 'lexicon(w, "x")'],
+        ["w|pos[-1]", "shout(w)", "is_title(w)", "ngrams(w, 2)", transition("pos|w"), "w in x"],
         columns=["w", "pos"], functions={"shout": shout}, lexicons={"x": {"big dog"}},
         bias=True,
     )  # fmt: skip
@@ -644,8 +645,8 @@ def test_a_file_is_read_and_its_syntax_told(tmp_path):
         ('lexicon(w, "none")', "there is no lexicon 'none'"),
         ("lexicon(w)", "name of a lexicon"),
         ("seg.first.shape", "first(w), last(w) and single(w) describe the tokens of segments"),
-        ("w|step(w)", "stands outermost"),
-        ("step(step(w))", "stands outermost"),
+        ("w|transition(w)", "stands outermost"),
+        ("transition(transition(w))", "stands outermost"),
         ("affixes(w, 0)", "at least 1"),
         ("window(w, 1)", "two whole numbers"),
         ("lower(w)[1]", "is no column"),
@@ -734,7 +735,7 @@ def test_conll2000_has_the_attributes_of_crfsuite(data_home):
         ("window(w, 0, 1001)", "python"),
         ("affixes(w, 1001)", "python"),
         ("position(1001)", "python"),
-        ("step(w[-1001])", "python"),
+        ("transition(w[-1001])", "python"),
         ("w[{[1]: 2}]", "python"),
         ("# c\nU0:%x[-1001,0]", "crfpp"),
         ("# c\nu:%x[1001,0]", "wapiti"),
@@ -852,9 +853,54 @@ def test_around_a_segment_is_around_its_first_and_last_token():
 
 
 @pytest.mark.parametrize(
-    "template", ["first()", "last(w, 1)", "first(last(w))", "lower(first(w))", "first(step(w))",
-                 "step(first(w))", "single(last(w))", "w|first(w)"],
+    "template", ["first()", "last(w, 1)", "first(last(w))", "lower(first(w))",
+                 "first(transition(w))",
+                 "transition(first(w))", "single(last(w))", "w|first(w)"],
 )  # fmt: skip
 def test_first_and_last_stand_outermost(template):
     with pytest.raises(ValueError, match="stands outermost"):
         TemplateFeatures(template, columns=["w"]).fit([["a"]])
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("lexicon(w, 'x')", "w in x"),
+        ("lexicon(lower(w), x)", "lower(w) in 'x'"),
+        ("lexicon(w[-1], 'x')|w", "(w[-1] in x)|w"),
+        ("window(lexicon(w, x), -1, 1)", "window(w in x, -1, 1)"),
+        ("transition(lexicon(w, 'x'))", "transition(w in x)"),
+        ("first(lexicon(w, 'x'))", "first(w in x)"),
+    ],
+)
+def test_a_lexicon_is_asked_in_two_ways(pair):
+    X = [["in", "New", "York", "Rome"], ["new", "york"], ["York"]]
+    lexicons = {"x": ["New York", "Rome", "new york"]}
+    called, compared = (
+        TemplateFeatures(template, columns=["w"], lexicons=lexicons).fit_transform(X)
+        for template in pair
+    )
+    for a, b in ((called, compared), (called.transitions, compared.transitions)):
+        if a is not None:
+            np.testing.assert_array_equal(a.indptr, b.indptr)
+            np.testing.assert_array_equal(a.indices, b.indices)
+            assert len(a.feature_names) == len(b.feature_names)
+    assert called.n_features + (called.transitions is not None) > 0
+
+
+@pytest.mark.parametrize(
+    ("template", "problem"),
+    [
+        ("w in x|w", "put that in parentheses"),
+        ("w in y", "there is no lexicon 'y'"),
+        ("w in 3", "no name of a lexicon"),
+        ("w not in x", "neither a column nor a function"),
+        ("w in x in x", "neither a column nor a function"),
+        ("lower(w in x)", "cannot work on what 'w in x' gives"),
+        ("bos() in x", "a lexicon cannot work on"),
+        ("lexicon(w)", "takes an expression and the name of a lexicon"),
+    ],
+)
+def test_what_is_no_membership_is_refused(template, problem):
+    with pytest.raises(ValueError, match=problem):
+        TemplateFeatures(template, columns=["w"], lexicons={"x": ["a"]}).fit([["a"]])

@@ -82,7 +82,7 @@ def test_step_features_are_no_ordinary_features():
     )
     packed = union.fit_transform(X)
     assert packed.n_features == 3
-    assert packed.transitions.feature_names.tolist() == ["stepfeatures__c"]
+    assert packed.transitions.feature_names.tolist() == ["transitionfeatures__c"]
     assert packed.transitions.offsets.tolist() == packed.offsets.tolist()
     assert union.transform(X) == packed
 

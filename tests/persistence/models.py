@@ -95,7 +95,7 @@ def of_segments():
 def templates():
     """Return a fitted pipeline of templates of all kinds, also of steps, side by side."""
     X, y = sentences(3)
-    expressions = ["w", "w[-1]|w", "affixes(w, 2)", "ngrams(w, 2)", "step(shape(w))", "bos()"]
+    expressions = ["w", "w[-1]|w", "affixes(w, 2)", "ngrams(w, 2)", "transition(shape(w))", "bos()"]
     union = make_sequence_union(
         TemplateFeatures(expressions, columns=["w", "long"], min_freq=2),
         WindowFeatures(),

@@ -7,7 +7,7 @@ from typing import Any
 
 from crfkit.data import PackedSequences
 from crfkit.features.attributes import (
-    Rows,
+    AttributeRows,
     expand,
 )
 
@@ -50,7 +50,7 @@ def _merged(item: Any) -> dict[str, float]:
     return values
 
 
-def packed(rows: Rows, n_features: int, names: Any) -> PackedSequences:
+def packed(rows: AttributeRows, n_features: int, names: Any) -> PackedSequences:
     """Return encoded sequences as packed features."""
     return PackedSequences._from_arrays(
         offsets=rows.offsets, indptr=rows.indptr, indices=rows.indices, values=rows.values,

@@ -18,7 +18,7 @@ from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.compat.pycrfsuite.items import packed
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
-from crfkit.features.attributes import SKIP, FrozenIndex, Rows, collect, encode
+from crfkit.features.attributes import SKIP, AttributeRows, FrozenIndex, collect, encode
 from crfkit.inference import marginals
 from crfkit.io.crfsuite_model import read_crfsuite_model
 
@@ -89,7 +89,7 @@ class _Opened:
         data = packed(rows, len(self.names), None)
         return self.model.scores(self.weights, data, Chunk(0, rows.offsets))
 
-    def _plain_rows(self, items: list[Any]) -> Rows:
+    def _plain_rows(self, items: list[Any]) -> AttributeRows:
         """Return the attributes of items whose values are all 1."""
         entries: list[int] = []
         ends = [0]
@@ -104,7 +104,7 @@ class _Opened:
             entries += [number for number in found if number != SKIP]
             ends.append(len(entries))
         offsets = np.array([0, len(items)])
-        return Rows(np.array(entries, np.int32), None, np.array(ends), offsets)
+        return AttributeRows(np.array(entries, np.int32), None, np.array(ends), offsets)
 
     def code(self, label: Hashable) -> int:
         """Return the number of a label."""

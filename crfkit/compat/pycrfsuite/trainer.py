@@ -17,8 +17,8 @@ from crfkit.compat.pycrfsuite.items import packed
 from crfkit.data import PackedSequences
 from crfkit.data.labels import label_list, object_array
 from crfkit.features.attributes import (
+    AttributeRows,
     GrowingIndex,
-    Rows,
     encode,
     sort_rows,
 )
@@ -89,7 +89,7 @@ class Trainer:
         """Forget all sequences."""
         self._index = GrowingIndex()
         self._zeros = ZeroValues()
-        self._rows: list[Rows] = []
+        self._rows: list[AttributeRows] = []
         self._labels: list[list[Hashable]] = []
         self._groups: list[int] = []
 
@@ -202,10 +202,10 @@ class Trainer:
         counts = np.concatenate(empty + [np.diff(rows.indptr) for rows in self._rows])
         lengths = [len(rows.indptr) - 1 for rows in self._rows]
         indices = np.concatenate([np.empty(0, np.int32), *(rows.indices for rows in self._rows)])
-        rows = Rows(indices, values, np.append(0, np.cumsum(counts)),
+        rows = AttributeRows(indices, values, np.append(0, np.cumsum(counts)),
                     np.append(0, np.cumsum(lengths)).astype(np.int64))  # fmt: skip
         return packed(sort_rows(rows, len(names)), len(names), object_array(names))
 
 
-def _values(rows: Rows) -> FloatArray:
+def _values(rows: AttributeRows) -> FloatArray:
     return np.ones(len(rows.indices)) if rows.values is None else rows.values

@@ -1,9 +1,10 @@
-"""What templates of segments ask of runs of tokens."""
+"""Cells of templates of segments, and the reader that evaluates them on runs of tokens."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from crfkit.data.packed import ranges
 from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM, Calls, Functions, as_items, evaluate
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.similarity import EDIT, Lexicon
-from crfkit.features.segments.words import Runs, Trie, Words, distinct_runs, number_runs
+from crfkit.features.segments.words import TokenRuns, Trie, Words, distinct_runs, number_runs
 from crfkit.features.templates.columns import Reference, TokenTable
 from crfkit.features.templates.pairs import PairTable
 from crfkit.features.templates.tables import NOTHING, Items, StringTable, take
@@ -22,14 +23,14 @@ from crfkit.features.templates.tables import NOTHING, Items, StringTable, take
 _SET: Items = [(FLAG_ITEM, 1.0)]
 
 
-class Coded(NamedTuple):
+class CodedRuns(NamedTuple):
     """What runs have: a code each, shape (n,), -1 for nothing, and the items of each code."""
 
     codes: CodeArray
     items: list[Items]
 
 
-class Reader:
+class SegmentReader:
     """The columns of some sequences, as templates read them.
 
     Parameters
@@ -73,7 +74,7 @@ class Reader:
             self._words[key] = Words(renumbered, list(changed), ends)
         return self._words[key]
 
-    def has_known(self, lexicon: str, text: Text, runs: Runs) -> NDArray[np.bool_]:
+    def has_known(self, lexicon: str, text: Text, runs: TokenRuns) -> NDArray[np.bool_]:
         """Return which runs have a word that entries of a lexicon have, shape (n,)."""
         key, words = (lexicon, text.column, text.word_calls), self.words(text)
         if key not in self._pieces:
@@ -83,31 +84,25 @@ class Reader:
         some: NDArray[np.bool_] = counts[words.begin[runs.stop]] > counts[words.begin[runs.start]]
         return some
 
-    def runs(self, begin: int, end: int) -> Runs:
+    def runs(self, begin: int, end: int) -> TokenRuns:
         """Return all runs of the tokens ``begin:end``, whole sequences, in order."""
         starts = np.arange(begin, end)
         bounds = self.offsets[np.searchsorted(self.offsets, starts, side="right")]
         assert self.longest is not None  # templates that look at all runs need it
         sizes = np.minimum(bounds - starts, self.longest)
         start = np.repeat(starts, sizes)
-        return Runs(start, start + ranges(np.ones(len(sizes), np.int64), sizes))
+        return TokenRuns(start, start + ranges(np.ones(len(sizes), np.int64), sizes))
 
-    def first(self, size: int) -> Runs:
+    def first(self, size: int) -> TokenRuns:
         """Return the run of the first tokens, so many or fewer, of sequences that have some."""
         start, stop = self.offsets[:-1], self.offsets[1:]
         some = np.flatnonzero(stop > start)[:1]
-        return Runs(start[some], np.minimum(stop[some], start[some] + size))
+        return TokenRuns(start[some], np.minimum(stop[some], start[some] + size))
 
     def _column(self, reference: Reference) -> tuple[list[str], CodeArray]:
         if reference not in self._columns:
-            values = self._tokens.column(reference)
-            for token, value in enumerate(values):
-                if not isinstance(value, str):
-                    raise TypeError(
-                        f"{self._tokens.place(token)}, column {reference!r}: {value!r} is not a "
-                        f"string but {type(value).__name__}; segments are made of strings."
-                    )
-            table, codes = StringTable.learn(0, values)
+            remedy = "; segments are made of strings."
+            table, codes = self._tokens.read(reference, partial(StringTable.learn, 0), remedy)
             self._columns[reference] = table.strings, codes
         return self._columns[reference]
 
@@ -128,23 +123,23 @@ class Text(NamedTuple):
     word_calls: Calls = ()
     calls: Calls = ()
 
-    def coded(self, reader: Reader, runs: Runs) -> Coded:
+    def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have."""
         words = reader.words(self)
         kinds, place = words.distinct(runs)
         return _coded([self._items(reader, text) for text in words.texts(kinds)], place)
 
-    def numbers(self, reader: Reader, runs: Runs) -> CodeArray:
+    def numbers(self, reader: SegmentReader, runs: TokenRuns) -> CodeArray:
         """Return a number for each run, the same for those of one text, shape (n,)."""
         words = reader.words(self)
         return number_runs(words.piece_codes, words.begin, runs)
 
-    def values(self, reader: Reader, runs: Runs) -> list[Any]:
+    def values(self, reader: SegmentReader, runs: TokenRuns) -> list[Any]:
         """Return what the functions give for the texts of runs."""
         texts = reader.words(self).texts(runs)
         return [evaluate(self.calls, reader.functions, text) for text in texts]
 
-    def strings(self, reader: Reader, runs: Runs) -> list[str]:
+    def strings(self, reader: SegmentReader, runs: TokenRuns) -> list[str]:
         """Return the texts of runs, where they must be strings; None becomes an empty one."""
         values = ["" if value is None else value for value in self.values(reader, runs)]
         for value in values:
@@ -155,7 +150,7 @@ class Text(NamedTuple):
                 )
         return values
 
-    def _items(self, reader: Reader, text: str) -> Items:
+    def _items(self, reader: SegmentReader, text: str) -> Items:
         if not self.calls:
             return [(text, 1.0)]
         name = f"the function {self.calls[-1][0]}(), for the segment {text!r},"
@@ -167,12 +162,12 @@ class WordList(NamedTuple):
 
     text: Text
 
-    def numbers(self, reader: Reader, runs: Runs) -> CodeArray:
+    def numbers(self, reader: SegmentReader, runs: TokenRuns) -> CodeArray:
         """Return a number for each run, the same for those of the same words, shape (n,)."""
         words = reader.words(self.text)
         return number_runs(words.codes, words.tokens, runs)
 
-    def values(self, reader: Reader, runs: Runs) -> list[Any]:
+    def values(self, reader: SegmentReader, runs: TokenRuns) -> list[Any]:
         """Return the words of runs."""
         each = reader.words(self.text).each
         pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
@@ -185,14 +180,14 @@ class Own(NamedTuple):
     name: str
     arguments: tuple[Text | WordList, ...]
 
-    def coded(self, reader: Reader, runs: Runs) -> Coded:
+    def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have; the function is called once for equal arguments."""
         numbers = _joined_numbers([part.numbers(reader, runs) for part in self.arguments])
         kinds, place = distinct_runs(runs, numbers)
         rows = zip(*(part.values(reader, kinds) for part in self.arguments), strict=True)
         return _coded([self._items(reader, row) for row in rows], place)
 
-    def _items(self, reader: Reader, arguments: tuple[Any, ...]) -> Items:
+    def _items(self, reader: SegmentReader, arguments: tuple[Any, ...]) -> Items:
         try:
             result = reader.functions[self.name](*arguments)
         except Exception as error:
@@ -206,12 +201,12 @@ class Length(NamedTuple):
 
     condition: str | None = None
 
-    def coded(self, reader: Reader, runs: Runs) -> Coded:
+    def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have."""
         lengths = runs.stop - runs.start
         if self.condition is None:
             listed = np.arange(1, int(lengths.max(initial=0)) + 1).tolist()
-            return Coded((lengths - 1).astype(np.int32), [[(str(d), 1.0)] for d in listed])
+            return CodedRuns((lengths - 1).astype(np.int32), [[(str(d), 1.0)] for d in listed])
         return _flags(_holds(self.condition, "seg.length", lengths))
 
 
@@ -221,12 +216,12 @@ class Membership(NamedTuple):
     text: Text
     lexicon: str
 
-    def find(self, reader: Reader) -> Runs:
+    def find(self, reader: SegmentReader) -> TokenRuns:
         """Return all runs that are entries, of any length."""
         trie = reader.lexicons[self.lexicon].trie
         return trie.find(reader.words(self.text), None)[0]
 
-    def coded(self, reader: Reader, runs: Runs) -> Coded:
+    def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have."""
         words, known = reader.words(self.text), reader.lexicons[self.lexicon].known
         kinds, place = words.distinct(runs)
@@ -255,7 +250,7 @@ class Similarity(NamedTuple):
     condition: str | None = None
     written: str = ""
 
-    def coded(self, reader: Reader, runs: Runs) -> Coded:
+    def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have; different texts are scored once."""
         words, lexicon = reader.words(self.text), reader.lexicons[self.lexicon]
         chosen = self._candidates(reader, runs)
@@ -266,15 +261,15 @@ class Similarity(NamedTuple):
         if self.condition is not None:
             found = _flags(_holds(self.condition, self.written, values) & (values > 0))
             codes[chosen] = found.codes[place]
-            return Coded(codes, found.items)
+            return CodedRuns(codes, found.items)
         some = np.flatnonzero(values > 0)
         different, which = np.unique(values[some], return_inverse=True)
         of_kinds = np.full(len(values), NOTHING, np.int32)
         of_kinds[some] = which
         codes[chosen] = of_kinds[place]
-        return Coded(codes, [[(NUMBER_ITEM, value)] for value in different.tolist()])
+        return CodedRuns(codes, [[(NUMBER_ITEM, value)] for value in different.tolist()])
 
-    def _candidates(self, reader: Reader, runs: Runs) -> IntArray:
+    def _candidates(self, reader: SegmentReader, runs: TokenRuns) -> IntArray:
         """Return the runs that may be similar to an entry."""
         if self.text.calls:
             return np.arange(len(runs.start))
@@ -286,7 +281,7 @@ class Similarity(NamedTuple):
         return np.flatnonzero(reader.has_known(self.lexicon, self.text, runs))
 
 
-Cell = Text | Own | Length | Membership | Similarity
+SegmentCell = Text | Own | Length | Membership | Similarity
 
 
 class SegmentTemplate(NamedTuple):
@@ -299,7 +294,7 @@ class SegmentTemplate(NamedTuple):
     """
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[SegmentCell, ...]
 
     @property
     def plain(self) -> Text | None:
@@ -318,28 +313,30 @@ class SegmentTemplate(NamedTuple):
         return [c for c in self.cells if isinstance(c, (Membership, Similarity))]
 
 
-class Found(NamedTuple):
+class FoundRuns(NamedTuple):
     """Runs that have attributes of a template, in order, a code each, and those of each code."""
 
-    runs: Runs
+    runs: TokenRuns
     codes: CodeArray
     attributes: list[list[tuple[str, float]]]
 
-    def within(self, begin: int, end: int) -> Found:
+    def within(self, begin: int, end: int) -> FoundRuns:
         """Return the runs of some tokens."""
         low, high = np.searchsorted(self.runs.start, [begin, end])
-        return Found(self.runs.take(np.arange(low, high)), self.codes[low:high], self.attributes)
+        return FoundRuns(
+            self.runs.take(np.arange(low, high)), self.codes[low:high], self.attributes
+        )
 
 
-def find_texts(name: str, text: Text, trie: Trie, reader: Reader) -> Found:
+def find_texts(name: str, text: Text, trie: Trie, reader: SegmentReader) -> FoundRuns:
     """Return the runs whose text is one of those of a trie."""
     runs, texts = trie.find(reader.words(text), reader.longest)
     known, codes = np.unique(texts, return_inverse=True)
     names = [f"{name}={trie.texts[number]}" for number in known.tolist()]
-    return Found(runs, codes.astype(np.int32), [[(name, 1.0)] for name in names])
+    return FoundRuns(runs, codes.astype(np.int32), [[(name, 1.0)] for name in names])
 
 
-def find_entries(template: SegmentTemplate, reader: Reader) -> Found:
+def find_entries(template: SegmentTemplate, reader: SegmentReader) -> FoundRuns:
     """Return the runs that are entries of lexicons, as a template asks for."""
     runs, *others = [cell.find(reader) for cell in template.lookups]
     width = int(reader.offsets[-1]) + 1
@@ -349,12 +346,12 @@ def find_entries(template: SegmentTemplate, reader: Reader) -> Found:
     return find_among(template, runs, reader)
 
 
-def find_among(template: SegmentTemplate, runs: Runs, reader: Reader) -> Found:
+def find_among(template: SegmentTemplate, runs: TokenRuns, reader: SegmentReader) -> FoundRuns:
     """Return those of some runs that have attributes of a template."""
     cells = []
     for cell in template.cells:
         if cell in template.lookups:
-            cells.append(Coded(np.zeros(len(runs.start), np.int32), [_SET]))
+            cells.append(CodedRuns(np.zeros(len(runs.start), np.int32), [_SET]))
         else:
             cells.append(_named_errors(template, cell, runs, reader))
     codes = _joined_codes([cell.codes for cell in cells])
@@ -365,10 +362,12 @@ def find_among(template: SegmentTemplate, runs: Runs, reader: Reader) -> Found:
         _attributes(template, [cell.items[code] for cell, code in zip(cells, row, strict=True)])
         for row in rows
     ]
-    return Found(runs.take(kept), place.astype(np.int32), attributes)
+    return FoundRuns(runs.take(kept), place.astype(np.int32), attributes)
 
 
-def _named_errors(template: SegmentTemplate, cell: Cell, runs: Runs, reader: Reader) -> Coded:
+def _named_errors(
+    template: SegmentTemplate, cell: SegmentCell, runs: TokenRuns, reader: SegmentReader
+) -> CodedRuns:
     try:
         return cell.coded(reader, runs)
     except Exception as error:
@@ -399,7 +398,7 @@ def _spelled(template: SegmentTemplate, item: str | int, value: float) -> str:
     return "True" if item == FLAG_ITEM else str(item)
 
 
-def _coded(results: Iterable[Items], place: CodeArray) -> Coded:
+def _coded(results: Iterable[Items], place: CodeArray) -> CodedRuns:
     """Return codes of runs from the items of different ones; what has the value 0 is left out."""
     index: dict[tuple[tuple[str | int, float], ...], int] = {}
     codes = []
@@ -407,11 +406,11 @@ def _coded(results: Iterable[Items], place: CodeArray) -> Coded:
         kept = tuple(item for item in items if item[1] != 0.0)
         codes.append(index.setdefault(kept, len(index)) if kept else NOTHING)
     table = np.array(codes, np.int32)
-    return Coded(take(table, place), [list(items) for items in index])
+    return CodedRuns(take(table, place), [list(items) for items in index])
 
 
-def _flags(holds: NDArray[np.bool_]) -> Coded:
-    return Coded(np.where(holds, 0, NOTHING).astype(np.int32), [_SET])
+def _flags(holds: NDArray[np.bool_]) -> CodedRuns:
+    return CodedRuns(np.where(holds, 0, NOTHING).astype(np.int32), [_SET])
 
 
 def _holds(condition: str, variable: str, values: FloatArray | IntArray) -> NDArray[np.bool_]:

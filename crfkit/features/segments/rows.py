@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.features.attributes import SKIP, Rows, keep_columns, sort_rows
-from crfkit.features.segments.cells import Found
-from crfkit.features.segments.words import Runs, number_rows
+from crfkit.features.attributes import SKIP, AttributeRows, keep_columns, sort_rows
+from crfkit.features.segments.cells import FoundRuns
+from crfkit.features.segments.words import TokenRuns, number_rows
 from crfkit.features.templates.pairs import PairTable
 
 
 class RunRows(NamedTuple):
     """Runs, the row of each, shape (n,), and the rows of attributes."""
 
-    runs: Runs
+    runs: TokenRuns
     row: IntArray
-    rows: Rows
+    rows: AttributeRows
 
 
-def run_rows(found: Sequence[Found], index: Mapping[str, int]) -> RunRows:
+def run_rows(found: Sequence[FoundRuns], index: Mapping[str, int]) -> RunRows:
     """Return the rows of the runs that templates have found; those of equal codes share one."""
     width = 1 + max(int((f.runs.stop - f.runs.start).max(initial=0)) for f in found)
     keys = [f.runs.start * width + f.runs.stop - f.runs.start for f in found]
@@ -36,11 +36,11 @@ def run_rows(found: Sequence[Found], index: Mapping[str, int]) -> RunRows:
         table.resize((table.shape[0], len(index)))
         whole = whole + table[row]
     start = every // width
-    rows = Rows(
+    rows = AttributeRows(
         whole.indices.astype(np.int32), whole.data, whole.indptr.astype(np.int64),
         np.array([0, codes.shape[1]]),
     )  # fmt: skip
-    return RunRows(Runs(start, start + every % width), place, rows)
+    return RunRows(TokenRuns(start, start + every % width), place, rows)
 
 
 def _joined(
@@ -91,20 +91,22 @@ def joined(parts: Sequence[RunRows]) -> RunRows:
     before = np.cumsum([0, *(len(part.rows.indptr) - 1 for part in parts)])
     entries = np.cumsum([0, *(len(part.rows.indices) for part in parts)])
     ptr = [part.rows.indptr[1:] + n for part, n in zip(parts, entries, strict=False)]
-    rows = Rows(
+    rows = AttributeRows(
         np.concatenate([part.rows.indices for part in parts]),
         np.concatenate([_values(part.rows) for part in parts]),
         np.concatenate([[0], *ptr]).astype(np.int64),
         np.array([0, before[-1]]),
     )
     return RunRows(
-        Runs(*(np.concatenate(columns) for columns in zip(*(p.runs for p in parts), strict=True))),
+        TokenRuns(
+            *(np.concatenate(columns) for columns in zip(*(p.runs for p in parts), strict=True))
+        ),
         np.concatenate([part.row + n for part, n in zip(parts, before, strict=False)]),
         rows,
     )
 
 
-def _values(rows: Rows) -> FloatArray:
+def _values(rows: AttributeRows) -> FloatArray:
     return np.ones(len(rows.indices)) if rows.values is None else rows.values
 
 
@@ -128,16 +130,7 @@ def packed_segments(
     some = np.diff(rows.indptr)[found.row] > 0
     _, first, place = np.unique(_equal_rows(rows), return_index=True, return_inverse=True)
     used, row = np.unique(place[found.row[some]], return_inverse=True)
-    every = PackedSequences._from_arrays(
-        offsets=rows.offsets,
-        indptr=rows.indptr,
-        indices=rows.indices,
-        values=rows.values,
-        n_sparse=len(names),
-        dense=None,
-        names=names,
-    )
-    runs = found.runs.take(some)
+    runs, every = found.runs.take(some), rows.packed(names)
     return PackedSegments(every.take_tokens(first[used]), offsets, runs.start, runs.stop, row)
 
 
@@ -152,7 +145,7 @@ class ListedRuns(NamedTuple):
 def aligned(segments: Sequence[PackedSegments]) -> tuple[ListedRuns, list[PackedSequences]]:
     """Return the runs that any of several lists has, and the rows of each list for them.
 
-    Rows are as many in each list, and empty where it does not have a run.
+    AttributeRows are as many in each list, and empty where it does not have a run.
     """
     width = 1 + max(int(part.length.max(initial=0)) for part in segments)
     keys = [part.stop * width + part.length for part in segments]
@@ -178,7 +171,7 @@ def _and_none(rows: PackedSequences) -> PackedSequences:
     )
 
 
-def _equal_rows(rows: Rows) -> NDArray[np.int32]:
+def _equal_rows(rows: AttributeRows) -> NDArray[np.int32]:
     """Return a number for each row, the same for equal ones, shape (R,)."""
     codes = rows.indices
     if rows.values is not None:

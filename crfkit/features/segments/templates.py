@@ -1,4 +1,4 @@
-"""Templates of segments, written as Python expressions; they are parsed, never run."""
+"""Templates of segments, written as Python expressions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from crfkit.features.expressions import (
+    Template,
+    TemplateCompiler,
+    called,
+    flatten,
+    parse,
+)
 from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.cells import (
-    Cell,
     Length,
     Membership,
     Own,
+    SegmentCell,
     SegmentTemplate,
     Similarity,
     Text,
@@ -22,7 +29,6 @@ from crfkit.features.segments.cells import (
 )
 from crfkit.features.segments.similarity import LEAST
 from crfkit.features.templates.columns import Reference
-from crfkit.features.templates.expressions import Template, call_numbers, called, flatten, operands
 
 SEGMENT, LENGTH, WORDS = "seg", "seg.length", "words"
 # Functions for which f("a b") is f("a") and f("b") joined by a blank.
@@ -44,49 +50,47 @@ def segment_templates(
     TypeError, ValueError
         If a template has another form than those of :class:`SegmentFeatures`, or there is none.
     """
-    compiler = _Compiler(functions, lexicons, columns)
+    compiler = _SegmentCompiler(functions, lexicons, columns)
     texts = list(dict.fromkeys(flatten(templates)))
     if not texts:
         raise ValueError(f"there are no templates: give at least one, such as {_EXAMPLES}.")
     return [compiler.template(text.strip()) for text in texts]
 
 
-class _Compiler:
-    """Translates expressions; `text` is the template at hand, for messages."""
+class _SegmentCompiler(TemplateCompiler):
+    """Translator of templates of segments."""
 
     def __init__(
         self, functions: Functions, lexicons: Collection[str], columns: Sequence[str] | None
     ) -> None:
-        self.functions = functions
-        self.lexicons = lexicons
+        super().__init__(functions, lexicons)
         self.columns = columns
-        self.text = ""
+
+    def source(self, node: ast.expr) -> str:
+        return repr(ast.unparse(node))
 
     def template(self, text: str) -> SegmentTemplate:
         """Return a template."""
         self.text = text
         try:
-            tree = ast.parse(text, mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise self._fail(f"it is not an expression ({error}). Examples: {_EXAMPLES}") from error
-        cells = tuple(self._cell(node) for node in operands(tree))
+            tree = parse(text)
+        except ValueError as error:
+            raise self.fail(f"it is {error}. Examples: {_EXAMPLES}") from error
+        cells = tuple(self._cell(node) for node in self.cells(tree))
         if all(isinstance(cell, Length) for cell in cells):
-            raise self._fail(
+            raise self.fail(
                 "all segments would have it. Lengths have weights of their own, by length=... of "
                 "the estimator; here they can be joined with others: seg.length|seg.shape"
             )
         if len(cells) > 1 and any(isinstance(c, Similarity) and not c.condition for c in cells):
-            raise self._fail("a number cannot be joined with others; compare it: (... >= 0.5)|...")
+            raise self.fail("a number cannot be joined with others; compare it: (... >= 0.5)|...")
         return SegmentTemplate(text, cells)
 
-    def _fail(self, problem: str) -> ValueError:
-        return ValueError(f"template {self.text!r}: {problem}.")
-
-    def _cell(self, node: ast.expr) -> Cell:
+    def _cell(self, node: ast.expr) -> SegmentCell:
+        membership = self.membership(node)
+        if membership is not None:
+            return Membership(self._one_string(membership[0]), membership[1])
         if isinstance(node, ast.Compare):
-            joined = any(len(operands(term)) > 1 for term in (node.left, *node.comparators))
-            if joined:
-                raise self._fail("| binds more than a comparison: put that in parentheses")
             return self._comparison(node)
         if ast.unparse(node) == LENGTH:
             return Length()
@@ -101,39 +105,37 @@ class _Compiler:
 
     def _own(self, name: str, arguments: list[Text | WordList]) -> Own:
         if not arguments:
-            raise self._fail(f"{name}() needs seg.text, words(seg.text) or others to work on")
+            raise self.fail(f"{name}() needs seg.text, words(seg.text) or others to work on")
         return Own(name, tuple(arguments))
 
     def _argument(self, node: ast.expr) -> Text | WordList:
         if called(node) != WORDS:
             return self._string(node)
         if len(node.args) != 1 or node.keywords:  # type: ignore[attr-defined]
-            raise self._fail("words() takes the text of a column, such as seg.text")
+            raise self.fail("words() takes the text of a column, such as seg.text")
         text = self._string(node.args[0])  # type: ignore[attr-defined]
         if text.calls:
-            raise self._fail(
+            raise self.fail(
                 f"words() cannot part what {ast.unparse(node)} names; of functions it knows "
                 f"{', '.join(_WORD_BY_WORD)}"
             )
         return WordList(text)
 
-    def _comparison(self, node: ast.Compare) -> Cell:
-        if isinstance(node.ops[0], ast.In) and len(node.ops) == 1:
-            return Membership(self._one_string(node.left), self._lexicon(node.comparators[0]))
+    def _comparison(self, node: ast.Compare) -> SegmentCell:
         terms = [node.left, *node.comparators]
         variables = [term for term in terms if not _is_number(term)]
         if len(variables) != 1 or any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
-            raise self._fail(
-                f"{ast.unparse(node)!r} is no condition there is; those are 'seg.text in cities', "
+            raise self.fail(
+                f"{self.source(node)} is no condition there is; those are 'seg.text in cities', "
                 "'3 <= seg.length <= 5' and 'jaccard(seg.text, cities) >= 0.5'"
             )
         written, condition = ast.unparse(variables[0]), ast.unparse(node)
         if written == LENGTH:
             return Length(condition)
         if called(variables[0]) not in LEAST:
-            raise self._fail(f"only seg.length and {', '.join(LEAST)} can be compared")
+            raise self.fail(f"only seg.length and {', '.join(LEAST)} can be compared")
         if np.any(value_of(node, written, np.zeros(1))):
-            raise self._fail("it holds for segments that are like no entry: ask for >= or > more")
+            raise self.fail("it holds for segments that are like no entry: ask for >= or > more")
         call: ast.Call = variables[0]  # type: ignore[assignment]
         found = self._similarity(call)
         # What is said takes the place of what is asked for where nothing is said.
@@ -143,35 +145,22 @@ class _Compiler:
     def _similarity(self, node: ast.Call) -> Similarity:
         kind = str(called(node))
         if not 2 <= len(node.args) <= 3 or node.keywords:
-            raise self._fail(
+            raise self.fail(
                 f"{kind}() takes a text, a lexicon and, if it is to be larger than some number, "
                 "that number"
             )
         least = LEAST[kind]
         if len(node.args) == 3:
             if not _is_number(node.args[2]) or not 0 <= _number(node.args[2]) <= 1:
-                raise self._fail(f"the least value of {kind}() must be a number from 0 to 1")
+                raise self.fail(f"the least value of {kind}() must be a number from 0 to 1")
             least = _number(node.args[2])
-        return Similarity(kind, self._one_string(node.args[0]), self._lexicon(node.args[1]), least)
-
-    def _lexicon(self, node: ast.expr) -> str:
-        name = node.id if isinstance(node, ast.Name) else None
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            name = node.value
-        if name is None:
-            raise self._fail(f"{ast.unparse(node)!r} is no name of a lexicon")
-        if name not in self.lexicons:
-            raise self._fail(
-                f"there is no lexicon {name!r} among {sorted(self.lexicons)}; give it: "
-                f"lexicons={{{name!r}: ...}}"
-            )
-        return name
+        return Similarity(kind, self._one_string(node.args[0]), self.lexicon(node.args[1]), least)
 
     def _one_string(self, node: ast.expr) -> Text:
         """Return a text that is one string."""
         text = self._string(node)
         if text.calls and result_kind(text.calls, self.functions) in (FLAG, ITEMS):
-            raise self._fail(f"a string is needed, which {ast.unparse(node)!r} is not")
+            raise self.fail(f"a string is needed, which {self.source(node)} is not")
         return text
 
     def _string(self, node: ast.expr) -> Text:
@@ -181,15 +170,15 @@ class _Compiler:
         owner = node.value if isinstance(node, (ast.Attribute, ast.Subscript)) else None
         self._check_place(node)
         if not isinstance(owner, ast.Name) or owner.id != SEGMENT:
-            raise self._fail(
-                f"{ast.unparse(node)!r} is nothing that segments have; that is seg.text, "
+            raise self.fail(
+                f"{self.source(node)} is nothing that segments have; that is seg.text, "
                 "seg.shape, seg.length, seg.pos for a column pos, seg['any name'], seg[0]"
             )
         if isinstance(node, ast.Subscript):
             return Text(self._column(node))
         assert isinstance(node, ast.Attribute)
         if node.attr == "length":
-            raise self._fail("seg.length is a number; functions need a string")
+            raise self.fail("seg.length is a number; functions need a string")
         if node.attr in ("text", "shape"):
             word_calls: tuple[Call, ...] = (("short_shape", ()),) if node.attr == "shape" else ()
             return Text(self._first_column(node.attr), word_calls)
@@ -206,14 +195,14 @@ class _Compiler:
         if subscript:
             inner = f"col({subscript})"
         token = "only" if place == "single" else place
-        raise self._fail(
+        raise self.fail(
             f"what the {token} token of a segment has is described by TemplateFeatures, joined "
             f"with these by make_sequence_union: {place}({inner})"
         )
 
     def _first_column(self, name: str) -> int:
         if self.columns is not None and name in self.columns[1:]:
-            raise self._fail(
+            raise self.fail(
                 f"seg.{name} is that of the first column, {self.columns[0]!r}; the column is "
                 f"seg[{name!r}]"
             )
@@ -223,21 +212,18 @@ class _Compiler:
         place = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if isinstance(place, str) or (type(place) is int and place >= 0):
             return place
-        raise self._fail(f"{ast.unparse(node)!r}: seg[...] takes the name or number of a column")
+        raise self.fail(f"{self.source(node)}: seg[...] takes the name or number of a column")
 
     def _call(self, node: ast.Call) -> Text:
         name = called(node)
         if name is None or node.keywords or not node.args:
-            raise self._fail(f"{ast.unparse(node)!r} is not a call of a function by position")
+            raise self.fail(f"{self.source(node)} is not a call of a function by position")
         if name == WORDS:
-            raise self._fail("words() gives a list, which only functions of the user take")
+            raise self.fail("words() gives a list, which only functions of the user take")
         if name in LEAST:
-            raise self._fail(f"{name}() gives a number, which stands alone or is compared")
+            raise self.fail(f"{name}() gives a number, which stands alone or is compared")
         inner = self._string(node.args[0])
-        try:
-            numbers = call_numbers(name, node, (*inner.word_calls, *inner.calls), self.functions)
-        except ValueError as error:
-            raise self._fail(str(error)) from error
+        numbers = self.numbers(name, node, (*inner.word_calls, *inner.calls))
         if name in _WORD_BY_WORD and not inner.calls:
             return inner._replace(word_calls=(*inner.word_calls, (name, numbers)))
         return inner._replace(calls=(*inner.calls, (name, numbers)))

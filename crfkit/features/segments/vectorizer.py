@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
 from crfkit._types import IntArray
@@ -17,10 +16,11 @@ from crfkit.data.labels import object_array
 from crfkit.features._lexicons import read_lexicons
 from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
 from crfkit.features.base import SequenceTransformer
+from crfkit.features.expressions import LEXICON, Template
 from crfkit.features.functions import Functions, checked_functions
 from crfkit.features.segments.cells import (
-    Found,
-    Reader,
+    FoundRuns,
+    SegmentReader,
     SegmentTemplate,
     find_among,
     find_entries,
@@ -38,7 +38,6 @@ from crfkit.features.segments.similarity import LEAST, Lexicon
 from crfkit.features.segments.templates import WORDS, segment_templates
 from crfkit.features.segments.words import Trie
 from crfkit.features.templates.columns import checked_columns, read_tokens
-from crfkit.features.templates.expressions import Template
 from crfkit.features.templates.tables import check_texts
 
 _MANY = 100_000  # texts of one template that are worth a warning
@@ -98,7 +97,8 @@ class SegmentFeatures(SequenceTransformer):
     ``digits``, ``length`` (of characters), ``ngrams`` and the flags ``is_title`` ... of
     :class:`TemplateFeatures` work on these, and may be nested.
 
-    ``seg.text in cities`` is a flag: the whole segment is an entry of the lexicon ``cities``.
+    ``seg.text in cities``, or ``lexicon(seg.text, "cities")``, is a flag: the whole segment is an
+    entry of the lexicon ``cities``.
     ``jaccard(seg.text, cities)``, ``tfidf(seg.text, cities)`` and ``edit(seg.text, cities)`` are
     how similar it is to the nearest entry: by the Jaccard index of the sets of words, the cosine of
     their TF-IDF weights, and 1 less the edit distance over the length of the longer string. They
@@ -123,7 +123,7 @@ class SegmentFeatures(SequenceTransformer):
     it with all entries of a length and of characters that may be near enough; ``jaccard`` and
     ``tfidf`` look at entries that share a word, the rarest words first, until no other entry can be
     nearer. A least value makes all three faster, threads share their work within
-    ``joblib.parallel_config(n_jobs=...)``, and Ctrl-C ends it at once. Runs without
+    ``joblib.parallel_config(n_jobs=...)``, and Ctrl-C ends it at once. TokenRuns without
     attributes are not listed: what remains in memory is 16 bytes for each run that has some, 8
     bytes a token, and a row for each different set of attributes.
 
@@ -136,6 +136,8 @@ class SegmentFeatures(SequenceTransformer):
     >>> segments.rows.feature_names.tolist(), segments.stop.tolist(), segments.length.tolist()
     (['seg.text in cities'], [4], [2])
     """
+
+    _derived = ("_learned", "_index", "_names")
 
     def __init__(
         self,
@@ -169,7 +171,7 @@ class SegmentFeatures(SequenceTransformer):
         -------
         PackedSequences
             S sequences of N tokens without features; `segments` has the attributes of segments, or
-            is None if the templates find none at all.
+            is None if `fit` has found none at all.
 
         Raises
         ------
@@ -209,55 +211,17 @@ class SegmentFeatures(SequenceTransformer):
         numbers = np.array([self.vocabulary_.get(name, SKIP) for name in index], np.int32)
         return self._packed(renumbered(found, numbers), reader.offsets)
 
-    def transform(self, X: Iterable[Any]) -> PackedSequences:
-        """Return the packed sequences; attributes that `fit` has not seen are left out.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens, or a data frame
-            As for :meth:`fit_transform`.
-
-        Returns
-        -------
-        PackedSequences
-            S sequences of N tokens without features; `segments` has the attributes of segments, or
-            is None if `fit` found none at all.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            As :meth:`fit_transform`.
-        """
-        check_is_fitted(self)
+    def _transform(self, X: Any) -> PackedSequences:
         learned = self._restored()
         reader = learned.read(X)
         return self._packed(_found(learned, reader, self._index), reader.offsets)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return no names: tokens have no features. Those of segments are in `vocabulary_`.
+    def _token_names(self) -> NDArray[np.object_]:
+        return np.empty(0, object)  # tokens have no features; those of segments are in vocabulary_
 
-        Parameters
-        ----------
-        input_features : ignored
-        """
-        check_is_fitted(self)
-        return np.empty(0, object)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "vocabulary_")
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what follows from the vocabulary and the parameters."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        for derived in ("_learned", "_index", "_names"):
-            state.pop(derived, None)
-        return state
-
-    def _compiled(self, lexicons: dict[str, list[str]]) -> _Learned:
+    def _compiled(self, lexicons: dict[str, list[str]]) -> _CompiledTemplates:
         """Return templates and what they need, but for the texts of plain ones."""
-        functions = checked_functions(self.functions, (*LEAST, WORDS))
+        functions = checked_functions(self.functions, (*LEAST, WORDS, LEXICON))
         columns = checked_columns(self.columns)
         templates = segment_templates(self.templates, functions, lexicons, columns)
         if self.max_length is not None:
@@ -269,9 +233,11 @@ class SegmentFeatures(SequenceTransformer):
                     "how long segments may be: max_length=..., best as that of the estimator."
                 )
         found = {name: Lexicon(entries) for name, entries in lexicons.items()}
-        return _Learned(templates, functions, found, {}, columns, self.by, self.max_length)
+        return _CompiledTemplates(
+            templates, functions, found, {}, columns, self.by, self.max_length
+        )
 
-    def _restored(self) -> _Learned:
+    def _restored(self) -> _CompiledTemplates:
         """Return templates and what they need, anew after the object was stored."""
         if "_learned" not in self.__dict__:
             # The parameters may have changed since the fit.
@@ -285,7 +251,7 @@ class SegmentFeatures(SequenceTransformer):
             self._set_learned(learned)
         return self._learned
 
-    def _set_learned(self, learned: _Learned) -> None:
+    def _set_learned(self, learned: _CompiledTemplates) -> None:
         self._learned, self._index = learned, FrozenIndex(self.vocabulary_)
         self._names = object_array(self.vocabulary_)
 
@@ -309,7 +275,7 @@ class SegmentFeatures(SequenceTransformer):
             raise ValueError(f"attributes of segments are damaged: {error}.") from error
 
 
-class _Learned(NamedTuple):
+class _CompiledTemplates(NamedTuple):
     """Compiled templates and what they need; `texts` has those of plain templates."""
 
     templates: list[SegmentTemplate]
@@ -320,15 +286,15 @@ class _Learned(NamedTuple):
     by: str | None
     longest: int | None
 
-    def read(self, X: Iterable[Any]) -> Reader:
+    def read(self, X: Iterable[Any]) -> SegmentReader:
         """Return a reader of some sequences."""
         tokens = read_tokens(X, self.columns, self.by)
-        return Reader(tokens, self.functions, self.lexicons, self.longest)
+        return SegmentReader(tokens, self.functions, self.lexicons, self.longest)
 
 
-def _found(learned: _Learned, reader: Reader, index: Mapping[str, int]) -> RunRows:
+def _found(learned: _CompiledTemplates, reader: SegmentReader, index: Mapping[str, int]) -> RunRows:
     """Return the runs that have attributes, and which."""
-    once: dict[str, Found] = {}
+    once: dict[str, FoundRuns] = {}
     for template in learned.templates:
         if template.plain is not None:
             trie = learned.texts[template.name]
@@ -346,7 +312,7 @@ def _found(learned: _Learned, reader: Reader, index: Mapping[str, int]) -> RunRo
     return joined(parts)
 
 
-def _warn_of_none(learned: _Learned, reader: Reader, index: Iterable[str]) -> None:
+def _warn_of_none(learned: _CompiledTemplates, reader: SegmentReader, index: Iterable[str]) -> None:
     """Warn of templates that compare texts with entries and have found nothing at all."""
     compared = {f"{template.name}=": template for template in learned.templates}
     compared = {lead: template for lead, template in compared.items() if template.compared}
@@ -366,7 +332,7 @@ def _warn_of_none(learned: _Learned, reader: Reader, index: Iterable[str]) -> No
         )
 
 
-def _blocks(reader: Reader) -> Iterator[tuple[int, int]]:
+def _blocks(reader: SegmentReader) -> Iterator[tuple[int, int]]:
     """Yield the tokens of sequences whose runs are looked at together."""
     offsets = reader.offsets
     block = offsets[1:] * (reader.longest or 1) // _RUNS

@@ -13,11 +13,11 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.features._lexicons import BLANK
 from crfkit.features.templates.pairs import PairTable
 
-Step = Callable[[CodeArray, CodeArray], CodeArray]
+Follow = Callable[[CodeArray, CodeArray], CodeArray]
 Keep = Callable[[CodeArray], NDArray[np.bool_]]
 
 
-class Runs(NamedTuple):
+class TokenRuns(NamedTuple):
     """Runs of tokens, numbered through all sequences: the first, and the one after the last.
 
     Attributes
@@ -28,9 +28,9 @@ class Runs(NamedTuple):
     start: IntArray
     stop: IntArray
 
-    def take(self, chosen: NDArray[np.bool_] | IntArray) -> Runs:
+    def take(self, chosen: NDArray[np.bool_] | IntArray) -> TokenRuns:
         """Return the chosen runs."""
-        return Runs(self.start[chosen], self.stop[chosen])
+        return TokenRuns(self.start[chosen], self.stop[chosen])
 
 
 class Level(NamedTuple):
@@ -42,7 +42,7 @@ class Level(NamedTuple):
 
 
 def walk(
-    step: Step, codes: CodeArray, begin: IntArray, size: IntArray, keep: Keep | None = None
+    follow: Follow, codes: CodeArray, begin: IntArray, size: IntArray, keep: Keep | None = None
 ) -> Iterator[Level]:
     """Follow rows of codes through a trie, all at once.
 
@@ -51,7 +51,7 @@ def walk(
 
     Parameters
     ----------
-    step : callable
+    follow : callable
         `PairTable.number`, by which the trie grows, or `PairTable.find`.
     codes : ndarray of shape (U,)
         All codes; -1 leads nowhere.
@@ -64,7 +64,7 @@ def walk(
     nodes = np.zeros(len(rows), np.int32)
     depth = 0
     while len(rows):
-        nodes = step(nodes, codes[begin[rows] + depth])
+        nodes = follow(nodes, codes[begin[rows] + depth])
         depth += 1
         found = nodes >= 0
         rows, nodes = rows[found], nodes[found] + np.int32(1)
@@ -83,10 +83,10 @@ def number_rows(codes: CodeArray, begin: IntArray, size: IntArray) -> CodeArray:
     return numbers
 
 
-def number_runs(codes: CodeArray, begin: IntArray, runs: Runs) -> CodeArray:
+def number_runs(codes: CodeArray, begin: IntArray, runs: TokenRuns) -> CodeArray:
     """Return a number for each run of tokens, shape (n,), the same for those of equal codes.
 
-    Runs that begin at the same token are followed once.
+    TokenRuns that begin at the same token are followed once.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def number_runs(codes: CodeArray, begin: IntArray, runs: Runs) -> CodeArray:
         The codes that tokens consist of, one or more each.
     begin : ndarray of shape (N + 1,)
         Where the codes of each token begin, and the end.
-    runs : Runs
+    runs : TokenRuns
     """
     size = begin[runs.stop] - begin[runs.start]
     first, place = np.unique(runs.start, return_inverse=True)
@@ -164,12 +164,12 @@ class Words:
         """Return the text of a run of tokens."""
         return BLANK.join(self.each[start:stop])
 
-    def texts(self, runs: Runs) -> list[str]:
+    def texts(self, runs: TokenRuns) -> list[str]:
         """Return the texts of runs."""
         pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
         return [BLANK.join(self.each[start:stop]) for start, stop in pairs]
 
-    def distinct(self, runs: Runs) -> tuple[Runs, CodeArray]:
+    def distinct(self, runs: TokenRuns) -> tuple[TokenRuns, CodeArray]:
         """Return one run of each text, and which of these each run is like, shape (n,)."""
         return distinct_runs(runs, number_runs(self.piece_codes, self.begin, runs))
 
@@ -216,13 +216,13 @@ class Words:
             )
             often_enough = counts >= least
             kept = first[often_enough]
-            texts += self.texts(Runs(level.rows[whole][kept], stops[whole][kept]))
+            texts += self.texts(TokenRuns(level.rows[whole][kept], stops[whole][kept]))
             nodes.append(found[often_enough])
         index = {piece: code for code, piece in enumerate(self.pieces)}
         return Trie(texts, index, table, np.concatenate(nodes))
 
 
-def distinct_runs(runs: Runs, numbers: CodeArray) -> tuple[Runs, CodeArray]:
+def distinct_runs(runs: TokenRuns, numbers: CodeArray) -> tuple[TokenRuns, CodeArray]:
     """Return one run of each number, and its place among these for each run, shape (n,)."""
     _, first, place = np.unique(numbers, return_index=True, return_inverse=True)
     return runs.take(first), place.astype(np.int32)
@@ -274,7 +274,7 @@ class Trie:
         known = np.array([self.index.get(piece, -1) for piece in words.pieces], np.int32)
         return known[words.piece_codes]
 
-    def find(self, words: Words, longest: int | None) -> tuple[Runs, CodeArray]:
+    def find(self, words: Words, longest: int | None) -> tuple[TokenRuns, CodeArray]:
         """Return the runs of up to `longest` tokens that are one of the texts, and which.
 
         All tokens are followed at once, each as long as its run may yet become a text.
@@ -288,6 +288,6 @@ class Trie:
             starts.append(level.rows[whole])
             stops.append(stop[whole])
             texts.append(text[whole])
-        runs = Runs(np.concatenate(starts), np.concatenate(stops))
+        runs = TokenRuns(np.concatenate(starts), np.concatenate(stops))
         order = np.lexsort((runs.stop, runs.start))
         return runs.take(order), np.concatenate(texts)[order]

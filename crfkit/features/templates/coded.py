@@ -1,15 +1,17 @@
-"""The cells of templates for some sequences, as codes."""
+"""Reader of the cells of templates of tokens, as codes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from crfkit._types import CodeArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.features._lexicons import Entries, find_runs, index_entries
+from crfkit.features._lexicons import EntryIndex, find_runs, index_entries
+from crfkit.features.expressions import LEXICON
 from crfkit.features.functions import (
     FLAG,
     Functions,
@@ -17,14 +19,13 @@ from crfkit.features.functions import (
     evaluate,
     result_kind,
 )
-from crfkit.features.templates.columns import TokenTable, check_strings
+from crfkit.features.templates.columns import TokenTable
 from crfkit.features.templates.plan import (
     ABSENT,
     APPLY,
     BOS,
     EOS,
     INPUT,
-    LEXICON,
     Cell,
     Plan,
     Source,
@@ -36,10 +37,11 @@ from crfkit.kernels.text.hashing import codes_shift, codes_spread
 FALSE = "\0false"  # the text of a flag that is not set, which never becomes a name
 
 SourceTable = TextTable | ItemTable
+_REMEDY = ". Convert it, or name the column in `numeric` to use its number."
 
 
-class Learned:
-    """What `fit` has learned of columns and sources.
+class LearnedTables:
+    """Tables of columns and sources that `fit` has learned.
 
     Parameters
     ----------
@@ -47,7 +49,7 @@ class Learned:
     functions : mapping of str to callable
         Functions of the user.
     lexicons : dict of str to list of str
-        Entries of the lexicons.
+        EntryIndex of the lexicons.
     """
 
     def __init__(self, plan: Plan, functions: Functions, lexicons: dict[str, list[str]]) -> None:
@@ -56,9 +58,9 @@ class Learned:
         self.lexicons = lexicons
         self.strings: list[StringTable] = []
         self.sources: dict[int, SourceTable] = {}
-        self._entries: dict[str, Entries] = {}
+        self._entries: dict[str, EntryIndex] = {}
 
-    def entries(self, lexicon: str) -> Entries:
+    def entries(self, lexicon: str) -> EntryIndex:
         """Return the entries of a lexicon by their first words."""
         if lexicon not in self._entries:
             self._entries[lexicon] = index_entries(self.lexicons[lexicon])
@@ -107,18 +109,18 @@ class Learned:
         return TextTable(texts + [self.text(source, string) for string in strings])
 
 
-class Batch:
-    """Codes of the cells of some tokens.
+class TokenReader:
+    """Reader of the cells of some tokens.
 
     Parameters
     ----------
-    learned : Learned
+    learned : LearnedTables
         Tables; `fit` fills them while it reads the columns.
     tokens : TokenTable
         The tokens.
     """
 
-    def __init__(self, learned: Learned, tokens: TokenTable) -> None:
+    def __init__(self, learned: LearnedTables, tokens: TokenTable) -> None:
         self.learned = learned
         self.plan = learned.plan
         self.tokens = tokens
@@ -137,13 +139,12 @@ class Batch:
 
     def learn(self) -> None:
         """Read the columns, learning their strings."""
-        first = len(self.plan.marks)
+        learn = partial(StringTable.learn, len(self.plan.marks))
         for number, key in enumerate(self.plan.columns):
             if key[0] == INPUT:
-                values = self.tokens.column(key[1])
-                table, codes = self._checked(values, key[1], StringTable.learn, first, values)
+                table, codes = self.tokens.read(key[1], learn, _REMEDY)
             else:
-                table = StringTable(first, _computed_strings(key))
+                table = StringTable(len(self.plan.marks), _computed_strings(key))
                 codes = self._computed(key)
             self.learned.learn_column(number, table)
             self.base.append(codes)
@@ -152,26 +153,16 @@ class Batch:
     def read(self) -> None:
         """Read the columns with the strings that were learned."""
         for number, key in enumerate(self.plan.columns):
-            codes, new = self._computed(key), []
             if key[0] == INPUT:
-                values = self.tokens.column(key[1])
                 find = self.learned.strings[number].find
-                codes, new = self._checked(values, key[1], find, values)
+                codes, new = self.tokens.read(key[1], find, _REMEDY)
+            else:
+                codes, new = self._computed(key), []
             self.base.append(codes)
             self.new.append(new)
 
-    def _checked(self, values: list[Any], reference: Any, read: Any, *arguments: Any) -> Any:
-        """Call a reader of strings; what is no string raises with its place."""
-        try:
-            return read(*arguments)
-        except TypeError:
-            check_strings(values, self.tokens, reference)
-            raise
-
     def _computed(self, key: tuple[Any, ...]) -> CodeArray:
         """Return the codes of a column that is computed."""
-        if key[0] == INPUT:
-            return np.zeros(0, np.int32)
         first, offsets = len(self.plan.marks), self.tokens.offsets
         if key[0] == LEXICON:
             found = self._runs(self.learned.entries(key[2]), key[1])
@@ -186,7 +177,7 @@ class Batch:
         rank += np.int32(first)
         return rank
 
-    def _runs(self, entries: Entries, source: int) -> CodeArray:
+    def _runs(self, entries: EntryIndex, source: int) -> CodeArray:
         """Return which tokens begin a run of an entry (0) or lie in one (1), else -1."""
         codes, table = self.source_codes(source), self.learned.sources[source]
         assert isinstance(table, TextTable)

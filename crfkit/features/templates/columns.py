@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from crfkit.data.places import token_place
 from crfkit.features.attributes import finite_number
 
 Reference = str | int
-Reader = Callable[[Reference], list[Any]]
+ColumnReader = Callable[[Reference], list[Any]]
+Read = TypeVar("Read")
 
 
 class TokenTable(NamedTuple):
@@ -31,12 +32,32 @@ class TokenTable(NamedTuple):
     """
 
     offsets: IntArray
-    column: Reader
+    column: ColumnReader
 
     @property
     def n_tokens(self) -> int:
         """Number of tokens N."""
         return int(self.offsets[-1])
+
+    def read(self, reference: Reference, read: Callable[[list[Any]], Read], remedy: str) -> Read:
+        """Return what a function makes of the strings of a column.
+
+        Raises
+        ------
+        TypeError
+            If the function does, at the first cell that is not a string: with place and remedy.
+        """
+        values = self.column(reference)
+        try:
+            return read(values)
+        except TypeError:
+            for token, value in enumerate(values):
+                if not isinstance(value, str):
+                    raise TypeError(
+                        f"{self.place(token)}, column {reference!r}: {value!r} is not a string "
+                        f"but {type(value).__name__}{remedy}"
+                    ) from None
+            raise
 
     def place(self, token: int) -> str:
         """Return how messages name a token."""
@@ -90,7 +111,9 @@ def read_tokens(X: Iterable[Any], columns: Sequence[str] | None, by: str | None)
     return TokenTable(offsets, _other_reader(flat, offsets, columns))
 
 
-def _other_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | None) -> Reader:
+def _other_reader(
+    flat: list[Any], offsets: IntArray, columns: Sequence[str] | None
+) -> ColumnReader:
     """Return the reader of subclasses (named tuples, strings of NumPy), or raise."""
     for kinds, read in (((tuple, list), _tuple_reader), ((dict,), _dict_reader)):
         if all(isinstance(token, kinds) for token in flat):
@@ -122,7 +145,9 @@ def _position(reference: Reference, columns: Sequence[str] | None, kind: str) ->
     return list(columns).index(reference)
 
 
-def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | None) -> Reader:
+def _tuple_reader(
+    flat: list[Any], offsets: IntArray, columns: Sequence[str] | None
+) -> ColumnReader:
     widths = set(map(len, flat))
     width = len(columns) if columns is not None else len(flat[0])
     if widths != {width}:
@@ -145,7 +170,7 @@ def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | N
     return column
 
 
-def _dict_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | None) -> Reader:
+def _dict_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | None) -> ColumnReader:
     def column(reference: Reference) -> list[Any]:
         name = _name(reference, columns, "dicts")
         try:
@@ -172,7 +197,7 @@ def _name(reference: Reference, columns: Sequence[str] | None, kind: str) -> str
     return columns[reference]
 
 
-def _string_reader(flat: list[Any], columns: Sequence[str] | None) -> Reader:
+def _string_reader(flat: list[Any], columns: Sequence[str] | None) -> ColumnReader:
     if columns is not None and len(columns) != 1:
         raise ValueError(
             f"tokens are strings, such as {flat[0]!r}, which have one field, but "
@@ -206,17 +231,6 @@ def _read_frame(frame: Any, columns: Sequence[str] | None, by: str | None) -> To
         return list(frame[name].tolist())
 
     return TokenTable(offsets, column)
-
-
-def check_strings(values: list[Any], tokens: TokenTable, reference: Reference) -> None:
-    """Raise TypeError at the first cell that is not a string."""
-    for token, value in enumerate(values):
-        if not isinstance(value, str):
-            raise TypeError(
-                f"{tokens.place(token)}, column {reference!r}: {value!r} is not a string but "
-                f"{type(value).__name__}. Convert it, or name the column in `numeric` to use its "
-                "number."
-            )
 
 
 def numbers(tokens: TokenTable, reference: Reference) -> FloatArray:

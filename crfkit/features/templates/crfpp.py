@@ -10,10 +10,11 @@ from crfkit.features.templates.plan import INPUT, Plan, PlanBuilder
 def crfpp_plan(text: str, functions: Functions) -> Plan:
     """Translate the text of a CRF++ template.
 
-    Lines that begin with ``U`` describe tokens, lines that begin with ``B`` steps. A line ``B``
-    alone stands for weights of pairs of labels, which a CRF always has. Names of attributes are
-    those of CRF++ (T. Kudo, CRF++: Yet Another CRF toolkit, the section on templates), also outside
-    of the sequence: ``_B-1``, ``_B+1``. Unlike there, cells may be further than 4 tokens away.
+    Lines that begin with ``U`` describe tokens, lines that begin with ``B`` transitions. A line
+    ``B`` alone stands for weights of pairs of labels, which a CRF always has. Names of attributes
+    are those of CRF++ (T. Kudo, CRF++: Yet Another CRF toolkit, the section on templates), also
+    outside of the sequence: ``_B-1``, ``_B+1``. Unlike there, cells may be further than 4 tokens
+    away.
 
     Raises
     ------

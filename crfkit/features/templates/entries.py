@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
-from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM
-from crfkit.features.templates.coded import FALSE, Batch
+from crfkit.features.attributes import AttributeRows
+from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM, Functions
+from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.columns import numbers
 from crfkit.features.templates.pairs import PairTable
-from crfkit.features.templates.plan import Cell, Family
+from crfkit.features.templates.plan import Cell, Plan, TokenTemplate, colliding, has_items
 from crfkit.features.templates.tables import NOTHING, Items
 from crfkit.kernels.text.hashing import rows_join
 
@@ -25,75 +26,91 @@ Look = Callable[[Path, CodeArray, CodeArray], CodeArray]
 Code = Callable[[int, str], int]
 
 
-class Entries(NamedTuple):
-    """Entries of rows in the order of the rows; `values` is None where all are 1."""
-
-    indptr: IntArray
-    indices: CodeArray
-    values: FloatArray | None
-
-
-class Families(NamedTuple):
-    """The templates of a vocabulary.
+class VocabularyTemplates(NamedTuple):
+    """The templates of a vocabulary: of tokens, or of transitions.
 
     Attributes
     ----------
-    blocks : list of Family
+    blocks : list of TokenTemplate
         Those that share no name with others.
-    named : list of Family
+    named : list of TokenTemplate
         The others.
     numeric : list of str or int
         Columns of numbers.
     names : list of str
         Their names.
-    step : bool
-        Whether they describe steps, of which the first token of a sequence has none.
+    transition : bool
+        Whether they describe transitions into tokens: the first token of a sequence has none.
     """
 
-    blocks: list[Family]
-    named: list[Family]
+    blocks: list[TokenTemplate]
+    named: list[TokenTemplate]
     numeric: Sequence[str | int]
     names: Sequence[str]
-    step: bool
+    transition: bool
 
 
-def block_ids(batch: Batch, families: Families, look: Look, code: Code) -> CodeArray:
-    """Return the codes of the families that own columns, shape (F, N)."""
-    ids = np.empty((len(families.blocks), batch.n_tokens), np.int32)
+def grouped(
+    templates: Sequence[TokenTemplate],
+    plan: Plan,
+    functions: Functions,
+    numeric: Sequence[str | int],
+    names: Sequence[str],
+    transition: bool = False,
+) -> VocabularyTemplates:
+    """Return templates of one kind, those that share names with others apart."""
+    shared = colliding(templates, plan, functions, names)
+    apart = [t in shared or has_items(t, plan, functions) for t in templates]
+    blocks = [t for t, by_name in zip(templates, apart, strict=True) if not by_name]
+    named = [t for t, by_name in zip(templates, apart, strict=True) if by_name]
+    return VocabularyTemplates(blocks, named, numeric, names, transition)
+
+
+def block_ids(
+    reader: TokenReader, templates: VocabularyTemplates, look: Look, code: Code
+) -> CodeArray:
+    """Return the codes of the templates that own columns, shape (F, N)."""
+    ids = np.empty((len(templates.blocks), reader.n_tokens), np.int32)
     known: dict[tuple[Cell, ...], CodeArray] = {}
-    for row, family in zip(ids, families.blocks, strict=True):
-        row[:] = _family_ids(batch, family, look, code, known) if family.cells else 0
-    if families.step:
-        ids[:, _firsts(batch)] = NOTHING
+    for row, template in zip(ids, templates.blocks, strict=True):
+        row[:] = _template_ids(reader, template, look, code, known) if template.cells else 0
+    if templates.transition:
+        ids[:, _firsts(reader)] = NOTHING
     return ids
 
 
-def _firsts(batch: Batch) -> IntArray:
+def _firsts(reader: TokenReader) -> IntArray:
     """Return the first token of each sequence."""
-    return batch.offsets[:-1][np.diff(batch.offsets) > 0]
+    return reader.offsets[:-1][np.diff(reader.offsets) > 0]
 
 
-def _family_ids(
-    batch: Batch, family: Family, look: Look, code: Code, known: dict[tuple[Cell, ...], CodeArray]
+def _template_ids(
+    reader: TokenReader,
+    template: TokenTemplate,
+    look: Look,
+    code: Code,
+    known: dict[tuple[Cell, ...], CodeArray],
 ) -> CodeArray:
-    """Return the code of a family for each token; `known` keeps those of first cells."""
-    cells = [batch.cell(cell) for cell in family.cells]
-    changed = _read_off_names(batch, family, cells, code)
+    """Return the code of a template for each token; `known` keeps those of first cells."""
+    cells = [reader.cell(cell) for cell in template.cells]
+    changed = _read_off_names(reader, template, cells, code)
     memory = {} if changed else known
     ids = cells[0]
     for n in range(1, len(cells)):
-        key = family.cells[: n + 1]
+        key = template.cells[: n + 1]
         if key not in memory:
             memory[key] = look(tuple(cell.source for cell in key), ids, cells[n])
         ids = memory[key]
     return ids
 
 
-def _read_off_names(batch: Batch, family: Family, cells: list[CodeArray], code: Code) -> bool:
+def _read_off_names(
+    reader: TokenReader, template: TokenTemplate, cells: list[CodeArray], code: Code
+) -> bool:
     """Replace tuples that are not what is read off their name; return whether there are any."""
-    inner = zip(family.cells[:-1], family.seps, strict=False)
+    inner = zip(template.cells[:-1], template.seps, strict=False)
     found = [
-        batch.holding(cell, sep[0]) if sep else np.arange(batch.n_tokens) for cell, sep in inner
+        reader.holding(cell, sep[0]) if sep else np.arange(reader.n_tokens) for cell, sep in inner
     ]
     if not any(map(len, found)):
         return False
@@ -105,11 +122,11 @@ def _read_off_names(batch: Batch, family: Family, cells: list[CodeArray], code: 
     for row in zip(*(codes[tokens].tolist() for codes in cells), strict=True):
         if row not in seen:
             strings = [
-                batch.text(cell.source, n) for cell, n in zip(family.cells, row, strict=True)
+                reader.text(cell.source, n) for cell, n in zip(template.cells, row, strict=True)
             ]
-            read = _read_off(strings, family.seps)
+            read = _read_off(strings, template.seps)
             seen[row] = [
-                code(cell.source, text) for cell, text in zip(family.cells, read, strict=True)
+                code(cell.source, text) for cell, text in zip(template.cells, read, strict=True)
             ]
     rows = zip(*(codes[tokens].tolist() for codes in cells), strict=True)
     for n, column in enumerate(zip(*(seen[row] for row in rows), strict=True)):
@@ -135,33 +152,40 @@ class Named(NamedTuple):
     columns: CodeArray
     values: FloatArray
 
-    def rows(self, n_tokens: int, n_columns: int) -> Entries:
+    def rows(self, offsets: IntArray, n_columns: int) -> AttributeRows:
         """Return the entries as rows, those of one attribute of a token added up."""
         kept = (self.columns >= 0) & (self.values != 0.0)
         places = (self.tokens[kept], self.columns[kept])
-        matrix = sp.coo_array((self.values[kept], places), shape=(n_tokens, n_columns)).tocsr()
+        matrix = sp.coo_array(
+            (self.values[kept], places), shape=(int(offsets[-1]), n_columns)
+        ).tocsr()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        return Entries(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+        indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
+        return AttributeRows(indices, matrix.data, indptr, offsets)
 
 
-def named_entries(batch: Batch, families: Families, column: Callable[[str], int]) -> Named:
-    """Return the entries of the families that share names, and of numeric columns."""
-    parts = [_named_family(batch, family, column) for family in families.named]
-    for reference, name in zip(families.numeric, families.names, strict=True):
-        tokens = np.arange(batch.n_tokens)
-        columns = np.full(batch.n_tokens, column(name), np.int32)
-        parts.append(Named(tokens, columns, numbers(batch.tokens, reference)))
+def named_entries(
+    reader: TokenReader, templates: VocabularyTemplates, column: Callable[[str], int]
+) -> Named:
+    """Return the entries of the templates that share names, and of numeric columns."""
+    parts = [_named_template(reader, template, column) for template in templates.named]
+    for reference, name in zip(templates.numeric, templates.names, strict=True):
+        tokens = np.arange(reader.n_tokens)
+        columns = np.full(reader.n_tokens, column(name), np.int32)
+        parts.append(Named(tokens, columns, numbers(reader.tokens, reference)))
     parts.append(Named(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)))
     return Named(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _named_family(batch: Batch, family: Family, column: Callable[[str], int]) -> Named:
-    """Return the entries of one family: names are built once for each different tuple."""
-    ids = np.zeros(batch.n_tokens, np.int32)
-    if family.step:
-        ids[_firsts(batch)] = NOTHING
-    cells = [batch.cell(cell) for cell in family.cells]
+def _named_template(
+    reader: TokenReader, template: TokenTemplate, column: Callable[[str], int]
+) -> Named:
+    """Return the entries of one template: names are built once for each different tuple."""
+    ids = np.zeros(reader.n_tokens, np.int32)
+    if template.transition:
+        ids[_firsts(reader)] = NOTHING
+    cells = [reader.cell(cell) for cell in template.cells]
     for codes in cells:
         ids = PairTable().number(ids, codes)
     tokens = np.flatnonzero(ids >= 0)
@@ -171,7 +195,7 @@ def _named_family(batch: Batch, family: Family, column: Callable[[str], int]) ->
     first = np.zeros(int(ids.max()) + 1, np.int64)
     first[ids[::-1]] = tokens[::-1]
     rows = zip(*(codes[first].tolist() for codes in cells), strict=True) if cells else [()]
-    found = [_names(batch, family, row) for row in rows]
+    found = [_names(reader, template, row) for row in rows]
     sizes = np.array([len(pairs) for pairs in found])
     ends = np.cumsum(sizes)
     flat = [pair for pairs in found for pair in pairs]
@@ -183,37 +207,41 @@ def _named_family(batch: Batch, family: Family, column: Callable[[str], int]) ->
     )
 
 
-def _names(batch: Batch, family: Family, codes: tuple[int, ...]) -> list[tuple[str, float]]:
+def _names(
+    reader: TokenReader, template: TokenTemplate, codes: tuple[int, ...]
+) -> list[tuple[str, float]]:
     """Return the attributes of a tuple with their values; of no cells, the lead alone."""
-    items = [batch.items(cell, code) for cell, code in zip(family.cells, codes, strict=True)]
+    items = [reader.items(cell, code) for cell, code in zip(template.cells, codes, strict=True)]
     if len(items) == 1:
-        return _names_of_one(batch, family, items[0])
+        return _names_of_one(reader, template, items[0])
     names = []
     for combination in product(*items):
-        texts = [_joined(item, value, family) for item, value in combination]
-        pieces = (text + sep for text, sep in zip(texts, family.seps, strict=True))
-        names.append((family.lead + "".join(pieces), 1.0))
+        texts = [_joined(item, value, template) for item, value in combination]
+        pieces = (text + sep for text, sep in zip(texts, template.seps, strict=True))
+        names.append((template.lead + "".join(pieces), 1.0))
     return names
 
 
-def _names_of_one(batch: Batch, family: Family, items: Items) -> list[tuple[str, float]]:
-    """Return the attributes of a family of one cell."""
-    number, tail = family.cells[0].source, family.seps[0]
-    if batch.plan.sources[number].joint is not None and items[0][0] == FALSE:
-        return [(family.lead, 0.0)]
-    lead = family.lead + ("" if batch.is_plain(number) else family.joint)
+def _names_of_one(
+    reader: TokenReader, template: TokenTemplate, items: Items
+) -> list[tuple[str, float]]:
+    """Return the attributes of a template of one cell."""
+    number, tail = template.cells[0].source, template.seps[0]
+    if reader.plan.sources[number].joint is not None and items[0][0] == FALSE:
+        return [(template.lead, 0.0)]
+    lead = template.lead + ("" if reader.is_plain(number) else template.joint)
     return [
-        (family.lead if isinstance(item, int) else lead + item + tail, value)
+        (template.lead if isinstance(item, int) else lead + item + tail, value)
         for item, value in items
     ]
 
 
-def _joined(item: str | int, value: float, family: Family) -> str:
+def _joined(item: str | int, value: float, template: TokenTemplate) -> str:
     """Return the text of an item within a conjunction."""
     if item == NUMBER_ITEM:
         raise TypeError(
-            f"template {family.lead!r}: a function gave the number {value:g} within a conjunction; "
-            "let it give a string"
+            f"template {template.lead!r}: a function gave the number {value:g} within a "
+            "conjunction; let it give a string"
         )
     return str(bool(value)) if item == FLAG_ITEM else str(item)
 
@@ -225,7 +253,7 @@ def frequent(named: Named, size: int, min_freq: int) -> CodeArray:
     return np.where(kept, np.cumsum(kept) - 1, NOTHING).astype(np.int32)
 
 
-def join(first: Entries, second: Entries, shift: int) -> Entries:
+def join(first: AttributeRows, second: AttributeRows, shift: int) -> AttributeRows:
     """Return rows that are those of the first followed by those of the second, `shift` later."""
     size = len(first.indices) + len(second.indices)
     indices, origin = np.empty(size, np.int32), np.empty(size, np.int64)
@@ -238,7 +266,7 @@ def join(first: Entries, second: Entries, shift: int) -> Entries:
         indices,
         origin,
     )
-    indptr = first.indptr + second.indptr
-    if second.values is None or np.all(second.values == 1.0):
-        return Entries(indptr, indices, None)
-    return Entries(indptr, indices, np.where(origin < 0, 1.0, second.values[origin]))
+    indptr, values = first.indptr + second.indptr, None
+    if second.values is not None and not np.all(second.values == 1.0):
+        values = np.where(origin < 0, 1.0, second.values[origin])
+    return AttributeRows(indices, values, indptr, first.offsets)

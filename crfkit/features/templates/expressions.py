@@ -1,34 +1,32 @@
-"""Templates written as Python expressions; they are parsed, never run."""
+"""Templates of tokens, written as Python expressions."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from crfkit.features.functions import FLAG, ITEMS, Calls, Functions, find_function
-from crfkit.features.templates.cells import CELL
-from crfkit.features.templates.plan import (
-    BOS,
-    EOS,
-    FARTHEST,
-    INPUT,
+from crfkit.features.expressions import (
     LEXICON,
-    POSITION,
-    Plan,
-    PlanBuilder,
+    Template,
+    TemplateCompiler,
+    called,
+    flatten,
+    parse,
+    whole_number,
 )
-
-Template = str | Sequence[Any]
+from crfkit.features.functions import Calls, Functions
+from crfkit.features.templates.cells import CELL
+from crfkit.features.templates.plan import BOS, EOS, FARTHEST, INPUT, POSITION, Plan, PlanBuilder
 
 _CELL_NAME = "__cell__"
 _INNER_CELL = re.compile(_CELL_NAME + r"\((-?\d+), (\d+)\)")
 _IS_TRUE: Calls = (("is true", ()),)
-STEP = "step"
-# What a template describes instead of all tokens, and how the names of its attributes begin.
+TRANSITION = "transition"
+# Words for what a template describes instead of all tokens, and how its attributes' names begin.
 _PLACES = {
-    STEP: "",
+    TRANSITION: "",
     "first": "seg.first.",
     "last": "seg.last.",
     "single": "seg.single.",
@@ -61,9 +59,9 @@ def window(expression: str | int, first: int, last: int) -> list[str]:
     return [_text(_Shift(offset).visit(_parse(expression))) for offset in range(first, last + 1)]
 
 
-def step(expression: str) -> str:
-    """Return a template that describes the step into a token by an expression."""
-    return f"step({expression})"
+def transition(expression: str) -> str:
+    """Return a template that describes the transition into a token by an expression."""
+    return f"{TRANSITION}({expression})"
 
 
 class _Shift(ast.NodeTransformer):
@@ -78,7 +76,12 @@ class _Shift(ast.NodeTransformer):
         if called(node) == _CELL_NAME:
             node.args[0] = ast.Constant((whole_number(node.args[0]) or 0) + self.offset)
             return node
-        node.args = [self.visit(argument) for argument in node.args]
+        shifted = node.args[:1] if called(node) == LEXICON else node.args  # not the lexicon's name
+        node.args = [*map(self.visit, shifted), *node.args[len(shifted) :]]
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        node.left = self.visit(node.left)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -102,45 +105,20 @@ def _at(node: ast.expr, offset: int) -> ast.expr:
 
 def _parse(text: str) -> ast.expr:
     try:
-        return ast.parse(CELL.sub(rf"{_CELL_NAME}(\1, \2)", text.strip()), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return parse(CELL.sub(rf"{_CELL_NAME}(\1, \2)", text))
+    except ValueError as error:
         raise ValueError(
-            f"template {text!r} is not an expression ({error}). Examples: w, w[-1], w[-1]|w, "
-            "suffix(w, 3), step(pos[-1]|pos), col('any name')[-1]."
+            f"template {text!r} is {error}. Examples: w, w[-1], w[-1]|w, suffix(w, 3), "
+            "w in cities, transition(pos[-1]|pos), col('any name')[-1]."
         ) from error
 
 
-def whole_number(node: ast.expr) -> int | None:
-    """Return a whole number that is written out, None for all else."""
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError):
-        return None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-class _Part(NamedTuple):
+class _ColumnCell(NamedTuple):
     """A column, functions of it, an offset."""
 
     column: int
     calls: Calls
     offset: int
-
-
-def flatten(templates: Template) -> Iterator[str]:
-    """Yield the templates of a text (one a line) or of nested lists."""
-    if isinstance(templates, str):
-        for line in templates.splitlines():
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield line.strip()
-    elif isinstance(templates, (list, tuple)):
-        for item in templates:
-            yield from flatten(item)
-    else:
-        raise TypeError(
-            f"templates must be a string or a list of strings, not {type(templates).__name__}: "
-            f"{templates!r}."
-        )
 
 
 def expression_plan(
@@ -157,23 +135,25 @@ def expression_plan(
     TypeError, ValueError
         If a template has another form than those of :class:`TemplateFeatures`.
     """
-    compiler = _Compiler(PlanBuilder(functions, policy), lexicons, joint)
+    compiler = _TokenCompiler(PlanBuilder(functions, policy), lexicons, joint)
     for text in flatten(templates):
         compiler.add(text)
     return compiler.builder.finish()
 
 
-class _Compiler:
-    """Translates expressions; `text` is the template at hand, for messages."""
+class _TokenCompiler(TemplateCompiler):
+    """Translator of templates of tokens."""
 
     def __init__(self, builder: PlanBuilder, lexicons: Mapping[str, Any], joint: str) -> None:
+        super().__init__(builder.functions, lexicons)
         self.builder = builder
-        self.lexicons = lexicons
         self.joint = joint
-        self.text = ""
+
+    def source(self, node: ast.expr) -> str:
+        return repr(_text(node))
 
     def add(self, text: str, place: str = "") -> None:
-        """Add the families of a template; `place` says what it describes, if not all tokens."""
+        """Add the plan of a template; `place` says what it describes, if not all tokens."""
         self.text = text
         tree = _parse(text)
         name = called(tree)
@@ -185,19 +165,16 @@ class _Compiler:
         elif name == "affixes":
             self._add_affixes(tree, place)
         else:
-            parts = [self._part(node) for node in operands(tree)]
+            parts = [self._part(node) for node in self.cells(tree)]
             if any(abs(part.offset) > FARTHEST for part in parts):
-                raise self._fail(f"a cell can be {FARTHEST} tokens away, not more")
+                raise self.fail(f"a cell can be {FARTHEST} tokens away, not more")
             cells = [self.builder.cell(*part) for part in parts]
             lead = _PLACES[place] + text.strip() if place else text.strip()
-            self.builder.add_named(lead, self.joint, cells, "|", place == STEP)
-
-    def _fail(self, problem: str) -> ValueError:
-        return ValueError(f"template {self.text!r}: {problem}.")
+            self.builder.add_named(lead, self.joint, cells, "|", place == TRANSITION)
 
     def _add_place(self, text: str, tree: Any, name: str, outer: str) -> None:
         if outer or len(tree.args) != 1 or tree.keywords:
-            raise self._fail(f"{name}() takes one expression and stands outermost")
+            raise self.fail(f"{name}() takes one expression and stands outermost")
         if isinstance(tree.args[0], ast.Constant) and isinstance(tree.args[0].value, str):
             self.add(tree.args[0].value, name)
         else:
@@ -206,7 +183,7 @@ class _Compiler:
     def _window_arguments(self, tree: Any) -> tuple[str | int, int, int]:
         bounds = [whole_number(node) for node in tree.args[1:]]
         if len(bounds) != 2 or None in bounds or tree.keywords:
-            raise self._fail("window() takes an expression and two whole numbers")
+            raise self.fail("window() takes an expression and two whole numbers")
         first = tree.args[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, (str, int)):
             return first.value, bounds[0], bounds[1]  # type: ignore[return-value]
@@ -215,7 +192,7 @@ class _Compiler:
     def _add_affixes(self, tree: Any, place: str) -> None:
         most = whole_number(tree.args[1]) if len(tree.args) == 2 and not tree.keywords else None
         if most is None or not 1 <= most <= FARTHEST:
-            raise self._fail(
+            raise self.fail(
                 "affixes() takes an expression and a whole number of at least 1, and at most "
                 f"{FARTHEST}"
             )
@@ -224,24 +201,27 @@ class _Compiler:
             for size in range(1, most + 1):
                 self.add(f"{name}({inner}, {size})", place)
 
-    def _part(self, node: ast.expr) -> _Part:
+    def _part(self, node: ast.expr) -> _ColumnCell:
         if isinstance(node, ast.Subscript):
             column = self._column(node.value)
             offset = whole_number(node.slice)
             if offset is None:
-                raise self._fail(f"{_source(node)}: an offset must be a whole number")
-            return _Part(column, (), offset)
+                raise self.fail(f"{self.source(node)}: an offset must be a whole number")
+            return _ColumnCell(column, (), offset)
         if isinstance(node, ast.Name) or called(node) == "col":
-            return _Part(self._column(node), (), 0)
+            return _ColumnCell(self._column(node), (), 0)
+        membership = self.membership(node)
+        if membership is not None:
+            return self._lexicon(*membership)
         if isinstance(node, ast.Call):
             return self._call(node)
-        problem = f"{_source(node)} is neither a column nor a function of one"
+        problem = f"{self.source(node)} is neither a column nor a function of one"
         if isinstance(node, ast.Attribute):
             problem += (
                 "; seg.text and others of whole segments are templates of SegmentFeatures, and "
                 "first(w), last(w) and single(w) describe the tokens of segments here"
             )
-        raise self._fail(problem)
+        raise self.fail(problem)
 
     def _column(self, node: ast.expr) -> int:
         if isinstance(node, ast.Name):
@@ -250,102 +230,49 @@ class _Compiler:
             argument = node.args[0]  # type: ignore[attr-defined]
             if isinstance(argument, ast.Constant) and isinstance(argument.value, (str, int)):
                 return self.builder.column(INPUT, argument.value)
-        raise self._fail(
-            f"{_source(node)} is no column; write w, w[-1], col('any name')[-1] or %x[-1,0]"
+        raise self.fail(
+            f"{self.source(node)} is no column; write w, w[-1], col('any name')[-1] or %x[-1,0]"
         )
 
-    def _call(self, node: ast.Call) -> _Part:
+    def _call(self, node: ast.Call) -> _ColumnCell:
         name = called(node)
         if name is None or node.keywords:
-            raise self._fail(f"{_source(node)} is not a call of a known function by position")
+            raise self.fail(f"{self.source(node)} is not a call of a known function by position")
         if name == _CELL_NAME:
             offset, number = (whole_number(argument) for argument in node.args)
-            return _Part(self.builder.column(INPUT, number), (), offset or 0)
+            return _ColumnCell(self.builder.column(INPUT, number), (), offset or 0)
         if name in (BOS, EOS, POSITION):
             return self._position(name, node)
         if name in ("window", "affixes", *_PLACES):
-            raise self._fail(f"{name}() stands outermost")
+            raise self.fail(f"{name}() stands outermost")
         if not node.args:
-            raise self._fail(f"{name}() needs an expression to work on")
-        inner = self._part(node.args[0])
+            raise self.fail(f"{name}() needs an expression to work on")
+        inner = self._input(node.args[0], f"{name}()")
+        return inner._replace(calls=(*inner.calls, (name, self.numbers(name, node, inner.calls))))
+
+    def _input(self, node: ast.expr, user: str) -> _ColumnCell:
+        """Return a cell of a column of the input, which something works on."""
+        inner = self._part(node)
         if self.builder.columns[inner.column][0] != INPUT:
-            raise self._fail(f"{name}() cannot work on what {_source(node.args[0])} gives")
-        if name == LEXICON:
-            return self._lexicon(node, inner)
-        return inner._replace(calls=(*inner.calls, (name, self._numbers(name, node, inner))))
+            raise self.fail(f"{user} cannot work on what {self.source(node)} gives")
+        return inner
 
-    def _numbers(self, name: str, node: ast.Call, inner: _Part) -> tuple[int, ...]:
-        """Return the numbers a function takes, checked."""
-        try:
-            return call_numbers(name, node, inner.calls, self.builder.functions)
-        except ValueError as error:
-            raise self._fail(str(error)) from error
-
-    def _position(self, name: str, node: ast.Call) -> _Part:
+    def _position(self, name: str, node: ast.Call) -> _ColumnCell:
         numbers = [whole_number(argument) for argument in node.args]
         if name != POSITION:
             if numbers:
-                raise self._fail(f"{name}() takes nothing")
-            return _Part(self.builder.column(name), _IS_TRUE, 0)
+                raise self.fail(f"{name}() takes nothing")
+            return _ColumnCell(self.builder.column(name), _IS_TRUE, 0)
         if len(numbers) != 1 or numbers[0] is None or not 1 <= numbers[0] <= FARTHEST:
-            raise self._fail(f"position() takes the number of parts of the sequence, to {FARTHEST}")
-        return _Part(self.builder.column(POSITION, numbers[0]), (), 0)
+            raise self.fail(f"position() takes the number of parts of the sequence, to {FARTHEST}")
+        return _ColumnCell(self.builder.column(POSITION, numbers[0]), (), 0)
 
-    def _lexicon(self, node: ast.Call, inner: _Part) -> _Part:
-        names = [argument.value for argument in node.args[1:] if isinstance(argument, ast.Constant)]
-        if len(node.args) != 2 or len(names) != 1 or not isinstance(names[0], str):
-            raise self._fail("lexicon() takes an expression and the name of a lexicon in quotes")
-        if names[0] not in self.lexicons:
-            raise self._fail(
-                f"there is no lexicon {names[0]!r} among {sorted(self.lexicons)}; give it: "
-                f"lexicons={{{names[0]!r}: ...}}"
-            )
+    def _lexicon(self, node: ast.expr, name: str) -> _ColumnCell:
+        inner = self._input(node, "a lexicon")
         source = self.builder.cell(inner.column, inner.calls, 0).source
-        return _Part(self.builder.column(LEXICON, source, names[0]), (), inner.offset)
-
-
-def call_numbers(name: str, node: ast.Call, inner: Calls, functions: Functions) -> tuple[int, ...]:
-    """Return the numbers that a function takes besides an expression.
-
-    Raises
-    ------
-    ValueError
-        If there is no such function, what `inner` gives is no string, or the numbers do not fit.
-    """
-    function = find_function(name, functions)
-    if inner and find_function(inner[-1][0], functions).kind in (ITEMS, FLAG):
-        raise ValueError(f"{name}() needs a string, which {_source(node.args[0])} is not")
-    numbers = [whole_number(argument) for argument in node.args[1:]]
-    if not function.least <= len(numbers) <= function.most:
-        wanted = " or ".join(map(str, sorted({function.least, function.most})))
-        raise ValueError(f"{name}() takes an expression and {wanted} numbers")
-    if any(n is None or n < 1 for n in numbers) or numbers != sorted(numbers, key=_order):
-        raise ValueError(f"{name}() takes whole numbers from 1, the smaller first")
-    return tuple(n for n in numbers if n is not None)
-
-
-def _order(number: int | None) -> int:
-    return 0 if number is None else number
-
-
-def called(node: ast.expr) -> str | None:
-    """Return the name of the function that an expression calls."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id
-    return None
-
-
-def operands(node: ast.expr) -> list[ast.expr]:
-    """Return the parts that are joined by ``|``."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return [*operands(node.left), *operands(node.right)]
-    return [node]
+        return _ColumnCell(self.builder.column(LEXICON, source, name), (), inner.offset)
 
 
 def _text(node: ast.expr) -> str:
     """Return the text of an expression, with cells as they are written."""
     return _INNER_CELL.sub(r"%x[\1,\2]", ast.unparse(node))
-
-
-def _source(node: ast.expr) -> str:
-    return repr(_text(node))

@@ -1,4 +1,4 @@
-"""What all syntaxes of templates are translated to."""
+"""Plans: the compiled form of templates of tokens, the same for all their syntaxes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ ABSENT = "absent"  # nothing, so the attribute is left out
 
 # Columns of the input and columns that are computed from the position or from lexicons.
 INPUT = "input"
-LEXICON = "lexicon"
 POSITION = "position"
 BOS = "bos"
 EOS = "eos"
@@ -44,7 +43,7 @@ class Cell(NamedTuple):
     absolute: bool = False
 
 
-class Family(NamedTuple):
+class TokenTemplate(NamedTuple):
     """A template: ``lead + cell + seps[0] + cell + seps[1] ...``.
 
     Attributes
@@ -57,15 +56,15 @@ class Family(NamedTuple):
     cells : tuple of Cell
     seps : tuple of str
         What follows each cell.
-    step : bool
-        Whether it describes the step into the token.
+    transition : bool
+        Whether it describes the transition into the token.
     """
 
     lead: str
     joint: str
     cells: tuple[Cell, ...]
     seps: tuple[str, ...]
-    step: bool
+    transition: bool
 
 
 class Plan(NamedTuple):
@@ -76,7 +75,7 @@ class Plan(NamedTuple):
     columns : tuple of tuples
         Keys of the columns, those a lexicon reads before the lexicon.
     sources : tuple of Source
-    families : tuple of Family
+    templates : tuple of TokenTemplate
     marks : tuple of str
         What cells outside of a sequence hold: 1, 2, ... before, then 1, 2, ... after it.
     policy : str
@@ -85,7 +84,7 @@ class Plan(NamedTuple):
 
     columns: tuple[ColumnKey, ...]
     sources: tuple[Source, ...]
-    families: tuple[Family, ...]
+    templates: tuple[TokenTemplate, ...]
     marks: tuple[str, ...]
     policy: str
 
@@ -114,7 +113,7 @@ class PlanBuilder:
         self.last = last
         self.columns: list[ColumnKey] = []
         self.sources: list[Source] = []
-        self.families: list[Family] = []
+        self.templates: list[TokenTemplate] = []
 
     def column(self, *key: Any) -> int:
         """Return the number of a column."""
@@ -126,11 +125,13 @@ class PlanBuilder:
             raise ValueError(f"a cell can be {FARTHEST} tokens away, not {offset}")
         return Cell(_number(self.sources, Source(column, calls)), offset, absolute)
 
-    def add(self, lead: str, cells: Sequence[Cell], seps: Sequence[str], step: bool) -> None:
+    def add(self, lead: str, cells: Sequence[Cell], seps: Sequence[str], transition: bool) -> None:
         """Add a template of any number of cells."""
-        self.families.append(Family(lead, "", tuple(cells), tuple(seps), step))
+        self.templates.append(TokenTemplate(lead, "", tuple(cells), tuple(seps), transition))
 
-    def add_named(self, name: str, joint: str, cells: Sequence[Cell], sep: str, step: bool) -> None:
+    def add_named(
+        self, name: str, joint: str, cells: Sequence[Cell], sep: str, transition: bool
+    ) -> None:
         """Add a template whose attributes are ``name`` or ``name + joint + strings``."""
         seps = [sep] * (len(cells) - 1) + [""] if cells else []
         kind = self.kind(cells[0]) if len(cells) == 1 else ""
@@ -138,7 +139,7 @@ class PlanBuilder:
             source = self.sources[cells[0].source]._replace(joint=joint)
             cells = [cells[0]._replace(source=_number(self.sources, source))]
         lead = name + joint if cells and kind not in (FLAG, ITEMS, ANY) else name
-        self.families.append(Family(lead, joint, tuple(cells), tuple(seps), step))
+        self.templates.append(TokenTemplate(lead, joint, tuple(cells), tuple(seps), transition))
 
     def kind(self, cell: Cell) -> str:
         """Return what the source of a cell gives."""
@@ -146,7 +147,7 @@ class PlanBuilder:
 
     def finish(self) -> Plan:
         """Return the plan."""
-        cells = [cell for family in self.families for cell in family.cells]
+        cells = [cell for template in self.templates for cell in template.cells]
         # Position 0 of a sequence is 1 before its first token.
         pad = max((max(abs(cell.offset), cell.absolute) for cell in cells), default=0)
         ranks = [
@@ -156,7 +157,7 @@ class PlanBuilder:
         return Plan(
             tuple(self.columns),
             tuple(self.sources),
-            tuple(self.families),
+            tuple(self.templates),
             tuple(marks),
             self.policy,
         )
@@ -174,34 +175,36 @@ def gives_items(source: Source, functions: Functions) -> bool:
     return result_kind(source.calls, functions) in (ITEMS, ANY)
 
 
-def has_items(family: Family, plan: Plan, functions: Functions) -> bool:
+def has_items(template: TokenTemplate, plan: Plan, functions: Functions) -> bool:
     """Whether a cell may give numbers or several strings."""
-    return any(gives_items(plan.sources[cell.source], functions) for cell in family.cells)
+    return any(gives_items(plan.sources[cell.source], functions) for cell in template.cells)
 
 
-def _forms(family: Family, plan: Plan, functions: Functions) -> list[tuple[str, bool]]:
-    """Return how names of a family begin, and whether more follows."""
-    if not family.cells:
-        return [(family.lead, False)]
-    kinds = [result_kind(plan.sources[cell.source].calls, functions) for cell in family.cells]
+def _forms(template: TokenTemplate, plan: Plan, functions: Functions) -> list[tuple[str, bool]]:
+    """Return how names of a template begin, and whether more follows."""
+    if not template.cells:
+        return [(template.lead, False)]
+    kinds = [result_kind(plan.sources[cell.source].calls, functions) for cell in template.cells]
     if len(kinds) == 1 and kinds[0] in (FLAG, ITEMS, ANY):
-        return [(family.lead, False), (family.lead + family.joint, True)]
-    return [(family.lead, True)]
+        return [(template.lead, False), (template.lead + template.joint, True)]
+    return [(template.lead, True)]
 
 
 def colliding(
-    families: Iterable[Family], plan: Plan, functions: Functions, names: Sequence[str]
-) -> set[Family]:
-    """Return the families one of whose names another family, or a given name, may have as well."""
-    forms: list[tuple[str, bool, Family | None]] = [(name, False, None) for name in names]
-    forms += [(*form, f) for f in families for form in _forms(f, plan, functions)]
-    met: set[Family | None] = set()
-    begun: list[tuple[str, bool, Family | None]] = []  # each one's text begins the next one's
-    for text, more, family in sorted(forms, key=lambda form: form[0]):
+    templates: Iterable[TokenTemplate], plan: Plan, functions: Functions, names: Sequence[str]
+) -> set[TokenTemplate]:
+    """Return the templates that may share a name with another one, or have a given name."""
+    forms: list[tuple[str, bool, TokenTemplate | None]] = [(name, False, None) for name in names]
+    forms += [(*form, f) for f in templates for form in _forms(f, plan, functions)]
+    met: set[TokenTemplate | None] = set()
+    begun: list[
+        tuple[str, bool, TokenTemplate | None]
+    ] = []  # each one's text begins the next one's
+    for text, more, template in sorted(forms, key=lambda form: form[0]):
         while begun and not text.startswith(begun[-1][0]):
             begun.pop()
         for before, goes_on, other in begun:
-            if other is not family and (goes_on or before == text):
-                met |= {family, other}
-        begun.append((text, more, family))
-    return {family for family in met if family is not None}
+            if other is not template and (goes_on or before == text):
+                met |= {template, other}
+        begun.append((text, more, template))
+    return {template for template in met if template is not None}

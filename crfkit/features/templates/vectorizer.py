@@ -8,20 +8,21 @@ from typing import Any, Self
 
 from crfkit._params import check_flag, check_option
 from crfkit.features._lexicons import read_lexicons, read_text
+from crfkit.features.expressions import Template, flatten
 from crfkit.features.functions import checked_functions
 from crfkit.features.templates.cells import template_lines
 from crfkit.features.templates.columns import checked_columns
-from crfkit.features.templates.compiled import CompiledFeatures, Options
+from crfkit.features.templates.compiled import CompiledFeatures, TemplateOptions
 from crfkit.features.templates.crfpp import crfpp_plan
-from crfkit.features.templates.expressions import Template, expression_plan, flatten
-from crfkit.features.templates.plan import KEEP, Family, Plan
+from crfkit.features.templates.expressions import expression_plan
+from crfkit.features.templates.plan import KEEP, Plan, TokenTemplate
 from crfkit.features.templates.wapiti import wapiti_plan
 
 SYNTAXES = ("python", "crfpp", "wapiti")
 _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
 _WORDS = (
-    "step", "first", "last", "single", "window", "affixes", "lexicon", "position", "bos", "eos",
-    "col",
+    "transition", "first", "last", "single", "window", "affixes", "lexicon", "position", "bos",
+    "eos", "col",
 )  # fmt: skip
 
 
@@ -61,12 +62,12 @@ class TemplateFeatures(CompiledFeatures):
     ----------
     vocabulary_ : TemplateVocabulary
         The attributes; `array()` builds their names.
-    step_vocabulary_ : TemplateVocabulary
+    transition_vocabulary_ : TemplateVocabulary
         The attributes of transitions.
     lexicons_ : dict of str to list of str
         The entries of the lexicons.
     n_features_in_ : int
-        Number of attributes D, without those of steps.
+        Number of attributes D, without those of transitions.
 
     See Also
     --------
@@ -82,10 +83,11 @@ class TemplateFeatures(CompiledFeatures):
     string, and may be nested; ``is_title(w)``, ``is_upper(w)``, ``is_lower(w)``, ``is_digit(w)``
     and ``is_alpha(w)`` a flag; ``ngrams(w, 2)`` and ``ngrams(w, 2, 4)`` all substrings of 2, of 2
     to 4 characters. ``affixes(w, 4)`` stands for prefixes and suffixes of 1 to 4 characters,
-    ``window(w, -2, 2)`` for five templates. ``lexicon(w, "name")`` is B at the first and I at the
-    further tokens of a run that is an entry, the longest from the left. ``bos()`` and ``eos()``
+    ``window(w, -2, 2)`` for five templates. ``w in name``, or ``lexicon(w, "name")``, is B at the
+    first and I at the further tokens of a run that is an entry of a lexicon, the longest from the
+    left; within ``|`` the former stands in parentheses. ``bos()`` and ``eos()``
     are flags of the first and the last token, ``position(4)`` tells in which quarter of the
-    sequence the token lies. ``step(...)`` describes the step from the token before;
+    sequence the token lies. ``transition(...)`` describes the transition from the token before;
     ``first(...)``, ``last(...)`` and ``single(...)`` the first token of a segment, the last one,
     and one that is a segment alone, for models of segments: ``first(w[-1])`` is the token before
     the segment, ``last(w[1])`` the one after it. Models of tokens refuse these.
@@ -101,8 +103,8 @@ class TemplateFeatures(CompiledFeatures):
     ``syntax='wapiti'``: the pattern files of Wapiti
     (:func:`crfkit.features.templates.wapiti.wapiti_plan`).
 
-    Steps (``step``, lines that begin with ``B`` or ``b``) are described in the `steps` of the
-    packed sequences. The first token of a sequence, which no step leads to, has no such attributes.
+    Transitions (``transition``, lines that begin with ``B`` or ``b``) are described in the
+    `transitions` of the packed sequences. The first token of a sequence has none.
 
     Fields of tokens that no template names are not read.
 
@@ -179,8 +181,8 @@ class TemplateFeatures(CompiledFeatures):
                 "there are no templates: give at least one, a bias or numeric columns."
             )
         if self.bias:
-            bias = Family("bias", "", (), (), False)
-            plan = plan._replace(families=(bias, *plan.families))
+            bias = TokenTemplate("bias", "", (), (), False)
+            plan = plan._replace(templates=(bias, *plan.templates))
         return plan
 
     def _parse(self, functions: dict[str, Any]) -> Plan:
@@ -193,11 +195,11 @@ class TemplateFeatures(CompiledFeatures):
         plan = crfpp_plan if self.syntax == "crfpp" else wapiti_plan
         return plan("\n".join(lines), functions)
 
-    def _options(self) -> Options:
+    def _options(self) -> TemplateOptions:
         columns = checked_columns(self.columns)
         if isinstance(self.numeric, str):
             raise TypeError(f"numeric={self.numeric!r} must be a list of columns.")
-        return Options(
+        return TemplateOptions(
             columns, self.by, checked_functions(self.functions, _WORDS), list(self.numeric)
         )
 

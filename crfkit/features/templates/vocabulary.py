@@ -12,19 +12,19 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames
-from crfkit.features.templates.coded import FALSE, Batch
+from crfkit.features.attributes import AttributeRows
+from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.entries import (
-    Entries,
-    Families,
     Named,
     Path,
+    VocabularyTemplates,
     block_ids,
     frequent,
     join,
     named_entries,
 )
 from crfkit.features.templates.pairs import PairTable
-from crfkit.features.templates.plan import Cell, Family
+from crfkit.features.templates.plan import Cell, TokenTemplate
 from crfkit.features.templates.tables import NOTHING, TextTable, check_codes, check_texts
 from crfkit.kernels.text.hashing import SHIFT, rows_fill
 
@@ -70,46 +70,52 @@ class TemplateVocabulary(LazyNames):
         yield from (block[0] for block in self.blocks)
         yield from self.named
 
-    def learn(self, batch: Batch, families: Families, min_freq: int) -> Entries:
+    def learn(
+        self, reader: TokenReader, templates: VocabularyTemplates, min_freq: int
+    ) -> AttributeRows:
         """Learn the attributes of some tokens and return the rows of them."""
         tables: dict[Path, PairTable] = {}
 
         def look(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
             return tables.setdefault(path, PairTable()).number(left, right)
 
-        self.blocks = _layout(families)
-        ids = block_ids(batch, families, look, lambda source, text: self.tables[source].add(text))
+        self.blocks = _layout(templates)
+        ids = block_ids(reader, templates, look, lambda source, text: self.tables[source].add(text))
         self.columns = []
         self.n_blocked = 0
-        for family, found in zip(families.blocks, ids, strict=True):
-            sources = [batch.plan.sources[cell.source] for cell in family.cells]
+        for template, found in zip(templates.blocks, ids, strict=True):
+            sources = [reader.plan.sources[cell.source] for cell in template.cells]
             flags = any(source.joint is not None for source in sources)
-            self.columns.append(self._number(family, found, min_freq, flags))
+            self.columns.append(self._number(template, found, min_freq, flags))
         self.pairs = [[list(path), table.keys] for path, table in tables.items()]
         index: dict[str, int] = {}
-        named = named_entries(batch, families, lambda name: index.setdefault(name, len(index)))
+        named = named_entries(reader, templates, lambda name: index.setdefault(name, len(index)))
         kept = frequent(named, len(index), min_freq)
         pairs = zip(index, kept.tolist(), strict=True)
         self.named = [name for name, column in pairs if column != NOTHING]
-        return self._rows(batch, ids, named._replace(columns=kept[named.columns]))
+        return self._rows(reader, ids, named._replace(columns=kept[named.columns]))
 
-    def encode(self, batch: Batch, families: Families) -> Entries:
+    def encode(self, reader: TokenReader, templates: VocabularyTemplates) -> AttributeRows:
         """Return the rows of some tokens."""
         tables, index = self._lookups()
 
         def look(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
             return tables[path].find(left, right)
 
-        ids = block_ids(batch, families, look, lambda source, text: self.tables[source].code(text))
-        named = named_entries(batch, families, lambda name: index.get(name, NOTHING))
-        return self._rows(batch, ids, named)
+        ids = block_ids(
+            reader, templates, look, lambda source, text: self.tables[source].code(text)
+        )
+        named = named_entries(reader, templates, lambda name: index.get(name, NOTHING))
+        return self._rows(reader, ids, named)
 
-    def _number(self, family: Family, ids: CodeArray, min_freq: int, flags: bool) -> CodeArray:
-        """Return the columns of the codes of a family: the next ones for those that stay."""
+    def _number(
+        self, template: TokenTemplate, ids: CodeArray, min_freq: int, flags: bool
+    ) -> CodeArray:
+        """Return the columns of the codes of a template: the next ones for those that stay."""
         counts = np.bincount(ids[ids >= 0])
         seen = counts > 0
         if flags:
-            counts, seen = self._merge_flags(family.cells[0], counts, seen)
+            counts, seen = self._merge_flags(template.cells[0], counts, seen)
         kept = seen & (counts >= min_freq)
         columns = np.where(kept, self.n_blocked - 1 + np.cumsum(kept), NOTHING).astype(np.int32)
         self.n_blocked += int(kept.sum())
@@ -127,18 +133,18 @@ class TemplateVocabulary(LazyNames):
         seen[loud], seen[silent] = True, False
         return counts, seen
 
-    def _rows(self, batch: Batch, ids: CodeArray, named: Named) -> Entries:
+    def _rows(self, reader: TokenReader, ids: CodeArray, named: Named) -> AttributeRows:
         """Return the rows of blocks of columns, followed by what is named."""
         starts, columns = self._flat_columns()
-        indptr = np.zeros(batch.n_tokens + 1, np.int64)
+        indptr = np.zeros(reader.n_tokens + 1, np.int64)
         indices = np.empty(ids.size, np.int32)
         size = rows_fill(frozen(ids), starts, columns, indptr, indices)
         if 2 * size < indices.size:
             indices = indices[:size].copy()  # lest a large array be kept for a small part of it
-        blocked = Entries(indptr, indices[:size], None)
+        blocked = AttributeRows(indices[:size], None, indptr, reader.tokens.offsets)
         if not len(named.tokens):
             return blocked
-        return join(blocked, named.rows(batch.n_tokens, len(self.named)), self.n_blocked)
+        return join(blocked, named.rows(reader.tokens.offsets, len(self.named)), self.n_blocked)
 
     def _flat_columns(self) -> tuple[IntArray, CodeArray]:
         """Return where the columns of each block start, and the columns of all."""
@@ -182,9 +188,9 @@ class TemplateVocabulary(LazyNames):
         derived = ("_built", "_flat", "_tables", "_index")
         return {key: value for key, value in self.__dict__.items() if key not in derived}
 
-    def check(self, families: Families) -> None:
+    def check(self, templates: VocabularyTemplates) -> None:
         """Raise ValueError if a stored vocabulary is not that of some templates, or damaged."""
-        if self.blocks != _layout(families):
+        if self.blocks != _layout(templates):
             raise ValueError("the vocabulary has other templates than the transformer.")
         self._check_state()
 
@@ -223,9 +229,9 @@ def _check_keys(keys: Any, lefts: int, rights: int) -> None:
         raise ValueError("the pairs of a vocabulary do not fit its strings.")
 
 
-def _layout(families: Families) -> list[list[Any]]:
+def _layout(templates: VocabularyTemplates) -> list[list[Any]]:
     """Return lead, sources and separators of the templates that own columns."""
     return [
-        [family.lead, [cell.source for cell in family.cells], list(family.seps)]
-        for family in families.blocks
+        [template.lead, [cell.source for cell in template.cells], list(template.seps)]
+        for template in templates.blocks
     ]

@@ -14,7 +14,7 @@ _COMMAND = re.compile(r'%([xtmXTM])\[(@?)([+-]?\d+),(\d+)(?:,"((?:[^"\\]|\\.)*)"
 def wapiti_plan(text: str, functions: Functions) -> Plan:
     r"""Translate the text of a pattern file of Wapiti.
 
-    ``u`` describes tokens, ``b`` steps, ``*`` both, and the letter is written small in the names.
+    ``u`` describes tokens, ``b`` transitions, ``*`` both; the letter is written small in names.
     All after a ``#`` is a comment. ``%x[offset,column]`` is a cell, ``%t[offset,column,"regex"]``
     tells ``true`` or ``false``, ``%m[offset,column,"regex"]`` is what was found; in upper case
     the result is written in lower case (the letters A to Z alone). An offset ``@1`` is the first
