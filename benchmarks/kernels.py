@@ -23,7 +23,7 @@ from crfkit.data.chunks import chunk_tokens, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.kernels.chain import sum as chain
 from crfkit.potentials.selection import choose_features
-from crfkit.structures import Chain
+from crfkit.structures import Chain, ChainPotentials
 
 REPEATS = 7
 LABELS = (3, 9, 22, 45, 100)
@@ -86,7 +86,7 @@ def by_labels(offsets: IntArray, n_labels: int) -> dict[str, float]:
     for chunk in make_chunks(offsets, chunk_tokens(n_labels, own_transitions=False)):
         size = chunk.tokens.stop - chunk.tokens.start
         unary = 2.0 * rng.normal(size=(size, n_labels))
-        batches.append(Potentials(unary, pair, chunk.offsets - chunk.offsets[0]))
+        batches.append(ChainPotentials.of(unary, pair, chunk.offsets - chunk.offsets[0]))
         tokens += size
         if tokens * n_labels**2 > MAX_CELLS:
             break

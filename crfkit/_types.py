@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ IntArray = NDArray[np.int64]
 PtrArray = NDArray[np.uint64]
 IdArray = NDArray[np.uint32]
 CodeArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
 Random = np.random.RandomState
 
 
@@ -47,35 +48,6 @@ class Chunk(NamedTuple):
         return slice(self.first, self.first + len(self.offsets) - 1)
 
 
-class Spans(NamedTuple):
-    """Segments that have scores of their own: which row of scores each of them has.
-
-    Listed twice: by the token they end at, and by the one they begin at.
-
-    Attributes
-    ----------
-    end_ptr, start_ptr : ndarray of shape (N + 1,)
-        Where the segments that end (begin) at a token are listed, and the end.
-    end_length, start_length : ndarray of shape (n,)
-        Their lengths, rising for each token.
-    end_row, start_row : ndarray of shape (n,)
-        Their rows.
-    """
-
-    end_ptr: IntArray
-    end_length: IntArray
-    end_row: IntArray
-    start_ptr: IntArray
-    start_length: IntArray
-    start_row: IntArray
-
-    def taken(self, tokens: IntArray) -> Spans:
-        """Return the segments of the chosen tokens, shape (n,), which are those of sequences."""
-        ends = listed_for(tokens, self.end_ptr, self.end_length, self.end_row)
-        starts = listed_for(tokens, self.start_ptr, self.start_length, self.start_row)
-        return Spans(*ends, *starts)
-
-
 def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:
     """Return pointers and lists of what is listed for the chosen tokens alone."""
     counts = ptr[1:][tokens] - ptr[:-1][tokens]  # of few tokens, in time for these
@@ -84,86 +56,105 @@ def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntAr
     return (fewer, *(each[entries] for each in lists))
 
 
-class SegmentParts(NamedTuple):
-    """What the rows of the pair scores of segments are, and which segments have one.
-
-    Attributes
-    ----------
-    n_steps : int
-        The first rows: ``M`` tables of steps from label to label, K rows each.
-    n_lengths : int
-        Then, a row for each length of a segment: 1, 2, ..., L.
-    spans : Spans
-        The rows after these are shared by the segments that have one.
-    """
-
-    n_steps: int
-    n_lengths: int
-    spans: Spans
-
-
-class Potentials(NamedTuple):
+class Potentials:
     """Scores of the parts of a batch of sequences, in nats; ``-inf`` forbids a part.
 
-    Those of segments (:class:`crfkit.structures.SemiMarkov`) have four scores for each label at a
-    token, shape (N, 4 K), and rows of pair scores, shape (R, K).
+    The interface of the records of all structures, each of which is a NamedTuple that also derives
+    from this class (:class:`crfkit.structures.ChainPotentials`). A token has a code out of C, and a
+    code stands for a label: code ``c`` for the label ``c % K``.
 
     Attributes
     ----------
-    unary : ndarray of shape (N, K)
-        Score of each label at each token.
-    pair : ndarray of shape (M, K, K)
-        Tables of the scores of each step from a label (axis 1) to the next (axis 2).
+    unary : ndarray of shape (N, W)
+        Scores of tokens; the first C columns are those of the codes.
+    pair : ndarray
+        Scores of parts of several tokens.
+    transition_index : ndarray of shape (N,) or (1,)
+        The table of `pair` that the transition into each token has (that of a first token is not
+        used), or one for all.
     offsets : ndarray of shape (S + 1,)
         Where the sequences start in `unary`, and the end: ``offsets[0] == 0``.
-    first : int, default=0
+    first : int
         Index of the first sequence in the whole data set, for messages.
-    table : ndarray of shape (N,) or (1,), optional
-        The table of the step into each token (that of a first token is not used), or one for all.
-        If not given, ``M`` is 1 or ``N``, and each token has its own.
-    segments : SegmentParts, optional
-        What the rows of the pair scores of segments are.
     """
 
-    unary: FloatArray
-    pair: FloatArray
-    offsets: IntArray
-    first: int = 0
-    table: IdArray | None = None
-    segments: SegmentParts | None = None
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def unary(self) -> FloatArray: ...  # noqa: D102
+        @property
+        def pair(self) -> FloatArray: ...  # noqa: D102
+        @property
+        def transition_index(self) -> IdArray: ...  # noqa: D102
+        @property
+        def offsets(self) -> IntArray: ...  # noqa: D102
+        @property
+        def first(self) -> int: ...  # noqa: D102
 
     @property
-    def transition_index(self) -> IdArray:
-        """The table of the step into each token, shape (N,), or (1,) where all share one."""
-        if self.table is not None:
-            return self.table
-        return np.arange(len(self.pair), dtype=np.uint32)
-
-    def taken(self, tokens: IntArray, offsets: IntArray) -> Potentials:
-        """Return the scores of the chosen tokens, shape (n,), which are those of sequences.
-
-        `offsets` tells where these start. The index of the first sequence is not kept.
-        """
-        table, parts = self.transition_index, self.segments
-        return self._replace(
-            unary=self.unary[tokens],
-            offsets=offsets,
-            first=0,
-            table=table[tokens] if len(table) > 1 else table,
-            segments=parts and parts._replace(spans=parts.spans.taken(tokens)),
-        )
-
-    def each(self) -> Iterator[Potentials]:
-        """Yield the scores of one sequence after the other."""
-        bounds = zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True)
-        for s, (begin, end) in enumerate(bounds):
-            one = self.taken(np.arange(begin, end), np.array([0, end - begin]))
-            yield one._replace(first=self.first + s)
+    def n_labels(self) -> int:
+        """How many labels K a token may have."""
+        raise NotImplementedError
 
     @property
     def n_codes(self) -> int:
-        """How many codes a token may have; their scores are the first columns of `unary`."""
-        return int(self.unary.shape[1] if self.segments is None else 2 * self.pair.shape[1])
+        """How many codes C a token may have, a multiple of K."""
+        raise NotImplementedError
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each pair of labels has a score, so that the labels can be put in any order."""
+        raise NotImplementedError
+
+    def take_tokens(self, tokens: IntArray, offsets: IntArray) -> Self:
+        """Return the potentials of the chosen tokens, shape (n,), which are those of sequences.
+
+        `offsets` tells where these start. The index of the first sequence is not kept.
+        """
+        raise NotImplementedError
+
+    def in_order(self, order: IntArray) -> Self:
+        """Return the potentials with the labels in another order, shape (K,), if they are dense."""
+        raise NotImplementedError
+
+    def arrays(self) -> tuple[FloatArray, FloatArray]:
+        """Return the arrays of scores: what gradients and directions have too."""
+        return self.unary, self.pair
+
+    def with_arrays(self, unary: FloatArray, pair: FloatArray) -> Self:
+        """Return potentials of the same parts with other scores."""
+        return self._with(unary=unary, pair=pair)
+
+    def plus_unary(self, added: FloatArray) -> Self:
+        """Return potentials with something added to the scores of codes of tokens, (N, C)."""
+        unary = self.unary.copy()
+        unary[:, : added.shape[1]] += added
+        return self._with(unary=unary)
+
+    def clamp(self, allowed: BoolArray) -> Self:
+        """Return potentials that forbid the codes that are not allowed, shape (N, C)."""
+        unary = self.unary.copy()
+        unary[:, : allowed.shape[1]][~allowed] = -np.inf
+        return self._with(unary=unary)
+
+    def take(self, sequences: IntArray) -> Self:
+        """Return the potentials of the chosen sequences, shape (n,)."""
+        begin, lengths = self.offsets[:-1][sequences], np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        tokens = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
+        return self.take_tokens(tokens, offsets)
+
+    def each(self) -> Iterator[Self]:
+        """Yield the potentials of one sequence after the other."""
+        for s in range(len(self.offsets) - 1):
+            yield self.take(np.array([s]))._with(first=self.first + s)
+
+    def _with(self, **changes: Any) -> Self:
+        record: Any = self
+        changed: Self = record._replace(**changes)
+        return changed
 
 
 class Counts(NamedTuple):

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crfkit._types import Counts, Potentials, SegmentParts
-from crfkit.structures import SparseChain
-from crfkit.structures.segment_tables import make_spans, parts_of
+from crfkit._types import Counts, Potentials
+from crfkit.structures import ChainPotentials, SegmentPotentials, SparseChain
+from crfkit.structures.segment_tables import make_spans
 
 
 def chain_paths(scores: Potentials, s: int) -> Iterator[tuple[tuple[int, ...], float]]:
@@ -29,9 +29,8 @@ def chain_paths(scores: Potentials, s: int) -> Iterator[tuple[tuple[int, ...], f
 
 def table_of(scores: Potentials, t: int) -> int:
     """Return which table of pair scores the step into token `t` has."""
-    if scores.table is None:
-        return t if len(scores.pair) > 1 else 0
-    return int(scores.table[t if len(scores.table) > 1 else 0])
+    index = scores.transition_index
+    return int(index[t if len(index) > 1 else 0])
 
 
 def enumerated_sum(scores: Potentials, weight: np.ndarray) -> tuple[np.ndarray, Counts]:
@@ -127,13 +126,15 @@ def random_scores(
         blocked[:, 0, 0] = False
         pair[blocked] = -np.inf
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    table = rng.integers(3, size=n_tokens).astype(np.uint32) if shared_tables else None
-    return Potentials(unary, pair, offsets, table=table)
+    if not shared_tables:
+        return ChainPotentials.of(unary, pair, offsets)
+    return ChainPotentials(unary, pair, rng.integers(3, size=n_tokens).astype(np.uint32), offsets)
 
 
 def thinned(scores: Potentials, structure: SparseChain) -> Potentials:
     """Return the scores of a chain as those of one that scores some steps of the first table."""
-    return scores._replace(pair=scores.pair[:1, structure.source, structure.target], table=None)
+    pair = scores.pair[:1, structure.source, structure.target]
+    return ChainPotentials.of(scores.unary, pair, scores.offsets, scores.first)
 
 
 def filled_up(scores: Potentials, structure: SparseChain) -> Potentials:
@@ -183,8 +184,8 @@ def segmentations(length: int, n_labels: int, longest: int) -> Iterator[list[tup
 
 def segment_parts(scores: Potentials, s: int, path: list) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the places of the scores of a segmentation: those in `unary` and in `pair`."""
-    parts, size, begin = parts_of(scores), scores.pair.shape[1], scores.offsets[s]
-    spans = parts.spans
+    size, begin = scores.n_labels, scores.offsets[s]
+    spans = scores.spans
     before = None
     for first, last, label in path:
         for t in range(begin + first, begin + last):
@@ -192,25 +193,20 @@ def segment_parts(scores: Potentials, s: int, path: list) -> Iterator[tuple[str,
         yield "unary", (begin + last - 1, 2 * size + label)
         if last - first == 1:
             yield "unary", (begin + first, 3 * size + label)
-        yield "pair", (parts.n_steps + last - first - 1, label)
+        yield "pair", (scores.n_transitions + last - first - 1, label)
         if before is not None:
-            yield "pair", (table_of_segments(scores, begin + first) * size + before, label)
+            yield "pair", (table_of(scores, begin + first) * size + before, label)
         end = begin + last - 1
         for q in range(spans.end_ptr[end], spans.end_ptr[end + 1]):
             if spans.end_length[q] == last - first:
-                yield "pair", (parts.n_steps + parts.n_lengths + spans.end_row[q], label)
+                yield "pair", (scores.n_transitions + scores.n_lengths + spans.end_row[q], label)
         before = label
-
-
-def table_of_segments(scores: Potentials, t: int) -> int:
-    """Return which table of steps the step into a segment that begins at a token has."""
-    return int(scores.table[t if len(scores.table) > 1 else 0])
 
 
 def all_segmentations(scores: Potentials, s: int) -> list[tuple[list, float]]:
     """Return every segmentation of sequence `s` with its score."""
     length = int(scores.offsets[s + 1] - scores.offsets[s])
-    longest, size = parts_of(scores).n_lengths, scores.pair.shape[1]
+    longest, size = scores.n_lengths, scores.pair.shape[1]
     found = []
     for path in segmentations(length, size, longest):
         places = segment_parts(scores, s, path)
@@ -314,8 +310,7 @@ def random_segment_scores(
     stops, sizes = np.array(listed, np.int64).reshape(-1, 2).T
     spans = make_spans(n_tokens, stops, sizes, rng.integers(3, size=len(listed)))
     table = rng.integers(n_tables, size=n_tokens if own_steps else 1).astype(np.uint32)
-    parts = SegmentParts(n_tables * n_labels, longest, spans)
-    return Potentials(unary, pair, offsets, 0, table, parts)
+    return SegmentPotentials(unary, pair, table, offsets, 0, n_tables * n_labels, longest, spans)
 
 
 @st.composite

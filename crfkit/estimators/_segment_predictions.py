@@ -28,7 +28,6 @@ from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.structures import NoSegmentationError, Structure
-from crfkit.structures.segment_tables import parts_of
 from crfkit.structures.semimarkov import span_probabilities
 
 # Tokens of a chunk whose results depend on each other, whatever the number of threads.
@@ -353,10 +352,10 @@ class SegmentProbabilities(SegmentPredictions, ProbabilisticChain):
         data = self._pack(X)
         found: dict[int, FloatArray] = {}
 
-        def count(structure: Structure, chunk: Chunk, scores: Potentials) -> None:
-            expected, parts = structure.zeros(scores), parts_of(scores)
+        def count(structure: Structure, chunk: Chunk, scores: Any) -> None:
+            expected = structure.zeros(scores)
             structure.log_partition(scores, np.ones(len(scores.offsets) - 1), expected)
-            rows = slice(parts.n_steps, parts.n_steps + parts.n_lengths)
+            rows = slice(scores.n_transitions, scores.n_transitions + scores.n_lengths)
             found[chunk.first] = expected.pair[rows].copy()
 
         self._each_chunk(data, count, share=SHARE)
@@ -376,7 +375,7 @@ def _at_most(n: int, length: int, n_labels: int) -> int:
     return min(n, count)
 
 
-def _probabilities(structure: Structure, scores: Potentials, runs: Segmentation) -> FloatArray:
+def _probabilities(structure: Structure, scores: Any, runs: Segmentation) -> FloatArray:
     """Return the probability of each segment, shape (n,)."""
     if not len(runs.start):
         return np.zeros(0)
@@ -385,13 +384,13 @@ def _probabilities(structure: Structure, scores: Potentials, runs: Segmentation)
 
 
 def _candidates(
-    structure: Structure, scores: Potentials, least: float, shown: NDArray[np.bool_]
+    structure: Structure, scores: Any, least: float, shown: NDArray[np.bool_]
 ) -> Segmentation:
     """Return the segments that may have a probability of `least`, in order.
 
     Each is at most as probable as its beginning, its end, and going on at its other tokens.
     """
-    size, n_lengths = scores.pair.shape[1], parts_of(scores).n_lengths
+    size, n_lengths = scores.n_labels, scores.n_lengths
     expected = structure.zeros(scores)
     structure.log_partition(scores, np.ones(len(scores.offsets) - 1), expected)
     likely = expected.unary >= least

@@ -22,16 +22,16 @@ def with_fixed(scores: Potentials, fixed: CodeArray) -> Potentials:
     """Return scores that forbid all codes but the fixed ones, shape (N,)."""
     if (fixed == ANY).all():
         return scores
-    unary, size = scores.unary.copy(), scores.n_codes
+    size = scores.n_labels
+    allowed = np.ones((len(fixed), scores.n_codes), bool)
     known = np.flatnonzero((fixed >= 0) | (fixed <= EITHER))
     labels = np.where(fixed >= 0, fixed, EITHER - fixed)[known]
-    unary[known, :size] = -np.inf
-    unary[known, labels] = scores.unary[known, labels]
+    allowed[known] = False
+    allowed[known, labels] = True
     either = fixed[known] <= EITHER
-    begins = known[either], labels[either] + size // 2
-    unary[begins] = scores.unary[begins]
-    unary[fixed == BEGINS, : size // 2] = -np.inf
-    return scores._replace(unary=unary)
+    allowed[known[either], labels[either] + size] = True
+    allowed[fixed == BEGINS, :size] = False
+    return scores.clamp(allowed)
 
 
 def log_shares(structure: Structure, scores: Potentials, fixed: CodeArray) -> FloatArray:
@@ -60,9 +60,7 @@ def log_shares(structure: Structure, scores: Potentials, fixed: CodeArray) -> Fl
 
 def _some(scores: Potentials, chosen: NDArray[np.bool_]) -> Potentials:
     """Return the scores of the chosen sequences, shape (S,)."""
-    lengths = np.diff(scores.offsets)
-    offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-    return scores.taken(np.flatnonzero(np.repeat(chosen, lengths)), offsets)
+    return scores.take(np.flatnonzero(chosen))
 
 
 def _log_sums(structure: Structure, scores: Potentials) -> FloatArray:

@@ -20,10 +20,11 @@ def _of_labels(expected: FloatArray, scores: Potentials) -> FloatArray:
 
     Both are numbers between 0 and 1, whatever their sum is rounded to.
     """
-    if scores.segments is None:
+    if scores.n_codes == scores.n_labels:
         return expected
-    size = scores.pair.shape[1]
-    return np.minimum(expected[:, :size] + expected[:, size : 2 * size], 1.0)
+    codes = expected[:, : scores.n_codes].reshape(len(expected), -1, scores.n_labels)
+    label: FloatArray = np.minimum(codes.sum(axis=1), 1.0)
+    return label
 
 
 class PosteriorDecoder:

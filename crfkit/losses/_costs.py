@@ -53,14 +53,7 @@ def added_cost(cost: Cost, labels: CodeArray) -> FloatArray:
 
 def with_cost(scores: Potentials, labels: CodeArray, cost: Cost) -> Potentials:
     """Return scores to which the cost of each label is added; ValueError as `added_cost`."""
-    return plus(scores, added_cost(cost, labels))
-
-
-def plus(scores: Potentials, added: FloatArray) -> Potentials:
-    """Return scores with something added to those of the codes of tokens, shape (N, K)."""
-    unary = scores.unary.copy()
-    unary[:, : added.shape[1]] += added
-    return scores._replace(unary=unary)
+    return scores.plus_unary(added_cost(cost, labels))
 
 
 def weight_of_sequences(loss: Any, weight: FloatArray, scores: Potentials) -> FloatArray:

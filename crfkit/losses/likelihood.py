@@ -158,8 +158,7 @@ def _fixed_part(
     lengths = np.diff(scores.offsets)
     tokens = np.flatnonzero(np.repeat(level > before, lengths))
     clamped = _clamp(scores, labels, weight, level)
-    offsets = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-    part_scores = scores.taken(tokens, offsets)._replace(unary=clamped[tokens])
+    part_scores = clamped.take(chosen)
     part = structure.zeros(part_scores)
     factor = (before - level)[chosen]
     try:
@@ -184,13 +183,13 @@ def _levels(weight: FloatArray, offsets: IntArray) -> FloatArray:
 
 def _clamp(
     scores: Potentials, labels: CodeArray, weight: FloatArray, level: FloatArray
-) -> FloatArray:
-    """Return unary scores that forbid all but the true label where a weight reaches the level."""
+) -> Potentials:
+    """Return potentials that forbid all but the true label where a weight reaches the level."""
     fixed = np.flatnonzero(weight >= np.repeat(level, np.diff(scores.offsets)))
-    unary = scores.unary.copy()
-    unary[fixed, : scores.n_codes] = -np.inf
-    unary[fixed, labels[fixed]] = scores.unary[fixed, labels[fixed]]
-    return unary
+    allowed = np.ones((len(labels), scores.n_codes), bool)
+    allowed[fixed] = False
+    allowed[fixed, labels[fixed]] = True
+    return scores.clamp(allowed)
 
 
 def _raise_if_forbidden(gold: FloatArray, log_z: FloatArray, scores: Potentials) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost
-from crfkit.losses._costs import added_cost, find_cost, plus, with_cost
+from crfkit.losses._costs import added_cost, find_cost, with_cost
 from crfkit.losses._worst import WorstLabellingLoss
 from crfkit.structures import Structure
 
@@ -149,7 +149,7 @@ def _worst_corner(
 
     def corner(multiplier: FloatArray) -> _Corner:
         factor = np.repeat(multiplier, lengths)[:, None]
-        path = structure.argmax(plus(scores, factor * added))[0]
+        path = structure.argmax(scores.plus_unary(factor * added))[0]
         rise = structure.score(scores, path) - gold
         return _Corner(path, cost.total(labels, path, scores.offsets), rise)
 

@@ -89,7 +89,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
         if tau == 1.0:
             return structure, augmented
         whole = structure.with_offset(augmented)
-        tempered = whole._replace(unary=whole.unary / tau, pair=whole.pair / tau)
+        tempered = whole.with_arrays(*(array / tau for array in whole.arrays()))
         return structure.without_offset(), tempered
 
 

@@ -56,24 +56,11 @@ class LabelOrder(NamedTuple):
         """Return scores of the labels in this order; as they are where few steps have one."""
         if not self.apply_to(scores):
             return scores
-        if scores.segments is not None:
-            return self._scores_of_segments(scores, scores.segments.n_steps)
-        pair = scores.pair[:, self.order][:, :, self.order]
-        return scores._replace(unary=scores.unary[:, self.order], pair=pair)
-
-    def _scores_of_segments(self, scores: Potentials, n_steps: int) -> Potentials:
-        size = scores.pair.shape[1]
-        order = self.order[:size]
-        pair = scores.pair[:, order]
-        pair[:n_steps] = pair[:n_steps].reshape(-1, size, size)[:, order].reshape(-1, size)
-        columns = np.concatenate([order + part * size for part in range(4)])
-        return scores._replace(unary=scores.unary[:, columns], pair=pair)
+        return scores.in_order(self.order[: scores.n_labels])
 
     def apply_to(self, scores: Potentials) -> bool:
         """Whether scores can be put into this order."""
-        if scores.segments is not None:
-            return True
-        return scores.pair.shape[1:] == (len(self.order), len(self.order))
+        return scores.is_dense
 
     def predict(self, search: Callable[[Potentials], CodeArray], scores: Potentials) -> CodeArray:
         """Return the labels that a search finds."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import Chunk, FloatArray, IntArray, Potentials, SegmentParts
+from crfkit._types import Chunk, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.data import PackedSequences
@@ -16,7 +16,7 @@ from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import LinearChainModel
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.potentials.transitions import HomogeneousTransitions
-from crfkit.structures import SemiMarkov, Structure
+from crfkit.structures import SegmentPotentials, SemiMarkov, Structure
 from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 
 
@@ -199,10 +199,9 @@ def _added(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """Return what a structure adds to steps and lengths, and the longest lengths it allows."""
     size, n_lengths = model.n_labels, model.lengths.n_lengths
-    scores = Potentials(
-        np.zeros((0, len(TOKEN_PARTS) * size)), np.zeros((size + n_lengths, size)),
-        np.zeros(1, np.int64),
-        segments=SegmentParts(size, n_lengths, no_spans(0)),
-    )  # fmt: skip
-    tables = filled_up(ties.scores(structure.with_offset(scores)))
+    unary, pair = np.zeros((0, len(TOKEN_PARTS) * size)), np.zeros((size + n_lengths, size))
+    scores = SegmentPotentials(
+        unary, pair, np.zeros(1, np.uint32), np.zeros(1, np.int64), 0, size, n_lengths, no_spans(0)
+    )
+    tables = filled_up(structure.with_offset(scores).in_order(ties.order[:size]))
     return tables.steps, frozen(tables.lengths[:longest]), tables.most

@@ -15,7 +15,7 @@ from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.potentials.linear_chain import boundary_rows
 from crfkit.potentials.transitions import HomogeneousTransitions
-from crfkit.structures import Chain
+from crfkit.structures import Chain, ChainPotentials
 
 # Kernel values of new tokens that are held at a time.
 CELLS = 1 << 22
@@ -277,7 +277,7 @@ class KernelChainModel:
         first, last = boundary_rows(offsets)
         unary[first] += bound.start
         unary[last] += bound.end
-        return Potentials(unary, bound.pair, offsets, chunk.first, np.zeros(1, np.uint32))
+        return ChainPotentials.of(unary, bound.pair, offsets, chunk.first)
 
     def _values(self, data: PackedSequences, chunk: Chunk) -> FloatArray:
         """Return the kernel values of new tokens with the support."""

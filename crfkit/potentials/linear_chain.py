@@ -20,7 +20,7 @@ from crfkit.potentials.transitions import (
     Tables,
     homogeneous_transitions,
 )
-from crfkit.structures import Structure
+from crfkit.structures import ChainPotentials, Structure
 
 
 class LinearWeights(NamedTuple):
@@ -272,7 +272,9 @@ class LinearChainModel:
             unary[first, columns[0]] += bound.start
             unary[last, columns[1]] += bound.end
         pair, table = tables
-        return Potentials(unary, pair, offsets, chunk.first, table)
+        if table is None:
+            return ChainPotentials.of(unary, pair, offsets, chunk.first)
+        return ChainPotentials(unary, pair, table, offsets, chunk.first)
 
     @property
     def _boundary_columns(self) -> tuple[slice, slice]:

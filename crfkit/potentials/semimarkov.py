@@ -16,8 +16,6 @@ from crfkit._types import (
     FloatArray,
     IdArray,
     Potentials,
-    SegmentParts,
-    Spans,
 )
 from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
@@ -25,7 +23,7 @@ from crfkit.kernels.semimarkov.tables import semimarkov_add_inside, semimarkov_c
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.potentials.linear_chain import Gradients, LinearChainModel, PreparedBlock
 from crfkit.potentials.transitions import HomogeneousTransitions, InputDependentTransitions
-from crfkit.structures import SegmentOffset, SemiMarkov, Structure
+from crfkit.structures import SegmentOffset, SegmentPotentials, SemiMarkov, Spans, Structure
 from crfkit.structures.segment_tables import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
@@ -265,11 +263,11 @@ class SemiMarkovModel(LinearChainModel):
         """Return scores with those of lengths and of rows of attributes."""
         size = self.n_labels
         transitions = scores.pair.reshape(len(scores.pair) * size, size)
-        return scores._replace(
-            pair=np.concatenate([transitions, bound.lengths, rows]),
-            table=np.zeros(1, np.uint32) if scores.table is None else scores.table,
-            segments=SegmentParts(len(transitions), len(bound.lengths), spans),
-        )
+        return SegmentPotentials(
+            scores.unary, np.concatenate([transitions, bound.lengths, rows]),
+            scores.transition_index, scores.offsets, scores.first, len(transitions),
+            len(bound.lengths), spans,
+        )  # fmt: skip
 
     def local_segments(self, data: PackedSequences, chunk: Chunk) -> LocalSegments | None:
         """Return the segments of a chunk whose attributes have weights, None if the model has none.

@@ -5,12 +5,21 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self
 
 import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    P = TypeVar("P", bound=Potentials, default=Any)
+else:
+    from typing import TypeVar
+
+    P = TypeVar("P", bound=Potentials)
 
 
 class NoPathError(ValueError):
@@ -58,11 +67,11 @@ class Offset(Protocol):
     def is_hard(self) -> bool:
         """Whether all of them are 0 or ``-inf``."""
 
-    def added_to(self, potentials: Potentials) -> Potentials:
+    def added_to(self, potentials: Any) -> Any:
         """Return the sum of the potentials and the offset."""
 
 
-class Structure(ABC):
+class Structure(ABC, Generic[P]):
     """An oracle about the labelings of a batch of sequences, given the potentials of their parts.
 
     All methods are pure functions of the potentials; sizes as in
@@ -73,19 +82,22 @@ class Structure(ABC):
     ----------
     capabilities : frozenset of Capability
         The optional methods that it has.
+    potentials : type
+        The record of its potentials, a NamedTuple that derives from `Potentials`.
     offset : Offset or None
         What it adds to the potentials.
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    potentials: ClassVar[type[Potentials]]
     offset: Offset | None = None
 
     @abstractmethod
-    def zeros(self, potentials: Potentials) -> Counts:
+    def zeros(self, potentials: P) -> Counts:
         """Return counts of 0 for the parts of `potentials`."""
 
     @abstractmethod
-    def log_partition(self, potentials: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    def log_partition(self, potentials: P, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence, shape (S,), and the expected counts of its parts.
 
         The expected unary counts replace ``out.unary``, the pair counts are added to
@@ -93,30 +105,26 @@ class Structure(ABC):
         """
 
     @abstractmethod
-    def argmax(self, potentials: Potentials) -> tuple[CodeArray, FloatArray]:
+    def argmax(self, potentials: P) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path, shape (N,), and its score, shape (S,)."""
 
     @abstractmethod
-    def score(self, potentials: Potentials, labels: CodeArray) -> FloatArray:
+    def score(self, potentials: P, labels: CodeArray) -> FloatArray:
         """Return the score of the given path of each sequence, shape (S,)."""
 
     @abstractmethod
-    def add_counts(
-        self, potentials: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
-    ) -> None:
+    def add_counts(self, potentials: P, labels: CodeArray, weight: FloatArray, out: Counts) -> None:
         """Add `weight`, shape (S,), to the parts on the given paths."""
 
     @abstractmethod
     def in_parallel(self, threads: ThreadMap) -> Structure:
         """Return the structure for data that have all threads of an open pool to themselves."""
 
-    def hessian_product(
-        self, potentials: Potentials, tangent: Potentials, weight: FloatArray, out: Counts
-    ) -> None:
+    def hessian_product(self, potentials: P, tangent: P, weight: FloatArray, out: Counts) -> None:
         """Write the product of the Hessian of log Z with a direction, as :class:`Chain` does."""
         raise self.lacks(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
 
-    def k_best(self, potentials: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+    def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labelings of the largest scores of the only sequence, and these scores.
 
         Parameters
@@ -141,13 +149,13 @@ class Structure(ABC):
         raise self.lacks(Capability.K_BEST, "structure='chain'")
 
     def max_by_hamming(
-        self, potentials: Potentials, labels: CodeArray, most: int | None = None
+        self, potentials: P, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
         """Return the largest score for each number of wrong labels, as :class:`Chain` does."""
         raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
 
     def path_at_hamming(
-        self, potentials: Potentials, labels: CodeArray, errors: IntArray, most: int | None = None
+        self, potentials: P, labels: CodeArray, errors: IntArray, most: int | None = None
     ) -> CodeArray:
         """Return the best labels with numbers of wrong ones, as :class:`Chain` does."""
         raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
@@ -163,8 +171,19 @@ class Structure(ABC):
         """Whether all that it adds to the potentials is 0 or ``-inf``."""
         return self.offset is None or self.offset.is_hard
 
-    def with_offset(self, potentials: Potentials) -> Potentials:
-        """Return the potentials with what the structure adds to them."""
+    def with_offset(self, potentials: P) -> P:
+        """Return the potentials with what the structure adds to them.
+
+        Raises
+        ------
+        ValueError
+            If they are those of another structure.
+        """
+        if not isinstance(potentials, self.potentials):
+            raise ValueError(
+                f"the structure {type(self).__name__} reads {self.potentials.__name__}, not "
+                f"{type(potentials).__name__}."
+            )
         return potentials if self.offset is None else self.offset.added_to(potentials)
 
     def without_offset(self) -> Self:
@@ -175,11 +194,9 @@ class Structure(ABC):
         plain.offset = None
         return plain
 
-    def offset_score(self, potentials: Potentials, labels: CodeArray) -> FloatArray:
+    def offset_score(self, potentials: P, labels: CodeArray) -> FloatArray:
         """Return what it adds to the score of allowed labelings of the sequences, shape (S,)."""
         if self.has_only_hard_constraints:
             return np.zeros(len(potentials.offsets) - 1)
-        none = potentials._replace(
-            unary=np.zeros_like(potentials.unary), pair=np.zeros_like(potentials.pair)
-        )
+        none = potentials.with_arrays(*map(np.zeros_like, potentials.arrays()))
         return self.score(none, labels)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import max as chain_path
 from crfkit.kernels.chain import sum as kernels
@@ -18,6 +18,7 @@ from crfkit.structures.base import Capability, NoPathError, Structure
 from crfkit.structures.chain_tables import as_kernel_input, exp_pair, raise_if_dead
 from crfkit.structures.interleaved import sum_interleaved
 from crfkit.structures.long_chain import best_in_blocks, is_long, score_in_blocks, sum_in_blocks
+from crfkit.structures.potentials import ChainPotentials
 
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
@@ -26,7 +27,7 @@ TOGETHER = 96
 MOST_LEVEL_BYTES = 4 << 30
 
 
-class Chain(Structure):
+class Chain(Structure[ChainPotentials]):
     """A label at each token, a score for each label and for each step to the next label.
 
     Sums are computed by the scaled forward-backward recurrence of Rabiner (1989) in the linear
@@ -46,6 +47,7 @@ class Chain(Structure):
         An open pool that the sequences have to themselves.
     """
 
+    potentials = ChainPotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {Capability.HESSIAN_PRODUCT, Capability.K_BEST, Capability.ARGMAX_BY_HAMMING}
     )
@@ -57,16 +59,16 @@ class Chain(Structure):
         """Return the chain for data that have all threads of an open pool to themselves."""
         return Chain(threads)
 
-    def zeros(self, scores: Potentials) -> Counts:
+    def zeros(self, scores: ChainPotentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
         return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def log_partition(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    def log_partition(self, scores: ChainPotentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z of each sequence and the expected counts of its parts.
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Potentials of the parts of S sequences.
         weight : ndarray of shape (S,)
             Factor of the expected counts of each sequence.
@@ -111,7 +113,7 @@ class Chain(Structure):
                 log_z[s] = self._sum_log(scores, int(s), weight[s], out)
         return log_z
 
-    def _sum_log(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
+    def _sum_log(self, scores: ChainPotentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence in the log domain."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         work, log_z = np.empty((3, scores.unary.shape[1])), np.empty(1)
@@ -133,12 +135,12 @@ class Chain(Structure):
             raise NoPathError(scores.first + s, position - begin)
         return float(log_z[0])
 
-    def argmax(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+    def argmax(self, scores: ChainPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path of each sequence and its score.
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Potentials of the parts of S sequences.
 
         Returns
@@ -166,12 +168,12 @@ class Chain(Structure):
         raise_if_dead(scores, status)
         return labels, value
 
-    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
+    def score(self, scores: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of the path of each sequence.
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Potentials of the parts of S sequences.
         labels : ndarray of shape (N,)
             Label codes of all tokens.
@@ -196,13 +198,13 @@ class Chain(Structure):
         return value
 
     def add_counts(
-        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
+        self, scores: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts on the path of each sequence.
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Tells the sequences; the scores themselves are not read.
         labels : ndarray of shape (N,)
             Label codes of all tokens.
@@ -216,7 +218,7 @@ class Chain(Structure):
             out.unary, out.pair,
         )  # fmt: skip
 
-    def k_best(self, scores: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+    def k_best(self, scores: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labelings of the largest scores of the only sequence, and these scores.
 
         The list Viterbi algorithm (Seshadri and Sundberg 1994). Of equal scores, the lowest labels
@@ -224,7 +226,7 @@ class Chain(Structure):
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Of one sequence of T tokens.
         k : int
             How many, at most: there may be fewer of a finite score.
@@ -256,7 +258,7 @@ class Chain(Structure):
         return labels[found], value[found]
 
     def max_by_hamming(
-        self, scores: Potentials, labels: CodeArray, most: int | None = None
+        self, scores: ChainPotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
         """Return the largest score of each sequence for each number of wrong labels.
 
@@ -264,7 +266,7 @@ class Chain(Structure):
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Potentials of the parts of S sequences.
         labels : ndarray of shape (N,)
             Label codes of all tokens: what is right.
@@ -289,7 +291,7 @@ class Chain(Structure):
         return value
 
     def path_at_hamming(
-        self, scores: Potentials, labels: CodeArray, errors: IntArray, most: int | None = None
+        self, scores: ChainPotentials, labels: CodeArray, errors: IntArray, most: int | None = None
     ) -> CodeArray:
         """Return the labels of the best path of each sequence with some number of wrong labels.
 
@@ -338,7 +340,7 @@ class Chain(Structure):
         return path
 
     def hessian_product(
-        self, scores: Potentials, tangent: Potentials, weight: FloatArray, out: Counts
+        self, scores: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts along a direction of the scores.
 
@@ -346,9 +348,9 @@ class Chain(Structure):
 
         Parameters
         ----------
-        scores : Potentials
+        scores : ChainPotentials
             Potentials of the parts of S sequences.
-        tangent : Potentials
+        tangent : ChainPotentials
             The direction: finite, and of the same parts.
         weight : ndarray of shape (S,)
             Factor of each sequence.
@@ -379,7 +381,7 @@ class Chain(Structure):
             self._hessian_product_log(scores, tangent, int(s), float(weight[s]), out)
 
     def _hessian_product_log(
-        self, scores: Potentials, tangent: Potentials, s: int, weight: float, out: Counts
+        self, scores: ChainPotentials, tangent: ChainPotentials, s: int, weight: float, out: Counts
     ) -> None:
         """Differentiate the counts of one sequence in the log domain."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
@@ -408,7 +410,7 @@ class Chain(Structure):
             raise NoPathError(scores.first + s, position - begin)
 
 
-def _most_errors(scores: Potentials, most: int | None) -> int:
+def _most_errors(scores: ChainPotentials, most: int | None) -> int:
     longest = int(np.diff(scores.offsets).max(initial=0))
     return max(longest if most is None else most, 1)
 
@@ -418,7 +420,7 @@ def transposed(tables: FloatArray) -> FloatArray:
     return frozen(np.ascontiguousarray(tables.transpose(0, 2, 1)))
 
 
-def chain_workspace(scores: Potentials) -> tuple[FloatArray, FloatArray, FloatArray]:
+def chain_workspace(scores: ChainPotentials) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what the kernel ``chain_sum`` works on."""
     longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
     rows = max(min(2 * longest, len(scores.unary)), TOGETHER)

@@ -1,23 +1,24 @@
-"""Potentials of a chain in the form that kernels read."""
+"""ChainPotentials of a chain in the form that kernels read."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray, Potentials
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.structures.base import NoPathError
+from crfkit.structures.potentials import ChainPotentials
 
 
-def as_kernel_input(scores: Potentials) -> Potentials:
+def as_kernel_input(scores: ChainPotentials) -> ChainPotentials:
     """Return the potentials in arrays that kernels do not write to."""
     return scores._replace(
         unary=frozen(scores.unary), pair=frozen(scores.pair), offsets=frozen(scores.offsets),
-        table=frozen(scores.transition_index),
+        transition_index=frozen(scores.transition_index),
     )  # fmt: skip
 
 
-def exp_pair(scores: Potentials) -> tuple[FloatArray, FloatArray]:
+def exp_pair(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
     factor = scores.pair.copy()
     if (
@@ -33,7 +34,7 @@ def exp_pair(scores: Potentials) -> tuple[FloatArray, FloatArray]:
     return np.exp(factor, out=factor), shift
 
 
-def raise_if_dead(scores: Potentials, status: IntArray) -> None:
+def raise_if_dead(scores: ChainPotentials, status: IntArray) -> None:
     """Raise the error of the first sequence whose status is the token that no path gets past."""
     dead = np.flatnonzero(status >= 0)
     if len(dead):

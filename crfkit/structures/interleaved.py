@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IntArray, Potentials
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import interleaved as kernels
 from crfkit.kernels.chain.sum import TINY
+from crfkit.structures.potentials import ChainPotentials
 
 # Loops over fewer lanes are slower than those over labels. Lanes come in eights, as many as numbers
 # fit a vector register.
@@ -20,7 +21,7 @@ MAX_LABELS = 9
 
 
 def sum_interleaved(
-    scores: Potentials,
+    scores: ChainPotentials,
     factor: FloatArray,
     pair_shift: FloatArray,
     weight: FloatArray,
@@ -60,7 +61,7 @@ class Lanes(NamedTuple):
     fresh: FloatArray
 
 
-def deal(scores: Potentials) -> Lanes | None:
+def deal(scores: ChainPotentials) -> Lanes | None:
     """Deal the sequences of a batch to lanes; None where that does not pay.
 
     A few sequences that are much longer than the others are left out.
@@ -89,7 +90,7 @@ def deal(scores: Potentials) -> Lanes | None:
 
 def sum_lanes(
     lanes: Lanes,
-    scores: Potentials,
+    scores: ChainPotentials,
     factor: FloatArray,
     pair_shift: float,
     weight: FloatArray,
@@ -129,13 +130,13 @@ def sum_lanes(
     return failed
 
 
-def _loaded(lanes: Lanes, scores: Potentials) -> FloatArray:
+def _loaded(lanes: Lanes, scores: ChainPotentials) -> FloatArray:
     loaded = np.empty((len(lanes.token), scores.unary.shape[1], lanes.token.shape[1]))
     kernels.lanes_load(scores.unary, lanes.token, loaded)
     return loaded
 
 
-def _failed(lanes: Lanes, scores: Potentials, bad: NDArray[np.bool_]) -> IntArray:
+def _failed(lanes: Lanes, scores: ChainPotentials, bad: NDArray[np.bool_]) -> IntArray:
     """Return the sequences of the cells that are marked."""
     tokens = lanes.token[bad]
     found = np.searchsorted(scores.offsets, tokens[tokens >= 0], side="right") - 1

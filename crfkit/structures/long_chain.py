@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, Counts, FloatArray, IdArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.kernels.chain import blocks as kernels
@@ -15,18 +15,19 @@ from crfkit.kernels.chain import sum as chain_kernels
 from crfkit.structures.base import NoPathError, Structure
 from crfkit.structures.chain_tables import exp_pair
 from crfkit.structures.parallel_viterbi import viterbi_in_blocks
+from crfkit.structures.potentials import ChainPotentials
 
 # Tokens of a block. Never derived from the number of threads: sums would depend on it.
 BLOCK_TOKENS = 1 << 16
 
 
-def is_long(scores: Potentials) -> bool:
+def is_long(scores: ChainPotentials) -> bool:
     """Whether this is one sequence that is worth being cut."""
     return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
 
 
 def sum_in_blocks(
-    chain: Structure, scores: Potentials, weight: FloatArray, out: Counts, threads: ThreadMap
+    chain: Structure, scores: ChainPotentials, weight: FloatArray, out: Counts, threads: ThreadMap
 ) -> FloatArray:
     """Return log Z and the expected counts of one long sequence, exactly, in blocks over threads.
 
@@ -60,7 +61,7 @@ def sum_in_blocks(
 
 
 def best_in_blocks(
-    chain: Structure, scores: Potentials, threads: ThreadMap
+    chain: Structure, scores: ChainPotentials, threads: ThreadMap
 ) -> tuple[CodeArray, FloatArray]:
     """Return the best path of one long sequence and its score, of paths of runs of tokens.
 
@@ -80,7 +81,7 @@ def best_in_blocks(
 
 
 def score_in_blocks(
-    chain: Structure, scores: Potentials, labels: CodeArray, threads: ThreadMap
+    chain: Structure, scores: ChainPotentials, labels: CodeArray, threads: ThreadMap
 ) -> FloatArray:
     """Return the score of a path of one long sequence, shape (1,)."""
     blocks = _cut(scores)
@@ -98,7 +99,7 @@ class Block(NamedTuple):
 
     number: int
     tokens: slice
-    scores: Potentials
+    scores: ChainPotentials
 
     @property
     def first_step(self) -> int:
@@ -111,7 +112,7 @@ class Block(NamedTuple):
         table: FloatArray = self.scores.pair[self.first_step]
         return table
 
-    def entered_by(self, enter: FloatArray) -> Potentials:
+    def entered_by(self, enter: FloatArray) -> ChainPotentials:
         """Return the block as a sequence of its own, given the logarithms of what enters it."""
         unary = self.scores.unary.copy()
         if self.number:
@@ -167,13 +168,13 @@ def _raise_dead_end(chain: Structure, block: Block, ends: Ends) -> None:
         raise NoPathError(error.sequence, block.tokens.start + error.position) from None
 
 
-def _cut(scores: Potentials) -> list[Block]:
+def _cut(scores: ChainPotentials) -> list[Block]:
     """Cut a sequence into blocks."""
     table, blocks = scores.transition_index, []
     for number, tokens in enumerate(cut(slice(0, len(scores.unary)), BLOCK_TOKENS)):
         offsets = np.array([0, tokens.stop - tokens.start])
         steps: IdArray = table[tokens] if len(table) > 1 else table
-        part = Potentials(scores.unary[tokens], scores.pair, offsets, scores.first, steps)
+        part = ChainPotentials(scores.unary[tokens], scores.pair, steps, offsets, scores.first)
         blocks.append(Block(number, tokens, part))
     return blocks
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._types import FloatArray, Potentials
-from crfkit.structures.segment_tables import parts_of
+from crfkit._types import FloatArray
+from crfkit.structures.potentials import SegmentPotentials
 
 
 class SegmentOffset(NamedTuple):
@@ -32,9 +32,9 @@ class SegmentOffset(NamedTuple):
         """Whether all of them are 0 or ``-inf``."""
         return not any(each[each > -np.inf].any() for each in self)
 
-    def added_to(self, potentials: Potentials) -> Potentials:
+    def added_to(self, potentials: SegmentPotentials) -> SegmentPotentials:
         """Return the sum of the potentials and the offset."""
-        pair, n_steps = potentials.pair.copy(), parts_of(potentials).n_steps
+        pair, n_steps = potentials.pair.copy(), potentials.n_transitions
         pair[:n_steps] += np.tile(self.transitions, (n_steps // len(self.transitions), 1))
         pair[n_steps : n_steps + len(self.lengths)] += self.lengths
         return potentials._replace(pair=pair)

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, Potentials
+from crfkit._types import CodeArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
 from crfkit.data.chunks import cut
 from crfkit.kernels.chain import parallel_viterbi as kernels
+from crfkit.structures.potentials import ChainPotentials
 
 # How many tokens the run of an eighth of a block goes on beyond its own, so that its best paths
 # meet there; that of a block, and runs whose paths do not meet, go on so many times as far.
@@ -47,10 +48,10 @@ class Run(NamedTuple):
     goes_on: bool
 
 
-Way = Callable[[Potentials, int, slice], list[Run]]
+Way = Callable[[ChainPotentials, int, slice], list[Run]]
 
 
-def viterbi_in_blocks(scores: Potentials, size: int, threads: ThreadMap) -> CodeArray | None:
+def viterbi_in_blocks(scores: ChainPotentials, size: int, threads: ThreadMap) -> CodeArray | None:
     """Return the labels of the best path of a sequence, shape (N,), in blocks over threads.
 
     Each block, or each eighth of one, and some tokens behind it, is a sequence of its own, whose
@@ -61,7 +62,7 @@ def viterbi_in_blocks(scores: Potentials, size: int, threads: ThreadMap) -> Code
 
     Parameters
     ----------
-    scores : Potentials
+    scores : ChainPotentials
         Of one sequence.
     size : int
         Tokens of a block.
@@ -87,7 +88,7 @@ def viterbi_in_blocks(scores: Potentials, size: int, threads: ThreadMap) -> Code
 
 
 def _labels_by(
-    way: Way, scores: Potentials, reach: int, blocks: list[slice], threads: ThreadMap
+    way: Way, scores: ChainPotentials, reach: int, blocks: list[slice], threads: ThreadMap
 ) -> CodeArray | None:
     """Return the labels of the best path by runs of one kind; None if few of them go on."""
     path = _Path(scores)
@@ -101,12 +102,12 @@ def _labels_by(
     return path.labels
 
 
-def one_by_one(scores: Potentials, reach: int, block: slice) -> list[Run]:
+def one_by_one(scores: ChainPotentials, reach: int, block: slice) -> list[Run]:
     """Return the run of a block."""
     return [_run(scores, block, block.stop + reach)]
 
 
-def side_by_side(scores: Potentials, reach: int, block: slice) -> list[Run]:
+def side_by_side(scores: ChainPotentials, reach: int, block: slice) -> list[Run]:
     """Return the runs of the eighths of a block, whose steps share one table."""
     apart, rest = divmod(block.stop - block.start, WIDTH)
     if rest or block.stop + reach > len(scores.unary):
@@ -125,12 +126,12 @@ def side_by_side(scores: Potentials, reach: int, block: slice) -> list[Run]:
     return [Run(own, row[:count], count > apart) for own, row, count in parts]
 
 
-def _further(scores: Potentials, reach: int, run: Run) -> Run:
+def _further(scores: ChainPotentials, reach: int, run: Run) -> Run:
     """Return the run, again and further if it does not go on."""
     return run if run.goes_on else _run(scores, run.own, run.own.stop + FURTHER * reach)
 
 
-def _run(scores: Potentials, own: slice, stop: int, label: int | None = None) -> Run:
+def _run(scores: ChainPotentials, own: slice, stop: int, label: int | None = None) -> Run:
     """Return the run that looks at the tokens up to `stop`; its first may only have that label.
 
     Raises
@@ -160,11 +161,11 @@ class _Path:
 
     Parameters
     ----------
-    scores : Potentials
+    scores : ChainPotentials
         Of the sequence.
     """
 
-    def __init__(self, scores: Potentials) -> None:
+    def __init__(self, scores: ChainPotentials) -> None:
         self.scores = scores
         self.labels: CodeArray = np.empty(len(scores.unary), np.int32)
         self.known, self.reach = 0, FURTHER * REACH

@@ -7,28 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IntArray, Potentials, SegmentParts, Spans
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.semimarkov.tables import semimarkov_part, semimarkov_shift
+from crfkit.structures.potentials import SegmentPotentials, Spans
 
 # Sequences are summed by logarithms where a score that they read of a step, a length, a row, an end
 # or a single token is further from 0. A share that is not lost in the recurrence, times the
 # exponential of one that is not, is neither 0 nor infinite.
 LARGE = 200.0
-
-
-def parts_of(scores: Potentials) -> SegmentParts:
-    """Return what the rows of the pair scores of segments are.
-
-    Raises
-    ------
-    ValueError
-        If the scores are not those of segments.
-    """
-    if scores.segments is None:
-        raise ValueError("the scores are not those of segments: use the structure Chain.")
-    return scores.segments
 
 
 def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:
@@ -58,11 +46,6 @@ def no_spans(n_tokens: int) -> Spans:
     return make_spans(n_tokens, none, none, none)
 
 
-def spans_of(scores: Potentials) -> Spans:
-    """Return the segments that have rows."""
-    return parts_of(scores).spans
-
-
 class SegmentTables(NamedTuple):
     """Scores of each kind, their rows filled up to whole vectors, or their exponentials."""
 
@@ -77,13 +60,13 @@ class SegmentTables(NamedTuple):
     most: IntArray  # (W / 8,) the longest length of eight labels that is allowed
 
 
-def are_moderate(scores: Potentials) -> NDArray[np.bool_]:
+def are_moderate(scores: SegmentPotentials) -> NDArray[np.bool_]:
     """Whether no score that a sequence reads may make a product overflow, shape (S,).
 
     Potentials of others do not count, so that what is computed for one does not depend on them.
     """
-    parts, size, sizes = parts_of(scores), scores.pair.shape[1], np.diff(scores.offsets)
-    blocks = np.split(scores.pair, [parts.n_steps, parts.n_steps + parts.n_lengths])
+    size, sizes = scores.n_labels, np.diff(scores.offsets)
+    blocks = np.split(scores.pair, [scores.n_transitions, scores.n_transitions + scores.n_lengths])
     blocks[1] = blocks[1][: int(sizes.max(initial=0))]
     steps, lengths, rows = map(_are_far, blocks)
     shortest = np.flatnonzero(lengths)[:1]
@@ -92,8 +75,8 @@ def are_moderate(scores: Potentials) -> NDArray[np.bool_]:
     if not (steps.any() or rows.any() or ends.any()):
         return moderate
     far = ends | np.any(steps.reshape(-1, size), axis=1)[scores.transition_index]
-    tokens = np.repeat(np.arange(len(far)), np.diff(parts.spans.end_ptr))
-    far[tokens[rows[parts.spans.end_row]]] = True
+    tokens = np.repeat(np.arange(len(far)), np.diff(scores.spans.end_ptr))
+    far[tokens[rows[scores.spans.end_row]]] = True
     count: IntArray = np.concatenate([[0], np.cumsum(far)])[scores.offsets]
     moderate &= np.diff(count) == 0
     return moderate
@@ -105,7 +88,7 @@ def _are_far(block: FloatArray) -> NDArray[np.bool_]:
     return far
 
 
-def tilted(scores: Potentials) -> Potentials:
+def tilted(scores: SegmentPotentials) -> SegmentPotentials:
     """Return scores of the same segmentations in which those of lengths are closer to 0.
 
     A segment of length ``d`` goes on at ``d - 1`` tokens, so that ``c_k (d - 1)`` may move from the
@@ -113,14 +96,14 @@ def tilted(scores: Potentials) -> Potentials:
     expected count. Of labels with a score far from 0, ``c_k`` is the slope of the line through
     ``(1, 0)`` that fits the scores of lengths best, where all of these come closer to 0.
     """
-    parts, size = parts_of(scores), scores.pair.shape[1]
-    rows = slice(parts.n_steps, parts.n_steps + parts.n_lengths)
+    size = scores.n_labels
+    rows = slice(scores.n_transitions, scores.n_transitions + scores.n_lengths)
     slope = _slopes(scores.pair[rows])
     if not slope.any():
         return scores
     unary, pair = scores.unary.copy(), scores.pair.copy()
     unary[:, :size] += slope
-    pair[rows] -= slope * np.arange(parts.n_lengths)[:, None]
+    pair[rows] -= slope * np.arange(scores.n_lengths)[:, None]
     return scores._replace(unary=unary, pair=pair)
 
 
@@ -148,7 +131,7 @@ def _wide(block: FloatArray) -> FloatArray:
     return out
 
 
-def filled_up(scores: Potentials) -> SegmentTables:
+def filled_up(scores: SegmentPotentials) -> SegmentTables:
     """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
     of_tokens = _parted(scores.unary, scores.pair.shape[1], -np.inf)
     return SegmentTables(*of_tokens, np.zeros(0), *_filled_pairs(scores))
@@ -173,14 +156,14 @@ class PairTables(NamedTuple):
     most: IntArray
 
 
-def _filled_pairs(scores: Potentials) -> PairTables:
+def _filled_pairs(scores: SegmentPotentials) -> PairTables:
     """Return the pair scores of each kind in columns for whole vectors."""
-    parts, size = parts_of(scores), scores.pair.shape[1]
+    size = scores.n_labels
     width = padded(size)
-    n_tables, rows = parts.n_steps // size, parts.n_steps + parts.n_lengths
+    n_tables, rows = scores.n_transitions // size, scores.n_transitions + scores.n_lengths
     steps = np.full((n_tables, width, width), -np.inf)
-    steps[:, :size, :size] = scores.pair[: parts.n_steps].reshape(n_tables, size, size)
-    lengths = _wide(scores.pair[parts.n_steps : rows])
+    steps[:, :size, :size] = scores.pair[: scores.n_transitions].reshape(n_tables, size, size)
+    lengths = _wide(scores.pair[scores.n_transitions : rows])
     vectors = lengths.reshape(len(lengths), width // WIDTH, WIDTH)
     allowed = vectors.max(axis=2) > -np.inf
     most = len(lengths) - np.argmax(allowed[::-1], axis=0)
@@ -191,7 +174,7 @@ def _filled_pairs(scores: Potentials) -> PairTables:
     )  # fmt: skip
 
 
-def exponentials(scores: Potentials) -> SegmentTables:
+def exponentials(scores: SegmentPotentials) -> SegmentTables:
     """Return the exponentials of the scores; what is added to the columns is 0."""
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))

@@ -12,7 +12,6 @@ from crfkit._types import (
     Counts,
     FloatArray,
     IntArray,
-    Potentials,
 )
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
@@ -22,13 +21,12 @@ from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.base import Capability, NoPathError, Offset, Structure
+from crfkit.structures.potentials import SegmentPotentials
 from crfkit.structures.segment_tables import (
     are_moderate,
     exponentials,
     filled_up,
     make_spans,
-    parts_of,
-    spans_of,
     tilted,
 )
 
@@ -58,7 +56,7 @@ class NoSegmentationError(NoPathError):
         )
 
 
-class SemiMarkov(Structure):
+class SemiMarkov(Structure[SegmentPotentials]):
     """Segments of one label each that follow one another (Sarawagi and Cohen 2004).
 
     A label at a token has four scores, the columns of the unary scores: that its segment goes on
@@ -79,6 +77,7 @@ class SemiMarkov(Structure):
         Scores that are not learned, added to those of all sequences.
     """
 
+    potentials = SegmentPotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.K_BEST})
 
     def __init__(self, offset: Offset | None = None) -> None:
@@ -88,11 +87,13 @@ class SemiMarkov(Structure):
         """Return itself: a sequence is worked on by one thread."""
         return self
 
-    def zeros(self, scores: Potentials) -> Counts:
+    def zeros(self, scores: SegmentPotentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
         return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def log_partition(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    def log_partition(
+        self, scores: SegmentPotentials, weight: FloatArray, out: Counts
+    ) -> FloatArray:
         """Return log Z of each sequence and the expected counts of its parts.
 
         Parameters
@@ -134,7 +135,7 @@ class SemiMarkov(Structure):
 
     def _sum_scaled(
         self,
-        scores: Potentials,
+        scores: SegmentPotentials,
         todo: IntArray,
         weight: FloatArray,
         out: Counts,
@@ -161,7 +162,7 @@ class SemiMarkov(Structure):
                 tables.lengths,
                 tables.most,
                 tables.spans,
-                *spans_of(scores),
+                *scores.spans,
                 unary,
                 frozen(scores.pair),
                 frozen(scores.transition_index),
@@ -189,16 +190,15 @@ class SemiMarkov(Structure):
         out.pair[n_tables * size : rows] += lengths[:, :size]
         out.pair[rows:] += spans[:, :size]
 
-    def _sum_log(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
+    def _sum_log(self, scores: SegmentPotentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence by logarithms."""
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         if begin == end:
             return 0.0
         size, length, log_z = scores.pair.shape[1], end - begin, np.empty(1)
-        parts = parts_of(scores)
         position = semimarkov_sum_log(
-            frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.transition_index), *spans_of(scores), begin, end, weight,
+            frozen(scores.unary), frozen(scores.pair), scores.n_transitions, scores.n_lengths,
+            frozen(scores.transition_index), *scores.spans, begin, end, weight,
             np.empty((length + 1, size)), np.empty((length, size)), np.empty((length, size)),
             np.empty((2, size)), np.empty(len(scores.unary)), out.unary, out.pair, log_z,
         )  # fmt: skip
@@ -206,7 +206,7 @@ class SemiMarkov(Structure):
             raise NoSegmentationError(scores.first + s, position - begin)
         return float(log_z[0])
 
-    def argmax(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+    def argmax(self, scores: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score.
 
         Parameters
@@ -234,14 +234,14 @@ class SemiMarkov(Structure):
         value, status = np.empty(count), np.empty(count, np.int64)
         semimarkov_max(
             tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
-            tables.most, tables.spans, *spans_of(scores)[:3], frozen(scores.transition_index),
+            tables.most, tables.spans, *scores.spans[:3], frozen(scores.transition_index),
             frozen(scores.offsets), size, np.empty((longest + 1, width)),
             np.empty((longest, width)), np.empty((1, width)), codes, value, status,
         )  # fmt: skip
         _raise_if_dead(scores, status)
         return codes, value
 
-    def k_best(self, scores: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+    def k_best(self, scores: SegmentPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the segmentations of the largest scores of one sequence.
 
         The list Viterbi algorithm (Seshadri and Sundberg 1994), over segments: in time
@@ -268,14 +268,14 @@ class SemiMarkov(Structure):
             If there is no segmentation of finite score.
         """
         shifted, k = self.with_offset(scores), int(k)
-        length, parts = len(scores.unary), parts_of(scores)
+        length = len(scores.unary)
         shape = (length + 1, scores.pair.shape[1], k)
         codes, value = np.empty((k, length), np.int32), np.zeros(k)
         if not length:
             return codes[:1], value[:1]
         semimarkov_n_best(
-            frozen(shifted.unary), frozen(shifted.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.transition_index), *spans_of(scores)[:3], np.empty(shape),
+            frozen(shifted.unary), frozen(shifted.pair), scores.n_transitions, scores.n_lengths,
+            frozen(scores.transition_index), *scores.spans[:3], np.empty(shape),
             np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), value, codes,
         )  # fmt: skip
         found = value > -np.inf
@@ -283,7 +283,7 @@ class SemiMarkov(Structure):
             self.argmax(scores)  # raises, and tells where
         return codes[found], value[found]
 
-    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
+    def score(self, scores: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of the given segmentation of each sequence.
 
         Parameters
@@ -299,16 +299,16 @@ class SemiMarkov(Structure):
             Sum of the scores of the parts; ``-inf`` for what is forbidden.
         """
         scores = self.with_offset(scores)
-        value, parts = np.empty(len(scores.offsets) - 1), parts_of(scores)
+        value = np.empty(len(scores.offsets) - 1)
         semimarkov_score(
-            frozen(scores.unary), frozen(scores.pair), parts.n_steps, parts.n_lengths,
-            frozen(scores.transition_index), frozen(scores.offsets), *spans_of(scores)[:3],
+            frozen(scores.unary), frozen(scores.pair), scores.n_transitions, scores.n_lengths,
+            frozen(scores.transition_index), frozen(scores.offsets), *scores.spans[:3],
             frozen(labels), value,
         )  # fmt: skip
         return value
 
     def add_counts(
-        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
+        self, scores: SegmentPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts of the segmentation of each sequence.
 
@@ -323,10 +323,10 @@ class SemiMarkov(Structure):
         out : Counts
             Added to.
         """
-        parts = parts_of(scores)
         semimarkov_add_path(
-            parts.n_steps, parts.n_lengths, frozen(scores.transition_index), frozen(scores.offsets),
-            *spans_of(scores)[:3], frozen(labels), frozen(weight), out.unary, out.pair,
+            scores.n_transitions, scores.n_lengths, frozen(scores.transition_index),
+            frozen(scores.offsets), *scores.spans[:3], frozen(labels), frozen(weight),
+            out.unary, out.pair,
         )  # fmt: skip
 
 
@@ -344,14 +344,14 @@ class _Room(NamedTuple):
     work: FloatArray
 
     @classmethod
-    def of(cls, scores: Potentials) -> _Room:
+    def of(cls, scores: SegmentPotentials) -> _Room:
         """Return room for the longest sequence."""
         rows, width = _longest(scores), padded(scores.pair.shape[1])
         return cls(*(np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1)))
 
 
 def span_probabilities(
-    structure: Structure, scores: Potentials, start: IntArray, stop: IntArray
+    structure: Structure, scores: SegmentPotentials, start: IntArray, stop: IntArray
 ) -> FloatArray:
     """Return the probabilities that runs of tokens are segments, with each label, shape (n, K).
 
@@ -367,8 +367,8 @@ def span_probabilities(
     start, stop : ndarray of shape (n,)
         First token of each run, and the one after its last.
     """
-    parts, size = parts_of(scores), scores.pair.shape[1]
-    spans, first = parts.spans, parts.n_steps + parts.n_lengths
+    size = scores.n_labels
+    spans, first = scores.spans, scores.n_transitions + scores.n_lengths
     ends = np.repeat(np.arange(1, len(scores.unary) + 1), np.diff(spans.end_ptr))
     width = len(scores.unary) + 1
     asked, which = np.unique(stop * width + (stop - start), return_inverse=True)
@@ -385,20 +385,18 @@ def span_probabilities(
         np.concatenate([spans.end_length[kept], asked % width]),
         np.concatenate([spans.end_row[kept], rows]),
     )
-    wider = scores._replace(
-        pair=np.concatenate([scores.pair, own]), segments=parts._replace(spans=every)
-    )
+    wider = scores._replace(pair=np.concatenate([scores.pair, own]), spans=every)
     expected = structure.zeros(wider)
     structure.log_partition(wider, np.ones(len(scores.offsets) - 1), expected)
     found: FloatArray = expected.pair[len(scores.pair) :][which]
     return found
 
 
-def _longest(scores: Potentials) -> int:
+def _longest(scores: SegmentPotentials) -> int:
     return int(np.diff(scores.offsets).max(initial=0))
 
 
-def _raise_if_dead(scores: Potentials, status: IntArray) -> None:
+def _raise_if_dead(scores: SegmentPotentials, status: IntArray) -> None:
     dead = np.flatnonzero(status >= 0)
     if len(dead):
         s, others = int(dead[0]), tuple((scores.first + dead[1:]).tolist())

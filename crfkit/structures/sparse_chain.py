@@ -14,7 +14,6 @@ from crfkit._types import (
     FloatArray,
     IdArray,
     IntArray,
-    Potentials,
 )
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
@@ -22,9 +21,10 @@ from crfkit.kernels.chain import sum as dense_kernels
 from crfkit.structures.base import Capability, Structure
 from crfkit.structures.chain import Chain
 from crfkit.structures.chain_tables import as_kernel_input, raise_if_dead
+from crfkit.structures.potentials import ChainPotentials
 
 
-class SparseChain(Structure):
+class SparseChain(Structure[ChainPotentials]):
     """A chain whose steps all have the score 0, but for E given pairs of labels.
 
     Answers the same questions as :class:`Chain` in time ``O(T (K + E))`` instead of
@@ -50,6 +50,7 @@ class SparseChain(Structure):
         If the pairs are not sorted, occur twice, or are no labels.
     """
 
+    potentials = ChainPotentials
     capabilities: ClassVar[frozenset[Capability]] = Chain.capabilities
 
     def __init__(self, source: ArrayLike, target: ArrayLike, n_labels: int) -> None:
@@ -73,11 +74,11 @@ class SparseChain(Structure):
         """Return itself: a sequence is worked on by one thread."""
         return self
 
-    def zeros(self, scores: Potentials) -> Counts:
+    def zeros(self, scores: ChainPotentials) -> Counts:
         """Return zero weights for the parts of `scores`."""
         return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
-    def log_partition(self, scores: Potentials, weight: FloatArray, out: Counts) -> FloatArray:
+    def log_partition(self, scores: ChainPotentials, weight: FloatArray, out: Counts) -> FloatArray:
         """Return log Z and expected counts, ``out.pair`` of shape (1, E), as `Chain` does.
 
         Raises
@@ -106,24 +107,24 @@ class SparseChain(Structure):
             log_z[s] = self._sum_dense(scores, int(s), weight[s], out)
         return log_z
 
-    def _sum_dense(self, scores: Potentials, s: int, weight: float, out: Counts) -> float:
+    def _sum_dense(self, scores: ChainPotentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence as a dense chain."""
         begin, end = (int(place) for place in scores.offsets[s : s + 2])
         offsets = np.array([0, end - begin])
-        one = Potentials(scores.unary[begin:end], scores.pair, offsets, scores.first + s)
+        one = ChainPotentials.of(scores.unary[begin:end], scores.pair, offsets, scores.first + s)
         dense = self._filled_up(one)
         expected = Counts(out.unary[begin:end], np.zeros_like(dense.pair))
         log_z = Chain().log_partition(dense, np.array([weight]), expected)
         out.pair[0] += expected.pair[0, self.source, self.target]
         return float(log_z[0])
 
-    def _filled_up(self, scores: Potentials) -> Potentials:
+    def _filled_up(self, scores: ChainPotentials) -> ChainPotentials:
         """Return the scores of the dense chain that this one is."""
         pair = np.zeros((1, self.n_labels, self.n_labels))
         pair[0, self.source, self.target] = scores.pair[0]
         return scores._replace(pair=pair)
 
-    def argmax(self, scores: Potentials) -> tuple[CodeArray, FloatArray]:
+    def argmax(self, scores: ChainPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best paths and their scores, exactly as :meth:`Chain.argmax`.
 
         Raises
@@ -145,7 +146,7 @@ class SparseChain(Structure):
         raise_if_dead(scores, status)
         return labels, value
 
-    def score(self, scores: Potentials, labels: CodeArray) -> FloatArray:
+    def score(self, scores: ChainPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of the path of each sequence, shape (S,), as :meth:`Chain.score`."""
         scores = as_kernel_input(scores)
         value = np.empty(len(scores.offsets) - 1)
@@ -155,7 +156,7 @@ class SparseChain(Structure):
         return value
 
     def add_counts(
-        self, scores: Potentials, labels: CodeArray, weight: FloatArray, out: Counts
+        self, scores: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add a weight to the parts on the path of each sequence, as :meth:`Chain.add_counts`."""
         kernels.sparse_add_path(
@@ -163,7 +164,7 @@ class SparseChain(Structure):
             out.pair[0],
         )  # fmt: skip
 
-    def k_best(self, scores: Potentials, k: int) -> tuple[CodeArray, FloatArray]:
+    def k_best(self, scores: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the best labelings as :meth:`Chain.k_best`, of a dense chain.
 
         Raises
@@ -174,13 +175,13 @@ class SparseChain(Structure):
         return Chain().k_best(self._filled_up(scores), k)
 
     def max_by_hamming(
-        self, scores: Potentials, labels: CodeArray, most: int | None = None
+        self, scores: ChainPotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
         """Return the largest scores as :meth:`Chain.max_by_hamming`, of a dense chain."""
         return Chain().max_by_hamming(self._filled_up(scores), labels, most)
 
     def path_at_hamming(
-        self, scores: Potentials, labels: CodeArray, errors: IntArray, most: int | None = None
+        self, scores: ChainPotentials, labels: CodeArray, errors: IntArray, most: int | None = None
     ) -> CodeArray:
         """Return the labels of paths as :meth:`Chain.path_at_hamming`, of a dense chain.
 
@@ -192,7 +193,7 @@ class SparseChain(Structure):
         return Chain().path_at_hamming(self._filled_up(scores), labels, errors, most)
 
     def hessian_product(
-        self, scores: Potentials, tangent: Potentials, weight: FloatArray, out: Counts
+        self, scores: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts as :meth:`Chain.hessian_product`, on a dense chain.
 

@@ -177,7 +177,7 @@ def test_weights_multiply(loss, structure, weight):
 def test_a_sequence_weight_is_a_repetition(loss, structure):
     scores, labels = problem(structure, 2)
     rows = np.concatenate([np.arange(3), np.arange(8)])
-    twice = scores.taken(rows, np.concatenate([[0], scores.offsets + 3]))
+    twice = scores.take_tokens(rows, np.concatenate([[0], scores.offsets + 3]))
     weight = np.repeat([2.0, 1.0, 1.0], [3, 1, 4])
     weighted, _ = evaluate(loss, structure, scores, labels, weight)
     again = np.concatenate([labels[:3], labels])

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
-from crfkit._types import Counts, Potentials
+from crfkit._types import Counts
 from crfkit.losses import LogLoss
-from crfkit.structures import Chain
+from crfkit.structures import Chain, ChainPotentials
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "a"}], [{"w": "b"}, {"w": "b"}, {"w": "a"}]]
 y = [["A", "B"], ["A"], ["B", "B", "A"]]
@@ -78,7 +78,7 @@ def scores(unary=0.0, pair=0.0):
     """Return the scores of two sequences of two labels; those of position 1 are given."""
     table = np.zeros((4, 2))
     table[3] = unary
-    return Potentials(table, np.full((1, 2, 2), pair), np.array([0, 2, 4]))
+    return ChainPotentials.of(table, np.full((1, 2, 2), pair), np.array([0, 2, 4]))
 
 
 def loss(given, labels, weight):

@@ -65,7 +65,9 @@ def test_scores_of_steps_add_up_the_weights_of_their_attributes():
     x = data.transitions.to_csr().toarray()
     for t in range(data.n_tokens):
         expected = table.reshape(3, 3) + np.tensordot(x[t], triples, axes=1)
-        np.testing.assert_allclose(scores.pair[scores.table[t]], expected, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(
+            scores.pair[scores.transition_index[t]], expected, rtol=0, atol=1e-14
+        )
 
 
 def test_predictions_equal_enumeration():

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit._types import Potentials
 from crfkit.inference import BeamSearch, ViterbiDecoder
-from crfkit.structures import Chain, SparseChain
+from crfkit.structures import Chain, ChainPotentials, SparseChain
 from tests.oracles import random_scores, table_of
 
 
@@ -28,12 +27,7 @@ def prefixes(scores, width):
 
 
 def gold_score(scores, labels, stop):
-    part = scores._replace(
-        unary=scores.unary[:stop], offsets=np.array([0, stop]),
-        table=scores.table if scores.table is None else scores.table[:stop],
-    )  # fmt: skip
-    if scores.table is None and len(scores.pair) > 1:
-        part = part._replace(pair=scores.pair[:stop])
+    part = scores.take_tokens(np.arange(stop), np.array([0, stop]))
     return Chain().score(part, labels[:stop])[0]
 
 
@@ -106,6 +100,6 @@ def test_what_cannot_be_searched_is_told():
     with pytest.raises(ValueError, match="update='late'"):
         BeamSearch(update="late").decode(Chain(), scores)
     thin = SparseChain([0], [1], 3)
-    few = Potentials(scores.unary, np.zeros((1, 1)), scores.offsets)
+    few = ChainPotentials.of(scores.unary, np.zeros((1, 1)), scores.offsets)
     with pytest.raises(ValueError, match="needs a table of all steps"):
         BeamSearch().decode(thin, few)

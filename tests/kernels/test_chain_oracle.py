@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Potentials
 from crfkit.compiler.jit import frozen, kernel
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.oracle import (
@@ -22,7 +21,7 @@ from crfkit.oracles.partition import AlignedWeights, aligned
 from crfkit.oracles.token_design import TokenDesign
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import LinearChainModel
-from crfkit.structures import Chain
+from crfkit.structures import Chain, ChainPotentials
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
 FORMS = ["sparse", "values", "dense", "both"]
@@ -150,7 +149,7 @@ def test_the_best_path_is_that_of_the_chain_with_its_ties(rng, n_labels, whole):
         scores[:, :n_labels], steps[2:, :n_labels] = unary, pair
         labels = np.empty(length, np.int32)
         value, again = find(length, scores, steps, 2, n_labels, np.empty((length, width)), labels)
-        expected, top = Chain().argmax(Potentials(unary, pair[None], np.array([0, length])))
+        expected, top = Chain().argmax(ChainPotentials.of(unary, pair[None], np.array([0, length])))
         np.testing.assert_array_equal(labels, expected)
         np.testing.assert_allclose([value, again], top[0], rtol=1e-12, atol=1e-12)
 

@@ -10,7 +10,7 @@ from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.structures.segment_tables import exponentials, filled_up, parts_of
+from crfkit.structures.segment_tables import exponentials, filled_up
 from crfkit.structures.semimarkov import _Room
 from tests.oracles import (
     all_segmentations,
@@ -30,7 +30,7 @@ def read_only(scores):
 
 def scaled_sum(scores, weight):
     scores = read_only(scores)
-    tables, parts, size = exponentials(scores), parts_of(scores), scores.pair.shape[1]
+    tables, size = exponentials(scores), scores.n_labels
     out, count = np.zeros_like(scores.unary), len(weight)
     flows = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
     log_z, status = np.empty(count), np.empty(count, np.int64)
@@ -45,7 +45,7 @@ def scaled_sum(scores, weight):
         tables.lengths,
         tables.most,
         tables.spans,
-        *parts.spans,
+        *scores.spans,
         scores.unary,
         scores.pair,
         scores.transition_index,
@@ -83,13 +83,14 @@ def test_sums_of_logarithms_equal_enumeration(scores):
     expected_z, expected = enumerated_segments(scores, weight)
     scores = read_only(scores)
     out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
-    parts, size = parts_of(scores), scores.pair.shape[1]
+    size = scores.n_labels
     for s in np.flatnonzero(np.diff(scores.offsets)):
         begin, end = (int(i) for i in scores.offsets[s : s + 2])
         log_z, room = np.empty(1), [np.empty((end - begin + 1, size)) for _ in range(3)]
         position = semimarkov_sum_log(
-            scores.unary, scores.pair, parts.n_steps, parts.n_lengths, scores.transition_index,
-            *parts.spans, begin, end, float(weight[s]), *room, np.empty((2, size)),
+            scores.unary, scores.pair, scores.n_transitions, scores.n_lengths,
+            scores.transition_index,
+            *scores.spans, begin, end, float(weight[s]), *room, np.empty((2, size)),
             np.empty(len(scores.unary)), out.unary, out.pair, log_z,
         )  # fmt: skip
         assert position == -1
@@ -126,14 +127,14 @@ def test_the_status_tells_what_cannot_be_summed_so(cause):
 @settings(max_examples=40)
 def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(scores):
     scores = read_only(scores)
-    tables, parts, size = filled_up(scores), parts_of(scores), scores.pair.shape[1]
+    tables, size = filled_up(scores), scores.n_labels
     longest, count = int(np.diff(scores.offsets).max()), len(scores.offsets) - 1
     width = tables.stay.shape[1]
     codes, value = np.empty(len(scores.unary), np.int32), np.empty(count)
     status, score = np.empty(count, np.int64), np.empty(count)
     semimarkov_max(
         tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
-        tables.most, tables.spans, *parts.spans[:3], scores.transition_index, scores.offsets, size,
+        tables.most, tables.spans, *scores.spans[:3], scores.transition_index, scores.offsets, size,
         np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)), codes,
         value, status,
     )  # fmt: skip
@@ -141,11 +142,11 @@ def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(
     best = [max(score for _, score in all_segmentations(scores, s)) for s in range(count)]
     np.testing.assert_allclose(value, best, rtol=1e-12, atol=1e-12)
     shape = (
-        parts.n_steps,
-        parts.n_lengths,
+        scores.n_transitions,
+        scores.n_lengths,
         scores.transition_index,
         scores.offsets,
-        *parts.spans[:3],
+        *scores.spans[:3],
     )
     semimarkov_score(scores.unary, scores.pair, *shape, frozen(codes), score)
     np.testing.assert_allclose(score, best, rtol=1e-12, atol=1e-12)
@@ -160,16 +161,16 @@ def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(
 @given(segment_scores((1.0, 50.0)))
 @settings(max_examples=40)
 def test_several_segmentations_are_listed_by_their_scores(scores):
-    parts, count = parts_of(scores), 7
+    count = 7
     begin, end = (int(i) for i in scores.offsets[:2])
     if begin == end:
         return
-    one = read_only(scores.taken(np.arange(begin, end), np.array([0, end - begin])))
+    one = read_only(scores.take_tokens(np.arange(begin, end), np.array([0, end - begin])))
     shape, found = (end - begin + 1, scores.pair.shape[1], count), all_segmentations(one, 0)
     value, codes = np.empty(count), np.empty((count, end - begin), np.int32)
     semimarkov_n_best(
-        one.unary, one.pair, parts.n_steps, parts.n_lengths, one.transition_index,
-        *map(frozen, parts_of(one).spans[:3]), np.empty(shape), np.empty(shape, np.int64),
+        one.unary, one.pair, scores.n_transitions, scores.n_lengths, one.transition_index,
+        *map(frozen, one.spans[:3]), np.empty(shape), np.empty(shape, np.int64),
         np.empty(shape), np.empty(shape, np.int64), value, codes,
     )  # fmt: skip
     by_codes = {tuple(codes_of(path, shape[1])): score for path, score in found}

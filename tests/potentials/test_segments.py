@@ -247,14 +247,14 @@ def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
     with ThreadMap(1) as threads:
         prepared = ActiveWeights(model, model.prepare_columns(data, [chunk], threads))
         for scores in (model.scores(bound, data, chunk), prepared.scores(bound, 0)):
-            assert len(scores.segments.spans.end_row) == useful[every.row].sum()
+            assert len(scores.spans.end_row) == useful[every.row].sum()
             found = SemiMarkov().score(scores, codes)
             table = rows[:, :1] * bound.segments.pairs
             plain = scores._replace(
                 pair=np.concatenate([scores.pair[: -useful.sum()], np.hstack([table, 0.0 * table])])
             )
             spans = make_spans(len(codes), every.stop, every.length, every.row)
-            plain = plain._replace(segments=plain.segments._replace(spans=spans))
+            plain = plain._replace(spans=spans)
             np.testing.assert_array_equal(found, SemiMarkov().score(plain, codes))
 
 

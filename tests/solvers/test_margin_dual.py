@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Potentials
 from crfkit.data import PackedSequences
 from crfkit.labels.costs import make_cost
 from crfkit.losses import LogLoss
@@ -16,6 +15,7 @@ from crfkit.potentials.selection import choose_features
 from crfkit.solvers.historical.margin_gradient import MarginEG, _Distributions
 from crfkit.solvers.historical.smo import SMO, _Factored
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
+from crfkit.structures import ChainPotentials
 from tests.objective.test_batch import make_data, make_objective
 from tests.oracles import chain_paths
 
@@ -183,7 +183,7 @@ def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
     cut = scores.unary.size
 
     def theta_of(block):
-        return Potentials(block.scores[:cut].reshape(scores.unary.shape),
+        return ChainPotentials.of(block.scores[:cut].reshape(scores.unary.shape),
                       block.scores[cut:].reshape(scores.pair.shape), scores.offsets)  # fmt: skip
 
     paths, before = enumerated(scores, theta_of(first))

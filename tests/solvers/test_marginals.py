@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit._types import Potentials
 from crfkit.solvers.margin.marginals import ChainMarginals
+from crfkit.structures import ChainPotentials
 from tests.oracles import chain_paths
 
 
@@ -81,9 +81,9 @@ def test_the_support_is_that_of_the_distribution(seed, length, n_labels, tables)
     marginals = moved(seed, length, n_labels)
     rng = np.random.default_rng(seed)
     count = length if tables else 1
-    scores = Potentials(
+    scores = ChainPotentials.of(
         rng.normal(size=(length, n_labels)), rng.normal(size=(count, n_labels, n_labels)),
-        np.array([0, length]), table=np.arange(count, dtype=np.uint32),
+        np.array([0, length]),
     )  # fmt: skip
     paths = list(chain_paths(scores, 0))
     mass = np.array([marginals.probability(np.array(path)) for path, _ in paths])

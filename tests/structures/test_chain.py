@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Potentials
-from crfkit.structures import Chain, NoPathError
+from crfkit.structures import Chain, ChainPotentials, NoPathError
 from tests.oracles import chain_scores, enumerated_sum, log_domain_sum, random_scores
 
 CHAIN = Chain()
@@ -59,7 +58,7 @@ def test_a_prefix_of_vanishing_probability_may_win_in_the_end():
     unary[:, 0] = 1.0
     unary[-1] = [-np.inf, 0.0]
     pair = np.array([[[0.0, -np.inf], [-np.inf, 0.0]]])
-    log_z, out = sum_of(Potentials(unary, pair, np.array([0, n_tokens])))
+    log_z, out = sum_of(ChainPotentials.of(unary, pair, np.array([0, n_tokens])))
     assert log_z[0] == 0.0
     np.testing.assert_allclose(out.unary[:, 1], 1.0, rtol=1e-13)
 
@@ -67,7 +66,7 @@ def test_a_prefix_of_vanishing_probability_may_win_in_the_end():
 def test_a_late_score_may_revive_a_label_that_underflowed():
     unary = np.array([[0.0, -9e3], [0.0, 0.0], [0.0, 1e4]])
     pair = np.array([[[0.0, -1e4], [-1e4, 0.0]]])
-    scores = Potentials(unary, pair, np.array([0, 3]))
+    scores = ChainPotentials.of(unary, pair, np.array([0, 3]))
     log_z, out = sum_of(scores)
     expected_z, expected = enumerated_sum(scores, np.ones(1))
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-14)
@@ -88,7 +87,7 @@ def test_a_million_tokens_with_large_scores_need_linear_memory_and_do_not_overfl
     rng = np.random.default_rng(0)
     unary = rng.choice([-1e4, 1e4], size=(n_tokens, 2))
     pair = np.array([[[1e4, -1e4], [-1e4, 1e4]]])
-    scores = Potentials(unary, pair, np.array([0, n_tokens]))
+    scores = ChainPotentials.of(unary, pair, np.array([0, n_tokens]))
     log_z, out = sum_of(scores)
     labels, value = CHAIN.argmax(scores)
     assert value <= log_z <= value + n_tokens * np.log(2)

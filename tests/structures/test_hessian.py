@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crfkit._types import Potentials
-from crfkit.structures import Chain, NoPathError
+from crfkit.structures import Chain, ChainPotentials, NoPathError
 from tests.oracles import add_path, chain_paths, chain_scores, random_scores
 
 
@@ -68,7 +67,7 @@ def test_products_of_long_sequences_keep_their_digits():
     found, moved = product(scores, tangent), product(scores, shifted)
     np.testing.assert_allclose(found.unary.sum(axis=1), 0.0, atol=1e-12)
     np.testing.assert_allclose(moved.unary, found.unary, atol=1e-10)
-    short = Potentials(scores.unary[:60], scores.pair, np.array([0, 60]))
+    short = ChainPotentials.of(scores.unary[:60], scores.pair, np.array([0, 60]))
     part = product(short, tangent._replace(unary=tangent.unary[:60], offsets=short.offsets))
     np.testing.assert_allclose(part.unary[:20], found.unary[:20], atol=1e-9)
 
@@ -76,7 +75,7 @@ def test_products_of_long_sequences_keep_their_digits():
 def test_one_label_and_no_data_have_no_curvature():
     scores = random_scores(1, [4, 0, 1], 1)
     assert not product(scores, direction(scores)).unary.any()
-    empty = Potentials(np.zeros((0, 2)), np.zeros((1, 2, 2)), np.zeros(1, np.int64))
+    empty = ChainPotentials.of(np.zeros((0, 2)), np.zeros((1, 2, 2)), np.zeros(1, np.int64))
     assert product(empty, empty).unary.shape == (0, 2)
 
 

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit._types import Potentials
-from crfkit.structures import Chain, NoPathError
+from crfkit.structures import Chain, ChainPotentials, NoPathError
 from tests.oracles import chain_paths, random_scores
 
 
@@ -29,7 +28,7 @@ def test_of_equal_scores_the_lowest_labels_come_first(seed, length, n_labels):
     rng = np.random.default_rng(seed)
     unary = rng.integers(0, 2, size=(length, n_labels)).astype(float)
     pair = rng.integers(0, 2, size=(1, n_labels, n_labels)).astype(float)
-    scores = Potentials(unary, pair, np.array([0, length]))
+    scores = ChainPotentials.of(unary, pair, np.array([0, length]))
     paths = [(-score, path[::-1]) for path, score in chain_paths(scores, 0)]
     expected = [list(path[::-1]) for _, path in sorted(paths)]
     for count in (1, 3, len(expected) + 2):
@@ -39,13 +38,13 @@ def test_of_equal_scores_the_lowest_labels_come_first(seed, length, n_labels):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_sequence_without_tokens_has_one_labelling(count):
-    empty = Potentials(np.zeros((0, 3)), np.zeros((1, 3, 3)), np.array([0, 0]))
+    empty = ChainPotentials.of(np.zeros((0, 3)), np.zeros((1, 3, 3)), np.array([0, 0]))
     labels, value = Chain().k_best(empty, count)
     assert labels.shape == (1, 0)
     assert value.tolist() == [0.0]
 
 
 def test_a_sequence_without_a_path_is_named():
-    scores = Potentials(np.full((2, 3), -np.inf), np.zeros((1, 3, 3)), np.array([0, 2]), 7)
+    scores = ChainPotentials.of(np.full((2, 3), -np.inf), np.zeros((1, 3, 3)), np.array([0, 2]), 7)
     with pytest.raises(NoPathError, match="sequence 7"):
         Chain().k_best(scores, 2)

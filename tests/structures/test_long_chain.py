@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Potentials
 from crfkit.kernels.chain import blocks as chain_blocks
-from crfkit.structures import Chain, NoPathError, SparseChain, long_chain
+from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain, long_chain
 from tests.oracles import random_scores
 
 BLOCK = 37
@@ -135,7 +134,7 @@ def test_blocks_of_the_real_size_agree_with_the_whole(monkeypatch):
     monkeypatch.undo()
     rng = np.random.default_rng(0)
     pair = np.log(np.array([[[0.999, 0.001], [0.002, 0.998]]]))
-    scores = Potentials(0.1 * rng.normal(size=(400_000, 2)), pair, np.array([0, 400_000]))
+    scores = ChainPotentials.of(0.1 * rng.normal(size=(400_000, 2)), pair, np.array([0, 400_000]))
     assert_same(scores, atol=1e-10)
     zeros = scores._replace(unary=np.zeros_like(scores.unary), pair=np.zeros_like(pair))
     np.testing.assert_allclose(sum_in_blocks(zeros)[0], 400_000 * np.log(2), rtol=1e-13)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Potentials
-from crfkit.structures import Chain, NoPathError, long_chain
+from crfkit.structures import Chain, ChainPotentials, NoPathError, long_chain
 from crfkit.structures import parallel_viterbi as survivors
 from tests.oracles import chain_paths, random_scores
 
@@ -147,7 +146,9 @@ def test_runs_are_enough_where_paths_meet(length, size, monkeypatch):
 
 
 def test_of_equal_paths_the_lowest_labels_are_taken(in_runs_only):
-    labels, value = best_of(Potentials(np.zeros((50, 3)), np.zeros((1, 3, 3)), np.array([0, 50])))
+    labels, value = best_of(
+        ChainPotentials.of(np.zeros((50, 3)), np.zeros((1, 3, 3)), np.array([0, 50]))
+    )
     np.testing.assert_array_equal(labels, 0)
     assert value == 0.0
 
@@ -155,8 +156,8 @@ def test_of_equal_paths_the_lowest_labels_are_taken(in_runs_only):
 def test_a_path_goes_on_by_itself_until_it_meets_another(in_runs_only):
     """Labels stay for ever over several blocks; all paths meet before and after."""
     scores = rounded(random_scores(1, [20 * BLOCK], 3, shared_tables=True))
-    scores.table[...] = 0
-    scores.table[3 * BLOCK + 4 : 9 * BLOCK + 5] = 1
+    scores.transition_index[...] = 0
+    scores.transition_index[3 * BLOCK + 4 : 9 * BLOCK + 5] = 1
     scores.pair[1] = np.where(np.eye(3) > 0, 0.0, -np.inf)
     expected = whole(scores)
     assert len(set(expected[0][3 * BLOCK + 4 : 9 * BLOCK + 5])) == 1
@@ -179,7 +180,9 @@ def test_where_paths_do_not_meet_the_whole_is_asked(monkeypatch):
 
 def test_where_paths_meet_late_blocks_are_not_cut(monkeypatch):
     """Eighths look two tokens beyond their own and blocks eight; paths meet at every fifth."""
-    scores = apart(Potentials(np.zeros((200, 3)), np.zeros((1, 3, 3)), np.array([0, 200])), -5.0)
+    scores = apart(
+        ChainPotentials.of(np.zeros((200, 3)), np.zeros((1, 3, 3)), np.array([0, 200])), -5.0
+    )
     scores.unary[::5] += 20.0 * np.eye(3)[np.arange(40) % 3]
     expected = whole(scores)
     set_sizes(monkeypatch)
@@ -285,7 +288,7 @@ def test_where_sums_round_a_tie_breaks_no_path(monkeypatch, base):
     unary[start + 3 :, 8:] = 0.0
     unary[start + 7 :, 10] = -np.inf
     unary[-1, 8] = 1.0
-    scores = Potentials(unary, pair, np.array([0, size]))
+    scores = ChainPotentials.of(unary, pair, np.array([0, size]))
     labels_found, value = best_of(scores)
     np.testing.assert_allclose(value, whole(scores)[1], rtol=1e-14)
     np.testing.assert_allclose(Chain().score(scores, labels_found), value, rtol=1e-14)

@@ -10,9 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
-from crfkit._types import Potentials, SegmentParts
-from crfkit.structures import Chain, NoSegmentationError, SemiMarkov, segment_tables
-from crfkit.structures.segment_tables import make_spans, no_spans, parts_of
+from crfkit.structures import (
+    Chain,
+    ChainPotentials,
+    NoSegmentationError,
+    SegmentPotentials,
+    SemiMarkov,
+    segment_tables,
+)
+from crfkit.structures.segment_tables import make_spans, no_spans
 from crfkit.structures.semimarkov import span_probabilities
 from tests.oracles import (
     all_segmentations,
@@ -61,8 +67,8 @@ def whole_scores(unary, pair, longest, *, lengths=None, spans=None, offsets=None
     size = pair.shape[1]
     pair = np.concatenate([pair, np.zeros((longest, size)) if lengths is None else lengths])
     offsets = np.array([0, len(unary)]) if offsets is None else offsets
-    parts = SegmentParts(size, longest, no_spans(len(unary)) if spans is None else spans)
-    return Potentials(unary, pair, offsets, 0, np.zeros(1, np.uint32), parts)
+    spans = no_spans(len(unary)) if spans is None else spans
+    return SegmentPotentials(unary, pair, np.zeros(1, np.uint32), offsets, 0, size, longest, spans)
 
 
 SCALES = (0.1, 1.0, 50.0, 1e3, 1e4)
@@ -130,7 +136,7 @@ def test_a_segment_that_is_too_long_has_no_score_and_no_part():
     assert SEGMENTS.score(scores, codes)[0] == -np.inf
     out = SEGMENTS.zeros(scores)
     SEGMENTS.add_counts(scores, codes, np.ones(1), out)
-    lengths = out.pair[parts_of(scores).n_steps :][: parts_of(scores).n_lengths]
+    lengths = out.pair[scores.n_transitions :][: scores.n_lengths]
     np.testing.assert_array_equal(lengths, [[0.0, 1.0], [0.0, 0.0]])
 
 
@@ -138,18 +144,18 @@ def test_a_segment_that_is_too_long_has_no_score_and_no_part():
 @given(segment_scores(SCALES))
 def test_the_expected_counts_fit_together(scores):
     _, out = summed(scores)
-    parts, size = parts_of(scores), scores.pair.shape[1]
+    size = scores.n_labels
     going, begins, ends, alone = np.split(out.unary, 4, axis=1)
-    lengths = out.pair[parts.n_steps :][: parts.n_lengths]
+    lengths = out.pair[scores.n_transitions :][: scores.n_lengths]
     np.testing.assert_allclose((going + begins).sum(axis=1), 1.0, rtol=1e-9)
     np.testing.assert_allclose(begins.sum(axis=0), lengths.sum(axis=0), atol=1e-9)
     np.testing.assert_allclose(begins.sum(axis=0), ends.sum(axis=0), atol=1e-9)
     np.testing.assert_allclose(alone.sum(axis=0), lengths[0], atol=1e-9)
     assert (alone <= np.minimum(begins, ends) + 1e-9).all()
-    tokens = np.arange(1, parts.n_lengths + 1) @ lengths
+    tokens = np.arange(1, scores.n_lengths + 1) @ lengths
     np.testing.assert_allclose(tokens, (going + begins).sum(axis=0), atol=1e-8)
     first = scores.offsets[:-1][np.diff(scores.offsets) > 0]
-    steps = out.pair[: parts.n_steps].reshape(-1, size, size).sum(axis=(0, 1))
+    steps = out.pair[: scores.n_transitions].reshape(-1, size, size).sum(axis=(0, 1))
     later = begins.sum(axis=0) - begins[first].sum(axis=0)
     np.testing.assert_allclose(steps, later, atol=1e-9)
 
@@ -172,8 +178,10 @@ def as_segments(scores):
     )
     unary = np.concatenate([np.full_like(half, 7.0), half, quarter, quarter], axis=1)
     pair = np.concatenate([scores.pair.reshape(-1, size), np.zeros((1, size))])
-    parts = SegmentParts(len(scores.pair) * size, 1, no_spans(n_tokens))
-    return Potentials(unary, pair, scores.offsets, scores.first, scores.transition_index, parts)
+    return SegmentPotentials(
+        unary, pair, scores.transition_index, scores.offsets, scores.first,
+        len(scores.pair) * size, 1, no_spans(n_tokens),
+    )  # fmt: skip
 
 
 @settings(max_examples=60)
@@ -185,7 +193,7 @@ def test_segments_of_one_token_are_a_chain(scores):
     expected_z = Chain().log_partition(scores, weight, expected)
     log_z, out = summed(segments, weight)
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-11)
-    n_steps = parts_of(segments).n_steps
+    n_steps = segments.n_transitions
     np.testing.assert_allclose(
         out.pair[:n_steps], expected.pair.reshape(-1, size), rtol=0, atol=1e-10
     )
@@ -215,7 +223,7 @@ def test_labels_of_several_vectors(n_labels, forbidden):
 
 def test_labels_whose_vectors_have_other_longest_lengths(monkeypatch):
     scores = random_segment_scores(1, [12, 5], 9, 7)
-    lengths = scores.pair[parts_of(scores).n_steps :]
+    lengths = scores.pair[scores.n_transitions :]
     lengths[3:7, :8] = -np.inf
     lengths[:2, 8] = -np.inf
     expected_z, expected = summed_by_logarithms(monkeypatch, scores)
@@ -228,10 +236,10 @@ def test_labels_whose_vectors_have_other_longest_lengths(monkeypatch):
 @pytest.mark.parametrize("longest", [5, 8, 64])
 def test_lengths_that_no_sequence_has_change_nothing(longest):
     scores = random_segment_scores(3, [5, 1], 2, 5)
-    n_steps = parts_of(scores).n_steps
+    n_steps = scores.n_transitions
     more = np.full((longest - 5, 2), 3.0)
     pair = np.insert(scores.pair, n_steps + 5, more, axis=0)
-    wider = scores._replace(pair=pair, segments=scores.segments._replace(n_lengths=longest))
+    wider = scores._replace(pair=pair, n_lengths=longest)
     assert_sums_agree(wider, np.ones(2))
     log_z, out = summed(wider)
     np.testing.assert_array_equal(log_z, summed(scores)[0])
@@ -242,10 +250,10 @@ def test_lengths_that_no_sequence_has_change_nothing(longest):
 @pytest.mark.parametrize("scale", [1.0, 1e3])
 def test_shortest_lengths_are_kept(scale):
     scores = random_segment_scores(4, [7, 6], 2, 5, scale=scale)
-    scores.pair[parts_of(scores).n_steps :][:2] = -np.inf
+    scores.pair[scores.n_transitions :][:2] = -np.inf
     assert_sums_agree(scores, np.ones(2))
     _, out = summed(scores)
-    np.testing.assert_array_equal(out.pair[parts_of(scores).n_steps :][:2], 0.0)
+    np.testing.assert_array_equal(out.pair[scores.n_transitions :][:2], 0.0)
     codes, _ = SEGMENTS.argmax(scores)
     starts = np.append(np.flatnonzero(codes >= 2), 13)
     assert (np.diff(starts) >= 3).all()
@@ -353,7 +361,7 @@ def test_a_share_that_is_lost_on_the_way_is_noticed():
     easy = whole_scores(np.zeros((4, 8)), np.zeros((2, 2)), 23, lengths=hard.pair[2:])
     both = hard._replace(
         unary=np.concatenate([easy.unary, hard.unary]), offsets=np.array([0, 4, 27]),
-        segments=SegmentParts(2, 23, no_spans(27)),
+        spans=no_spans(27),
     )  # fmt: skip
     together, counts = summed(both)
     expected_z, expected = summed(easy)
@@ -372,10 +380,10 @@ def test_a_beginning_that_underflows_may_count_as_much_as_others():
 
 def with_lengths(scores, lengths):
     """The scores with others of lengths."""
-    pair, n_steps = scores.pair, parts_of(scores).n_steps
-    after = pair[n_steps + parts_of(scores).n_lengths :]
-    parts = scores.segments._replace(n_lengths=len(lengths))
-    return scores._replace(pair=np.concatenate([pair[:n_steps], lengths, after]), segments=parts)
+    pair, n_steps = scores.pair, scores.n_transitions
+    after = pair[n_steps + scores.n_lengths :]
+    pair = np.concatenate([pair[:n_steps], lengths, after])
+    return scores._replace(pair=pair, n_lengths=len(lengths))
 
 
 def slow_sequences(monkeypatch, scores):
@@ -396,7 +404,7 @@ def slow_sequences(monkeypatch, scores):
 @given(segment_scores((1.0, 50.0)), st.integers(0, 2**16), st.sampled_from([0.5, 5.0, 90.0, 400.0]))
 def test_lengths_may_score_along_any_line(scores, seed, steep):
     rng = np.random.default_rng(seed)
-    n_steps, n_lengths = parts_of(scores).n_steps, parts_of(scores).n_lengths
+    n_steps, n_lengths = scores.n_transitions, scores.n_lengths
     slope = steep * rng.uniform(-1.0, 1.0, scores.pair.shape[1])
     lengths = scores.pair[n_steps : n_steps + n_lengths] + slope * np.arange(n_lengths)[:, None]
     forbidden = rng.random(lengths.shape) < 0.3
@@ -432,11 +440,7 @@ def test_long_lengths_along_a_line_are_summed_fast_and_exactly(monkeypatch, kind
 @pytest.mark.parametrize("kind", ["poisson", 5.0])
 def test_a_sequence_has_the_same_sums_among_others(kind, others):
     scores = with_lengths(random_segment_scores(2, [460, *others], 2, 450), long_lengths(kind))
-    spans = parts_of(scores).spans.taken(np.arange(460))
-    alone = scores._replace(
-        unary=scores.unary[:460], offsets=scores.offsets[:2],
-        segments=scores.segments._replace(spans=spans),
-    )  # fmt: skip
+    alone = scores.take(np.array([0]))
     log_z, out = summed(scores)
     expected_z, expected = summed(alone)
     assert log_z[0] == expected_z[0]
@@ -445,7 +449,7 @@ def test_a_sequence_has_the_same_sums_among_others(kind, others):
 
 def test_lengths_that_a_sequence_is_too_short_for_do_not_slow_it_down(monkeypatch):
     plain = random_segment_scores(7, [40, 60, 20], 2, 60)
-    lengths = plain.pair[parts_of(plain).n_steps :][:60].copy()
+    lengths = plain.pair[plain.n_transitions :][:60].copy()
     lengths[45:] = 250.0 * (-1.0) ** np.arange(15)[:, None]
     scores = with_lengths(plain, lengths)
     slow, log_z, _ = slow_sequences(monkeypatch, scores)
@@ -468,7 +472,7 @@ def test_sequences_that_need_logarithms_leave_the_others_as_they_are():
         np.concatenate([easy.unary[:6], hard.unary, easy.unary[6:]]), easy.pair[:2], 3,
         lengths=easy.pair[2:5], offsets=np.array([0, 6, 1007, 1011]),
     )  # fmt: skip
-    alone = easy._replace(pair=both.pair, segments=SegmentParts(2, 3, no_spans(10)))
+    alone = easy._replace(pair=both.pair, n_lengths=3, spans=no_spans(10))
     log_z, out = summed(both)
     expected_z, expected = summed(alone)
     np.testing.assert_array_equal(log_z[[0, 2]], expected_z)
@@ -498,7 +502,7 @@ QUESTIONS = {
 )
 def test_the_error_names_the_sequence_and_the_position(ask, scale, forbid, position):
     scores = random_segment_scores(3, [5], 2, 3, scale=scale)._replace(first=10)
-    n_steps = parts_of(scores).n_steps
+    n_steps = scores.n_transitions
     forbid(scores.unary, scores.pair[n_steps : n_steps + 3])
     if position is None:
         ask(scores)
@@ -521,8 +525,8 @@ def test_a_later_sequence_is_named_too(scale):
 
 
 def test_scores_of_a_chain_are_refused():
-    scores = Potentials(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
-    with pytest.raises(ValueError, match="not those of segments: use the structure Chain"):
+    scores = ChainPotentials.of(np.zeros((2, 3)), np.zeros((1, 3, 3)), np.array([0, 2]))
+    with pytest.raises(ValueError, match="SemiMarkov reads SegmentPotentials, not ChainPotentials"):
         SEGMENTS.argmax(scores)
 
 
@@ -558,7 +562,7 @@ def test_a_row_of_a_segment_that_is_too_long_is_never_used():
     spans = make_spans(4, np.array([3, 4, 4]), np.array([2, 2, 4]), np.array([0, 1, 2]))
     within = make_spans(4, np.array([3, 4]), np.array([2, 2]), np.array([0, 1]))
     for chosen in (spans, within):
-        given = scores._replace(segments=scores.segments._replace(spans=chosen))
+        given = scores._replace(spans=chosen)
         assert_sums_agree(given, np.ones(1))
         if chosen is spans:
             log_z, out = summed(given)
@@ -571,7 +575,7 @@ def test_a_row_of_a_segment_that_is_too_long_is_never_used():
 @given(segment_scores(SCALES), st.sampled_from([1, 2, 5, 40]))
 def test_the_best_segmentations_are_those_of_enumeration(scores, count):
     for s, (begin, end) in enumerate(sequences(scores)):
-        one = scores.taken(np.arange(begin, end), np.array([0, end - begin]))
+        one = scores.take_tokens(np.arange(begin, end), np.array([0, end - begin]))
         codes, value = SEGMENTS.k_best(one, count)
         found = {path: score for path, score in of_codes(scores, s).items() if score > -np.inf}
         expected = sorted(found.values(), reverse=True)[:count]

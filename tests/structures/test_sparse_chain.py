@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from crfkit._types import Potentials
-from crfkit.structures import Chain, NoPathError, SparseChain
+from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain
 from tests.oracles import enumerated_sum, filled_up, sparse_chain_scores
 
 
@@ -21,7 +20,7 @@ def random_problem(seed, lengths, n_labels, share, scale=1.0):
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     unary = rng.normal(size=(offsets[-1], n_labels))
     pair = scale * rng.normal(size=(1, len(structure.source)))
-    return structure, Potentials(unary, pair, offsets)
+    return structure, ChainPotentials.of(unary, pair, offsets)
 
 
 def assert_same_sums(structure, scores, weight=None, atol=1e-12):
@@ -86,7 +85,7 @@ def test_digits_survive_where_nearly_all_paths_take_forbidden_steps(step):
     unary = np.full((4, n_labels), -20.0)
     unary[[0, 2], 0] = 0.0
     unary[[1, 3], 0] = -np.inf
-    scores = Potentials(unary, np.full((1, n_labels - 1), step), np.array([0, 4]))
+    scores = ChainPotentials.of(unary, np.full((1, n_labels - 1), step), np.array([0, 4]))
     dense = filled_up(scores, structure)
     log_z, out = sum_of(structure, scores)
     expected_z, expected = enumerated_sum(dense, np.ones(1))
@@ -99,7 +98,7 @@ def test_digits_survive_where_nearly_all_paths_take_forbidden_steps(step):
 def test_steps_beyond_the_linear_domain_are_summed_in_the_log_domain(score):
     structure = SparseChain([0, 1], [1, 0], 2)
     unary = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    scores = Potentials(unary, np.full((1, 2), score), np.array([0, 3]))
+    scores = ChainPotentials.of(unary, np.full((1, 2), score), np.array([0, 3]))
     log_z, out = sum_of(structure, scores, np.array([2.0]))
     expected_z, expected = enumerated_sum(filled_up(scores, structure), np.array([2.0]))
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-14)
@@ -118,7 +117,7 @@ def test_the_error_names_the_sequence_and_position_without_a_path(answer):
 @pytest.mark.parametrize("answer", [lambda c, s: sum_of(c, s), lambda c, s: c.argmax(s)])
 def test_forbidding_all_steps_leaves_no_path(answer):
     structure = SparseChain([0, 0, 1, 1], [0, 1, 0, 1], 2)
-    scores = Potentials(np.zeros((3, 2)), np.full((1, 4), -np.inf), np.array([0, 3]))
+    scores = ChainPotentials.of(np.zeros((3, 2)), np.full((1, 4), -np.inf), np.array([0, 3]))
     with pytest.raises(NoPathError, match="position 1"):
         answer(structure, scores)
 
@@ -160,7 +159,9 @@ def test_one_label_leaves_one_path():
 def test_no_sequences_and_empty_sequences_have_the_sum_of_one_empty_path():
     structure = SparseChain([0], [1], 2)
     for count in (0, 2):
-        scores = Potentials(np.zeros((0, 2)), np.ones((1, 1)), np.zeros(count + 1, np.int64))
+        scores = ChainPotentials.of(
+            np.zeros((0, 2)), np.ones((1, 1)), np.zeros(count + 1, np.int64)
+        )
         log_z, out = sum_of(structure, scores)
         assert log_z.tolist() == [0.0] * count
         assert out.pair.tolist() == [[0.0]]

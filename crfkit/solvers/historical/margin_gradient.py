@@ -187,7 +187,7 @@ class _Ascents(Moves):
         expected, theta = np.zeros_like(moved), parts_of(moved, scores)
         with self.batches.original_sequence_numbers():
             self.batches.structure.log_partition(
-                scores._replace(unary=theta.unary, pair=theta.pair), self.weights[index],
+                scores.with_arrays(*theta), self.weights[index],
                 parts_of(expected, scores),
             )  # fmt: skip
         added = self._search.cost.added(self.batches.labels(index))

@@ -14,7 +14,7 @@ from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.margin.marginals import ChainMarginals
 from crfkit.solvers.stochastic.base import PassLog
-from crfkit.structures import Chain
+from crfkit.structures import Chain, Structure
 
 PAIRS = ("worst", "drawn")
 ALPHAS = ("max_entropy", "largest")
@@ -120,7 +120,8 @@ class _Factored(DualSearch):
 
     def __init__(self, batches: StochasticObjective, max_entropy: bool) -> None:
         super().__init__(batches)
-        self.max_entropy, self.chain = max_entropy, Chain()
+        self.max_entropy = max_entropy
+        self.chain: Structure = Chain()
         self.marginals = [
             ChainMarginals(batches.labels(index), batches.model.n_labels)
             for index in range(len(batches))
@@ -153,7 +154,7 @@ class _Factored(DualSearch):
         self.batches.visits += 1
         marginals = self.marginals[index]
         scores = self.augmented(self.batches.bind(self.w), index)
-        scores = scores._replace(offsets=np.array([0, len(scores.unary)]))
+        scores = scores.take_tokens(np.arange(len(scores.unary)), np.array([0, len(scores.unary)]))
         target, [top] = self.chain.argmax(scores)
         source = self._least(marginals, scores) if random is None else marginals.draw(random)
         slope = float(top - self.chain.score(scores, source)[0])
@@ -162,7 +163,7 @@ class _Factored(DualSearch):
 
     def _least(self, marginals: ChainMarginals, scores: Potentials) -> CodeArray:
         """Return the labelling of the least score among those that have mass."""
-        opposite = scores._replace(unary=-scores.unary, pair=-scores.pair)
+        opposite = scores.with_arrays(-scores.unary, -scores.pair)
         return self.chain.argmax(marginals.supported(opposite))[0]
 
     def _move(

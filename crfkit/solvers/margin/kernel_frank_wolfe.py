@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, Random
+from crfkit._types import CodeArray, FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.kernels.solvers.kernelized import NEGATIVE, chain_kernel_steps
@@ -20,6 +20,7 @@ from crfkit.solvers.base import check_match
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.stochastic.base import PassLog
 from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
+from crfkit.structures import ChainPotentials
 
 NOT_DEFINITE = (
     "the kernel is not positive semidefinite: it is not the inner product of any features. Choose "
@@ -222,7 +223,9 @@ class _Search(DualSearch):
         """Return the objective."""
         blocks = self.batches
         pair = self.pair[None, :, : blocks.model.n_labels]
-        scores = Potentials(np.ascontiguousarray(self.unary.T + self.added), pair, blocks.offsets)
+        scores = ChainPotentials.of(
+            np.ascontiguousarray(self.unary.T + self.added), pair, blocks.offsets
+        )
         worst = blocks.structure.argmax(scores)[1]
         gold = blocks.structure.score(scores, blocks.codes)
         return inner(blocks.weight, worst - gold) + self.c2 * self.square

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit.structures import ChainPotentials
 
 # Mass that is no more than what rounding leaves is none.
 NO_MASS = 1e-13
@@ -80,7 +81,7 @@ class ChainMarginals:
         unary = np.where(self.node > NO_MASS, scores.unary, -np.inf)
         pair = np.zeros((size, *self.edge.shape[1:]))
         pair[1:] = np.where(self.edge > NO_MASS, _steps(scores), -np.inf)
-        return Potentials(unary, pair, np.array([0, size]), table=np.arange(size, dtype=np.uint32))
+        return ChainPotentials(unary, pair, np.arange(size, dtype=np.uint32), np.array([0, size]))
 
     def draw(self, random: np.random.RandomState) -> CodeArray:
         """Return a labelling, drawn from the distribution of the largest entropy."""

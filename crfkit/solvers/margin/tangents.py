@@ -37,7 +37,7 @@ class Tangent(NamedTuple):
 def tangent(batches: StochasticObjective, bound: Any, scale: float, index: int) -> Tangent:
     """Return the tangent of the loss of a batch at ``scale`` times some bound parameters."""
     scores = batches.scores(bound, index)
-    scores = scores._replace(unary=scale * scores.unary, pair=scale * scores.pair)
+    scores = scores.with_arrays(*(scale * array for array in scores.arrays()))
     value, residual = batches.value_and_residual(scores, index)
     return Tangent(value, value - _inner(scores, residual), batches.gradient(index, residual))
 

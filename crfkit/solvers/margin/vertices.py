@@ -177,9 +177,7 @@ class GeneralMarginSteps(MarginSteps):
     def _values(self, scores: Potentials, labels: CodeArray, corners: list[Vertex]) -> FloatArray:
         """Return the values of labellings of a batch: all are scored at once."""
         paths = [labels, *(corner.labels for corner in corners)]
-        steps = np.arange(len(paths))[:, None] * len(labels)
-        offsets = np.append(0, (scores.offsets[1:] + steps).ravel())
-        every = scores.taken(np.tile(np.arange(len(labels)), len(paths)), offsets)
+        every = scores.take(np.tile(np.arange(len(scores.offsets) - 1), len(paths)))
         found = self.batches.plain.score(every, np.concatenate(paths)).reshape(len(paths), -1)
         factors = np.array([corner.factor for corner in corners])
         levels = np.array([corner.level for corner in corners])

@@ -273,9 +273,7 @@ class GeneralVisits(OnlineVisits):
         """
         structure, labels = self.batches.structure, self.batches.labels(index)
         out, one = structure.zeros(scores), np.ones(1)
-        table = None if scores.table is None else scores.table[:stop]
-        offsets = np.array([0, stop])
-        part = scores._replace(unary=scores.unary[:stop], offsets=offsets, table=table)
+        part = scores.take_tokens(np.arange(stop), np.array([0, stop]))
         part_out = Counts(out.unary[:stop], out.pair)
         structure.add_counts(part, labels[:stop], one, part_out)
         structure.add_counts(part, path[:stop], -one, part_out)

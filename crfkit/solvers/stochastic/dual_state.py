@@ -107,7 +107,7 @@ class Moves:
         weight, after = self.weights[index], parts_of(moved, target)
         with self.batches.original_sequence_numbers():
             log_z = self.batches.structure.log_partition(
-                target._replace(unary=after.unary, pair=after.pair), weight,
+                target.with_arrays(*after), weight,
                 parts_of(expected, target),
             )  # fmt: skip
         inner, slope = dual_change(

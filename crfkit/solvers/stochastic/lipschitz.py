@@ -161,10 +161,8 @@ class LipschitzEstimates:
         along = self.batches.scores(self.batches.bind(vector), index)
         tests = 0
         while tests < MOST_TESTS:
-            moved = scores._replace(
-                unary=scores.unary - along.unary / estimate,
-                pair=scores.pair - along.pair / estimate,
-            )
+            both = zip(scores.arrays(), along.arrays(), strict=True)
+            moved = scores.with_arrays(*(array - change / estimate for array, change in both))
             tests += 1
             if self.batches.value_and_residual(moved, index)[0] <= value - 0.5 * square / estimate:
                 break
