@@ -9,12 +9,12 @@ from typing import Any
 
 from crfkit.features.functions import FLAG, ITEMS, Calls, Functions, find_function
 
-Template = str | Sequence[Any]
+Templates = str | Sequence[Any]
 
 LEXICON = "lexicon"
 
 
-def flatten(templates: Template) -> Iterator[str]:
+def flatten(templates: Templates) -> Iterator[str]:
     """Yield the templates of a text (one a line) or of nested lists."""
     if isinstance(templates, str):
         for line in templates.splitlines():

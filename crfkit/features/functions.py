@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from keyword import iskeyword
 from numbers import Real
@@ -21,6 +21,8 @@ ANY = "any"  # a function of the user: None, a string, a boolean, a number, a li
 Call = tuple[str, tuple[Any, ...]]  # name and further arguments of a function
 Calls = tuple[Call, ...]  # the innermost first
 Functions = Mapping[str, Callable[[str], Any]]
+Items = list[tuple[str | int, float]]  # a string, or FLAG_ITEM or NUMBER_ITEM, and its value
+Attributes = list[tuple[str, float]]  # names and values
 
 
 class Function(NamedTuple):
@@ -237,7 +239,7 @@ NUMBER_ITEM = 0
 FLAG_ITEM = 1
 
 
-def as_items(result: Any, source: str) -> list[tuple[str | int, float]]:
+def as_items(result: Any, source: str) -> Items:
     """Return what a function of the user gave as pairs of an item and its value.
 
     Raises
@@ -262,3 +264,36 @@ def as_items(result: Any, source: str) -> list[tuple[str | int, float]]:
         f"{source} gave {result!r} of type {type(result).__name__}; a function must give a string, "
         "a boolean, a number, None or a list of strings"
     )
+
+
+def attributes_of(lead: str, joint: str, seps: Sequence[str], cells: Sequence[Items]) -> Attributes:
+    """Return the attributes that a template makes of the items of its cells.
+
+    Those of one cell are `lead`, or ``lead + joint + item + seps[0]``, with the value of the item;
+    those of several cells all ``lead + item + seps[0] + item + seps[1] ...``, with the value 1.
+
+    Raises
+    ------
+    TypeError
+        If one of several items is a number.
+    """
+    if len(cells) == 1:
+        return [
+            (lead if isinstance(item, int) else lead + joint + item + seps[0], value)
+            for item, value in cells[0]
+        ]
+    texts = [lead]
+    for items, sep in zip(cells, seps, strict=True):
+        spelled = [_spelled(lead, *item) + sep for item in items]
+        texts = [text + more for text in texts for more in spelled]
+    return [(text, 1.0) for text in texts]
+
+
+def _spelled(lead: str, item: str | int, value: float) -> str:
+    """Return the text of an item within a conjunction."""
+    if item == NUMBER_ITEM:
+        raise TypeError(
+            f"template {lead.removesuffix('=')!r}: a function gave the number {value:g} within a "
+            "conjunction; let it give a string"
+        )
+    return str(bool(value)) if item == FLAG_ITEM else str(item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,13 +12,23 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.packed import ranges
-from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM, Calls, Functions, as_items, evaluate
+from crfkit.features.functions import (
+    FLAG_ITEM,
+    NUMBER_ITEM,
+    Attributes,
+    Calls,
+    Functions,
+    Items,
+    as_items,
+    attributes_of,
+    evaluate,
+)
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.similarity import EDIT, Lexicon
 from crfkit.features.segments.words import TokenRuns, Trie, Words, distinct_runs, number_runs
 from crfkit.features.templates.columns import Reference, TokenTable
-from crfkit.features.templates.pairs import PairTable
-from crfkit.features.templates.tables import NOTHING, Items, StringTable, take
+from crfkit.features.templates.pairs import distinct_tuples, number_tuples
+from crfkit.features.templates.tables import NOTHING, StringTable, take
 
 _SET: Items = [(FLAG_ITEM, 1.0)]
 
@@ -182,7 +192,8 @@ class Own(NamedTuple):
 
     def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have; the function is called once for equal arguments."""
-        numbers = _joined_numbers([part.numbers(reader, runs) for part in self.arguments])
+        columns = [part.numbers(reader, runs) for part in self.arguments]
+        numbers = number_tuples(np.zeros(len(runs.start), np.int32), columns)
         kinds, place = distinct_runs(runs, numbers)
         rows = zip(*(part.values(reader, kinds) for part in self.arguments), strict=True)
         return _coded([self._items(reader, row) for row in rows], place)
@@ -302,6 +313,12 @@ class SegmentTemplate(NamedTuple):
         only = self.cells[0]
         return only if len(self.cells) == 1 and isinstance(only, Text) and not only.calls else None
 
+    def attributes(self, items: list[Items]) -> Attributes:
+        """Return the attributes that the items of its cells are."""
+        if len(items) == 1:
+            return attributes_of(self.name, "=", [""], items)
+        return attributes_of(f"{self.name}=", "", ["|"] * (len(items) - 1) + [""], items)
+
     @property
     def lookups(self) -> list[Membership]:
         """The cells that find their runs by themselves."""
@@ -318,7 +335,7 @@ class FoundRuns(NamedTuple):
 
     runs: TokenRuns
     codes: CodeArray
-    attributes: list[list[tuple[str, float]]]
+    attributes: list[Attributes]
 
     def within(self, begin: int, end: int) -> FoundRuns:
         """Return the runs of some tokens."""
@@ -354,15 +371,13 @@ def find_among(template: SegmentTemplate, runs: TokenRuns, reader: SegmentReader
             cells.append(CodedRuns(np.zeros(len(runs.start), np.int32), [_SET]))
         else:
             cells.append(_named_errors(template, cell, runs, reader))
-    codes = _joined_codes([cell.codes for cell in cells])
-    kept = np.flatnonzero(codes >= 0)
-    different, first, place = np.unique(codes[kept], return_index=True, return_inverse=True)
-    rows = zip(*(cell.codes[kept][first].tolist() for cell in cells), strict=True)
+    start = np.zeros(len(runs.start), np.int32)
+    places, which, rows = distinct_tuples(start, [cell.codes for cell in cells])
     attributes = [
-        _attributes(template, [cell.items[code] for cell, code in zip(cells, row, strict=True)])
+        template.attributes([cell.items[code] for cell, code in zip(cells, row, strict=True)])
         for row in rows
     ]
-    return FoundRuns(runs.take(kept), place.astype(np.int32), attributes)
+    return FoundRuns(runs.take(places), which, attributes)
 
 
 def _named_errors(
@@ -373,29 +388,6 @@ def _named_errors(
     except Exception as error:
         error.add_note(f"in the template {template.name!r}")
         raise
-
-
-def _attributes(template: SegmentTemplate, cells: list[Items]) -> list[tuple[str, float]]:
-    """Return the attributes that a template makes of the items of its cells."""
-    if len(cells) == 1:
-        return [
-            (template.name if isinstance(item, int) else f"{template.name}={item}", value)
-            for item, value in cells[0]
-        ]
-    texts = [""]
-    for items in cells:
-        texts = [f"{text}|{_spelled(template, *item)}" for text in texts for item in items]
-    return [(f"{template.name}={text[1:]}", 1.0) for text in texts]
-
-
-def _spelled(template: SegmentTemplate, item: str | int, value: float) -> str:
-    """Return the text of an item within a conjunction."""
-    if item == NUMBER_ITEM:
-        raise TypeError(
-            f"template {template.name!r}: a function gave the number {value:g} within a "
-            "conjunction; let it give a string"
-        )
-    return "True" if item == FLAG_ITEM else str(item)
 
 
 def _coded(results: Iterable[Items], place: CodeArray) -> CodedRuns:
@@ -416,16 +408,3 @@ def _flags(holds: NDArray[np.bool_]) -> CodedRuns:
 def _holds(condition: str, variable: str, values: FloatArray | IntArray) -> NDArray[np.bool_]:
     tree = ast.parse(condition, mode="eval").body
     return np.broadcast_to(np.asarray(value_of(tree, variable, values), bool), values.shape)
-
-
-def _joined_numbers(columns: Sequence[CodeArray]) -> CodeArray:
-    """Return a number for each tuple of numbers, shape (n,)."""
-    numbers = np.zeros(len(columns[0]), np.int32)
-    for column in columns:
-        numbers = PairTable().number(numbers, column)
-    return numbers
-
-
-def _joined_codes(columns: Sequence[CodeArray]) -> CodeArray:
-    """Return a number for each tuple of codes, shape (n,), -1 where one of them is -1."""
-    return columns[0] if len(columns) == 1 else _joined_numbers(columns)

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from crfkit.features.expressions import (
-    Template,
     TemplateCompiler,
+    Templates,
     called,
     flatten,
     parse,
@@ -38,7 +38,7 @@ _EXAMPLES = "seg.text, lower(seg.text) in cities, jaccard(seg.text, cities) >= 0
 
 
 def segment_templates(
-    templates: Template,
+    templates: Templates,
     functions: Functions,
     lexicons: Collection[str],
     columns: Sequence[str] | None,

@@ -16,7 +16,7 @@ from crfkit.data.labels import object_array
 from crfkit.features._lexicons import read_lexicons
 from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
 from crfkit.features.base import SequenceTransformer
-from crfkit.features.expressions import LEXICON, Template
+from crfkit.features.expressions import LEXICON, Templates
 from crfkit.features.functions import Functions, checked_functions
 from crfkit.features.segments.cells import (
     FoundRuns,
@@ -141,7 +141,7 @@ class SegmentFeatures(SequenceTransformer):
 
     def __init__(
         self,
-        templates: Template,
+        templates: Templates,
         *,
         columns: Sequence[str] | None = None,
         by: str | None = None,

@@ -15,6 +15,7 @@ from crfkit.features.expressions import LEXICON
 from crfkit.features.functions import (
     FLAG,
     Functions,
+    Items,
     as_items,
     evaluate,
     result_kind,
@@ -31,7 +32,7 @@ from crfkit.features.templates.plan import (
     Source,
     gives_items,
 )
-from crfkit.features.templates.tables import Items, ItemTable, StringTable, TextTable, take
+from crfkit.features.templates.tables import ItemTable, StringTable, TextTable, take
 from crfkit.kernels.text.hashing import codes_shift, codes_spread
 
 FALSE = "\0false"  # the text of a flag that is not set, which never becomes a name

@@ -13,12 +13,12 @@ from crfkit.features.base import SequenceTransformer
 from crfkit.features.functions import Functions
 from crfkit.features.templates.coded import LearnedTables, TokenReader
 from crfkit.features.templates.columns import read_tokens
-from crfkit.features.templates.entries import VocabularyTemplates, grouped
+from crfkit.features.templates.entries import TemplateGroup, grouped
 from crfkit.features.templates.plan import Plan, gives_items
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
 from crfkit.features.templates.vocabulary import TemplateVocabulary
 
-Groups = tuple[VocabularyTemplates, VocabularyTemplates]  # of tokens, of transitions
+Groups = tuple[TemplateGroup, TemplateGroup]  # of tokens, of transitions
 
 
 class TemplateOptions(NamedTuple):

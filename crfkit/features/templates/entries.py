@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +12,12 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.functions import FLAG_ITEM, NUMBER_ITEM, Functions
+from crfkit.features.functions import Attributes, Functions, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.columns import numbers
-from crfkit.features.templates.pairs import PairTable
-from crfkit.features.templates.plan import Cell, Plan, TokenTemplate, colliding, has_items
-from crfkit.features.templates.tables import NOTHING, Items
+from crfkit.features.templates.pairs import distinct_tuples
+from crfkit.features.templates.plan import Cell, Plan, Template, colliding, has_items
+from crfkit.features.templates.tables import NOTHING
 from crfkit.kernels.text.hashing import rows_join
 
 Path = tuple[int, ...]  # the sources of the cells of a conjunction
@@ -26,14 +25,14 @@ Look = Callable[[Path, CodeArray, CodeArray], CodeArray]
 Code = Callable[[int, str], int]
 
 
-class VocabularyTemplates(NamedTuple):
+class TemplateGroup(NamedTuple):
     """The templates of a vocabulary: of tokens, or of transitions.
 
     Attributes
     ----------
-    blocks : list of TokenTemplate
+    blocks : list of Template
         Those that share no name with others.
-    named : list of TokenTemplate
+    named : list of Template
         The others.
     numeric : list of str or int
         Columns of numbers.
@@ -43,32 +42,30 @@ class VocabularyTemplates(NamedTuple):
         Whether they describe transitions into tokens: the first token of a sequence has none.
     """
 
-    blocks: list[TokenTemplate]
-    named: list[TokenTemplate]
+    blocks: list[Template]
+    named: list[Template]
     numeric: Sequence[str | int]
     names: Sequence[str]
     transition: bool
 
 
 def grouped(
-    templates: Sequence[TokenTemplate],
+    templates: Sequence[Template],
     plan: Plan,
     functions: Functions,
     numeric: Sequence[str | int],
     names: Sequence[str],
     transition: bool = False,
-) -> VocabularyTemplates:
+) -> TemplateGroup:
     """Return templates of one kind, those that share names with others apart."""
     shared = colliding(templates, plan, functions, names)
     apart = [t in shared or has_items(t, plan, functions) for t in templates]
     blocks = [t for t, by_name in zip(templates, apart, strict=True) if not by_name]
     named = [t for t, by_name in zip(templates, apart, strict=True) if by_name]
-    return VocabularyTemplates(blocks, named, numeric, names, transition)
+    return TemplateGroup(blocks, named, numeric, names, transition)
 
 
-def block_ids(
-    reader: TokenReader, templates: VocabularyTemplates, look: Look, code: Code
-) -> CodeArray:
+def block_ids(reader: TokenReader, templates: TemplateGroup, look: Look, code: Code) -> CodeArray:
     """Return the codes of the templates that own columns, shape (F, N)."""
     ids = np.empty((len(templates.blocks), reader.n_tokens), np.int32)
     known: dict[tuple[Cell, ...], CodeArray] = {}
@@ -86,7 +83,7 @@ def _firsts(reader: TokenReader) -> IntArray:
 
 def _template_ids(
     reader: TokenReader,
-    template: TokenTemplate,
+    template: Template,
     look: Look,
     code: Code,
     known: dict[tuple[Cell, ...], CodeArray],
@@ -105,7 +102,7 @@ def _template_ids(
 
 
 def _read_off_names(
-    reader: TokenReader, template: TokenTemplate, cells: list[CodeArray], code: Code
+    reader: TokenReader, template: Template, cells: list[CodeArray], code: Code
 ) -> bool:
     """Replace tuples that are not what is read off their name; return whether there are any."""
     inner = zip(template.cells[:-1], template.seps, strict=False)
@@ -118,17 +115,13 @@ def _read_off_names(
     tokens = tokens[np.all([codes[tokens] >= 0 for codes in cells], axis=0)]
     if not len(tokens):
         return False
+    rows = list(zip(*(codes[tokens].tolist() for codes in cells), strict=True))
+    sources = [cell.source for cell in template.cells]
     seen: dict[tuple[int, ...], list[int]] = {}
-    for row in zip(*(codes[tokens].tolist() for codes in cells), strict=True):
+    for row in rows:
         if row not in seen:
-            strings = [
-                reader.text(cell.source, n) for cell, n in zip(template.cells, row, strict=True)
-            ]
-            read = _read_off(strings, template.seps)
-            seen[row] = [
-                code(cell.source, text) for cell, text in zip(template.cells, read, strict=True)
-            ]
-    rows = zip(*(codes[tokens].tolist() for codes in cells), strict=True)
+            strings = _read_off(list(map(reader.text, sources, row)), template.seps)
+            seen[row] = list(map(code, sources, strings))
     for n, column in enumerate(zip(*(seen[row] for row in rows), strict=True)):
         cells[n] = cells[n].copy()
         cells[n][tokens] = column
@@ -156,9 +149,8 @@ class Named(NamedTuple):
         """Return the entries as rows, those of one attribute of a token added up."""
         kept = (self.columns >= 0) & (self.values != 0.0)
         places = (self.tokens[kept], self.columns[kept])
-        matrix = sp.coo_array(
-            (self.values[kept], places), shape=(int(offsets[-1]), n_columns)
-        ).tocsr()
+        shape = (int(offsets[-1]), n_columns)
+        matrix = sp.coo_array((self.values[kept], places), shape=shape).tocsr()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
@@ -166,7 +158,7 @@ class Named(NamedTuple):
 
 
 def named_entries(
-    reader: TokenReader, templates: VocabularyTemplates, column: Callable[[str], int]
+    reader: TokenReader, templates: TemplateGroup, column: Callable[[str], int]
 ) -> Named:
     """Return the entries of the templates that share names, and of numeric columns."""
     parts = [_named_template(reader, template, column) for template in templates.named]
@@ -178,25 +170,14 @@ def named_entries(
     return Named(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
 
-def _named_template(
-    reader: TokenReader, template: TokenTemplate, column: Callable[[str], int]
-) -> Named:
+def _named_template(reader: TokenReader, template: Template, column: Callable[[str], int]) -> Named:
     """Return the entries of one template: names are built once for each different tuple."""
-    ids = np.zeros(reader.n_tokens, np.int32)
+    start = np.zeros(reader.n_tokens, np.int32)
     if template.transition:
-        ids[_firsts(reader)] = NOTHING
-    cells = [reader.cell(cell) for cell in template.cells]
-    for codes in cells:
-        ids = PairTable().number(ids, codes)
-    tokens = np.flatnonzero(ids >= 0)
-    if not len(tokens):
-        return Named(tokens, np.zeros(0, np.int32), np.zeros(0))
-    ids = ids[tokens]
-    first = np.zeros(int(ids.max()) + 1, np.int64)
-    first[ids[::-1]] = tokens[::-1]
-    rows = zip(*(codes[first].tolist() for codes in cells), strict=True) if cells else [()]
+        start[_firsts(reader)] = NOTHING
+    tokens, ids, rows = distinct_tuples(start, [reader.cell(cell) for cell in template.cells])
     found = [_names(reader, template, row) for row in rows]
-    sizes = np.array([len(pairs) for pairs in found])
+    sizes = np.array([len(pairs) for pairs in found], np.int64)
     ends = np.cumsum(sizes)
     flat = [pair for pairs in found for pair in pairs]
     entries = ranges((ends - sizes)[ids], sizes[ids])
@@ -207,43 +188,15 @@ def _named_template(
     )
 
 
-def _names(
-    reader: TokenReader, template: TokenTemplate, codes: tuple[int, ...]
-) -> list[tuple[str, float]]:
+def _names(reader: TokenReader, template: Template, codes: tuple[int, ...]) -> Attributes:
     """Return the attributes of a tuple with their values; of no cells, the lead alone."""
     items = [reader.items(cell, code) for cell, code in zip(template.cells, codes, strict=True)]
-    if len(items) == 1:
-        return _names_of_one(reader, template, items[0])
-    names = []
-    for combination in product(*items):
-        texts = [_joined(item, value, template) for item, value in combination]
-        pieces = (text + sep for text, sep in zip(texts, template.seps, strict=True))
-        names.append((template.lead + "".join(pieces), 1.0))
-    return names
-
-
-def _names_of_one(
-    reader: TokenReader, template: TokenTemplate, items: Items
-) -> list[tuple[str, float]]:
-    """Return the attributes of a template of one cell."""
-    number, tail = template.cells[0].source, template.seps[0]
-    if reader.plan.sources[number].joint is not None and items[0][0] == FALSE:
+    joint = ""
+    if len(items) == 1 and not reader.is_plain(template.cells[0].source):
+        joint = template.joint
+    elif len(items) == 1 and items[0][0][0] == FALSE:
         return [(template.lead, 0.0)]
-    lead = template.lead + ("" if reader.is_plain(number) else template.joint)
-    return [
-        (template.lead if isinstance(item, int) else lead + item + tail, value)
-        for item, value in items
-    ]
-
-
-def _joined(item: str | int, value: float, template: TokenTemplate) -> str:
-    """Return the text of an item within a conjunction."""
-    if item == NUMBER_ITEM:
-        raise TypeError(
-            f"template {template.lead!r}: a function gave the number {value:g} within a "
-            "conjunction; let it give a string"
-        )
-    return str(bool(value)) if item == FLAG_ITEM else str(item)
+    return attributes_of(template.lead, joint, template.seps, items)
 
 
 def frequent(named: Named, size: int, min_freq: int) -> CodeArray:
@@ -257,15 +210,8 @@ def join(first: AttributeRows, second: AttributeRows, shift: int) -> AttributeRo
     """Return rows that are those of the first followed by those of the second, `shift` later."""
     size = len(first.indices) + len(second.indices)
     indices, origin = np.empty(size, np.int32), np.empty(size, np.int64)
-    moved = second.indices + np.int32(shift)
-    rows_join(
-        frozen(first.indptr),
-        frozen(first.indices),
-        frozen(second.indptr),
-        frozen(moved),
-        indices,
-        origin,
-    )
+    ptr, moved = frozen(second.indptr), frozen(second.indices + np.int32(shift))
+    rows_join(frozen(first.indptr), frozen(first.indices), ptr, moved, indices, origin)
     indptr, values = first.indptr + second.indptr, None
     if second.values is not None and not np.all(second.values == 1.0):
         values = np.where(origin < 0, 1.0, second.values[origin])

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from crfkit.features.expressions import (
     LEXICON,
-    Template,
     TemplateCompiler,
+    Templates,
     called,
     flatten,
     parse,
@@ -122,7 +122,7 @@ class _ColumnCell(NamedTuple):
 
 
 def expression_plan(
-    templates: Template,
+    templates: Templates,
     functions: Functions,
     lexicons: Mapping[str, Any],
     policy: str,

@@ -1,6 +1,8 @@
-"""Numbered pairs of codes."""
+"""Numbers of pairs and of tuples of codes."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -57,3 +59,37 @@ class PairTable:
         self._keys = np.zeros(size // 2, np.int64)
         self._count = np.zeros(1, np.int64)
         self.number((keys // SHIFT).astype(np.int32), (keys % SHIFT).astype(np.int32))
+
+
+def number_tuples(start: CodeArray, columns: Sequence[CodeArray]) -> CodeArray:
+    """Return a number for each tuple of codes, shape (n,), from 0 on; -1 where one of them is -1.
+
+    Parameters
+    ----------
+    start : ndarray of shape (n,)
+        Codes that stand before all others: 0, or -1 for places to leave out.
+    columns : list of ndarrays of shape (n,)
+    """
+    numbers = start
+    for column in columns:
+        numbers = PairTable().number(numbers, column)
+    return numbers
+
+
+def distinct_tuples(
+    start: CodeArray, columns: Sequence[CodeArray]
+) -> tuple[IntArray, CodeArray, list[tuple[int, ...]]]:
+    """Return the places of tuples without -1, which tuple stands at each, and these tuples.
+
+    Parameters
+    ----------
+    start, columns
+        As for :func:`number_tuples`.
+    """
+    numbers = number_tuples(start, columns)
+    places = np.flatnonzero(numbers >= 0)
+    which = numbers[places]
+    first = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
+    first[which[::-1]] = places[::-1]
+    tuples = list(zip(*(codes[first].tolist() for codes in columns), strict=True))
+    return places, which, tuples or [()] * len(first)

@@ -43,7 +43,7 @@ class Cell(NamedTuple):
     absolute: bool = False
 
 
-class TokenTemplate(NamedTuple):
+class Template(NamedTuple):
     """A template: ``lead + cell + seps[0] + cell + seps[1] ...``.
 
     Attributes
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
     columns : tuple of tuples
         Keys of the columns, those a lexicon reads before the lexicon.
     sources : tuple of Source
-    templates : tuple of TokenTemplate
+    templates : tuple of Template
     marks : tuple of str
         What cells outside of a sequence hold: 1, 2, ... before, then 1, 2, ... after it.
     policy : str
@@ -84,7 +84,7 @@ class Plan(NamedTuple):
 
     columns: tuple[ColumnKey, ...]
     sources: tuple[Source, ...]
-    templates: tuple[TokenTemplate, ...]
+    templates: tuple[Template, ...]
     marks: tuple[str, ...]
     policy: str
 
@@ -113,7 +113,7 @@ class PlanBuilder:
         self.last = last
         self.columns: list[ColumnKey] = []
         self.sources: list[Source] = []
-        self.templates: list[TokenTemplate] = []
+        self.templates: list[Template] = []
 
     def column(self, *key: Any) -> int:
         """Return the number of a column."""
@@ -127,7 +127,7 @@ class PlanBuilder:
 
     def add(self, lead: str, cells: Sequence[Cell], seps: Sequence[str], transition: bool) -> None:
         """Add a template of any number of cells."""
-        self.templates.append(TokenTemplate(lead, "", tuple(cells), tuple(seps), transition))
+        self.templates.append(Template(lead, "", tuple(cells), tuple(seps), transition))
 
     def add_named(
         self, name: str, joint: str, cells: Sequence[Cell], sep: str, transition: bool
@@ -139,7 +139,7 @@ class PlanBuilder:
             source = self.sources[cells[0].source]._replace(joint=joint)
             cells = [cells[0]._replace(source=_number(self.sources, source))]
         lead = name + joint if cells and kind not in (FLAG, ITEMS, ANY) else name
-        self.templates.append(TokenTemplate(lead, joint, tuple(cells), tuple(seps), transition))
+        self.templates.append(Template(lead, joint, tuple(cells), tuple(seps), transition))
 
     def kind(self, cell: Cell) -> str:
         """Return what the source of a cell gives."""
@@ -175,12 +175,12 @@ def gives_items(source: Source, functions: Functions) -> bool:
     return result_kind(source.calls, functions) in (ITEMS, ANY)
 
 
-def has_items(template: TokenTemplate, plan: Plan, functions: Functions) -> bool:
+def has_items(template: Template, plan: Plan, functions: Functions) -> bool:
     """Whether a cell may give numbers or several strings."""
     return any(gives_items(plan.sources[cell.source], functions) for cell in template.cells)
 
 
-def _forms(template: TokenTemplate, plan: Plan, functions: Functions) -> list[tuple[str, bool]]:
+def _forms(template: Template, plan: Plan, functions: Functions) -> list[tuple[str, bool]]:
     """Return how names of a template begin, and whether more follows."""
     if not template.cells:
         return [(template.lead, False)]
@@ -191,15 +191,13 @@ def _forms(template: TokenTemplate, plan: Plan, functions: Functions) -> list[tu
 
 
 def colliding(
-    templates: Iterable[TokenTemplate], plan: Plan, functions: Functions, names: Sequence[str]
-) -> set[TokenTemplate]:
+    templates: Iterable[Template], plan: Plan, functions: Functions, names: Sequence[str]
+) -> set[Template]:
     """Return the templates that may share a name with another one, or have a given name."""
-    forms: list[tuple[str, bool, TokenTemplate | None]] = [(name, False, None) for name in names]
+    forms: list[tuple[str, bool, Template | None]] = [(name, False, None) for name in names]
     forms += [(*form, f) for f in templates for form in _forms(f, plan, functions)]
-    met: set[TokenTemplate | None] = set()
-    begun: list[
-        tuple[str, bool, TokenTemplate | None]
-    ] = []  # each one's text begins the next one's
+    met: set[Template | None] = set()
+    begun: list[tuple[str, bool, Template | None]] = []  # each one's text begins the next one's
     for text, more, template in sorted(forms, key=lambda form: form[0]):
         while begun and not text.startswith(begun[-1][0]):
             begun.pop()

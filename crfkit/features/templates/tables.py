@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex, check_name
-from crfkit.features.functions import FLAG_ITEM
+from crfkit.features.functions import FLAG_ITEM, Items
 
 NOTHING = SKIP
 
@@ -167,9 +167,6 @@ def check_codes(codes: Any, size: int) -> None:
     fits = isinstance(codes, np.ndarray) and codes.dtype == np.int32 and codes.ndim == 1
     if not fits or (len(codes) and not (-1 <= codes.min() and codes.max() < size)):
         raise ValueError("a table of codes does not fit the strings it belongs to.")
-
-
-Items = list[tuple[str | int, float]]
 
 
 class ItemTable:

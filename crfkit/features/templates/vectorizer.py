@@ -8,14 +8,14 @@ from typing import Any, Self
 
 from crfkit._params import check_flag, check_option
 from crfkit.features._lexicons import read_lexicons, read_text
-from crfkit.features.expressions import Template, flatten
+from crfkit.features.expressions import Templates, flatten
 from crfkit.features.functions import checked_functions
 from crfkit.features.templates.cells import template_lines
 from crfkit.features.templates.columns import checked_columns
 from crfkit.features.templates.compiled import CompiledFeatures, TemplateOptions
 from crfkit.features.templates.crfpp import crfpp_plan
 from crfkit.features.templates.expressions import expression_plan
-from crfkit.features.templates.plan import KEEP, Plan, TokenTemplate
+from crfkit.features.templates.plan import KEEP, Plan, Template
 from crfkit.features.templates.wapiti import wapiti_plan
 
 SYNTAXES = ("python", "crfpp", "wapiti")
@@ -122,7 +122,7 @@ class TemplateFeatures(CompiledFeatures):
 
     def __init__(
         self,
-        templates: Template,
+        templates: Templates,
         *,
         syntax: str = "python",
         columns: Sequence[str] | None = None,
@@ -181,7 +181,7 @@ class TemplateFeatures(CompiledFeatures):
                 "there are no templates: give at least one, a bias or numeric columns."
             )
         if self.bias:
-            bias = TokenTemplate("bias", "", (), (), False)
+            bias = Template("bias", "", (), (), False)
             plan = plan._replace(templates=(bias, *plan.templates))
         return plan
 

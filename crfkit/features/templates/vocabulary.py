@@ -17,14 +17,14 @@ from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.entries import (
     Named,
     Path,
-    VocabularyTemplates,
+    TemplateGroup,
     block_ids,
     frequent,
     join,
     named_entries,
 )
 from crfkit.features.templates.pairs import PairTable
-from crfkit.features.templates.plan import Cell, TokenTemplate
+from crfkit.features.templates.plan import Cell, Template
 from crfkit.features.templates.tables import NOTHING, TextTable, check_codes, check_texts
 from crfkit.kernels.text.hashing import SHIFT, rows_fill
 
@@ -70,9 +70,7 @@ class TemplateVocabulary(LazyNames):
         yield from (block[0] for block in self.blocks)
         yield from self.named
 
-    def learn(
-        self, reader: TokenReader, templates: VocabularyTemplates, min_freq: int
-    ) -> AttributeRows:
+    def learn(self, reader: TokenReader, templates: TemplateGroup, min_freq: int) -> AttributeRows:
         """Learn the attributes of some tokens and return the rows of them."""
         tables: dict[Path, PairTable] = {}
 
@@ -95,7 +93,7 @@ class TemplateVocabulary(LazyNames):
         self.named = [name for name, column in pairs if column != NOTHING]
         return self._rows(reader, ids, named._replace(columns=kept[named.columns]))
 
-    def encode(self, reader: TokenReader, templates: VocabularyTemplates) -> AttributeRows:
+    def encode(self, reader: TokenReader, templates: TemplateGroup) -> AttributeRows:
         """Return the rows of some tokens."""
         tables, index = self._lookups()
 
@@ -108,9 +106,7 @@ class TemplateVocabulary(LazyNames):
         named = named_entries(reader, templates, lambda name: index.get(name, NOTHING))
         return self._rows(reader, ids, named)
 
-    def _number(
-        self, template: TokenTemplate, ids: CodeArray, min_freq: int, flags: bool
-    ) -> CodeArray:
+    def _number(self, template: Template, ids: CodeArray, min_freq: int, flags: bool) -> CodeArray:
         """Return the columns of the codes of a template: the next ones for those that stay."""
         counts = np.bincount(ids[ids >= 0])
         seen = counts > 0
@@ -188,7 +184,7 @@ class TemplateVocabulary(LazyNames):
         derived = ("_built", "_flat", "_tables", "_index")
         return {key: value for key, value in self.__dict__.items() if key not in derived}
 
-    def check(self, templates: VocabularyTemplates) -> None:
+    def check(self, templates: TemplateGroup) -> None:
         """Raise ValueError if a stored vocabulary is not that of some templates, or damaged."""
         if self.blocks != _layout(templates):
             raise ValueError("the vocabulary has other templates than the transformer.")
@@ -229,7 +225,7 @@ def _check_keys(keys: Any, lefts: int, rights: int) -> None:
         raise ValueError("the pairs of a vocabulary do not fit its strings.")
 
 
-def _layout(templates: VocabularyTemplates) -> list[list[Any]]:
+def _layout(templates: TemplateGroup) -> list[list[Any]]:
     """Return lead, sources and separators of the templates that own columns."""
     return [
         [template.lead, [cell.source for cell in template.cells], list(template.seps)]
