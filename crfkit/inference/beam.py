@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -12,6 +10,7 @@ from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
 from crfkit.structures import Structure
+from crfkit.structures.chain_tables import chain_arrays
 
 UPDATES = ("max_violation", "early")
 
@@ -89,18 +88,16 @@ class BeamSearch(BaseEstimator):  # type: ignore[misc]
         """Return the labels found, traces, and the scores and sources of prefixes."""
         check_whole("width", self.width, 1)
         check_option("update", self.update, UPDATES)
-        unary, size = frozen(scores.unary), scores.unary.shape[1]
+        length, size = scores.unary.shape
         if scores.pair.shape[1:] != (size, size):
             raise ValueError(
                 "search with a beam needs a table of all steps, which a model of so many labels "
                 "and so few steps does not have: use all_possible_transitions=True, or search=None."
             )
-        best, source = np.empty(unary.shape), np.empty(unary.shape, np.int32)
-        trace, path = np.empty((len(unary), N_TRACES)), np.empty(len(unary), np.int32)
+        best, source = np.empty((length, size)), np.empty((length, size), np.int32)
+        trace, path = np.empty((length, N_TRACES)), np.empty(length, np.int32)
         rank = np.empty(size, np.int64)
-        for begin, end in itertools.pairwise(scores.offsets.tolist()):
-            chain_beam(
-                unary, frozen(scores.pair), frozen(scores.transition_index), begin, end,
-                int(self.width), frozen(labels), best, source, rank, trace, path,
-            )  # fmt: skip
+        arrays, gold = chain_arrays(scores), frozen(labels)
+        for s in range(len(scores.offsets) - 1):
+            chain_beam(arrays, s, int(self.width), gold, best, source, rank, trace, path)
         return path, trace, best, source

@@ -8,6 +8,7 @@ others: they compute the same numbers once more.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from crfkit._types import FloatArray, IdArray
 from crfkit.compiler.jit import part
@@ -36,6 +37,14 @@ STRIP = 3 * WIDTH
 AHEAD = 8
 
 
+class Strip(NamedTuple):
+    """Three vectors: columns of a strip of a row."""
+
+    first: FloatArray
+    second: FloatArray
+    third: FloatArray
+
+
 @part
 def strip_columns(start: int, size: int) -> tuple[int, int, int]:
     """Return where the vectors of a strip of a row begin."""
@@ -61,13 +70,12 @@ def _add_column(a: FloatArray, out: FloatArray, row: int, start: int) -> None:
 
 
 @part
-def _add_strip(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, row: int,
-               start: int) -> None:  # fmt: skip
-    """Add three vectors to a strip of a row, but for columns before it: these have theirs."""
+def _add_strip(strip: Strip, out: FloatArray, row: int, start: int) -> None:
+    """Add to a strip of a row, but for columns before it: these have theirs."""
     p, q, r = strip_columns(start, out.shape[1])
-    a = multiply_add(lanes_from(start - p), a, load(out, row, p))
-    b = multiply_add(lanes_from(start - q), b, load(out, row, q))
-    c = multiply_add(lanes_from(start - r), c, load(out, row, r))
+    a = multiply_add(lanes_from(start - p), strip.first, load(out, row, p))
+    b = multiply_add(lanes_from(start - q), strip.second, load(out, row, q))
+    c = multiply_add(lanes_from(start - r), strip.third, load(out, row, r))
     store(a, out, row, p)
     store(b, out, row, q)
     store(c, out, row, r)
@@ -125,7 +133,7 @@ def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: i
             a = multiply_add(x, load(table, slot, p), a)
             b = multiply_add(x, load(table, slot, q), b)
             c = multiply_add(x, load(table, slot, r), c)
-        _add_strip(a, b, c, out, row, start)
+        _add_strip(Strip(a, b, c), out, row, start)
 
 
 @part
@@ -146,16 +154,16 @@ def column_product(source: FloatArray, row: int, tables: FloatArray, m: int,
 
 
 @part
-def _strip_product(source: FloatArray, row: int, tables: FloatArray, m: int, p: int, q: int,
-                   r: int) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """``sum_i source[row, i] tables[m, i, p : p + 8]``, and so on."""
+def _strip_product(source: FloatArray, row: int, tables: FloatArray, m: int, start: int) -> Strip:
+    """``sum_i source[row, i] tables[m, i, j]`` for a strip of ``j``."""
+    p, q, r = strip_columns(start, tables.shape[2])
     a, b, c = fill(0.0), fill(0.0), fill(0.0)
     for i in range(tables.shape[1]):
         x = fill(source[row, i])
         a = multiply_add(x, load_of(tables, m, i, p), a)
         b = multiply_add(x, load_of(tables, m, i, q), b)
         c = multiply_add(x, load_of(tables, m, i, r), c)
-    return a, b, c
+    return Strip(a, b, c)
 
 
 @part
@@ -168,10 +176,10 @@ def strips_product(source: FloatArray, row: int, tables: FloatArray, m: int, out
         if p == r:
             store(column_product(source, row, tables, m, p), out, to, p)
         else:
-            a, b, c = _strip_product(source, row, tables, m, p, q, r)
-            store(a, out, to, p)
-            store(b, out, to, q)
-            store(c, out, to, r)
+            strip = _strip_product(source, row, tables, m, start)
+            store(strip.first, out, to, p)
+            store(strip.second, out, to, q)
+            store(strip.third, out, to, r)
 
 
 @part
@@ -180,30 +188,45 @@ def strips_add_product(source: FloatArray, row: int, tables: FloatArray, m: int,
     """``out[to, j] += sum_i source[row, i] tables[m, i, j]``."""
     size = tables.shape[2]
     for start in range(0, size, STRIP):
-        p, q, r = strip_columns(start, size)
+        p, _, r = strip_columns(start, size)
         if p == r:
             _add_column(column_product(source, row, tables, m, p), out, to, start)
         else:
-            a, b, c = _strip_product(source, row, tables, m, p, q, r)
-            _add_strip(a, b, c, out, to, start)
+            _add_strip(_strip_product(source, row, tables, m, start), out, to, start)
 
 
 @part
-def strips_best(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
-                to: int) -> None:  # fmt: skip
-    """``out[to, j] = max_i (source[row, i] + tables[m, i, j])``."""
-    size = tables.shape[2]
-    for start in range(0, size, STRIP):
-        p, q, r = strip_columns(start, size)
+def _column_best(source: FloatArray, row: int, tables: FloatArray, m: int, p: int) -> FloatArray:
+    """``max_i (source[row, i] + tables[m, i, p : p + 8])``, two ``i`` at a time."""
+    size = tables.shape[1]
+    a, b = fill(-math.inf), fill(-math.inf)
+    for i in range(0, size - 1, 2):
+        a = larger(a, add(fill(source[row, i]), load_of(tables, m, i, p)))
+        b = larger(b, add(fill(source[row, i + 1]), load_of(tables, m, i + 1, p)))
+    if size % 2:
+        a = larger(a, add(fill(source[row, size - 1]), load_of(tables, m, size - 1, p)))
+    return larger(a, b)
+
+
+@part
+def strips_best(source: FloatArray, row: int, tables: FloatArray, m: int, added: FloatArray,
+                t: int, out: FloatArray, to: int) -> None:  # fmt: skip
+    """``out[to, j] = added[t, j] + max_i (source[row, i] + tables[m, i, j])``."""
+    for start in range(0, tables.shape[2], STRIP):
+        p, q, r = strip_columns(start, tables.shape[2])
+        if p == r:
+            a = _column_best(source, row, tables, m, p)
+            store(add(load(added, t, p), a), out, to, p)
+            return
         a, b, c = fill(-math.inf), fill(-math.inf), fill(-math.inf)
-        for i in range(size):
+        for i in range(tables.shape[1]):
             x = fill(source[row, i])
             a = larger(a, add(x, load_of(tables, m, i, p)))
             b = larger(b, add(x, load_of(tables, m, i, q)))
             c = larger(c, add(x, load_of(tables, m, i, r)))
-        store(a, out, to, p)
-        store(b, out, to, q)
-        store(c, out, to, r)
+        store(add(load(added, t, p), a), out, to, p)
+        store(add(load(added, t, q), b), out, to, q)
+        store(add(load(added, t, r), c), out, to, r)
 
 
 @part
@@ -228,9 +251,9 @@ def strips_outer(left: FloatArray, first: int, right: FloatArray, begin: int, en
                 x, y = fill(left[first + t, i]), fill(left[first + t, k])
                 a, b, c = multiply_add(x, u, a), multiply_add(x, v, b), multiply_add(x, w, c)
                 d, e, f = multiply_add(y, u, d), multiply_add(y, v, e), multiply_add(y, w, f)
-            _add_strip_of(a, b, c, out, m, i, start)
+            _add_strip_of(Strip(a, b, c), out, m, i, start)
             if k > i:
-                _add_strip_of(d, e, f, out, m, k, start)
+                _add_strip_of(Strip(d, e, f), out, m, k, start)
 
 
 @part
@@ -258,13 +281,12 @@ def _column_outer(left: FloatArray, first: int, right: FloatArray, begin: int, e
 
 
 @part
-def _add_strip_of(a: FloatArray, b: FloatArray, c: FloatArray, out: FloatArray, m: int, i: int,
-                  start: int) -> None:  # fmt: skip
-    """Add three vectors to a row of a table, but for columns before the strip."""
+def _add_strip_of(strip: Strip, out: FloatArray, m: int, i: int, start: int) -> None:
+    """Add to a row of a table, but for columns before the strip."""
     p, q, r = strip_columns(start, out.shape[2])
-    a = multiply_add(lanes_from(start - p), a, load_of(out, m, i, p))
-    b = multiply_add(lanes_from(start - q), b, load_of(out, m, i, q))
-    c = multiply_add(lanes_from(start - r), c, load_of(out, m, i, r))
+    a = multiply_add(lanes_from(start - p), strip.first, load_of(out, m, i, p))
+    b = multiply_add(lanes_from(start - q), strip.second, load_of(out, m, i, q))
+    c = multiply_add(lanes_from(start - r), strip.third, load_of(out, m, i, r))
     store_of(a, out, m, i, p)
     store_of(b, out, m, i, q)
     store_of(c, out, m, i, r)
@@ -284,33 +306,33 @@ def strips_shift(unary: FloatArray, shifted: FloatArray, shift: FloatArray) -> N
 
 
 @part
-def once(size: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def new_lanes(size: int) -> Strip:
     """Return 1 for each lane of the last strip of a row whose column no earlier vector has."""
     start = last_strip(size)
     p, q, r = strip_columns(start, size)
-    return lanes_from(start - p), lanes_from(p + WIDTH - q), lanes_from(q + WIDTH - r)
+    return Strip(lanes_from(start - p), lanes_from(p + WIDTH - q), lanes_from(q + WIDTH - r))
 
 
 @part
-def weigh_strip(a: FloatArray, b: FloatArray, c: FloatArray, scale: FloatArray, node: FloatArray,
-                t: int, start: int, mass: FloatArray, least: FloatArray, alpha: FloatArray,
-                row: int, u: FloatArray, v: FloatArray,
-                w: FloatArray) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """``alpha(j) = scale node_t(j) work(j)`` for a strip of the work: three vectors.
+def weigh_strip(strip: Strip, scale: FloatArray, node: FloatArray, t: int, start: int,
+                alpha: FloatArray, row: int, new: Strip, mass: FloatArray,
+                least: FloatArray) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """``alpha(j) = scale node_t(j) strip(j)``.
 
-    Returns the sums and the least numbers of the lanes; `u`, `v` and `w` are those of `once`.
+    Returns the sums and the least numbers of the lanes; `new` is that of `new_lanes`.
     """
     p, q, r = strip_columns(start, node.shape[1])
-    a = multiply(a, multiply(scale, load(node, t, p)))
-    b = multiply(b, multiply(scale, load(node, t, q)))
-    c = multiply(c, multiply(scale, load(node, t, r)))
+    a = multiply(strip.first, multiply(scale, load(node, t, p)))
+    b = multiply(strip.second, multiply(scale, load(node, t, q)))
+    c = multiply(strip.third, multiply(scale, load(node, t, r)))
     store(a, alpha, row, p)
     store(b, alpha, row, q)
     store(c, alpha, row, r)
     least = smaller(smaller(least, a), smaller(b, c))
     if start + STRIP < node.shape[1]:
         return add(mass, add(a, add(b, c))), least
-    return multiply_add(u, a, multiply_add(v, b, multiply_add(w, c, mass))), least
+    mass = multiply_add(new.first, a, multiply_add(new.second, b, multiply_add(new.third, c, mass)))
+    return mass, least
 
 
 @part
@@ -318,12 +340,11 @@ def strips_weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha
                  row: int) -> tuple[float, float]:  # fmt: skip
     """``alpha(j) = scale node_t(j) work(j)``; returns the sum and the least of it."""
     size = node.shape[1]
-    x, mass, least = fill(scale), fill(0.0), fill(1.0)
-    u, v, w = once(size)
+    x, mass, least, new = fill(scale), fill(0.0), fill(1.0), new_lanes(size)
     for start in range(last_strip(size), -1, -STRIP):
         p, q, r = strip_columns(start, size)
-        a, b, c = load(work, 0, p), load(work, 0, q), load(work, 0, r)
-        mass, least = weigh_strip(a, b, c, x, node, t, start, mass, least, alpha, row, u, v, w)
+        strip = Strip(load(work, 0, p), load(work, 0, q), load(work, 0, r))
+        mass, least = weigh_strip(strip, x, node, t, start, alpha, row, new, mass, least)
     return total(mass), smallest(least)
 
 
@@ -339,17 +360,17 @@ def _back(beta: FloatArray, scale: FloatArray, node: FloatArray, t: int, column:
 
 
 @part
-def back_strip(a: FloatArray, b: FloatArray, c: FloatArray, scale: FloatArray, node: FloatArray,
-               t: int, start: int, alpha: FloatArray, row: int, message: FloatArray,
+def back_strip(beta: Strip, scale: FloatArray, node: FloatArray, t: int, start: int,
+               alpha: FloatArray, row: int, message: FloatArray,
                marginals: FloatArray) -> None:  # fmt: skip
     """``marginals_t(j) = alpha(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``.
 
-    For a strip of beta: three vectors. Both are 0 where alpha is: beta may be unbounded there.
+    Both are 0 where alpha is: beta may be unbounded there.
     """
     p, q, r = strip_columns(start, node.shape[1])
-    _back(a, scale, node, t, p, alpha, row, message, marginals)
-    _back(b, scale, node, t, q, alpha, row, message, marginals)
-    _back(c, scale, node, t, r, alpha, row, message, marginals)
+    _back(beta.first, scale, node, t, p, alpha, row, message, marginals)
+    _back(beta.second, scale, node, t, q, alpha, row, message, marginals)
+    _back(beta.third, scale, node, t, r, alpha, row, message, marginals)
 
 
 @part
@@ -357,8 +378,7 @@ def strips_step_back(node: FloatArray, t: int, scale: float, alpha: FloatArray, 
                      beta: FloatArray, message: FloatArray,
                      marginals: FloatArray) -> None:  # fmt: skip
     """``marginals_t(j) = alpha(j) beta(j)`` and ``message(j) = scale node_t(j) beta(j)``."""
-    size = node.shape[1]
-    for start in range(0, size, STRIP):
-        p, q, r = strip_columns(start, size)
-        a, b, c = load(beta, 0, p), load(beta, 0, q), load(beta, 0, r)
-        back_strip(a, b, c, fill(scale), node, t, start, alpha, row, message, marginals)
+    for start in range(0, node.shape[1], STRIP):
+        p, q, r = strip_columns(start, node.shape[1])
+        strip = Strip(load(beta, 0, p), load(beta, 0, q), load(beta, 0, r))
+        back_strip(strip, fill(scale), node, t, start, alpha, row, message, marginals)

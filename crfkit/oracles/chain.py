@@ -34,7 +34,7 @@ def visit_workspace(n_labels: int, most: int, tokens: int, sequences: int) -> tu
     room = (
         *both(most, n_labels), *both(most), starts, frozen(starts), *both(sequences),
         np.empty(most), np.empty((1, n_labels)), np.empty((tokens, n_labels)),
-        np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences), np.empty(1),
+        np.empty((tokens, n_labels)), np.empty((3, n_labels)), np.empty(sequences),
         np.empty(sequences, np.int64), frozen(np.arange(sequences)),
         frozen(np.zeros(1, np.uint32)),
     )  # fmt: skip

@@ -11,11 +11,29 @@ from crfkit._types import CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import max as chain_path
 from crfkit.kernels.chain import sum as kernels
+from crfkit.kernels.chain.arrays import (
+    ChainExponentials,
+    ChainSums,
+    ChainWorkspace,
+)
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
-from crfkit.kernels.chain.hessian import chain_curvature, chain_curvature_log
+from crfkit.kernels.chain.hessian import (
+    CountDerivatives,
+    LogTangentWorkspace,
+    TangentFactors,
+    TangentWorkspace,
+    chain_hessian,
+    chain_hessian_log,
+)
 from crfkit.kernels.chain.k_best import chain_n_best
 from crfkit.structures.base import Capability, NoPathError, Structure
-from crfkit.structures.chain_tables import as_kernel_input, exp_pair, raise_if_dead
+from crfkit.structures.chain_tables import (
+    as_kernel_input,
+    chain_arrays,
+    exp_pair,
+    exp_unary,
+    raise_if_dead,
+)
 from crfkit.structures.interleaved import sum_interleaved
 from crfkit.structures.long_chain import best_in_blocks, is_long, score_in_blocks, sum_in_blocks
 from crfkit.structures.potentials import ChainPotentials
@@ -98,14 +116,15 @@ class Chain(Structure[ChainPotentials]):
         if left is None:  # by length, because neighbors are summed side by side
             left = np.argsort(np.diff(scores.offsets), kind="stable")
         if len(left):
-            node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
-            kernels.chain_shift(scores.unary, node, shift)
-            np.exp(node, out=node)
+            node, shift = exp_unary(scores)
             kernels.chain_sum(
-                scores.unary, frozen(node), frozen(shift), scores.pair, factor, transposed(factor),
-                pair_shift, scores.transition_index, scores.offsets, frozen(left), weight,
-                np.empty_like(shift), *chain_workspace(scores), out.unary, flow, log_z, status,
-            )  # fmt: skip
+                chain_arrays(scores),
+                ChainExponentials(node, shift, factor, transposed(factor), pair_shift),
+                frozen(left),
+                weight,
+                chain_workspace(scores),
+                ChainSums(out.unary, flow, log_z, status),
+            )
         out.pair[...] += np.multiply(flow, factor, out=flow)
         if status.max(initial=kernels.OK) != kernels.OK or status.min(initial=0) != kernels.OK:
             raise_if_dead(scores, status)
@@ -115,25 +134,19 @@ class Chain(Structure[ChainPotentials]):
 
     def _sum_log(self, scores: ChainPotentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence in the log domain."""
-        begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        work, log_z = np.empty((3, scores.unary.shape[1])), np.empty(1)
-        norm = np.empty(len(scores.unary))
+        count, (length, size) = len(scores.offsets) - 1, scores.unary.shape
+        sums = ChainSums(out.unary, out.pair, np.empty(count), np.empty(count, np.int64))
         position = kernels.chain_sum_log(
-            scores.unary,
-            scores.pair,
-            scores.transition_index,
-            begin,
-            end,
-            float(weight),
-            norm,
-            work,
-            out.unary,
-            out.pair,
-            log_z,
+            chain_arrays(scores),
+            s,
+            frozen(np.full(count, weight)),
+            np.empty(length),
+            np.empty((3, size)),
+            sums,
         )
         if position >= 0:
-            raise NoPathError(scores.first + s, position - begin)
-        return float(log_z[0])
+            raise NoPathError(scores.first + s, position - int(scores.offsets[s]))
+        return float(sums.log_z[s])
 
     def argmax(self, scores: ChainPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the best path of each sequence and its score.
@@ -162,9 +175,8 @@ class Chain(Structure[ChainPotentials]):
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         chain_path.chain_max(
-            scores.unary, scores.pair, scores.transition_index, scores.offsets,
-            np.empty_like(scores.unary), labels, value, status,
-        )  # fmt: skip
+            chain_arrays(scores), np.empty_like(scores.unary), labels, value, status
+        )
         raise_if_dead(scores, status)
         return labels, value
 
@@ -187,14 +199,7 @@ class Chain(Structure[ChainPotentials]):
         if self.threads is not None and is_long(scores):
             return score_in_blocks(Chain(), scores, labels, self.threads)
         value = np.empty(len(scores.offsets) - 1)
-        chain_path.chain_score(
-            scores.unary,
-            scores.pair,
-            scores.transition_index,
-            scores.offsets,
-            frozen(labels),
-            value,
-        )
+        chain_path.chain_score(chain_arrays(scores), frozen(labels), value)
         return value
 
     def add_counts(
@@ -249,9 +254,13 @@ class Chain(Structure[ChainPotentials]):
             return labels[:1], value[:1]
         scores = as_kernel_input(scores)
         chain_n_best(
-            scores.unary, scores.pair, scores.transition_index, np.empty(shape),
-            np.empty(shape, np.int64), np.empty(k, np.int64), value, labels,
-        )  # fmt: skip
+            chain_arrays(scores),
+            np.empty(shape),
+            np.empty(shape, np.int64),
+            np.empty(k, np.int64),
+            value,
+            labels,
+        )
         found = value > -np.inf
         if not found.any():
             self.argmax(scores)  # raises, and tells where
@@ -284,10 +293,8 @@ class Chain(Structure[ChainPotentials]):
         most = _most_errors(scores, most)
         value = np.empty((len(scores.offsets) - 1, most + 1))
         best = np.empty((2 * (most + 1), size))
-        chain_max_by_hamming(
-            scores.unary, scores.pair, scores.transition_index, scores.offsets, frozen(labels),
-            np.empty((1, size)), best, value,
-        )  # fmt: skip
+        work = np.empty((1, size))
+        chain_max_by_hamming(chain_arrays(scores), frozen(labels), work, best, value)
         return value
 
     def path_at_hamming(
@@ -327,10 +334,15 @@ class Chain(Structure[ChainPotentials]):
             )
         status = np.empty(len(errors), np.int64)
         chain_level_path(
-            scores.unary, scores.pair, scores.transition_index, scores.offsets, frozen(labels),
-            _most_errors(scores, most), frozen(errors), np.empty((1, size)),
-            np.empty((int(rows.max(initial=0)), size)), path, status,
-        )  # fmt: skip
+            chain_arrays(scores),
+            frozen(labels),
+            _most_errors(scores, most),
+            frozen(errors),
+            np.empty((1, size)),
+            np.empty((int(rows.max(initial=0)), size)),
+            path,
+            status,
+        )
         if (status == NONE).any():
             s = int(np.argmax(status == NONE))
             raise ValueError(
@@ -364,50 +376,46 @@ class Chain(Structure[ChainPotentials]):
             If a sequence has no path of finite score.
         """
         scores, size = as_kernel_input(scores), scores.unary.shape[1]
-        node, norm = np.empty_like(scores.unary), np.empty(len(scores.unary))
-        kernels.chain_shift(scores.unary, node, norm)
-        np.exp(node, out=node)
+        node, shift = exp_unary(scores)
         factor, _ = exp_pair(scores)
         slope = factor * tangent.pair
-        flow, flow_moved = np.zeros_like(factor), np.zeros_like(factor)
-        status = np.empty(len(weight), np.int64)
-        chain_curvature(
-            frozen(node), frozen(factor), frozen(slope), scores.transition_index, scores.offsets,
-            frozen(weight), tangent.unary.copy(), np.empty_like(node), norm, np.empty((4, size)),
-            out.unary, flow, flow_moved, status,
-        )  # fmt: skip
-        out.pair[...] += factor * flow_moved + slope * flow
-        for s in np.flatnonzero(status == kernels.UNDERFLOW):
+        derivatives = CountDerivatives(
+            out.unary, np.zeros_like(factor), np.zeros_like(factor), np.empty(len(weight), np.int64)
+        )
+        chain_hessian(
+            TangentFactors(node, frozen(factor), frozen(slope)),
+            scores.transition_index,
+            scores.offsets,
+            frozen(weight),
+            TangentWorkspace(
+                tangent.unary.copy(), np.empty_like(node), np.empty_like(shift), np.empty((4, size))
+            ),
+            derivatives,
+        )
+        out.pair[...] += factor * derivatives.flow_slope + slope * derivatives.flow
+        for s in np.flatnonzero(derivatives.status == kernels.UNDERFLOW):
             self._hessian_product_log(scores, tangent, int(s), float(weight[s]), out)
 
     def _hessian_product_log(
         self, scores: ChainPotentials, tangent: ChainPotentials, s: int, weight: float, out: Counts
     ) -> None:
         """Differentiate the counts of one sequence in the log domain."""
-        begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        shape = scores.unary.shape
-        values, tangents = np.zeros((1, shape[1])), np.zeros((1, shape[1]))
-        position = chain_curvature_log(
-            scores.unary,
-            scores.pair,
-            frozen(tangent.pair),
-            scores.transition_index,
-            begin,
-            end,
-            weight,
+        length, size = scores.unary.shape
+        work = LogTangentWorkspace(
             tangent.unary.copy(),
-            np.empty(shape),
-            np.empty(shape),
-            np.empty(shape[0]),
-            values,
-            tangents,
-            np.empty((2, shape[1])),
-            np.empty((2, shape[1])),
-            out.unary,
-            out.pair,
+            np.empty((length, size)),
+            np.empty((length, size)),
+            np.empty(length),
+            np.zeros((1, size)),
+            np.zeros((1, size)),
+            np.empty((2, size)),
+            np.empty((2, size)),
+        )
+        position = chain_hessian_log(
+            chain_arrays(scores), frozen(tangent.pair), s, weight, work, out.unary, out.pair
         )
         if position >= 0:
-            raise NoPathError(scores.first + s, position - begin)
+            raise NoPathError(scores.first + s, position - int(scores.offsets[s]))
 
 
 def _most_errors(scores: ChainPotentials, most: int | None) -> int:
@@ -416,12 +424,14 @@ def _most_errors(scores: ChainPotentials, most: int | None) -> int:
 
 
 def transposed(tables: FloatArray) -> FloatArray:
-    """Return tables of steps with the labels that steps lead to first."""
+    """Return tables of transitions with the labels that these lead to first."""
     return frozen(np.ascontiguousarray(tables.transpose(0, 2, 1)))
 
 
-def chain_workspace(scores: ChainPotentials) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what the kernel ``chain_sum`` works on."""
-    longest, size = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape[1]
-    rows = max(min(2 * longest, len(scores.unary)), TOGETHER)
-    return np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
+def chain_workspace(scores: ChainPotentials) -> ChainWorkspace:
+    """Return the workspace of the kernel ``chain_sum``."""
+    longest, (length, size) = int(np.diff(scores.offsets).max(initial=0)), scores.unary.shape
+    rows = max(min(2 * longest, length), TOGETHER)
+    return ChainWorkspace(
+        np.empty(length), np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
+    )

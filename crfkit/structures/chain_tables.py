@@ -1,4 +1,4 @@
-"""ChainPotentials of a chain in the form that kernels read."""
+"""Potentials of a chain in the form that kernels read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.sum import chain_shift
 from crfkit.structures.base import NoPathError
 from crfkit.structures.potentials import ChainPotentials
 
@@ -18,12 +20,27 @@ def as_kernel_input(scores: ChainPotentials) -> ChainPotentials:
     )  # fmt: skip
 
 
+def chain_arrays(scores: ChainPotentials) -> ChainScores:
+    """Return the arrays of the potentials, as kernels read them."""
+    return ChainScores(
+        frozen(scores.unary),
+        frozen(scores.pair),
+        frozen(scores.transition_index),
+        frozen(scores.offsets),
+    )
+
+
+def exp_unary(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
+    """Return ``exp(unary - shift)`` and the shift: the largest score of each token."""
+    node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
+    chain_shift(frozen(scores.unary), node, shift)
+    return frozen(np.exp(node, out=node)), frozen(shift)
+
+
 def exp_pair(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
     factor = scores.pair.copy()
-    if (
-        len(scores.transition_index) > 1
-    ):  # no step leads into a first token, whatever its table says
+    if len(scores.transition_index) > 1:  # none leads into a first token, whatever its table says
         starts = scores.offsets[:-1]
         used = np.zeros(len(factor), bool)
         used[np.delete(scores.transition_index, starts[starts < len(scores.unary)])] = True

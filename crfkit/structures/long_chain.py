@@ -11,9 +11,9 @@ from crfkit._types import CodeArray, Counts, FloatArray, IdArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.kernels.chain import blocks as kernels
-from crfkit.kernels.chain import sum as chain_kernels
+from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import NoPathError, Structure
-from crfkit.structures.chain_tables import exp_pair
+from crfkit.structures.chain_tables import chain_arrays, exp_pair, exp_unary
 from crfkit.structures.parallel_viterbi import viterbi_in_blocks
 from crfkit.structures.potentials import ChainPotentials
 
@@ -181,22 +181,14 @@ def _cut(scores: ChainPotentials) -> list[Block]:
 
 def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> FloatArray:
     """Return the logarithms of the transfer matrix of a block, shape (K, K)."""
-    unary, pair, table = (
-        block.scores.unary,
-        block.scores.pair,
-        frozen(block.scores.transition_index),
-    )
-    begins, n_labels = block.number == 0, unary.shape[1]
-    node, shift = np.empty_like(unary), np.empty(len(unary))
-    chain_kernels.chain_shift(unary, node, shift)
-    np.exp(node, out=node)
+    unary, table = block.scores.unary, block.scores.transition_index
+    begins, n_labels, scores = block.number == 0, unary.shape[1], chain_arrays(block.scores)
+    node, shift = exp_unary(block.scores)
     fresh, product = np.empty((2, n_labels))
     rows, log_scale = np.empty((n_labels, n_labels)), np.empty(n_labels)
-    status = kernels.block_transfer(
-        unary, frozen(node), pair, factor, table, begins, fresh, product, rows, log_scale
-    )
-    if status == chain_kernels.UNDERFLOW:
-        kernels.block_transfer_log(unary, pair, table, begins, fresh, rows, log_scale)
+    status = kernels.block_transfer(scores, node, factor, begins, fresh, product, rows, log_scale)
+    if status == UNDERFLOW:
+        kernels.block_transfer_log(scores, begins, fresh, rows, log_scale)
         return rows + log_scale[:, None]
     steps = pair_shift[table] if len(table) > 1 else np.full(len(unary), pair_shift[table[0]])
     with np.errstate(divide="ignore"):

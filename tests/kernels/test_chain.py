@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 
 from crfkit._types import Counts
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import max as chain_path
 from crfkit.kernels.chain import sum as kernels
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.structures.chain import chain_workspace, transposed
+from crfkit.structures.chain_tables import chain_arrays
 from tests.oracles import (
     chain_paths,
     chain_scores,
@@ -19,30 +22,20 @@ from tests.oracles import (
 
 def scaled_sum(scores, weight):
     node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
-    kernels.chain_shift(scores.unary, node, shift)
+    kernels.chain_shift(frozen(scores.unary), node, shift)
     pair_shift = np.where(np.isinf(m := scores.pair.max(axis=(1, 2))), 0.0, m)
     factor = np.exp(scores.pair - pair_shift[:, None, None])
+    swapped = transposed(factor)
     n_sequences = len(weight)
     out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     log_z, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     kernels.chain_sum(
-        scores.unary,
-        np.exp(node),
-        shift,
-        scores.pair,
-        factor,
-        transposed(factor),
-        pair_shift,
-        scores.transition_index,
-        scores.offsets,
-        np.arange(n_sequences),
-        weight,
-        np.empty_like(shift),
-        *chain_workspace(scores),
-        out.unary,
-        out.pair,
-        log_z,
-        status,
+        chain_arrays(scores),
+        ChainExponentials(*map(frozen, (np.exp(node), shift, factor, swapped, pair_shift))),
+        frozen(np.arange(n_sequences)),
+        frozen(weight),
+        chain_workspace(scores),
+        ChainSums(out.unary, out.pair, log_z, status),
     )
     return log_z, Counts(out.unary, out.pair * factor), status
 
@@ -66,24 +59,13 @@ def test_log_domain_sum_equals_enumeration(scores):
     expected_z, expected = enumerated_sum(scores, weight)
     out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     work, norm = np.empty((3, scores.unary.shape[1])), np.empty(len(scores.unary))
-    log_z = np.empty(1)
+    sums = ChainSums(out.unary, out.pair, np.empty(len(weight)), np.empty(len(weight), np.int64))
     for s in np.flatnonzero(np.diff(scores.offsets)):
-        begin, end = (int(i) for i in scores.offsets[s : s + 2])
         status = kernels.chain_sum_log(
-            scores.unary,
-            scores.pair,
-            scores.transition_index,
-            begin,
-            end,
-            float(weight[s]),
-            norm,
-            work,
-            out.unary,
-            out.pair,
-            log_z,
+            chain_arrays(scores), int(s), frozen(weight), norm, work, sums
         )
         assert status == kernels.OK
-        np.testing.assert_allclose(log_z, expected_z[s], rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(sums.log_z[s], expected_z[s], rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-10)
 
@@ -131,16 +113,7 @@ def run_max(scores):
     labels = np.empty(len(scores.unary), np.int32)
     value, status = np.empty(n_sequences), np.empty(n_sequences, np.int64)
     work = np.empty_like(scores.unary)
-    chain_path.chain_max(
-        scores.unary,
-        scores.pair,
-        scores.transition_index,
-        scores.offsets,
-        work,
-        labels,
-        value,
-        status,
-    )
+    chain_path.chain_max(chain_arrays(scores), work, labels, value, status)
     return labels, value, status
 
 
@@ -167,9 +140,7 @@ def test_score_and_path_are_adjoint(scores):
     )
     weight = rng.normal(size=len(scores.offsets) - 1)
     score = np.empty_like(weight)
-    chain_path.chain_score(
-        finite.unary, finite.pair, finite.transition_index, finite.offsets, labels, score
-    )
+    chain_path.chain_score(chain_arrays(finite), labels, score)
     unary, pair = np.zeros_like(scores.unary), np.zeros_like(scores.pair)
     chain_path.chain_add_path(finite.transition_index, finite.offsets, labels, weight, unary, pair)
     inner = (unary * finite.unary).sum() + (pair * finite.pair).sum()

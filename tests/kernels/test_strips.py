@@ -14,7 +14,7 @@ def every_strip(slots, values, step, table, left, tables, node, out, sums, best,
     """Call what kernels call."""
     strips.strips_add(slots, values, step, 1, slots.shape[0], table, 2, out)
     strips.strips_product(left, 1, tables, 1, sums, 0)
-    strips.strips_best(left, 1, tables, 1, best, 0)
+    strips.strips_best(left, 1, tables, 1, node, 0, best, 0)
     strips.strips_outer(left, -1, node, 1, node.shape[0], outer, 1, 0, outer.shape[2])
 
 
@@ -36,7 +36,7 @@ def test_sums_and_maxima_of_rows(rng, size, step):
     before[1] += left[:3].T @ node[1:]
     np.testing.assert_allclose(out, start, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sums[0], left[1] @ tables[1], rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(best[0], (left[1][:, None] + tables[1]).max(axis=0))
+    np.testing.assert_array_equal(best[0], (left[1][:, None] + tables[1]).max(axis=0) + node[0])
     np.testing.assert_allclose(outer, before, rtol=1e-12, atol=1e-12)
 
 

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
+from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import blocks as chain_blocks
 from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain, long_chain
+from crfkit.structures.chain_tables import chain_arrays
 from tests.oracles import random_scores
 
 BLOCK = 37
@@ -119,8 +121,8 @@ def test_rows_that_agree_are_carried_on_as_one():
     pair = np.zeros((1, 3, 3))
     rows, scale = np.empty((3, 3)), np.empty(3)
     chain_blocks.block_transfer(
-        unary, np.exp(unary), pair, np.exp(pair), np.zeros(1, np.uint32), False,
-        np.empty(3), np.empty(3), rows, scale,
+        chain_arrays(ChainPotentials.of(unary, pair, np.array([0, 200]))), frozen(np.exp(unary)),
+        frozen(np.exp(pair)), False, np.empty(3), np.empty(3), rows, scale,
     )  # fmt: skip
     np.testing.assert_array_equal(rows[0], rows[1])
     np.testing.assert_array_equal(rows[0], rows[2])

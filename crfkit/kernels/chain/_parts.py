@@ -10,6 +10,12 @@ from typing import Any
 
 from crfkit._types import CodeArray, FloatArray
 from crfkit.compiler.jit import inlined
+from crfkit.kernels.chain.arrays import (
+    ChainExponentials,
+    ChainScores,
+    ChainSums,
+    ChainWorkspace,
+)
 from crfkit.kernels.chain.sum import OK, chain_sum, chain_sum_log
 from crfkit.kernels.solvers._eg_rows import rows_exp, rows_top
 
@@ -56,7 +62,7 @@ def sum_part(
     pair_read, factor_read, turned_read, pair_shift_read = own[2]
     flow, steps = own[3]
     (node, node_read, shift, shift_read, starts, starts_read, level, level_read, norm, work, alpha,
-     message, log_work, log_z, log_one, status, every, zero) = own[4]  # fmt: skip
+     message, log_work, log_z, status, every, zero) = own[4]  # fmt: skip
     first, last = parts[part], parts[part + 1]
     for row in range(base, base + offsets[last] - offsets[first]):
         shift[row] = rows_top(scores, row)
@@ -66,19 +72,18 @@ def sum_part(
         starts[s + 1] = base + offsets[min(first + s + 1, last)] - offsets[first]
         level[s] = weight[first + s] if first + s < last else 0.0
     starts[0] = base
-    chain_sum(
-        scores_read, node_read, shift_read, pair_read, factor_read, turned_read,
-        pair_shift_read, zero, starts_read, every, level_read, norm, work, alpha, message, counts,
-        flow, log_z, status,
-    )  # fmt: skip
-    whole = 0.0
+    chain = ChainScores(scores_read, pair_read, zero, starts_read)
+    exponentials = ChainExponentials(
+        node_read, shift_read, factor_read, turned_read, pair_shift_read
+    )
+    workspace = ChainWorkspace(norm, work, alpha, message)
+    sums = ChainSums(counts, flow, log_z, status)
+    chain_sum(chain, exponentials, every, level_read, workspace, sums)
+    whole, log_sums = 0.0, ChainSums(counts, steps, log_z, status)
     for s in range(last - first):
         if status[s] != OK:
-            dead = chain_sum_log(
-                scores_read, pair_read, zero, starts[s], starts[s + 1],
-                level[s], norm, log_work, counts, steps, log_one,
-            )  # fmt: skip
-            log_z[s] = log_one[0] if dead == OK else math.nan
+            status[s] = chain_sum_log(chain, s, level_read, norm, log_work, log_sums)
+            log_z[s] = log_z[s] if status[s] == OK else math.nan
         whole += level[s] * log_z[s]
     return whole
 

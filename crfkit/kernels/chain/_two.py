@@ -10,25 +10,26 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import fill, load_of, multiply_add, smallest, total
 from crfkit.kernels._strips import (
     STRIP,
+    Strip,
     back_strip,
     column_product,
     last_strip,
-    once,
+    new_lanes,
     strip_columns,
     weigh_strip,
 )
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainWorkspace, Run
 
 
 @part
 def _two_products(source: FloatArray, row: int, other: int, tables: FloatArray, m: int,
-                  start: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray,
-                                       FloatArray]:  # fmt: skip
+                  start: int) -> tuple[Strip, Strip]:  # fmt: skip
     """``sum_i source[row, i] tables[m, i, j]`` for a strip of ``j``, and the same for `other`."""
     p, q, r = strip_columns(start, tables.shape[2])
     if p == r:
         a = column_product(source, row, tables, m, p)
         u = column_product(source, other, tables, m, p)
-        return a, a, a, u, u, u
+        return Strip(a, a, a), Strip(u, u, u)
     a, b, c = fill(0.0), fill(0.0), fill(0.0)
     u, v, w = fill(0.0), fill(0.0), fill(0.0)
     for i in range(tables.shape[1]):
@@ -36,40 +37,36 @@ def _two_products(source: FloatArray, row: int, other: int, tables: FloatArray, 
         x, y = fill(source[row, i]), fill(source[other, i])
         a, b, c = multiply_add(x, d, a), multiply_add(x, e, b), multiply_add(x, f, c)
         u, v, w = multiply_add(y, d, u), multiply_add(y, e, v), multiply_add(y, f, w)
-    return a, b, c, u, v, w
+    return Strip(a, b, c), Strip(u, v, w)
 
 
 @kernel
 def two_forward(
-    node: FloatArray,  # (N, K) exp(unary - its largest)
-    factor: FloatArray,  # (M, K, K) exp(pair - its largest)
+    exponentials: ChainExponentials,
     m: int,
-    begin: int,  # the first tokens, whose rows are there already
-    start: int,
-    count: int,
-    alpha: FloatArray,  # (R, K) out: the rows from `row` and `other` on
-    row: int,
-    other: int,
-    norm: FloatArray,  # (N,) out
+    short: Run,  # the sequences, whose first tokens are done; no longer than the other one
+    long: Run,
+    workspace: ChainWorkspace,
 ) -> float:
-    """Scaled forward recurrence at the first `count` tokens of two sequences.
+    """Scaled forward recurrence at as many tokens of two sequences as the shorter one has.
 
     Returns the least ``alpha``: nothing that follows a tiny one is valid.
     """
-    size = node.shape[1]
+    node, factor = exponentials.node, exponentials.factor
+    alpha, norm = workspace.alpha, workspace.norm
+    begin, start, size = short.begin, long.begin, node.shape[1]
     one, two = 1.0 / norm[begin], 1.0 / norm[start]
-    least = fill(1.0)
-    x, y, z = once(size)
-    for t in range(1, count):
+    least, new = fill(1.0), new_lanes(size)
+    for t in range(1, short.end - begin):
         mass, more = fill(0.0), fill(0.0)
-        at, below = row + t, other + t
+        row, other = short.row + t, long.row + t
         for first in range(last_strip(size), -1, -STRIP):
-            a, b, c, u, v, w = _two_products(alpha, at - 1, below - 1, factor, m, first)
+            a, b = _two_products(alpha, row - 1, other - 1, factor, m, first)
             mass, least = weigh_strip(
-                a, b, c, fill(one), node, begin + t, first, mass, least, alpha, at, x, y, z
+                a, fill(one), node, begin + t, first, alpha, row, new, mass, least
             )
             more, least = weigh_strip(
-                u, v, w, fill(two), node, start + t, first, more, least, alpha, below, x, y, z
+                b, fill(two), node, start + t, first, alpha, other, new, more, least
             )
         norm[begin + t], norm[start + t] = total(mass), total(more)
         if norm[begin + t] == 0.0 or norm[start + t] == 0.0:
@@ -80,28 +77,22 @@ def two_forward(
 
 @kernel
 def two_backward(
-    node: FloatArray,  # (N, K)
-    turned: FloatArray,  # (M, K, K) exp(pair - its largest), each transposed
+    exponentials: ChainExponentials,
     m: int,
-    begin: int,  # the shorter sequence
-    end: int,
-    start: int,  # the other
-    stop: int,
-    norm: FloatArray,  # (N,) from the forward recurrence
-    alpha: FloatArray,  # (R, K) from the forward recurrence
-    row: int,
-    other: int,
-    message: FloatArray,  # (R, K) out; the last rows of both are there already
+    short: Run,  # the sequences, whose last messages are there; no longer than the other one
+    long: Run,
+    workspace: ChainWorkspace,  # with the forward vectors
     marginals: FloatArray,  # (N, K) out: weighted marginals
 ) -> None:
     """Scaled backward recurrence at as many tokens of two sequences as the shorter one has."""
-    shift = other + (stop - end) - start + begin - row
-    for t in range(end - 2, begin - 1, -1):
-        n = t + stop - end
-        one = 1.0 / norm[t - 1] if t > begin else 0.0
-        two = 1.0 / norm[n - 1] if n > start else 0.0
-        at = row + t - begin
+    node, transposed = exponentials.node, exponentials.transposed
+    norm, alpha, message = workspace.norm, workspace.alpha, workspace.message
+    for t in range(short.end - 2, short.begin - 1, -1):
+        n = t + long.end - short.end
+        one = 1.0 / norm[t - 1] if t > short.begin else 0.0
+        two = 1.0 / norm[n - 1] if n > long.begin else 0.0
+        row, other = short.row + t - short.begin, long.row + n - long.begin
         for first in range(last_strip(node.shape[1]), -1, -STRIP):
-            a, b, c, u, v, w = _two_products(message, at + 1, at + shift + 1, turned, m, first)
-            back_strip(a, b, c, fill(one), node, t, first, alpha, at, message, marginals)
-            back_strip(u, v, w, fill(two), node, n, first, alpha, at + shift, message, marginals)
+            a, b = _two_products(message, row + 1, other + 1, transposed, m, first)
+            back_strip(a, fill(one), node, t, first, alpha, row, message, marginals)
+            back_strip(b, fill(two), node, n, first, alpha, other, message, marginals)

@@ -1,7 +1,7 @@
-"""Blocks of a long linear chain: what a run of tokens makes of the label before it.
+"""Transfer matrices of blocks of a long linear chain.
 
 Shapes: ``n`` tokens of the block, ``K`` labels, ``M`` tables of pair scores, as in
-:mod:`crfkit.kernels.chain.sum`. Row ``i`` of a transfer matrix belongs to the label ``i`` of the
+:mod:`crfkit.kernels.chain.arrays`. Row ``i`` of a transfer matrix belongs to the label ``i`` of the
 token before the block.
 """
 
@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import math
 
-from crfkit._types import FloatArray, IdArray
+from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel
+from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 
 # Rows that agree this well, relatively, are the same but for rounding.
 SAME = 1e-15
-# How many tokens are between two looks at whether the rows agree.
-LOOK = 32
+# How many tokens are between two comparisons of the rows.
+COMPARE_EVERY = 32
 
 
 @kernel
-def _lost(rows: FloatArray, r: int, unary: FloatArray, pair: FloatArray, m: int, t: int,
-          fresh: FloatArray, stepped: bool) -> bool:  # fmt: skip
+def _lost(rows: FloatArray, r: int, scores: ChainScores, m: int, t: int, fresh: FloatArray,
+          entered: bool) -> bool:  # fmt: skip
     """Whether a label that can be reached has lost its probability to rounding."""
     for j in range(fresh.shape[0]):
-        if fresh[j] < TINY and unary[t, j] > -math.inf:
-            if not stepped:
+        if fresh[j] < TINY and scores.unary[t, j] > -math.inf:
+            if not entered:
                 return True
             for i in range(fresh.shape[0]):
-                if rows[r, i] > 0.0 and pair[m, i, j] > -math.inf:
+                if rows[r, i] > 0.0 and scores.pair[m, i, j] > -math.inf:
                     return True
     return False
 
@@ -46,12 +47,10 @@ def _agree(rows: FloatArray, log_scale: FloatArray, lead: int) -> bool:
 
 @kernel
 def block_transfer(
-    unary: FloatArray,  # (n, K) scores
+    scores: ChainScores,  # of the block
     node: FloatArray,  # (n, K) exp(unary - its largest)
-    pair: FloatArray,  # (M, K, K) scores
     factor: FloatArray,  # (M, K, K) exp(pair - its largest)
-    table: IdArray,  # (n,) or (1,)
-    begins: bool,  # whether no step leads into the first token
+    begins: bool,  # whether no transition leads into the first token
     fresh: FloatArray,  # (K,) workspace
     product: FloatArray,  # (K,) workspace
     rows: FloatArray,  # (K, K) out: each row sums to 1, or to 0 where no path is left
@@ -62,8 +61,8 @@ def block_transfer(
     The scaled forward recurrence from each label before the block. The chain forgets it: where all
     rows have become the same (their scales differ), one of them is carried on for all.
     """
-    size = node.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
+    size, index = node.shape[1], scores.index
+    stride = 0 if index.shape[0] == 1 else 1
     for i in range(size):
         log_scale[i] = 0.0
         product[i] = 1.0
@@ -71,21 +70,21 @@ def block_transfer(
             rows[i, j] = 1.0 if i == j else 0.0
     lead, last = 0, 1 if begins else size
     for t in range(node.shape[0]):
-        m = table[t * stride]
-        stepped = t > 0 or not begins
+        m = index[t * stride]
+        entered = t > 0 or not begins
         for r in range(lead, last):
             if log_scale[r] == -math.inf:
                 continue
             total, least = 0.0, 1.0
             for j in range(size):
-                mass = 0.0 if stepped else 1.0
-                if stepped:
+                mass = 0.0 if entered else 1.0
+                if entered:
                     for i in range(size):
                         mass += rows[r, i] * factor[m, i, j]
                 fresh[j] = mass * node[t, j]
                 total += fresh[j]
                 least = min(least, fresh[j])
-            if least < TINY and _lost(rows, r, unary, pair, m, t, fresh, stepped):
+            if least < TINY and _lost(rows, r, scores, m, t, fresh, entered):
                 return UNDERFLOW
             product[r] *= total
             if product[r] < TINY or product[r] > 1.0 / TINY:
@@ -94,7 +93,7 @@ def block_transfer(
             inverse = 1.0 / total if total > 0.0 else 0.0
             for j in range(size):
                 rows[r, j] = fresh[j] * inverse
-        if t % LOOK == 0 and last - lead > 1:
+        if t % COMPARE_EVERY == 0 and last - lead > 1:
             lead, last = _merge(rows, log_scale, product, lead, last)
     _spread(rows, log_scale, product, lead, last, begins)
     return OK
@@ -131,23 +130,22 @@ def _spread(rows: FloatArray, log_scale: FloatArray, product: FloatArray, lead: 
 
 @kernel
 def block_transfer_log(
-    unary: FloatArray,  # (n, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (n,) or (1,)
-    begins: bool,  # whether no step leads into the first token
+    scores: ChainScores,  # of the block
+    begins: bool,  # whether no transition leads into the first token
     fresh: FloatArray,  # (K,) workspace
     rows: FloatArray,  # (K, K) out: logarithms, the largest of each row is 0
     log_scale: FloatArray,  # (K,) out
 ) -> None:
     """Logarithms of the same matrix, by sums of logarithms, for scores of any size."""
+    unary, pair, index = scores.unary, scores.pair, scores.index
     size = unary.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
+    stride = 0 if index.shape[0] == 1 else 1
     for r in range(size):
         log_scale[r] = 0.0
         for j in range(size):
             rows[r, j] = 0.0 if r == j else -math.inf
         for t in range(unary.shape[0]):
-            m = table[t * stride]
+            m = index[t * stride]
             top = -math.inf
             for j in range(size):
                 fresh[j] = unary[t, j]

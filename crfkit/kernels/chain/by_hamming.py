@@ -1,47 +1,28 @@
-"""Best paths of linear chains for each number of labels that differ from given ones.
+"""Best paths of linear chains for each Hamming distance to given labels.
 
-Shapes as in `chain`. The levels of a token are rows of a table: row ``base + d`` holds the best
-scores of the paths that end at each label of the token and have `d` wrong labels so far. The last
-level, `most`, is at least 1 and holds those of the paths with at least as many.
+Shapes as in :mod:`crfkit.kernels.chain.arrays`. The levels of a token are rows of a table: row
+``base + d`` holds the best scores of the paths that end at each label of the token and have `d`
+wrong labels so far. The last level, `most`, is at least 1 and holds those of the paths with at
+least as many.
 """
 
 from __future__ import annotations
 
 import math
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
-from crfkit.compiler.jit import kernel, part
-from crfkit.compiler.simd import WIDTH
-from crfkit.kernels._strips import strips_best
+from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import kernel
+from crfkit.kernels.chain._viterbi import viterbi_step
+from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import OK
 
 # Status of a sequence that has no path of the level that was asked for.
 NONE = 0
 
 
-@part
-def _best_step(source: FloatArray, row: int, pair: FloatArray, m: int, unary: FloatArray, t: int,
-               out: FloatArray, to: int) -> None:  # fmt: skip
-    """``out[to, j] = unary[t, j] + max_i (source[row, i] + pair[m, i, j])``."""
-    size = unary.shape[1]
-    if size >= WIDTH:
-        strips_best(source, row, pair, m, out, to)
-        for j in range(size):
-            out[to, j] += unary[t, j]
-        return
-    for j in range(size):
-        top = -math.inf
-        for i in range(size):
-            score = source[row, i] + pair[m, i, j]
-            top = score if score > top else top
-        out[to, j] = top + unary[t, j]
-
-
 @kernel
 def _find_levels(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (N,) or (1,)
+    scores: ChainScores,
     begin: int,
     end: int,
     labels: CodeArray,  # (N,)
@@ -55,10 +36,11 @@ def _find_levels(
     ``best_t(d, j) = unary_t(j) + max_i (best_{t-1}(d - [j != y_t], i) + pair(i, j))``: the states
     of the chain are joined with the loss so far (Tsochantaridis et al. 2005, section 3.4).
     """
+    unary, pair, index = scores.unary, scores.pair, scores.index
     size = unary.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
+    stride = 0 if index.shape[0] == 1 else 1
     for t in range(begin, end):
-        base, gold, m = (t - begin) % period * (most + 1), labels[t], table[t * stride]
+        base, gold, m = (t - begin) % period * (most + 1), labels[t], index[t * stride]
         for j in range(size):
             best[base, j] = -math.inf
         if t == begin:
@@ -70,21 +52,18 @@ def _find_levels(
         before = (t - 1 - begin) % period * (most + 1)
         for d in range(min(t - begin, most) + 1):
             if d < most:
-                _best_step(best, before + d, pair, m, unary, t, best, base + d + 1)
+                viterbi_step(best, before + d, pair, m, unary, t, best, base + d + 1)
                 best[base + d, gold] = best[base + d + 1, gold]
                 best[base + d + 1, gold] = -math.inf
             else:
-                _best_step(best, before + d, pair, m, unary, t, work, 0)
+                viterbi_step(best, before + d, pair, m, unary, t, work, 0)
                 for j in range(size):
                     best[base + d, j] = max(best[base + d, j], work[0, j])
 
 
 @kernel
 def chain_max_by_hamming(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
+    scores: ChainScores,
     labels: CodeArray,  # (N,)
     work: FloatArray,  # (1, K) workspace
     best: FloatArray,  # (2 L, K) workspace
@@ -94,6 +73,7 @@ def chain_max_by_hamming(
 
     The last level is that of the paths with at least so many; ``-inf`` where there are none.
     """
+    offsets = scores.offsets
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         for d in range(value.shape[1]):
@@ -102,19 +82,16 @@ def chain_max_by_hamming(
             value[s, 0] = 0.0
             continue
         most = min(value.shape[1] - 1, end - begin)
-        _find_levels(unary, pair, table, begin, end, labels, most, 2, work, best)
+        _find_levels(scores, begin, end, labels, most, 2, work, best)
         base = (end - 1 - begin) % 2 * (most + 1)
         for d in range(most + 1):
-            for j in range(unary.shape[1]):
+            for j in range(best.shape[1]):
                 value[s, d] = max(value[s, d], best[base + d, j])
 
 
 @kernel
 def chain_level_path(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
+    scores: ChainScores,
     labels: CodeArray,  # (N,)
     most: int,  # the last level
     level: IntArray,  # (S,) how many labels are to be wrong, `most` at most
@@ -124,6 +101,7 @@ def chain_level_path(
     status: IntArray,  # (S,) out: NONE where a sequence has no such path
 ) -> None:
     """Find the path of the largest score with so many labels that are not the given ones."""
+    offsets = scores.offsets
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         status[s] = OK
@@ -135,29 +113,30 @@ def chain_level_path(
         if level[s] > last:
             status[s] = NONE
             continue
-        _find_levels(unary, pair, table, begin, end, labels, last, end - begin, work, best)
-        status[s] = _trace_levels(best, pair, table, begin, end, labels, last, level[s], path)
+        _find_levels(scores, begin, end, labels, last, end - begin, work, best)
+        status[s] = _trace_levels(best, scores, begin, end, labels, last, level[s], path)
 
 
 @kernel
-def _trace_levels(best: FloatArray, pair: FloatArray, table: IdArray, begin: int, end: int,
-                  labels: CodeArray, most: int, level: int, path: CodeArray) -> int:  # fmt: skip
+def _trace_levels(best: FloatArray, scores: ChainScores, begin: int, end: int, labels: CodeArray,
+                  most: int, level: int, path: CodeArray) -> int:  # fmt: skip
     """Follow the best path of a level from its end; of equal ones, the lowest labels."""
-    stride = 0 if table.shape[0] == 1 else 1
+    pair, index = scores.pair, scores.index
+    stride = 0 if index.shape[0] == 1 else 1
     low, high = level, level
     for t in range(end - 1, begin - 1, -1):
-        base, label, found, top = (t - begin) * (most + 1), 0, low, -math.inf
+        base, label, reached, top = (t - begin) * (most + 1), 0, low, -math.inf
         for i in range(best.shape[1]):
             for d in range(low, min(high, t - begin + 1) + 1):
                 score = best[base + d, i]
                 if t < end - 1:
-                    score += pair[table[(t + 1) * stride], i, path[t + 1]]
+                    score += pair[index[(t + 1) * stride], i, path[t + 1]]
                 if score > top:
-                    label, found, top = i, d, score
+                    label, reached, top = i, d, score
         if top == -math.inf:
             return NONE
         path[t] = label
         wrong = 1 if label != labels[t] else 0
-        low = found - wrong
-        high = found if found == most else low
+        low = reached - wrong
+        high = reached if reached == most else low
     return OK

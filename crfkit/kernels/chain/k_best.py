@@ -1,14 +1,15 @@
-"""Searches of linear chains for several labellings, and for one with a beam.
+"""The k best paths of a linear chain, and beam search.
 
-Shapes as in `chain`. Each looks at one sequence, the tokens ``begin:end``.
+Shapes as in :mod:`crfkit.kernels.chain.arrays`. Each looks at one sequence.
 """
 
 from __future__ import annotations
 
 import math
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel
+from crfkit.kernels.chain.arrays import ChainScores
 
 # Numbers of a search with a beam: the score of the best prefix and of the true one at each token,
 # and 1 where the true prefix is still in the beam.
@@ -18,9 +19,7 @@ N_TRACES = 3
 
 @kernel
 def chain_n_best(
-    unary: FloatArray,  # (T, K) scores of one sequence
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (T,) or (1,)
+    scores: ChainScores,  # of one sequence of T tokens
     best: FloatArray,  # (T, K, n) workspace: the best scores of prefixes that end with a label
     source: IntArray,  # (T, K, n) workspace: where each comes from
     ends: IntArray,  # (n,) workspace
@@ -32,8 +31,9 @@ def chain_n_best(
     ``best_t(j)`` are the n largest of ``unary_t(j) + best_{t-1}(i) + pair(i, j)`` over all ``i``
     and all n prefixes that end with it; of equal ones those of the lowest labels come first.
     """
+    unary, pair, index = scores.unary, scores.pair, scores.index
     (length, size), count = unary.shape, value.shape[0]
-    stride = 0 if table.shape[0] == 1 else 1
+    stride = 0 if index.shape[0] == 1 else 1
     for t in range(length):
         for j in range(size):
             for r in range(count):
@@ -42,9 +42,9 @@ def chain_n_best(
                 best[t, j, 0] = unary[t, j]
                 continue
             for i in range(size):
-                step = pair[table[t * stride], i, j] + unary[t, j]
+                added = pair[index[t * stride], i, j] + unary[t, j]
                 for r in range(count):
-                    score = best[t - 1, i, r] + step
+                    score = best[t - 1, i, r] + added
                     if not score > best[t, j, count - 1]:
                         break  # those that follow are no better
                     _insert(score, i * count + r, t, j, best, source)
@@ -85,11 +85,8 @@ def _insert(score: float, came: int, t: int, j: int, best: FloatArray, source: I
 
 @kernel
 def chain_beam(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (N,) or (1,)
-    begin: int,  # the sequence
-    end: int,
+    scores: ChainScores,
+    s: int,  # the sequence
     width: int,  # so many prefixes are kept
     gold: CodeArray,  # (N,) true labels
     best: FloatArray,  # (N, K) workspace: scores of prefixes in the beam, by their last label
@@ -103,9 +100,11 @@ def chain_beam(
     Prefixes that end with the same label have the same future: only the best of them is kept. Of
     equal ones, those of the lowest labels are.
     """
-    size, stride = unary.shape[1], 0 if table.shape[0] == 1 else 1
+    unary, pair, index = scores.unary, scores.pair, scores.index
+    begin, end, size = scores.offsets[s], scores.offsets[s + 1], unary.shape[1]
+    stride = 0 if index.shape[0] == 1 else 1
     for t in range(begin, end):
-        m = table[t * stride]
+        m = index[t * stride]
         for j in range(size):
             top, came = 0.0, 0
             if t > begin:

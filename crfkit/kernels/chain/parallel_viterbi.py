@@ -1,8 +1,9 @@
-"""What the best paths of a run of tokens of a long chain have in common.
+"""The part that the best paths of a run of tokens of a long chain share: their survivor path.
 
 Shapes: ``n`` tokens of the run, ``K`` labels, ``M`` tables of pair scores, as in
-:mod:`crfkit.kernels.chain.sum`. Of a chain of few labels whose steps share one table, ``WIDTH``
-runs of ``T`` tokens are computed side by side: each starts `apart` tokens behind the one before.
+:mod:`crfkit.kernels.chain.arrays`. Of a chain of few labels whose transitions share one table,
+``WIDTH`` runs of ``T`` tokens are computed side by side: each starts `distance` tokens behind the
+one before.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from crfkit.compiler.simd import (
     subtract,
     where_positive,
 )
-from crfkit.kernels.chain.max import _extend, _trace_back
+from crfkit.kernels.chain._viterbi import trace_back, viterbi_step
 
 # No path is left.
 DEAD = -1
-# Bits of a label in the number that holds where the steps to all labels of a token come from; as
-# many labels as that has room for.
+# The labels before all labels of a token, on the best paths to these, are the digits of a number:
+# the bits of a digit, and as many labels as that has room for.
 BITS = 4
 MAX_LABELS = 13
 
@@ -37,21 +38,19 @@ MAX_LABELS = 13
 def survivors_best(
     unary: FloatArray,  # (n, K) scores
     pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (n,) or (1,)
+    index: IdArray,  # (n,) or (1,)
     best: FloatArray,  # (n, K) in: the first row, out: the others
 ) -> None:
     """``best_t(j) = unary_t(j) + max_i (best_{t-1}(i) + pair(i, j))`` (Viterbi 1967)."""
-    stride = 0 if table.shape[0] == 1 else 1
+    stride = 0 if index.shape[0] == 1 else 1
     for t in range(1, unary.shape[0]):
-        _extend(best, pair, table[t * stride], t)
-        for j in range(unary.shape[1]):
-            best[t, j] += unary[t, j]
+        viterbi_step(best, t - 1, pair, index[t * stride], unary, t, best, t)
 
 
 @kernel
 def survivors_meet(
     pair: FloatArray,  # (M, K, K) scores
-    table: IdArray,  # (n,) or (1,)
+    index: IdArray,  # (n,) or (1,)
     ends: bool,  # whether the sequence ends here, so that only its best label counts
     alive: CodeArray,  # (2, K) workspace
     best: FloatArray,  # (n, K) in and out: where paths meet, the other labels are taken away
@@ -63,7 +62,7 @@ def survivors_meet(
     """
     size = best.shape[1]
     t: int = best.shape[0] - 1
-    stride = 0 if table.shape[0] == 1 else 1
+    stride = 0 if index.shape[0] == 1 else 1
     top, only = -math.inf, 0
     for j in range(size):
         alive[1, j] = best[t, j] > -math.inf
@@ -75,21 +74,21 @@ def survivors_meet(
     if ends:
         count = 1
     while count > 1 and t > 0:
-        count, only = _step_back(best, pair, table[t * stride], t - 1, alive)
+        count, only = _step_back(best, pair, index[t * stride], t - 1, alive)
         t -= 1
     if count > 1:
         return 0
     for j in range(size):
         if j != only:
             best[t, j] = -math.inf
-    _trace_back(best, pair, table, 0, t + 1, labels)
+    trace_back(best, pair, index, 0, t + 1, labels)
     return t + 1
 
 
 @kernel
 def _step_back(best: FloatArray, pair: FloatArray, m: int, t: int,
                alive: CodeArray) -> tuple[int, int]:  # fmt: skip
-    """Mark the labels from which the best steps lead to the marked ones: of equal ones the lowest.
+    """Mark the labels before the marked ones on best paths: of equal ones the lowest.
 
     Returns how many there are, and one of them.
     """
@@ -120,14 +119,14 @@ def _handed_on(alive: CodeArray) -> int:
 
 @kernel
 def lanes_best(
-    unary: FloatArray,  # (n, K) scores, n >= T + (WIDTH - 1) apart
+    unary: FloatArray,  # (n, K) scores, n >= T + (WIDTH - 1) distance
     pair: FloatArray,  # (M, K, K) scores
-    m: int,  # the table of all steps
-    apart: int,
+    m: int,  # the table of all transitions
+    distance: int,
     best: FloatArray,  # (2, K, WIDTH) out: those of the last token in row (T - 1) % 2
-    back: FloatArray,  # (T, WIDTH) out: from where the best steps come, of equal ones the lowest
+    back: FloatArray,  # (T, WIDTH) out: the labels before, of equal ones the lowest
 ) -> None:
-    """Compute the same recurrence for each run, and where its best steps come from.
+    """Compute the same recurrence for each run, and where its best transitions come from.
 
     ``back_t = sum_j 2^{BITS j} argmax_i (best_{t-1}(i) + pair(i, j))``
     """
@@ -136,7 +135,7 @@ def lanes_best(
         now = t % 2
         for j in range(size):
             for b in range(WIDTH):
-                best[now, j, b] = unary[b * apart + t, j]
+                best[now, j, b] = unary[b * distance + t, j]
         if t == 0:
             continue
         code, place = fill(0.0), 1.0
@@ -176,7 +175,7 @@ def lanes_meet(
 
 @kernel
 def _source(back: FloatArray, t: int, b: int, label: int) -> int:
-    """Return the label from which the best step into a label of token `t` comes."""
+    """Return the label before a label of token `t` on a best path."""
     return (int(back[t, b]) >> (BITS * int(label))) & ((1 << BITS) - 1)
 
 

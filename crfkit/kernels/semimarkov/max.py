@@ -77,13 +77,12 @@ def _best_segmentation(
     width = stay.shape[1]
     stride = 0 if table.shape[0] == 1 else 1
     for p in range(0, width, WIDTH):
-        store(fill(0.0), work, 0, p)
+        store(load(start, begin, p), begins, 0, p)
     for t in range(begin, end):
         row = t - begin
         if row > 0:
-            strips_best(best, row, steps, table[t * stride], work, 0)
+            strips_best(best, row, steps, table[t * stride], start, t, begins, row)
         for p in range(0, width, WIDTH):
-            store(add(load(work, 0, p), load(start, t, p)), begins, row, p)
             found = _best_ending(
                 begins, stay, alone, t, row, p, min(row + 1, most[p // WIDTH]), lengths,
                 length, which, ptr[shift + t], ptr[shift + t + 1], spans,
