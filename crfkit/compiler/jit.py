@@ -27,7 +27,15 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 # `True` would also allow the compiler to assume that no value is inf or nan,
 # which turns the log-sum-exp of forbidden labels into nan.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
-OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": FASTMATH, "no_cfunc_wrapper": True}
+# Kernels allocate nothing and return no arrays: references need not be counted (numba would do so
+# for each array that is read from a named tuple, in inner loops too).
+OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": FASTMATH,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+}
 # Nor can helpers be called from Python: what translates the arguments is compiled for nothing.
 HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
 
