@@ -1,8 +1,8 @@
 """Groups of arrays that the kernels of linear chains read and write.
 
 Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels, ``M`` tables of pair scores. The transition
-into token ``t`` reads the table ``index[t * stride]``: the stride is 0 where `index` has one entry,
-because all transitions share a table, and 1 where it has ``N``.
+into token ``t`` reads the table ``index[t * stride]``, where `index` is the one of the scores: the
+stride is 0 where it has one entry, because all transitions share a table, and 1 where it has ``N``.
 
 Arrays that kernels read are read-only, as `frozen` returns them, and those that they write are not:
 each group has one type, and each kernel one machine code.
@@ -20,7 +20,7 @@ class ChainScores(NamedTuple):
 
     unary: FloatArray  # (N, K)
     pair: FloatArray  # (M, K, K)
-    index: IdArray  # (N,) or (1,) the table of the transition into each token
+    transition_index: IdArray  # (N,) or (1,) the table of the transition into each token
     offsets: IntArray  # (S + 1,) where the sequences start, and the end
 
 

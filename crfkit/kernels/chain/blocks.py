@@ -61,7 +61,7 @@ def block_transfer(
     The scaled forward recurrence from each label before the block. The chain forgets it: where all
     rows have become the same (their scales differ), one of them is carried on for all.
     """
-    size, index = node.shape[1], scores.index
+    size, index = node.shape[1], scores.transition_index
     stride = 0 if index.shape[0] == 1 else 1
     for i in range(size):
         log_scale[i] = 0.0
@@ -137,7 +137,7 @@ def block_transfer_log(
     log_scale: FloatArray,  # (K,) out
 ) -> None:
     """Logarithms of the same matrix, by sums of logarithms, for scores of any size."""
-    unary, pair, index = scores.unary, scores.pair, scores.index
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
     size = unary.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
     for r in range(size):

@@ -36,7 +36,7 @@ def _find_levels(
     ``best_t(d, j) = unary_t(j) + max_i (best_{t-1}(d - [j != y_t], i) + pair(i, j))``: the states
     of the chain are joined with the loss so far (Tsochantaridis et al. 2005, section 3.4).
     """
-    unary, pair, index = scores.unary, scores.pair, scores.index
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
     size = unary.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
     for t in range(begin, end):
@@ -121,7 +121,7 @@ def chain_level_path(
 def _trace_levels(best: FloatArray, scores: ChainScores, begin: int, end: int, labels: CodeArray,
                   most: int, level: int, path: CodeArray) -> int:  # fmt: skip
     """Follow the best path of a level from its end; of equal ones, the lowest labels."""
-    pair, index = scores.pair, scores.index
+    pair, index = scores.pair, scores.transition_index
     stride = 0 if index.shape[0] == 1 else 1
     low, high = level, level
     for t in range(end - 1, begin - 1, -1):

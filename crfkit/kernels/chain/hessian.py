@@ -219,7 +219,12 @@ def chain_hessian_log(
     The covariance of a count with ``D`` is its probability times the mean of ``D`` over the paths
     that have it, as the mean over all paths is 0 by the choice of constants.
     """
-    unary, pair, index, begin = scores.unary, scores.pair, scores.index, scores.offsets[s]
+    unary, pair, index, begin = (
+        scores.unary,
+        scores.pair,
+        scores.transition_index,
+        scores.offsets[s],
+    )
     end, tangent, alpha = scores.offsets[s + 1], workspace.tangent, workspace.alpha
     mean, norm, values = workspace.mean, workspace.norm, workspace.values
     tangents, back, work = workspace.tangents, workspace.back, workspace.work

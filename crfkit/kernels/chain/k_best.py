@@ -31,7 +31,7 @@ def chain_n_best(
     ``best_t(j)`` are the n largest of ``unary_t(j) + best_{t-1}(i) + pair(i, j)`` over all ``i``
     and all n prefixes that end with it; of equal ones those of the lowest labels come first.
     """
-    unary, pair, index = scores.unary, scores.pair, scores.index
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
     (length, size), count = unary.shape, value.shape[0]
     stride = 0 if index.shape[0] == 1 else 1
     for t in range(length):
@@ -100,7 +100,7 @@ def chain_beam(
     Prefixes that end with the same label have the same future: only the best of them is kept. Of
     equal ones, those of the lowest labels are.
     """
-    unary, pair, index = scores.unary, scores.pair, scores.index
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
     begin, end, size = scores.offsets[s], scores.offsets[s + 1], unary.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
     for t in range(begin, end):

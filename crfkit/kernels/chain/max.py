@@ -29,7 +29,7 @@ def chain_max(
     ``best_t(j) = unary_t(j) + max_i (best_{t-1}(i) + pair(i, j))``; the way back finds the ``i``
     again, which is cheaper than to store it for all ``j``.
     """
-    unary, pair, index, offsets = scores.unary, scores.pair, scores.index, scores.offsets
+    unary, pair, index, offsets = scores.unary, scores.pair, scores.transition_index, scores.offsets
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         value[s] = 0.0
@@ -46,7 +46,7 @@ def chain_score(
     value: FloatArray,  # (S,) out
 ) -> None:
     """``value = sum_t unary_t(y_t) + sum_{t > 1} pair_t(y_{t-1}, y_t)``."""
-    unary, pair, index, offsets = scores.unary, scores.pair, scores.index, scores.offsets
+    unary, pair, index, offsets = scores.unary, scores.pair, scores.transition_index, scores.offsets
     stride = 0 if index.shape[0] == 1 else 1
     final = unary.shape[0] - 1
     for s in range(offsets.shape[0] - 1):

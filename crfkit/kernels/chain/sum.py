@@ -135,7 +135,7 @@ def _forward(
     ``alpha_t(j) = node_t(j) sum_i alpha_{t-1}(i) factor(i, j) / norm_{t-1}``, ``norm_t = sum_j
     alpha_t(j)``: nothing waits for the division.
     """
-    node, factor, index = exponentials.node, exponentials.factor, scores.index
+    node, factor, index = exponentials.node, exponentials.factor, scores.transition_index
     norm, vector, alpha = workspace.norm, workspace.vector, workspace.alpha
     stride = 0 if index.shape[0] == 1 else 1
     for j in range(node.shape[1]):
@@ -263,8 +263,17 @@ def _sum_one(
     run = Run(begin, end, row)
     out.status[s] = _forward(scores, exponentials, run, begin, end, workspace)
     if out.status[s] == OK:
-        out.log_z[s] = _log_total(workspace.norm, exponentials, scores.index, begin, end)
-        _backward(exponentials, scores.index, run, begin, end, weight[s], workspace, out.marginals)
+        out.log_z[s] = _log_total(workspace.norm, exponentials, scores.transition_index, begin, end)
+        _backward(
+            exponentials,
+            scores.transition_index,
+            run,
+            begin,
+            end,
+            weight[s],
+            workspace,
+            out.marginals,
+        )
 
 
 @kernel
@@ -283,7 +292,7 @@ def _sum_two(
     Each row of the table is read once for both, and neither waits for the other. Returns whether
     it succeeded: where a probability is tiny, each has to be summed alone.
     """
-    offsets, index, norm, log_z = scores.offsets, scores.index, workspace.norm, out.log_z
+    offsets, index, norm, log_z = scores.offsets, scores.transition_index, workspace.norm, out.log_z
     marginals, status, m = out.marginals, out.status, index[0]
     sizes = offsets[first + 1] - offsets[first], offsets[second + 1] - offsets[second]
     s, u = (first, second) if sizes[0] <= sizes[1] else (second, first)
@@ -326,7 +335,7 @@ def chain_sum(
     Where all share a table, their transitions are added up for as many sequences as fit in the
     workspace.
     """
-    offsets, index, status, flow = scores.offsets, scores.index, out.status, out.flow
+    offsets, index, status, flow = scores.offsets, scores.transition_index, out.status, out.flow
     alpha, message = workspace.alpha, workspace.message
     shared = index.shape[0] == 1
     tries = MOST_FAILURES if shared and scores.unary.shape[1] >= WIDTH else 0
@@ -393,7 +402,12 @@ def chain_sum_log(
     times slower than `chain_sum`, and right for scores of any size. The norm makes the sum of
     ``alpha_t`` one: unnormalized logarithms grow with the length and lose their digits.
     """
-    unary, pair, index, begin = scores.unary, scores.pair, scores.index, scores.offsets[s]
+    unary, pair, index, begin = (
+        scores.unary,
+        scores.pair,
+        scores.transition_index,
+        scores.offsets[s],
+    )
     end, marginals, log_z = scores.offsets[s + 1], out.marginals, out.log_z
     size = unary.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
