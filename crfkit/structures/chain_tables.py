@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import chain_shift
@@ -20,7 +20,7 @@ def as_kernel_input(scores: ChainPotentials) -> ChainPotentials:
     )  # fmt: skip
 
 
-def chain_arrays(scores: ChainPotentials) -> ChainScores:
+def chain_arrays(scores: Potentials) -> ChainScores:
     """Return the arrays of the potentials, as kernels read them."""
     return ChainScores(
         frozen(scores.unary),
