@@ -43,7 +43,7 @@ def main() -> None:
         prepared = model.prepare(packed, chunks, threads)
         parts = [model.scores(bound, packed, chunk) for chunk in chunks]
         outs = [Chain().zeros(part) for part in parts]
-        residuals, state = [out.unary for out in outs], np.zeros_like(bound.state.pairs)
+        residuals, state = [out.unary for out in outs], np.zeros_like(bound["state"].pairs)
         numbers = range(len(chunks))
         milliseconds = {
             "scores, attribute by attribute (training)": best(

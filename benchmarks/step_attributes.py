@@ -54,7 +54,10 @@ def main() -> None:
             REPEATS,
         )
     passes = {
-        name: {"weights": objectives[name].model.transitions.n_parameters, "seconds": medians[name]}
+        name: {
+            "weights": objectives[name].model.transition_attributes.n_parameters,
+            "seconds": medians[name],
+        }
         for name in WAYS
     }
     _measure.write("step_attributes", {"tokens": len(codes), "passes": passes})

@@ -15,6 +15,8 @@ from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators._base import SequenceClassifier
 from crfkit.features import SequenceVectorizer, TemplateFeatures, window
 from crfkit.persistence import describe, load, save
+from crfkit.potentials import LinearChainModel
+from crfkit.potentials.semimarkov import SemiMarkovModel
 
 CRFSUITE_MAGIC = b"lCRF"
 _KEY = "command line"  # in the metadata of a model file
@@ -138,18 +140,11 @@ def _before_last(model: Any) -> Any:
 
 def weight_views(crf: Any) -> dict[str, Any]:
     """Return the weights of a model that are not 0, as mappings from names, by kind."""
-    names = {
-        "attributes": "state_features_",
-        "transitions": "transition_features_",
-        "attributes of transitions": "step_features_",
-        "attributes of first tokens": "first_features_",
-        "attributes of last tokens": "last_features_",
-        "attributes of single tokens": "single_features_",
-        "attributes of segments": "segment_features_",
-    }
+    kinds = (LinearChainModel, SemiMarkovModel)
+    tables = [t for kind in kinds for b in kind.block_types.values() for t in b.tables if t.view]
     # A model of tokens has none of segments, and one with a kernel none of attributes.
-    views = {kind: getattr(crf, name, None) for kind, name in names.items()}
-    return {kind: view for kind, view in views.items() if view is not None}
+    views = {table.title: getattr(crf, table.view, None) for table in tables}
+    return {title: view for title, view in views.items() if view is not None}
 
 
 def learns_segments(crf: Any) -> bool:

@@ -14,9 +14,9 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.matrices import is_matrix
-from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.selection import transition_columns
+from crfkit.potentials.choice import transition_columns
+from crfkit.potentials.linear_chain import LinearChainModel, chain_model
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)
 
@@ -130,7 +130,7 @@ def choose_as_crfsuite(
     moves = transition_columns(codes, data.offsets, n_labels)
     steps = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
     source, target = np.nonzero((steps >= min_freq) & (all_transitions | (steps > 0)))
-    return LinearChainModel(state, source, target)
+    return chain_model(state, source, target)
 
 
 def _state_counts(

@@ -23,6 +23,7 @@ from crfkit.estimators._training import Labeled, TrainingData
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
+from crfkit.potentials.blocks import NAMES_OF
 from crfkit.solvers.base import Callback, SmoothObjective
 
 
@@ -292,7 +293,8 @@ def fit_classifier(
     classifier._zeros, classifier._kept = (ZeroValues(), None) if zeros is None else zeros
     classifier.fit(X if isinstance(X, PackedSequences) else classifier._zeros.watch(X), y)
     fitted = CRFClassifier(**classifier.get_params(deep=False))
-    fitted._set_fitted({name: getattr(classifier, name) for name in _KEPT})
+    kept = (name for name in vars(classifier) if name.endswith("_") or name in NAMES_OF.values())
+    fitted._set_fitted({name: getattr(classifier, name) for name in kept})
     return fitted, log
 
 
@@ -302,10 +304,3 @@ def _vocabulary(training: TrainingData) -> dict[str, int]:
         return training.vectorizer.vocabulary_
     names = training.data.feature_names
     return {} if names is None else {name: column for column, name in enumerate(names)}
-
-
-_KEPT = (
-    "classes_", "coef_", "transitions_", "start_weights_", "end_weights_", "transition_coef_",
-    "n_features_in_", "vectorizer_", "_feature_names", "_transition_names", "n_parameters_",
-    "n_iter_", "converged_", "objective_", "gap_", "training_log_",
-)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,8 +29,9 @@ from crfkit.estimators._views import WeightView
 from crfkit.features import SequenceVectorizer
 from crfkit.inference import DECODERS
 from crfkit.persistence import SaveMixin
-from crfkit.potentials import LinearChainModel
-from crfkit.potentials.linear_chain import LinearWeights
+from crfkit.potentials import LinearModel
+from crfkit.potentials.blocks import sparse_counts
+from crfkit.potentials.linear import fitted_names
 from crfkit.structures import Structure
 
 # Chunks of new data that each thread gets, where they are not too small.
@@ -123,7 +124,7 @@ class LinearChainClassifier(SequenceClassifier):
         return self._fitted_layout.labels(self, y, offsets)
 
     def _weight_attributes(
-        self, model: LinearChainModel, parameters: FloatArray, classes: NDArray[np.object_],
+        self, model: LinearModel, parameters: FloatArray, classes: NDArray[np.object_],
         coding: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Return parameters as fitted attributes."""
@@ -277,12 +278,11 @@ class LinearChainClassifier(SequenceClassifier):
             for chunk in filter(is_long, chunks):  # one after the other, each over all threads
                 run(model.structure.in_parallel(threads), chunk)
 
-    def _scorer(self, data: PackedSequences) -> tuple[LinearChainModel, LinearWeights]:
+    def _scorer(self, data: PackedSequences) -> tuple[LinearModel, Any]:
         """Return the score model of the fitted weights, made once."""
         layout = self._fitted_layout
-        fitted = tuple(getattr(self, name) for name in layout.FITTED)
-        blocks = (data, data.transitions, None if data.segments is None else data.segments.rows)
-        sizes = tuple(0 if block is None else block.n_sparse for block in blocks)
+        fitted = tuple(map(vars(self).get, fitted_names(layout.MODEL)))
+        sizes = sparse_counts(data)
         cached: Predictor | None = self.__dict__.get("_predictor")
         if cached is not None and cached.serves(sizes, fitted):
             return cached.model, cached.weights
@@ -294,15 +294,15 @@ class LinearChainClassifier(SequenceClassifier):
 class Predictor(NamedTuple):
     """The score model of fitted weights, and what it was made from."""
 
-    model: LinearChainModel
-    weights: LinearWeights
-    layout: tuple[int, ...]
+    model: LinearModel
+    weights: Any
+    sizes: Mapping[str, int]
     fitted: tuple[Any, ...]
 
-    def serves(self, layout: tuple[int, ...], fitted: tuple[Any, ...]) -> bool:
-        """Whether it was made for this layout of the features and from these very weights."""
+    def serves(self, sizes: Mapping[str, int], fitted: tuple[Any, ...]) -> bool:
+        """Whether it was made for features of this form and from these very weights."""
         same = all(ours is theirs for ours, theirs in zip(self.fitted, fitted, strict=True))
-        return same and self.layout == layout
+        return same and self.sizes == sizes
 
 
 def check_steps(data: PackedSequences, expected: int | None) -> None:

@@ -14,7 +14,7 @@ from crfkit.data import PackedSequences
 from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData
 from crfkit.persistence import check_chain_model
-from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
+from crfkit.potentials.kernelized import Kernel, KernelChainModel
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
@@ -25,8 +25,6 @@ OF_KERNELS = ("support_", "dual_coef_", "support_vectors_")
 OF_WEIGHTS = ("coef_",)
 # Options of BlockFrankWolfe that its form for kernels has too.
 SHARED_OPTIONS = ("max_iter", "tol", "random_state")
-# Coefficients that are a smaller share of the largest one are what rounding leaves.
-NO_COEFFICIENT = 1e-12
 
 
 class KernelizedChain(SolvedChainClassifier):
@@ -98,30 +96,6 @@ class KernelizedChain(SolvedChainClassifier):
             return solver
         return KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
 
-    def _model_attributes(
-        self, model: Any, training: TrainingData, parameters: FloatArray
-    ) -> dict[str, Any]:
-        if not isinstance(model, KernelChainModel):
-            return super()._model_attributes(model, training, parameters)
-        weights = model.bind(parameters)
-        sizes = np.abs(weights.dual).max(axis=1, initial=0.0)
-        support = np.flatnonzero(sizes > NO_COEFFICIENT * sizes.max(initial=0.0))
-        precomputed = model.kernel.is_precomputed
-        return {
-            "classes_": training.classes,
-            "support_": support,
-            "dual_coef_": weights.dual[support],
-            "support_vectors_": None if precomputed else training.data.take_tokens(support),
-            "transitions_": weights.pair[0].copy(),
-            "start_weights_": weights.start,
-            "end_weights_": weights.end,
-            "transition_coef_": None,
-            "n_features_in_": training.data.n_features,
-            "vectorizer_": training.vectorizer,
-            "_feature_names": training.data.names,
-            "_transition_names": None,
-        }
-
     def _set_fitted(self, attributes: dict[str, Any]) -> None:
         self._forget(OF_WEIGHTS if "dual_coef_" in attributes else OF_KERNELS)
         super()._set_fitted(attributes)
@@ -133,14 +107,7 @@ class KernelizedChain(SolvedChainClassifier):
         """Return the score model of the fitted weights."""
         if not hasattr(self, "dual_coef_"):
             return super()._scorer(data)
-        source, target = np.nonzero(self.transitions_)
-        steps = source.astype(np.int32), target.astype(np.int32)
-        model = KernelChainModel(
-            self._kernel(), self.support_vectors_, self.support_, *steps, len(self.classes_)
-        )
-        return model, KernelWeights(
-            self.dual_coef_, self.transitions_[None], self.start_weights_, self.end_weights_
-        )
+        return KernelChainModel.of_fitted(vars(self), self._kernel())
 
     @property
     def state_features_(self) -> Any:

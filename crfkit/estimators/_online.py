@@ -19,7 +19,7 @@ from crfkit.estimators._solving import SolvedChainClassifier
 from crfkit.estimators._training import TrainingData, read_training
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.coding import read_labels
-from crfkit.potentials import LinearChainModel
+from crfkit.potentials import LinearModel
 from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
 from crfkit.solvers import SOLVERS
 
@@ -72,7 +72,7 @@ class OnlineChainClassifier(SolvedChainClassifier):
             | {
                 "n_parameters_": model.n_parameters,
                 "n_iter_": getattr(self, "n_iter_", 0) + 1,
-                "_partial_state": self._store(state or {}, model, training),
+                "_partial_state": self._store(state or {}, model),
             }
         )
         return self
@@ -106,40 +106,29 @@ class OnlineChainClassifier(SolvedChainClassifier):
         return data, vectorizer
 
     def _continue(
-        self, model: LinearChainModel, training: TrainingData
-    ) -> tuple[LinearChainModel, FloatArray, dict[str, Any] | None]:
+        self, model: LinearModel, training: TrainingData
+    ) -> tuple[LinearModel, FloatArray, dict[str, Any] | None]:
         """Return the model with all weights it had before, their values, and the solver's state."""
         weights, stored = self._named_weights(), getattr(self, "_partial_state", {})
         arrays = {
-            name: weights._replace(**parts) for name, parts in stored.get("arrays", {}).items()
+            name: weights._replace(fitted=fitted)
+            for name, fitted in stored.get("arrays", {}).items()
         }
-        model = extend(model, [weights, *arrays.values()])
+        model = extend(model, [named.fitted for named in (weights, *arrays.values())])
 
         def values(named: NamedWeights) -> FloatArray:
-            names = training.data.names
-            return transfer_weights(
-                named, model, training.classes, names, training.transition_names
-            )
+            return transfer_weights(named, model, training.classes, training.names)
 
         state = stored.get("others", {}) | {name: values(named) for name, named in arrays.items()}
         return model, values(weights), state or None
 
-    def _store(
-        self, state: dict[str, Any], model: LinearChainModel, training: TrainingData
-    ) -> dict[str, Any]:
-        """Return the state of a solver with its arrays as named weights, which can be saved."""
+    def _store(self, state: dict[str, Any], model: LinearModel) -> dict[str, Any]:
+        """Return the state of a solver with its arrays as fitted weights, which can be saved."""
         shape = (model.n_parameters,)
         arrays, others = {}, {}
         for name, value in state.items():
             if isinstance(value, np.ndarray) and value.shape == shape:
-                parts = self._weight_attributes(model, value, training.classes)
-                arrays[name] = {
-                    "state": parts["coef_"],
-                    "pair": parts["transitions_"],
-                    "start": parts["start_weights_"],
-                    "end": parts["end_weights_"],
-                    "transitions": parts["transition_coef_"],
-                }
+                arrays[name] = model.fitted(value)
             else:
                 others[name] = value
         return {"arrays": arrays, "others": others}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.labels import UNKNOWN
 from crfkit.data.validation import warn_if_lengths_badly_scaled
-from crfkit.estimators._layout import END, TokenLabels, in_order, weight_matrix, weight_places
+from crfkit.estimators._layout import END, TokenLabels
 from crfkit.features.lengths import length_basis
 from crfkit.inference.constraints import EITHER
 from crfkit.labels.coding import Coded, SegmentCoding, are_segments, lists, read_segments
@@ -25,9 +24,9 @@ from crfkit.labels.limits import (
 )
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.potentials import LinearModel
 from crfkit.potentials.selection import choose_segment_features
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
-from crfkit.potentials.transitions import InputDependentTransitions
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -41,10 +40,7 @@ class SegmentLabels(TokenLabels):
         What the user says of them.
     """
 
-    FITTED: ClassVar[tuple[str, ...]] = (
-        *TokenLabels.FITTED, "first_coef_", "last_coef_", "single_coef_", "length_scores_",
-        "segment_coef_",
-    )  # fmt: skip
+    MODEL: ClassVar[type[LinearModel]] = SemiMarkovModel
 
     def __init__(self, segments: Any) -> None:
         self.segments = segments
@@ -110,7 +106,7 @@ class SegmentLabels(TokenLabels):
         used |= np.diff(offsets) == 0
         return training if used.all() else training.take(np.flatnonzero(used))
 
-    def choose(self, estimator: Any, training: Any) -> SemiMarkovModel:
+    def choose(self, estimator: Any, training: Any) -> LinearModel:
         """Return the score model with the weights that are to be fitted."""
         size = len(training.classes)
         runs = segmentation_of(training.codes, training.data.offsets, size)
@@ -132,49 +128,8 @@ class SegmentLabels(TokenLabels):
         self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
     ) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
-        weights, k = model.bind(parameters), model.n_labels
         plain = super().attributes(model, parameters, classes, coding)
-        state = plain["coef_"]
-        plain["transitions_"][model.forbidden] = -np.inf
-        own = None if model.segments is None else weight_matrix(model.segments, weights.segments)
-        return plain | {
-            "coef_": sp.csr_array(state[:, :k]),
-            "first_coef_": sp.csr_array(state[:, k : 2 * k]),
-            "last_coef_": sp.csr_array(state[:, 2 * k : 3 * k]),
-            "single_coef_": sp.csr_array(state[:, 3 * k :]),
-            "length_scores_": weights.lengths,
-            "segment_coef_": own,
-            "scheme_": coding.scheme,
-        }
-
-    def model(self, fitted: Any, layout: tuple[int, ...]) -> tuple[SemiMarkovModel, Any]:
-        """Return the score model of fitted weights, and the weights in their places."""
-        source, target = np.nonzero(fitted.transitions_)
-        parts = fitted.coef_, fitted.first_coef_, fitted.last_coef_, fitted.single_coef_
-        state = in_order(sp.csr_array(sp.hstack(parts)))
-        triples = None if fitted.transition_coef_ is None else in_order(fitted.transition_coef_)
-        own = None if fitted.segment_coef_ is None else in_order(fitted.segment_coef_)
-        size = len(fitted.classes_)
-        lengths = LengthModel(
-            fitted.length_scores_, np.zeros((len(fitted.length_scores_), 0)),
-            np.zeros((0, size), bool),
-        )  # fmt: skip
-        model = SemiMarkovModel(
-            weight_places(state, layout[0]),
-            source,
-            target,
-            boundaries=True,
-            lengths=lengths,
-            transitions=None
-            if triples is None
-            else InputDependentTransitions(weight_places(triples, layout[1])),
-            segments=None if own is None else weight_places(own, layout[2]),
-        )
-        values = [
-            state.data, fitted.transitions_[source, target], fitted.start_weights_,
-            fitted.end_weights_, *(block.data for block in (triples, own) if block is not None),
-        ]  # fmt: skip
-        return model, model.bind(np.concatenate(values))
+        return plain | {"scheme_": coding.scheme}
 
     def _limits(self, runs: Segmentation, coded: Any) -> Limits:
         return find_limits(self.segments, coded.coding, coded.classes, runs)

@@ -19,12 +19,14 @@ from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._callbacks import CallbackSupportMixin, FitProgress
 from crfkit.estimators._early_stopping import EarlyStopping, Watch, find_scorer
 from crfkit.estimators._layout import TokenLabels
-from crfkit.estimators._size import ParameterCounts, parameter_counts, warn_if_large
+from crfkit.estimators._size import warn_if_large
 from crfkit.estimators._training import Labeled, TrainingData, read_training, read_validation
 from crfkit.losses import Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import LinearChainModel
+from crfkit.potentials import LinearModel
+from crfkit.potentials.blocks import NAMES_OF
+from crfkit.potentials.size import ParameterCounts, parameter_counts
 from crfkit.potentials.transfer import NamedWeights, transfer_weights
 from crfkit.solvers.stages import minimize
 
@@ -128,7 +130,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         held, kept = np.sort(order[:count]), np.sort(order[count:])
         return training.take(kept), Labeled(training.data[held], training.labels[held])
 
-    def _watch(self, model: LinearChainModel, training: TrainingData, validation: Labeled) -> Watch:
+    def _watch(self, model: LinearModel, training: TrainingData, validation: Labeled) -> Watch:
         """Return the callback that ends the fit."""
         rules = self.early_stopping
         rules = rules if isinstance(rules, EarlyStopping) else EarlyStopping()
@@ -139,15 +141,15 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
 
         return Watch(rules, score)
 
-    def _as_fitted(self, model: LinearChainModel, training: TrainingData, w: FloatArray) -> Self:
+    def _as_fitted(self, model: LinearModel, training: TrainingData, w: FloatArray) -> Self:
         """Return a copy with these parameters as its fitted weights."""
         fitted = copy.copy(self)
         fitted._set_fitted(self._model_attributes(model, training, w))
         return fitted
 
-    def _choose_model(self, training: TrainingData) -> LinearChainModel:
+    def _choose_model(self, training: TrainingData) -> LinearModel:
         """Return the score model with the weights that are to be fitted."""
-        model: LinearChainModel = self._layout.choose(self, training)
+        model: LinearModel = self._layout.choose(self, training)
         return model
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> TrainingData:
@@ -206,7 +208,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             )
         check_random_state(self.random_state)
 
-    def _start(self, model: LinearChainModel, training: TrainingData) -> FloatArray:
+    def _start(self, model: LinearModel, training: TrainingData) -> FloatArray:
         """Return the first parameters: zeros, or those of the last fit."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return np.zeros(model.n_parameters)
@@ -219,19 +221,16 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
             self._named_weights(),
             model,
             training.classes,
-            training.data.names,
-            training.transition_names,
+            training.names,
         )
 
     def _named_weights(self) -> NamedWeights:
         """Return the fitted weights with their names."""
-        return NamedWeights(
-            self.classes_, self._feature_names, self.coef_, self.transitions_,
-            self.start_weights_, self.end_weights_, self._transition_names, self.transition_coef_,
-        )  # fmt: skip
+        names = {axis: vars(self).get(name) for axis, name in NAMES_OF.items()}
+        return NamedWeights(self.classes_, names, vars(self))
 
     def _solve(
-        self, model: LinearChainModel, training: TrainingData, watch: Watch | None
+        self, model: LinearModel, training: TrainingData, watch: Watch | None
     ) -> SolverResult:
         """Minimize the objective."""
         solver, start = self._make_solver(), self._start(model, training)
@@ -252,7 +251,7 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         return result._replace(gap=objective.gap(reached[-1]) if reached else math.nan)
 
     def _objective(
-        self, model: LinearChainModel, training: TrainingData, threads: ThreadMap
+        self, model: LinearModel, training: TrainingData, threads: ThreadMap
     ) -> Objective:
         """Return what the solver minimizes."""
         return Objective(
@@ -261,16 +260,14 @@ class SolvedChainClassifier(CallbackSupportMixin, LinearChainClassifier):  # typ
         )  # fmt: skip
 
     def _model_attributes(
-        self, model: LinearChainModel, training: TrainingData, parameters: FloatArray
+        self, model: LinearModel, training: TrainingData, parameters: FloatArray
     ) -> dict[str, Any]:
         """Return what prediction needs."""
         weights = self._weight_attributes(model, parameters, training.classes, training.coding)
         return weights | {
             "n_features_in_": training.data.n_features,
             "vectorizer_": training.vectorizer,
-            "_feature_names": training.data.names,
-            "_transition_names": training.transition_names,
-            "_segment_names": training.segment_names,
+            **{NAMES_OF[axis]: names for axis, names in training.names.items()},
         }
 
     def _report(self, result: SolverResult, *, early: bool) -> None:

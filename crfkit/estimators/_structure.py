@@ -11,9 +11,9 @@ from crfkit.estimators._segment_layout import SegmentLabels
 from crfkit.estimators._segment_predictions import SegmentPredictions
 from crfkit.estimators._segment_views import check_has_segments, no_segments
 from crfkit.estimators.segments import Segments
-
-# What only a fit to segments leaves behind.
-OF_SEGMENTS = (*SegmentLabels.FITTED[len(TokenLabels.FITTED) :], "scheme_")
+from crfkit.potentials import LinearChainModel
+from crfkit.potentials.linear import fitted_names
+from crfkit.potentials.semimarkov import SemiMarkovModel
 
 
 def _learns_segments(estimator: Any) -> bool:
@@ -78,6 +78,7 @@ class StructureMixin(SegmentPredictions):
 
     def _set_fitted(self, attributes: dict[str, Any]) -> None:
         if "length_scores_" not in attributes:
-            for name in OF_SEGMENTS:
+            of_segments = {*fitted_names(SemiMarkovModel), "scheme_"}
+            for name in of_segments.difference(fitted_names(LinearChainModel)):
                 self.__dict__.pop(name, None)
         super()._set_fitted(attributes)

@@ -24,6 +24,7 @@ from crfkit.estimators._input import pack_new, pack_training
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.coding import Coded, LabelCoding, read_labels
 from crfkit.labels.costs import Cost, make_cost
+from crfkit.potentials.blocks import names_of
 
 Read = Callable[[Any, IntArray], Coded]
 LABELS = LabelCoding()
@@ -81,6 +82,11 @@ class TrainingData(NamedTuple):
     def segment_names(self) -> Names | None:
         """Names of the attributes of segments, where they have any."""
         return None if self.data.segments is None else self.data.segments.rows.names
+
+    @property
+    def names(self) -> dict[str, Names | None]:
+        """Names of the attributes of tokens, transitions and segments, where they have any."""
+        return names_of(self.data)
 
     def take(self, sequences: IntArray) -> TrainingData:
         """Return some of the sequences, with the labels that occur in them.

@@ -21,7 +21,7 @@ from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import register
-from crfkit.potentials import LinearChainModel
+from crfkit.potentials import LinearModel
 from crfkit.solvers.online.batch_updates import MistakeLoss
 from crfkit.solvers.online.learner import count_looks
 from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
@@ -390,5 +390,5 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         """Return the weights that the first step of a fit with votes starts from."""
         if self.averaging != "vote":
             return np.zeros(0)
-        model: LinearChainModel = self._choose_model(training)
+        model: LinearModel = self._choose_model(training)
         return self._start(model, training)

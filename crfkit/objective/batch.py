@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,12 @@ from crfkit._types import (
     Potentials,
 )
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import is_long, make_blocks, make_chunks
+from crfkit.data.chunks import make_blocks, make_chunks
 from crfkit.losses import LogLoss, Loss, check_match
 from crfkit.losses.likelihood import sequence_weight, shared_weight
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.potentials import PotentialsModel
+from crfkit.potentials import LinearModel, PotentialsModel
 from crfkit.structures import Structure
 
 # What is done with the scores of a chunk: (scores, tokens, out, prepared block, number in it).
@@ -39,7 +39,7 @@ class _PreparedData:
     A solver that works with mini-batches alone does not need it.
     """
 
-    def __init__(self, model: PotentialsModel, data: PackedSequences, threads: ThreadMap) -> None:
+    def __init__(self, model: LinearModel, data: PackedSequences, threads: ThreadMap) -> None:
         self.model, self.data, self.threads = model, data, threads
 
     @cached_property
@@ -47,7 +47,7 @@ class _PreparedData:
         """Chunks and the prepared form of each block."""
         chunks = make_chunks(self.data.offsets, self.model.chunk_tokens)
         blocks = make_blocks(chunks, [self.model.cells(self.data, chunk) for chunk in chunks])
-        return [(block, self._prepare(block)) for block in blocks]
+        return [(block, self.model.prepare(self.data, block, self.threads)) for block in blocks]
 
     @cached_property
     def squared(self) -> _PreparedData | None:
@@ -55,11 +55,6 @@ class _PreparedData:
         squares = _squared(self.data)
         same = squares is self.data
         return None if same else _PreparedData(self.model, squares, self.threads)
-
-    def _prepare(self, block: list[Chunk]) -> Any:
-        if is_long(block[0]):
-            return self.model.prepare_long(self.data, block[0], self.threads)
-        return self.model.prepare(self.data, block, self.threads)
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -123,7 +118,7 @@ class Objective:
         self.model, self.structure = model, structure.in_parallel(threads)
         self.loss, self.penalty = loss, penalty
         self.data, self.labels, self.weight, self.threads = data, labels, weight, threads
-        self._prepared = _PreparedData(model, data, threads)
+        self._prepared = _PreparedData(cast(LinearModel, model), data, threads)
         self.evaluations = 0
 
     @property
@@ -204,7 +199,7 @@ class Objective:
         def work(
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
-            tangent = self.model.prepared_scores(bound, prepared, index, self.threads)
+            tangent = self._prepared.model.prepared_scores(bound, prepared, index, self.threads)
             self.loss.hessian_product(
                 self.structure, scores, tangent, self.labels[tokens], self.weight[tokens], out
             )
@@ -281,8 +276,7 @@ class Objective:
         ValueError
             If a feature is negative somewhere, or scores have a part that is not learned.
         """
-        model: Any = self.model
-        model.check_counts(self.data)
+        self._prepared.model.check_counts(self.data)
         totals = np.zeros(len(self.data))
 
         def work(
@@ -352,7 +346,7 @@ class Objective:
             value += sum(part for part, _ in results)
             unary = self._prepared.residual[: chunks[-1].tokens.stop - chunks[0].tokens.start]
             pairs = [pair for _, pair in results]
-            self.model.pullback(unary, pairs, way_back, self.threads, gradient)
+            self._prepared.model.pullback(unary, pairs, way_back, self.threads, gradient)
         return value, gradient
 
     def _chunk(
@@ -360,7 +354,7 @@ class Objective:
     ) -> tuple[float, FloatArray]:
         """Write the gradient to the unary scores of a chunk; return its value and pair gradient."""
         tokens, begin = chunks[index].tokens, chunks[0].tokens.start
-        scores = self.model.prepared_scores(bound, prepared, index, self.threads)
+        scores = self._prepared.model.prepared_scores(bound, prepared, index, self.threads)
         unary = self._prepared.residual[tokens.start - begin : tokens.stop - begin]
         out = Counts(unary, np.zeros_like(scores.pair))
         return work(scores, tokens, out, prepared, index), out.pair

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -19,9 +19,8 @@ from crfkit.data.packed import ranges
 from crfkit.losses import Loss
 from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import LinearChainModel, PotentialsModel
+from crfkit.potentials import LinearModel, PotentialsModel
 from crfkit.potentials.touched import ActiveWeights
-from crfkit.potentials.transitions import HomogeneousTransitions
 from crfkit.structures import Chain, NoPathError, Structure
 
 
@@ -74,11 +73,11 @@ class StochasticObjective:
         tokens: int,
         random_state: int | np.random.RandomState,
     ) -> None:
-        if not isinstance(model, LinearChainModel):
+        if not model.is_linear:
             raise TypeError("mini-batches need a linear score model; use solver='lbfgs'.")
         order = check_random_state(random_state).permutation(len(data))
         rows = _token_order(data.offsets, order)
-        self.model, self.structure = model.linear(structure)
+        self.model, self.structure = cast(LinearModel, model).linear(structure)
         self.plain, self.loss, self.penalty = structure, loss, penalty
         self.threads = threads
         self._source, self._lock = data, threading.RLock()
@@ -234,9 +233,9 @@ class StochasticObjective:
         return shared
 
 
-def is_plain_chain(model: LinearChainModel, structure: Structure) -> bool:
+def is_plain_chain(model: LinearModel, structure: Structure) -> bool:
     """Whether all steps of a chain share their scores, and nothing else is added to them."""
-    plain = type(model.transitions) is HomogeneousTransitions and not model.boundaries
+    plain = model.homogeneous and not model.boundaries and not model.extra_blocks
     return plain and isinstance(structure, Chain)
 
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
-from crfkit.potentials import LinearChainModel
 from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.linear_chain import LinearChainModel, chain_model
 
 
 class LabelOrder(NamedTuple):
@@ -74,6 +74,4 @@ class LabelOrder(NamedTuple):
             ptr.view(np.int64), self.rank[columns].astype(np.int32), n_columns=model.n_labels,
             n_sparse=model.state.n_sparse,
         )  # fmt: skip
-        return LinearChainModel(
-            state, self.rank[model.transition_from], self.rank[model.transition_to]
-        )
+        return chain_model(state, self.rank[model.transition_from], self.rank[model.transition_to])

@@ -15,7 +15,7 @@ from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
 from crfkit.kernels._strips import STRIP
 from crfkit.kernels.design.partition import batches_count, batches_deal
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials import LinearModel
 from crfkit.potentials.rows import RowIndex
 
 # An attribute has a row where it has weights for so many labels, and for one in so many.
@@ -32,7 +32,7 @@ class AlignedWeights:
 
     Parameters
     ----------
-    model : LinearChainModel
+    model : LinearModel
         Without boundaries and attributes of transitions.
 
     Attributes
@@ -47,7 +47,7 @@ class AlignedWeights:
         Which numbers of the rows are weights: a bit for each lane of the vectors that cover a row.
     """
 
-    def __init__(self, model: LinearChainModel) -> None:
+    def __init__(self, model: LinearModel) -> None:
         ptr, columns = model.state.pattern
         n_labels = self.n_labels = model.n_labels
         layout = self.layout = RowIndex(ptr, columns, n_labels, model.state.n_sparse, ROWS)

@@ -13,16 +13,15 @@ from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.linear import LinearModel
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
-from crfkit.potentials.transitions import HomogeneousTransitions
 from crfkit.structures import SegmentPotentials, SemiMarkov, Structure
 from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 
 
-def is_plain_segments(model: LinearChainModel, structure: Structure) -> bool:
+def is_plain_segments(model: LinearModel, structure: Structure) -> bool:
     """Whether all steps between segments share their scores, and there is nothing unusual."""
-    plain = type(model) is SemiMarkovModel and type(model.transitions) is HomogeneousTransitions
+    plain = model.homogeneous and not model.extra_blocks
     return plain and isinstance(structure, SemiMarkov)
 
 

@@ -7,6 +7,7 @@ looks at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from crfkit.data.names import LazyNames
 from crfkit.data.segments import check_segments
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.schemes import RUNS, SCHEMES
+from crfkit.potentials import LinearChainModel, LinearModel
+from crfkit.potentials.blocks import NAMES_OF, TOKENS
+from crfkit.potentials.semimarkov import SemiMarkovModel
 
 _INDEX_TYPES = (np.int32, np.int64)
 
@@ -132,14 +136,13 @@ def check_runs(segments: PackedSegments) -> None:
 
 
 def check_chain_model(model: Any) -> None:
-    """Raise ValueError if the fitted attributes of a linear-chain model do not fit together.
+    """Raise ValueError if the fitted attributes of a linear model do not fit together.
 
     Parameters
     ----------
     model : estimator
-        With `coef_`, `transitions_`, `start_weights_`, `end_weights_`, `classes_`,
-        `n_features_in_` and, where the model has attributes of transitions, `transition_coef_`; an
-        unfitted one passes.
+        With `classes_`, `n_features_in_` and the fitted attributes of the blocks of weights of its
+        potentials; an unfitted one passes.
     """
     if not hasattr(model, "coef_"):
         return
@@ -149,17 +152,10 @@ def check_chain_model(model: Any) -> None:
     k = len(classes)
     if not k or classes.dtype != object or len(set(classes.tolist())) != k:
         raise ValueError("classes_ are no distinct labels")
-    _check_coef("coef_", model.coef_, k)
-    if model.coef_.shape[0] != n_features:
-        raise ValueError(f"coef_ has {model.coef_.shape[0]} rows for {n_features} features")
-    for name, shape in (("transitions_", (k, k)), ("start_weights_", (k,)), ("end_weights_", (k,))):
-        _check_table(name, getattr(model, name), shape)
-    _check_names(getattr(model, "_feature_names", None), n_features)
-    steps = getattr(model, "transition_coef_", None)
-    if steps is not None:
-        _check_coef("transition_coef_", steps, k * k)
-        _check_names(getattr(model, "_transition_names", None), steps.shape[0])
-    if hasattr(model, "length_scores_"):
+    fitted, has_segments = vars(model), hasattr(model, "length_scores_")
+    kind: type[LinearModel] = SemiMarkovModel if has_segments else LinearChainModel
+    _check_blocks(kind, fitted, {TOKENS: n_features}, k)
+    if has_segments:
         _check_segment_parts(model, k)
     vectorizer = getattr(model, "vectorizer_", None)
     if vectorizer is not None and (
@@ -168,53 +164,66 @@ def check_chain_model(model: Any) -> None:
     ):
         raise ValueError("vectorizer_ is no vectorizer of as many features as the model has")
     if getattr(model, "_partial_state", None) is not None:
-        _check_partial_state(model._partial_state, model.coef_, steps)
+        _check_partial_state(model._partial_state, kind, fitted, k)
+
+
+def _check_blocks(
+    kind: type[LinearModel], fitted: Mapping[str, Any], sizes: Mapping[str, int], n_labels: int
+) -> None:
+    """Check the fitted attributes of blocks; `sizes` has numbers of attributes that are known."""
+    for block in kind.block_types.values():
+        for table in block.tables:
+            name = table.attribute
+            array: Any = fitted.get(name)
+            if not table.is_sparse:
+                if array is not None or block.is_known:
+                    _check_table(name, array, table.shape(n_labels))
+            elif array is not None or table.rows in sizes:
+                _check_coef(name, array, table.width(n_labels))
+                rows = sizes.get(table.rows, array.shape[0])
+                if array.shape[0] != rows:
+                    raise ValueError(f"{name} has {array.shape[0]} rows for {rows} features")
+                _check_names(fitted.get(NAMES_OF[table.rows]), rows)
 
 
 def _check_segment_parts(model: Any, k: int) -> None:
-    """Check the weights that models of segments have besides."""
-    for name in ("first_coef_", "last_coef_", "single_coef_"):
-        matrix = getattr(model, name, None)
-        _check_coef(name, matrix, k)
-        if matrix.shape != model.coef_.shape:  # type: ignore[union-attr]
-            raise ValueError(f"{name} does not have the shape of coef_")
+    """Check what models of segments have besides weights."""
     lengths: Any = model.length_scores_
     rows = len(lengths) if type(lengths) is np.ndarray and lengths.ndim else 0
     if not rows:
         raise ValueError("length_scores_ has no rows")
     _check_table("length_scores_", lengths, (rows, k))
-    segments = getattr(model, "segment_coef_", None)
-    if segments is not None:
-        _check_coef("segment_coef_", segments, k)
-        _check_names(getattr(model, "_segment_names", None), segments.shape[0])
     if type(getattr(model, "scheme_", None)) is not str or model.scheme_.upper() not in {
         *SCHEMES, RUNS.upper(),
     }:  # fmt: skip
         raise ValueError("scheme_ is no scheme of tags")
 
 
-def _check_partial_state(state: Any, coef: sp.csr_array, steps: sp.csr_array | None) -> None:
+def _check_partial_state(
+    state: Any, kind: type[LinearModel], fitted: Mapping[str, Any], n_labels: int
+) -> None:
     """Check what `partial_fit` remembers: vectors of the solver in the form of the weights."""
     if type(state) is not dict or {type(state.get(n)) for n in ("arrays", "others")} != {dict}:
         raise ValueError("_partial_state has no arrays and others")
-    k = coef.shape[1]
-    shapes = {"state": coef.shape, "pair": (k, k), "start": (k,), "end": (k,),
-              "transitions": None if steps is None else steps.shape}  # fmt: skip
+    tables = [t for block in kind.block_types.values() for t in block.tables]
     for parts in state["arrays"].values():
-        if type(parts) is not dict or set(parts) != set(shapes):
-            raise ValueError(f"an array of _partial_state has no parts {list(shapes)}")
-        for name, shape in shapes.items():
-            _check_part(name, parts[name], shape)
+        if type(parts) is not dict:
+            raise ValueError("an array of _partial_state is no dict of fitted attributes")
+        present = {t.attribute for t in tables if fitted.get(t.attribute) is not None}
+        if {name for name in parts if parts[name] is not None} != present:
+            raise ValueError(f"an array of _partial_state does not have the parts {present}")
+        for table in tables:
+            if table.attribute in present:
+                shape = fitted[table.attribute].shape
+                _check_part(table.attribute, parts[table.attribute], shape, table.is_sparse)
 
 
-def _check_part(name: str, part: Any, shape: tuple[int, ...] | None) -> None:
+def _check_part(name: str, part: Any, shape: tuple[int, ...], sparse: bool) -> None:
     """Check a part of a vector in the form of the weights; its values may be any."""
     values = part.data if type(part) is sp.csr_array else part
-    found = None if part is None else getattr(part, "shape", ())
-    sparse = name in ("state", "transitions") and part is not None
-    if found != shape or (type(part) is sp.csr_array) != sparse:
+    if getattr(part, "shape", ()) != shape or (type(part) is sp.csr_array) != sparse:
         raise ValueError(f"{name} of _partial_state does not have the shape {shape}")
-    if values is not None and (type(values) is not np.ndarray or values.dtype != np.float64):
+    if type(values) is not np.ndarray or values.dtype != np.float64:
         raise ValueError(f"{name} of _partial_state is no array of float64")
 
 

@@ -13,9 +13,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.potentials.linear_chain import boundary_rows
-from crfkit.potentials.transitions import HomogeneousTransitions
-from crfkit.structures import Chain, ChainPotentials
+from crfkit.potentials.base import PotentialsModel
+from crfkit.potentials.chain_blocks import TransitionBlock, boundary_rows
+from crfkit.structures import Chain, ChainPotentials, Structure
 
 # Kernel values of new tokens that are held at a time.
 CELLS = 1 << 22
@@ -23,6 +23,9 @@ CELLS = 1 << 22
 ASYMMETRY = 1e-8
 # Rows that are compared with columns at a time.
 ROWS = 256
+
+# Coefficients that are a smaller share of the largest one are what rounding leaves.
+NO_COEFFICIENT = 1e-12
 
 # These are symmetric, but for rounding of large features.
 NAMED = ("linear", "rbf", "poly")
@@ -168,12 +171,6 @@ class Gram:
                 )
 
 
-class StateCount(NamedTuple):
-    """How many (token, label) pairs have a coefficient."""
-
-    n_parameters: int
-
-
 class KernelWeights(NamedTuple):
     """Coefficients in their places.
 
@@ -193,7 +190,7 @@ class KernelWeights(NamedTuple):
     end: FloatArray
 
 
-class KernelChainModel:
+class KernelChainModel(PotentialsModel):
     """``unary_t[k] = sum_s a[s, k] kernel(x_s, x_t)`` and ``pair[i, j] = v[i, j]``.
 
     The sum goes over support tokens: with weights ``w_k = sum_s a[s, k] phi(x_s)`` it is the inner
@@ -221,49 +218,109 @@ class KernelChainModel:
     The parameters are the coefficients, token by token, and then the weights of transitions.
     """
 
-    boundaries = False  # no parameters of their own
+    is_linear = False
 
     def __init__(
         self,
         kernel: Kernel,
         support: PackedSequences | None,
         places: IntArray,
-        transition_from: CodeArray,
-        transition_to: CodeArray,
+        transition_from: CodeArray | IntArray,
+        transition_to: CodeArray | IntArray,
         n_labels: int,
         offsets: IntArray | None = None,
     ) -> None:
         self.kernel, self.support, self.places, self.offsets = kernel, support, places, offsets
-        self.transition_from, self.transition_to, self.n_labels = (
-            transition_from,
-            transition_to,
-            n_labels,
-        )
-        self.n_columns = self.n_codes = n_labels
-        self.state = StateCount(len(places) * n_labels)
-        self.transitions, self.structure = HomogeneousTransitions(), Chain()
+        self.transitions = TransitionBlock(transition_from, transition_to, n_labels)
+
+    @property
+    def transition_from(self) -> CodeArray:
+        """The labels before of the transitions that have a weight, shape (P2,)."""
+        return self.transitions.source
+
+    @property
+    def transition_to(self) -> CodeArray:
+        """The labels after of the transitions that have a weight, shape (P2,)."""
+        return self.transitions.target
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels K."""
+        return self.transitions.n_labels
+
+    @property
+    def n_codes(self) -> int:
+        """How many codes a token may have."""
+        return self.n_labels
+
+    @property
+    def n_columns(self) -> int:
+        """Number of unary potentials of a token."""
+        return self.n_labels
+
+    @property
+    def n_coefficients(self) -> int:
+        """Number of coefficients of tokens."""
+        return len(self.places) * self.n_labels
 
     @property
     def n_parameters(self) -> int:
         """Number of coefficients and weights of transitions."""
-        return self.state.n_parameters + len(self.transition_from)
+        return self.n_coefficients + self.transitions.n_parameters
+
+    @property
+    def parameter_counts(self) -> dict[str, int]:
+        """Numbers of parameters by what they are, in words."""
+        return {
+            "attribute x label": self.n_coefficients,
+            self.transitions.kind: self.transitions.n_parameters,
+        }
 
     @property
     def chunk_tokens(self) -> int:
         """Number of tokens that a chunk should have."""
         return max(1, CELLS // max(len(self.places), self.n_labels, 1))
 
+    @property
+    def structure(self) -> Structure:
+        """The structure that reads the potentials."""
+        return Chain()
+
     def bind(self, parameters: FloatArray) -> KernelWeights:
         """Return the parameters in their places."""
-        cut = self.state.n_parameters
-        dual = parameters[:cut].reshape(len(self.places), self.n_labels)
-        pair = self.transitions.place(
-            parameters[cut:], self.transition_from, self.transition_to, self.n_labels
-        )
+        dual = parameters[: self.n_coefficients].reshape(len(self.places), self.n_labels)
+        pair = self.transitions.bind(parameters[self.n_coefficients :])
         if self.offsets is None:
             return KernelWeights(dual, pair, np.zeros(self.n_labels), np.zeros(self.n_labels))
         first, last = boundary_rows(self.offsets)
         return KernelWeights(dual, pair, dual[first].sum(axis=0), dual[last].sum(axis=0))
+
+    def fitted(self, parameters: FloatArray) -> dict[str, Any]:
+        """Return the attributes of a fitted estimator: coefficients that are not 0, and weights."""
+        weights = self.bind(parameters)
+        sizes = np.abs(weights.dual).max(axis=1, initial=0.0)
+        support = np.flatnonzero(sizes > NO_COEFFICIENT * sizes.max(initial=0.0))
+        return {
+            "support_": support,
+            "dual_coef_": weights.dual[support],
+            "support_vectors_": None if self.support is None else self.support.take_tokens(support),
+            "transitions_": weights.pair[0].copy(),
+            "start_weights_": weights.start,
+            "end_weights_": weights.end,
+            "transition_coef_": None,
+        }
+
+    @classmethod
+    def of_fitted(
+        cls, fitted: Mapping[str, Any], kernel: Kernel
+    ) -> tuple[KernelChainModel, KernelWeights]:
+        """Return the model of fitted attributes, and its coefficients and weights."""
+        transitions = fitted["transitions_"]
+        source, target = np.nonzero(transitions)
+        support = fitted["support_vectors_"]
+        model = cls(kernel, support, fitted["support_"], source, target, len(transitions))
+        weights = (transitions[None], fitted["start_weights_"], fitted["end_weights_"])
+        return model, KernelWeights(fitted["dual_coef_"], *weights)
 
     def scores(
         self,

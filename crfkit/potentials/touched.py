@@ -1,70 +1,37 @@
-"""The weights that one chunk touches: where they are, and the gradient to them alone."""
+"""The weights that one chunk depends on, and the gradient to them alone."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from crfkit._types import Counts, FloatArray, IdArray, Potentials
-from crfkit.potentials.attributes import PreparedColumns
-from crfkit.potentials.linear_chain import LinearChainModel, LinearWeights, PreparedBlock
+from crfkit.potentials.linear import LinearModel, Prepared
 
 
 class ActiveWeights:
-    """The weights that each chunk of a block touches.
+    """The weights that each chunk depends on.
 
-    A solver that looks at a few sequences at a time must not pay for all P parameters. The weights
-    of a chunk are, in this order: those of its attributes, those of dense features (all), those
-    that all chunks share (all), and those of its attributes of transitions and of segments.
+    A solver that looks at a few sequences at a time must not pay for all P parameters.
 
     Parameters
     ----------
-    model : LinearChainModel
-        The score model.
-    prepared : PreparedBlock
+    model : LinearModel
+        The model.
+    prepared : Prepared
         From its `prepare_columns`.
     """
 
-    def __init__(self, model: LinearChainModel, prepared: PreparedBlock) -> None:
+    def __init__(self, model: LinearModel, prepared: Prepared) -> None:
         self.model, self.prepared = model, prepared
-        self._state: PreparedColumns = prepared.state
-        self._shared = model.shared_places()
-        self._others: list[tuple[np.uint32, PreparedColumns]] = [
-            (np.uint32(first), block) for first, block in model.other_blocks(prepared)
-        ]
 
     def places(self, index: int) -> IdArray:
-        """Return the parameters that chunk `index` touches, each once, shape (n,)."""
-        others = [block.places(index) + first for first, block in self._others]
-        return np.concatenate([self._state.places(index), self._shared, *others])
+        """Return the parameters that chunk `index` depends on, each once, shape (n,)."""
+        return self.model.active(self.prepared, index)
 
-    def scores(self, bound: LinearWeights, index: int) -> Potentials:
-        """Return the scores of chunk `index`, as `prepared_scores` of the model does."""
-        chunk = self.prepared.chunks[index]
-        unary = np.zeros((chunk.tokens.stop - chunk.tokens.start, self.model.n_columns))
-        self._state.gather(bound.state, index, unary)
-        return self.model.complete_prepared(unary, bound, self.prepared, index)
+    def scores(self, bound: Any, index: int) -> Potentials:
+        """Return the potentials of chunk `index`."""
+        return self.model.prepared_scores(bound, self.prepared, index)
 
     def gradient(self, index: int, residual: Counts) -> FloatArray:
-        """Return the gradient to the parameters that chunk `index` touches, in their order.
-
-        Parameters
-        ----------
-        index : int
-            A chunk of the block.
-        residual : Counts
-            Gradient with respect to the scores of the chunk.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The gradient.
-        """
-        unary, shared, rows = self.model.gradients(residual, self.prepared, index)
-        others = zip(self._others, rows, strict=True)
-        return np.concatenate(
-            [
-                self._state.gradient(index, unary),
-                *shared,
-                *(block.gradient(index, of_rows) for (_, block), of_rows in others),
-            ]
-        )
+        """Return the gradient to the parameters that chunk `index` depends on, in their order."""
+        return self.model.active_gradient(residual, self.prepared, index)

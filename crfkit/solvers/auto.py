@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.losses import HingeLoss
-from crfkit.potentials import LinearChainModel
+from crfkit.potentials import LinearModel
 from crfkit.solvers.base import Callback, Solver, check_match
 from crfkit.solvers.batch.lbfgs import LBFGS
 from crfkit.solvers.batch.owlqn import OWLQN
@@ -169,7 +169,7 @@ def has_fast_dual(objective: Any) -> bool:
         return False
     if not getattr(objective.loss, "is_log_likelihood", False):
         return False
-    if not isinstance(objective.model, LinearChainModel):
+    if not objective.model.is_linear:
         return False
     tokens = objective.data.n_tokens
     return bool(
@@ -182,7 +182,7 @@ def has_fast_dual(objective: Any) -> bool:
     )
 
 
-def _dual_bytes(model: LinearChainModel, tokens: int) -> float:
+def _dual_bytes(model: LinearModel, tokens: int) -> float:
     """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
-    table = model.transitions.table_cells(len(model.transition_from), model.n_labels)
-    return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))
+    table: float = model.table_cells
+    return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))  # type: ignore[operator]

@@ -88,11 +88,11 @@ def test_the_state_of_the_solver_follows_the_weights():
     state = crf._partial_state
     assert state["others"] == {"passes": 2, "note": "any"}
     steps = state["arrays"]["steps"]
-    counts = {key: steps["state"][crf.vectorizer_.vocabulary_[key[0]], CLASSES.index(key[1])]
+    counts = {key: steps["coef_"][crf.vectorizer_.vocabulary_[key[0]], CLASSES.index(key[1])]
               for key in crf.state_features_}  # fmt: skip
     assert {key for key, count in counts.items() if count == 2} == set(first)
     assert {key for key, count in counts.items() if count == 1} == set(counts) - set(first)
-    np.testing.assert_array_equal(steps["start"], [2, 2, 2])
+    np.testing.assert_array_equal(steps["start_weights_"], [2, 2, 2])
 
 
 def test_steps_with_attributes_grow_and_continue():
@@ -121,7 +121,7 @@ def test_a_saved_model_continues_as_if_it_had_not_been_saved(tmp_path):
     assert loaded._partial_state["others"] == crf._partial_state["others"] == {
         "passes": 3, "note": "any",
     }  # fmt: skip
-    ours, theirs = (m._partial_state["arrays"]["steps"]["state"] for m in (crf, loaded))
+    ours, theirs = (m._partial_state["arrays"]["steps"]["coef_"] for m in (crf, loaded))
     assert (ours != theirs).nnz == 0
 
 

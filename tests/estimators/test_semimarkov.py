@@ -238,7 +238,7 @@ def test_features_of_the_length_are_learned(length):
     fitted = exact(length=length, max_length=6).fit(X, TAGS)
     counted = fitted.count_parameters(X, TAGS)
     assert counted.total == fitted.n_parameters_
-    assert (counted.lengths > 0) == (length is not None)
+    assert (counted.by_kind["length x label"] > 0) == (length is not None)
     assert fitted.predict(X) == TAGS
 
 
@@ -476,8 +476,9 @@ def test_attributes_of_segments_are_learned_and_named():
     assert set(fitted.segment_features_) <= {(n, k) for n in names for k in ("PER", "LOC")}
     assert len(fitted.segment_features_) > 0
     counted = fitted.count_parameters(data, TAGS)
-    assert counted.segment_attributes > 0 and counted.total == fitted.n_parameters_
-    assert f"{counted.segment_attributes:,} attribute of segments x label" in str(counted)
+    count = counted.by_kind["attribute of segments x label"]
+    assert count > 0 and counted.total == fitted.n_parameters_
+    assert f"{count:,} attribute of segments x label" in str(counted)
     with pytest.raises(ValueError, match="no attributes of segments, but the model"):
         fitted.predict(packed())
     with pytest.raises(ValueError, match="2 attributes of segments|attributes of segments"):

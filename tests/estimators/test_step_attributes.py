@@ -206,7 +206,7 @@ def test_parameters_are_counted_before_fitting():
         counts = crf.count_parameters(data, y)
         assert not hasattr(crf, "coef_")
         assert counts.total == crf.fit(data, y).n_parameters_
-    assert counts.step_attributes == 3 * 9
+    assert counts.by_kind["attribute x label x label"] == 3 * 9
     assert "27 attribute x label x label" in str(counts)
 
 

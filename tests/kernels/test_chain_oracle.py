@@ -20,7 +20,7 @@ from crfkit.kernels.chain.oracle import (
 from crfkit.oracles.partition import AlignedWeights, aligned
 from crfkit.oracles.token_design import TokenDesign
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.linear_chain import chain_model
 from crfkit.structures import Chain, ChainPotentials
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
@@ -70,7 +70,7 @@ def make_case(rng, n_labels, form):
     mask = rng.random((n_sparse + n_dense, n_labels)) < share
     ptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
     state = AttributeWeights(ptr, np.nonzero(mask)[1], n_columns=n_labels, n_sparse=n_sparse)
-    model = LinearChainModel(state, *np.nonzero(rng.random((n_labels, n_labels)) < 0.6))
+    model = chain_model(state, *np.nonzero(rng.random((n_labels, n_labels)) < 0.6))
     x = (rng.random((sum(LENGTHS), len(mask))) < 0.5).astype(float)
     x *= rng.normal(size=x.shape) if form != "sparse" else 1.0
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])

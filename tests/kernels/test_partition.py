@@ -9,7 +9,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.oracles.partition import AlignedWeights, BatchPartition
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.linear_chain import chain_model
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
 
@@ -21,7 +21,7 @@ def make_model(rng, n_labels, n_attributes):
     ptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
     state = AttributeWeights(ptr, np.nonzero(mask)[1], n_columns=n_labels, n_sparse=n_attributes)
     steps = np.nonzero(rng.random((n_labels, n_labels)) < 0.6)
-    return LinearChainModel(state, *steps), mask
+    return chain_model(state, *steps), mask
 
 
 @pytest.mark.parametrize("n_labels", [2, 9, 26])

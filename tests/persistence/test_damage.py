@@ -312,15 +312,18 @@ def test_a_model_of_segments_whose_parts_do_not_fit_is_refused(name, value):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("state", sp.csr_array((22, 6))), ("state", np.zeros((22, 5))), ("state", None),
-        ("state", sp.csr_array((22, 5), dtype=np.float32)), ("pair", np.zeros((6, 6))),
-        ("pair", sp.csr_array((5, 5))), ("start", np.zeros(4)), ("end", np.zeros(5, np.float32)),
-        ("end", [0.0] * 5), ("transitions", sp.csr_array((3, 25))), ("others", 3), (None, None),
+        ("coef_", sp.csr_array((22, 6))), ("coef_", np.zeros((22, 5))), ("coef_", None),
+        ("coef_", sp.csr_array((22, 5), dtype=np.float32)), ("transitions_", np.zeros((6, 6))),
+        ("transitions_", sp.csr_array((5, 5))), ("start_weights_", np.zeros(4)),
+        ("end_weights_", np.zeros(5, np.float32)), ("end_weights_", [0.0] * 5),
+        ("transition_coef_", sp.csr_array((3, 25))), ("others", 3), (None, None),
     ],
 )  # fmt: skip
 def test_what_partial_fit_remembers_must_fit_the_model(name, value):
-    parts = {"state": sp.csr_array((22, 5)), "pair": np.full((5, 5), np.inf), "start": np.zeros(5),
-             "end": np.zeros(5), "transitions": None}  # fmt: skip
+    parts = {
+        "coef_": sp.csr_array((22, 5)), "transitions_": np.full((5, 5), np.inf),
+        "start_weights_": np.zeros(5), "end_weights_": np.zeros(5), "transition_coef_": None,
+    }  # fmt: skip
     loads(dumps(model_with("_partial_state", {"arrays": {"last": parts}, "others": {"n": 1}})))
     states = (
         {"arrays": {"last": parts | {name: value}}, "others": {}},

@@ -16,8 +16,9 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.segment_blocks import SegmentAttributeBlock
 from crfkit.potentials.selection import choose_segment_features
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
 from crfkit.potentials.touched import ActiveWeights
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans
@@ -131,8 +132,7 @@ def test_the_score_of_a_segmentation_is_the_sum_of_the_weights_of_its_features(r
 
 
 def by_hand(model, w, data, codes, s):
-    state, step, start, end, triples = model.split(w)
-    of_lengths, of_segments = model.split_segments(w)
+    state, step, start, end, triples, of_lengths, of_segments = model.split(w).values()
     x, table = data.to_csr().toarray(), state.reshape(-1, len(TOKEN_PARTS), LABELS)
     z, triples = data.transitions.to_csr().toarray(), triples.reshape(-1, LABELS, LABELS)
     rows, own = data.segments.rows.to_csr().toarray(), of_segments.reshape(-1, LABELS)
@@ -239,7 +239,10 @@ def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
         )
     )  # fmt: skip
     model = choose(rng, data, codes)
-    model.segments = weights
+    model = SemiMarkovModel(
+        [SegmentAttributeBlock(weights) if b.name == "segment_attributes" else b
+         for b in model.blocks]
+    )  # fmt: skip
     useful = rows[:, 0] != 0.0
     assert 0 < useful.sum() < 4
     bound = model.bind(rng.normal(size=model.n_parameters))
@@ -249,7 +252,7 @@ def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
         for scores in (model.scores(bound, data, chunk), prepared.scores(bound, 0)):
             assert len(scores.spans.end_row) == useful[every.row].sum()
             found = SemiMarkov().score(scores, codes)
-            table = rows[:, :1] * bound.segments.pairs
+            table = rows[:, :1] * bound["segment_attributes"].pairs
             plain = scores._replace(
                 pair=np.concatenate([scores.pair[: -useful.sum()], np.hstack([table, 0.0 * table])])
             )

@@ -26,7 +26,7 @@ def make(rng, n_labels, lengths, blocks):
 def test_triples_that_occur_often_enough_have_a_weight(rng, blocks, min_freq):
     lengths = (4, 1, 6, 3)
     data, x, codes = make(rng, 2, lengths, blocks)
-    steps = choose_features(data, codes, 2, min_freq=min_freq).transitions.weights
+    steps = choose_features(data, codes, 2, min_freq=min_freq).transition_attributes
     found = [
         (attribute, *divmod(int(column), 2))
         for attribute in range(3)
@@ -50,11 +50,11 @@ def test_steps_between_many_labels_take_little_room(rng, blocks):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert model.transitions.weights.n_columns == 1500**2
+    assert model.transition_attributes.n_columns == 1500**2
     assert peak < 16 * 1500**2  # one table of counts, and which of them are not 0
 
 
 @pytest.mark.parametrize("blocks", ["sparse", "dense"])
 def test_nothing_occurs_as_often_as_asked_for(rng, blocks):
     data, _, codes = make(rng, 2, (4, 3), blocks)
-    assert choose_features(data, codes, 2, min_freq=10**30).transitions.weights.n_parameters == 0
+    assert choose_features(data, codes, 2, min_freq=10**30).transition_attributes.n_parameters == 0

@@ -5,7 +5,7 @@ import pytest
 
 from crfkit import CRFClassifier
 from crfkit.data import PackedSequences
-from crfkit.potentials import transitions as steps
+from crfkit.potentials import chain_blocks as steps
 from crfkit.potentials.selection import choose_features
 from crfkit.structures import Chain, SparseChain
 
@@ -24,8 +24,8 @@ def test_few_scored_steps_among_many_labels_ask_for_the_sparse_chain():
     flat = codes.reshape(-1).astype(np.int32)
     assert isinstance(choose_features(data, flat, 60).structure, SparseChain)
     assert isinstance(choose_features(data, flat, 60, all_transitions=True).structure, Chain)
-    assert isinstance(steps.shared_tables(10, 5), steps.HomogeneousTransitions)
-    assert not isinstance(steps.shared_tables(10, 5), steps.SparseTransitions)
+    few = np.arange(5)
+    assert not steps.TransitionBlock(few, few, 10).in_short().is_list
 
 
 def fitted(data, labels, **options):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 import sys
 import threading
@@ -21,6 +20,7 @@ from crfkit.features import SequenceVectorizer
 from crfkit.features.attributes import SKIP, AttributeRows, FrozenIndex, collect, encode
 from crfkit.inference import marginals
 from crfkit.io.crfsuite_model import read_crfsuite_model
+from crfkit.potentials import LinearChainModel
 
 
 class ModelInfo(NamedTuple):
@@ -68,9 +68,11 @@ class _Opened:
         self.names = vectorizer.get_feature_names_out()
         none = encode([[]], self.index)
         model, self.weights = classifier._scorer(packed(none, len(self.names), None))
-        self.model, self.structure = copy.copy(model), model.structure
         # CRFsuite's models have no weights of first and last labels: do not look for them.
-        self.model.boundaries = bool(self.weights.start.any() or self.weights.end.any())
+        self.model = LinearChainModel(
+            [b for b in model.blocks if b.kind != "boundary" or self.weights[b.name].any()]
+        )
+        self.structure = self.model.structure
 
     def scores(self, xseq: Iterable[Any]) -> Potentials:
         """Return the scores of the parts of one sequence.

@@ -1,0 +1,469 @@
+"""The blocks of weights of linear chains."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._parallel import SERIAL, ThreadMap
+from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
+from crfkit.data import PackedSequences
+from crfkit.data.chunks import LONG_TOKENS, cut
+from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
+from crfkit.potentials.blocks import (
+    LABELS,
+    ONE,
+    PAIRS,
+    TOKENS,
+    TRANSITIONS,
+    Pattern,
+    PotentialParts,
+    Reading,
+    Residuals,
+    Table,
+    WeightBlock,
+)
+from crfkit.potentials.choice import Choice
+from crfkit.potentials.distinct import distinct_rows
+from crfkit.structures import Chain, SparseChain, Structure
+
+# From so many labels on, and up to this share of the pairs of labels, weights of transitions are
+# kept as they are: the recurrences are then faster than on a table of all pairs.
+SPARSE_LABELS = 50
+SPARSE_SHARE = 0.1
+# Scores of a chunk at most, where no table of all pairs is made for it.
+SPARSE_CELLS = 1 << 18
+
+
+class AttributeBlock(WeightBlock):
+    """Weights of attributes of something.
+
+    Parameters
+    ----------
+    weights : AttributeWeights
+        Which (attribute, column) pairs have a weight.
+    """
+
+    def __init__(self, weights: AttributeWeights) -> None:
+        self.weights = weights
+
+    @property
+    def pattern(self) -> Pattern:
+        """Where the weights stand."""
+        weights = self.weights
+        return Pattern(weights.ptr, weights.columns, weights.n_columns, weights.n_sparse)
+
+    @classmethod
+    def of_pattern(cls, pattern: Pattern) -> Self:
+        """Return the block with these weights."""
+        return cls(
+            AttributeWeights(
+                pattern.ptr, pattern.columns, n_columns=pattern.n_columns, n_sparse=pattern.n_sparse
+            )
+        )
+
+    def bind(self, parameters: FloatArray) -> BoundWeights:
+        """Return the weights in their places."""
+        return self.weights.bind(parameters)
+
+    @abstractmethod
+    def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
+        """Return the gradient with respect to the scores of each part that was prepared.
+
+        Without `prepared`, that of the only chunk.
+        """
+
+    def pullback(
+        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
+    ) -> None:
+        """Add the gradient with respect to the weights to `out`, shape (P,)."""
+        parts = self.residuals_of(residuals, prepared)
+        self.weights.pullback(parts, prepared.rows, threads, out)
+
+    def active(self, prepared: Any, index: int) -> IdArray:
+        """Return the weights that chunk `index` depends on, each once, shape (n,)."""
+        found: IdArray = prepared.rows.places(index)
+        return found
+
+    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
+        """Return the gradient with respect to the `active` weights of chunk `index`, (n,)."""
+        (residual,) = self.residuals_of(residuals, None)
+        found: FloatArray = prepared.rows.gradient(index, residual)
+        return found
+
+
+class NewRows(NamedTuple):
+    """Parts of new data, read row by row."""
+
+    weights: AttributeWeights
+    parts: list[Part]
+
+    def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
+        """Add the scores of part `index` to `out`, shape (n, C)."""
+        self.weights.gather(bound, self.parts[index], out)
+
+
+def read_new(weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> NewRows:
+    """Return parts of new data, which are read once."""
+    return NewRows(weights, parts)
+
+
+class PreparedTokens(NamedTuple):
+    """The tokens of each chunk; of a long one, in parts that threads share."""
+
+    chunks: list[Chunk]
+    rows: Any
+
+
+def token_parts(data: PackedSequences, chunks: list[Chunk]) -> list[Part]:
+    """Return the tokens of chunks in parts of fixed size, one where a chunk is no long sequence."""
+    slices = (part for chunk in chunks for part in cut(chunk.tokens, LONG_TOKENS))
+    return [Part(data, part.start, part.stop) for part in slices]
+
+
+def gather_tokens(
+    bound: BoundWeights, prepared: PreparedTokens, index: int, unary: FloatArray, threads: ThreadMap
+) -> None:
+    """Add the scores of the tokens of a chunk to `unary`, shape (n, C)."""
+    parts, begin = prepared.rows.parts, prepared.chunks[index].tokens.start
+
+    def gather(i: int) -> None:
+        prepared.rows.gather(bound, i, unary[parts[i].begin - begin : parts[i].end - begin])
+
+    whole = len(prepared.chunks) == len(parts)
+    threads(gather, [index] if whole else range(len(parts)))
+
+
+def token_residuals(residuals: Residuals, prepared: PreparedTokens | None) -> list[FloatArray]:
+    """Return the gradient with respect to the scores of each part, or of the only chunk."""
+    if prepared is None:
+        return [residuals.unary]
+    begin, unary = residuals.begin, residuals.unary
+    return [unary[part.begin - begin : part.end - begin] for part in prepared.rows.parts]
+
+
+class StateBlock(AttributeBlock):
+    """``unary_t[k] += sum_a x[t, a] w[a, k]``."""
+
+    name = "state"
+    kind = "attribute x label"
+    is_known = True
+    tables: ClassVar = (Table("coef_", TOKENS, LABELS, "attributes", "state_features_"),)
+
+    @classmethod
+    def choose(cls, choice: Choice) -> Self:
+        """Return the (attribute, label) pairs that occur, or all."""
+        return cls(
+            choice.pairs(choice.data, choice.codes, choice.n_labels, everything=choice.all_states)
+        )
+
+    def prepare(
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
+    ) -> PreparedTokens:
+        """Return the tokens of each chunk."""
+        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks), threads))
+
+    def add(
+        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
+    ) -> None:
+        """Add to the potentials of the labels."""
+        gather_tokens(bound, prepared, index, parts.unary, threads)
+
+    def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
+        """Return the gradient with respect to the potentials of each part of the tokens."""
+        return token_residuals(residuals, prepared)
+
+
+class TransitionBlock(WeightBlock):
+    """``pair[i, j] = v[i, j]``: the same for all transitions.
+
+    Parameters
+    ----------
+    source, target : ndarray of shape (P2,)
+        Labels before and after of the transitions that have a weight. All others are allowed too,
+        with the score 0.
+    n_labels : int
+        K.
+    keep_list : bool
+        Whether the weights are kept as a list, not as a table of all pairs, where they are few.
+    forbidden : ndarray of shape (K, K), dtype bool, optional
+        Transitions that are not allowed.
+    """
+
+    name = "transitions"
+    kind = "label x label"
+    is_known = True
+    tables: ClassVar = (
+        Table("transitions_", LABELS, LABELS, "transitions", "transition_features_"),
+    )
+
+    def __init__(
+        self,
+        source: CodeArray | IntArray,
+        target: CodeArray | IntArray,
+        n_labels: int,
+        *,
+        keep_list: bool = False,
+        forbidden: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self.source: CodeArray = np.asarray(source, np.int32)
+        self.target: CodeArray = np.asarray(target, np.int32)
+        self.n_labels, self.forbidden = n_labels, forbidden
+        few = n_labels >= SPARSE_LABELS and len(self.source) <= SPARSE_SHARE * n_labels**2
+        self.is_list = keep_list and few
+
+    @property
+    def pattern(self) -> Pattern:
+        """Where the weights stand."""
+        ptr = np.searchsorted(self.source, np.arange(self.n_labels + 1)).astype(np.int64)
+        return Pattern(ptr, self.target, self.n_labels, self.n_labels)
+
+    @classmethod
+    def of_pattern(cls, pattern: Pattern) -> Self:
+        """Return the block with these weights."""
+        return cls(pattern.rows, pattern.columns, pattern.n_columns)
+
+    @classmethod
+    def choose(cls, choice: Choice) -> Self:
+        """Return the transitions that occur, or all."""
+        return cls(*choice.weighted_transitions(), choice.n_labels, forbidden=choice.forbidden)
+
+    def in_short(self) -> TransitionBlock:
+        """Return the block that keeps few weights among many labels as a list."""
+        return TransitionBlock(self.source, self.target, self.n_labels, keep_list=True)
+
+    @property
+    def structure(self) -> Structure:
+        """The chain that reads such potentials."""
+        if self.is_list:
+            return SparseChain(self.source, self.target, self.n_labels)
+        return Chain()
+
+    @property
+    def table_cells(self) -> int:
+        """How many potentials a table has."""
+        return len(self.source) if self.is_list else self.n_labels**2
+
+    def bind(self, parameters: FloatArray) -> FloatArray:
+        """Return the weights as a table of shape (1, K, K), or as a list of shape (1, P2)."""
+        if self.is_list:
+            return parameters[None].copy()
+        pair = np.zeros((1, self.n_labels, self.n_labels))
+        pair[0, self.source, self.target] = parameters
+        if self.forbidden is not None:
+            pair[:, self.forbidden] = -np.inf
+        return pair
+
+    def prepare(
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
+    ) -> None:
+        """Return nothing: all chunks have the same."""
+
+    def add(
+        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
+    ) -> None:
+        """Set the potentials of transitions."""
+        parts.pair = bound
+
+    def pullback(
+        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
+    ) -> None:
+        """Add the gradient with respect to the weights to `out`, shape (P2,)."""
+        for pair in residuals.pairs:
+            out += pair[0] if self.is_list else pair.sum(axis=0)[self.source, self.target]
+
+    def active(self, prepared: Any, index: int) -> IdArray:
+        """Return all weights."""
+        return self.all_weights
+
+    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
+        """Return the gradient with respect to all weights, shape (P2,)."""
+        out = np.zeros(self.n_parameters)
+        self.pullback(residuals, prepared, SERIAL, out)
+        return out
+
+
+class BoundaryBlock(WeightBlock):
+    """Weights of the labels of the first, or last, tokens of sequences, shape (K,).
+
+    Parameters
+    ----------
+    n_labels : int
+        K.
+
+    Attributes
+    ----------
+    role : int
+        Of segments: the columns of the potentials are the K behind so many others.
+    """
+
+    kind = "boundary"
+    is_full = True
+    is_known = True
+    role: ClassVar[int]
+
+    def __init__(self, n_labels: int) -> None:
+        self.n_labels = n_labels
+
+    def cells(self, unary: FloatArray, offsets: IntArray) -> tuple[IntArray, slice]:
+        """Return the rows and columns of the potentials that the weights are added to."""
+        first = self.role * self.n_labels if unary.shape[1] > self.n_labels else 0
+        return self.tokens(offsets), slice(first, first + self.n_labels)
+
+    @property
+    def pattern(self) -> Pattern:
+        """Where the weights stand: each label has one."""
+        every = np.arange(self.n_labels, dtype=np.int32)
+        return Pattern(np.array([0, self.n_labels]), every, self.n_labels, 1)
+
+    @classmethod
+    def of_pattern(cls, pattern: Pattern) -> Self:
+        """Return the block with these weights."""
+        return cls(pattern.n_columns)
+
+    @classmethod
+    def choose(cls, choice: Choice) -> Self | None:
+        """Return weights of all labels, if asked for."""
+        return cls(choice.n_labels) if choice.boundaries else None
+
+    @abstractmethod
+    def tokens(self, offsets: IntArray) -> IntArray:
+        """Return the tokens, shape (S,), of the sequences that are not empty."""
+
+    def bind(self, parameters: FloatArray) -> FloatArray:
+        """Return the weights as they are."""
+        return parameters
+
+    def prepare(
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
+    ) -> None:
+        """Return nothing: chunks say where sequences begin and end."""
+
+    def add(
+        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
+    ) -> None:
+        """Add to the potentials of these tokens."""
+        parts.unary[self.cells(parts.unary, parts.offsets)] += bound
+
+    def pullback(
+        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
+    ) -> None:
+        """Add the gradient with respect to the weights to `out`, shape (K,)."""
+        for chunk in residuals.chunks:
+            cells = self.cells(residuals.unary, chunk.offsets - residuals.begin)
+            out += residuals.unary[cells].sum(axis=0)
+
+    def active(self, prepared: Any, index: int) -> IdArray:
+        """Return all weights."""
+        return self.all_weights
+
+    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
+        """Return the gradient with respect to all weights, shape (K,)."""
+        out = np.zeros(self.n_labels)
+        self.pullback(residuals, prepared, SERIAL, out)
+        return out
+
+
+class StartBlock(BoundaryBlock):
+    """Weights of the labels of first tokens."""
+
+    name = "start"
+    role = 1
+    tables: ClassVar = (Table("start_weights_", ONE, LABELS),)
+
+    def tokens(self, offsets: IntArray) -> IntArray:
+        """Return the first tokens, shape (S,), of the sequences that are not empty."""
+        return boundary_rows(offsets)[0]
+
+
+class EndBlock(BoundaryBlock):
+    """Weights of the labels of last tokens."""
+
+    name = "end"
+    role = 2
+    tables: ClassVar = (Table("end_weights_", ONE, LABELS),)
+
+    def tokens(self, offsets: IntArray) -> IntArray:
+        """Return the last tokens, shape (S,), of the sequences that are not empty."""
+        return boundary_rows(offsets)[1]
+
+
+def boundary_rows(offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first and last tokens of the sequences that are not empty."""
+    filled = offsets[1:] > offsets[:-1]
+    return offsets[:-1][filled], offsets[1:][filled] - 1
+
+
+class PreparedTransitions(NamedTuple):
+    """The distinct rows of attributes of each chunk, and which of them each token has."""
+
+    rows: Any
+    tables: list[IdArray]
+
+
+class TransitionAttributeBlock(AttributeBlock):
+    """``pair_t[i, j] += sum_b z[t, b] u[b, i, j]`` for attributes ``z`` of the transitions.
+
+    Lafferty, McCallum and Pereira (2001), equation 1: features of an edge may look at the
+    observations. Column ``i * K + j`` is the transition from label ``i`` to label ``j``.
+    """
+
+    name = "transition_attributes"
+    kind = "attribute x label x label"
+    is_known = True
+    tables: ClassVar = (
+        Table(
+            "transition_coef_", TRANSITIONS, PAIRS, "attributes of transitions", "step_features_"
+        ),
+    )
+
+    @classmethod
+    def choose(cls, choice: Choice) -> Self | None:
+        """Return the (attribute, label, next label) triples that occur, or all."""
+        if choice.data.transitions is None:
+            return None
+        return cls(
+            choice.pairs(
+                choice.data.transitions, choice.transitions, choice.n_labels**2,
+                everything=choice.all_transitions,
+            )
+        )  # fmt: skip
+
+    def prepare(
+        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
+    ) -> PreparedTransitions:
+        """Return the distinct rows of each chunk: equal rows share a table."""
+        found = threads(lambda chunk: transition_rows(data, chunk), chunks)
+        parts = [Part(rows, 0, rows.n_tokens) for rows, _ in found]
+        return PreparedTransitions(
+            reading(self.weights, parts, threads), [index for _, index in found]
+        )
+
+    def add(
+        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
+    ) -> None:
+        """Make a table of each distinct row."""
+        pair = np.repeat(parts.pair, prepared.rows.parts[index].end, axis=0)
+        prepared.rows.gather(bound, index, _flat(pair))
+        parts.pair, parts.index = pair, prepared.tables[index]
+
+    def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
+        """Return the gradient with respect to the tables of each chunk, shape (M, K * K)."""
+        return [_flat(pair) for pair in residuals.pairs]
+
+
+def _flat(pair: FloatArray) -> FloatArray:
+    """Return tables of pair scores as rows, shape (M, K * K): a view."""
+    return pair.reshape(len(pair), pair.shape[1] * pair.shape[2])
+
+
+def transition_rows(data: PackedSequences, chunk: Chunk) -> tuple[PackedSequences, IdArray]:
+    """Return the distinct rows of transition attributes of a chunk, and those of its tokens."""
+    if data.transitions is None:
+        raise ValueError(
+            "the model has weights of attributes of transitions, but the data have none."
+        )
+    return distinct_rows(data.transitions, chunk.tokens.start, chunk.tokens.stop)
