@@ -207,7 +207,7 @@ def _check_partial_state(
         raise ValueError("_partial_state has no arrays and others")
     tables = [t for block in kind.block_types.values() for t in block.tables]
     for parts in state["arrays"].values():
-        if type(parts) is not dict:
+        if type(parts) is not dict or not set(parts) <= {t.attribute for t in tables}:
             raise ValueError("an array of _partial_state is no dict of fitted attributes")
         present = {t.attribute for t in tables if fitted.get(t.attribute) is not None}
         if {name for name in parts if parts[name] is not None} != present:
