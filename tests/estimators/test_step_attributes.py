@@ -14,8 +14,8 @@ from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequenc
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.distinct import distinct_rows
 from crfkit.potentials.choice import transition_columns
+from crfkit.potentials.distinct import distinct_rows
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
