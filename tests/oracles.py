@@ -10,8 +10,19 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from crfkit._types import Counts, Potentials
-from crfkit.structures import ChainPotentials, SegmentPotentials, SparseChain
+from crfkit.data.targets import Targets, Weights
+from crfkit.losses import Loss
+from crfkit.structures import ChainPotentials, SegmentPotentials, SparseChain, Structure
 from crfkit.structures.segment_tables import make_spans
+
+
+def evaluate(
+    loss: Loss, structure: Structure, scores: Potentials, labels: np.ndarray, weight: np.ndarray,
+    allowed: np.ndarray | None = None,
+) -> tuple[float, Counts]:  # fmt: skip
+    """Return a loss and its gradient, given weights of tokens."""
+    out, weights = structure.zeros(scores), Weights.of(weight, scores.offsets)
+    return loss.value_and_grad(structure, scores, Targets(labels, allowed), weights, out), out
 
 
 def chain_paths(scores: Potentials, s: int) -> Iterator[tuple[tuple[int, ...], float]]:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.labels.costs import Cost, ZeroOneCost, hamming
-from crfkit.losses.likelihood import shared_weight
 
 
 def find_cost(cost: Any, n_labels: int) -> Cost:
@@ -54,20 +51,3 @@ def added_cost(cost: Cost, labels: CodeArray) -> FloatArray:
 def with_cost(scores: Potentials, labels: CodeArray, cost: Cost) -> Potentials:
     """Return scores to which the cost of each label is added; ValueError as `added_cost`."""
     return scores.plus_unary(added_cost(cost, labels))
-
-
-def weight_of_sequences(loss: Any, weight: FloatArray, scores: Potentials) -> FloatArray:
-    """Return the weight of each sequence, shape (S,).
-
-    Raises
-    ------
-    ValueError
-        If the tokens of a sequence have different weights.
-    """
-    level = shared_weight(weight, scores.offsets)
-    if level is None:
-        raise ValueError(
-            f"loss {type(loss).__name__} needs the same weight for all tokens of a sequence: give "
-            "sample_weight a number for each sequence, or use loss='log'."
-        )
-    return np.ascontiguousarray(level)

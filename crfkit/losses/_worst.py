@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from crfkit._types import CodeArray, Counts, FloatArray, Potentials
-from crfkit.losses._costs import weight_of_sequences
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses.base import Loss
-from crfkit.losses.likelihood import _raise_if_forbidden
+from crfkit.losses.likelihood import raise_if_forbidden
 from crfkit.structures import Structure
 
 
@@ -57,9 +57,9 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> float:
         """Return the loss of a batch and a subgradient, as in :class:`Loss`.
@@ -67,13 +67,14 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If the weights of the tokens of a sequence differ, or as for `worst`.
+            If the weights of the tokens of a sequence differ, tokens may have several labels, or as
+            for `worst`.
         """
-        level = weight_of_sequences(self, weight, scores)
-        path, value, slope = self._find(structure, scores, labels)
+        level, labels = self.sequence_weights(weights), targets.labels
+        path, value, slope = self._find(structure, potentials, labels)
         out.unary[...] = 0.0
-        structure.add_counts(scores, path, level * slope, out)
-        structure.add_counts(scores, labels, -level * slope, out)
+        structure.add_counts(potentials, path, level * slope, out)
+        structure.add_counts(potentials, labels, -level * slope, out)
         return float(np.sum(level * value))
 
     def _find(
@@ -82,7 +83,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
         """Return the worst labellings, their losses, and the slopes of these by the scores."""
         gold = structure.score(scores, labels)
         if np.isneginf(gold).any():
-            _raise_if_forbidden(gold, structure.argmax(scores)[1], scores)
+            raise_if_forbidden(gold, structure.argmax(scores)[1], scores)
         path = self._search(structure, scores, labels, gold)
         rise = structure.score(scores, path) - gold
         value, slope = self._linear(scores, labels, path, rise)

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from crfkit._types import CodeArray, Counts, FloatArray, Potentials
+from crfkit._types import Counts, FloatArray, Potentials
+from crfkit.data.targets import Targets, Weights
 from crfkit.structures import Capability, MissingCapabilityError, Structure
 
 
@@ -47,8 +48,8 @@ class Loss(ABC):
         self,
         structure: Structure,
         potentials: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> float:
         """Return the loss of a batch, summed, and its gradient with respect to the potentials.
@@ -59,10 +60,10 @@ class Loss(ABC):
             Answers questions about the potentials.
         potentials : Potentials
             Of the parts of N tokens.
-        labels : ndarray of shape (N,)
-            The true labels.
-        weight : ndarray of shape (N,)
-            Weights of the tokens, constant within a sequence where sequences are weighted.
+        targets : Targets
+            What is known of the labels of the N tokens.
+        weights : Weights
+            Weights of the tokens, and of the sequences where these share them.
         out : Counts
             The gradient: ``out.unary`` is replaced, ``out.pair`` is added to.
         """
@@ -72,8 +73,8 @@ class Loss(ABC):
         structure: Structure,
         potentials: Potentials,
         tangent: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> None:
         """Write the product of the Hessian with a direction of the potentials, as `LogLoss` does.
@@ -89,8 +90,8 @@ class Loss(ABC):
         self,
         structure: Structure,
         potentials: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian, as `LogLoss` does.
@@ -111,6 +112,21 @@ class Loss(ABC):
             If the loss is minimized at once.
         """
         raise ValueError(f"loss {type(self).__name__} has no stages.")
+
+    def sequence_weights(self, weights: Weights) -> FloatArray:
+        """Return the weight of each sequence, shape (S,).
+
+        Raises
+        ------
+        ValueError
+            If the weights of the tokens of a sequence differ.
+        """
+        if weights.sequences is None:
+            raise ValueError(
+                f"loss {type(self).__name__} needs the same weight for all tokens of a sequence: "
+                "give sample_weight a number for each sequence, or use loss='log'."
+            )
+        return weights.sequences
 
     def _not_twice_differentiable(self) -> ValueError:
         return ValueError(

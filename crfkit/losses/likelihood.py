@@ -7,13 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses.base import Loss
 from crfkit.structures import NoPathError, Structure
-
-DIFFERENT_WEIGHTS = (
-    "this solver needs the same weight for all tokens of a sequence: give sample_weight "
-    "a number for each sequence, or use solver='lbfgs'."
-)
 
 
 class LogLoss(Loss):
@@ -28,6 +24,9 @@ class LogLoss(Loss):
     loss of the sequence, a token of weight 0 counts as unlabeled, and the loss is never negative.
     A sequence takes one forward-backward pass for each of its distinct weights, and one more;
     where weights differ the loss need not be convex.
+
+    Where tokens may have several labels (``Targets.allowed``), it is minus the logarithm of the
+    probability of all labelings that are allowed, ``log Z(x) - log Z(x, allowed)``: not convex.
     """
 
     is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
@@ -42,44 +41,31 @@ class LogLoss(Loss):
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
-        shared = shared_weight(weight, scores.offsets)
-        if shared is not None:
-            return self.of_sequences(structure, scores, labels, shared, out)
-        levels = _levels(weight, scores.offsets)
+        if targets.allowed is None and weights.sequences is not None:
+            return _of_sequences(structure, potentials, targets.states, weights.sequences, out)
+        levels = _levels(weights, potentials.offsets)
         top = levels[:, -1].copy()
-        value = float(np.sum(top * structure.log_partition(scores, top, out)))
+        value = float(np.sum(top * structure.log_partition(potentials, top, out)))
+        allowed = targets.mask(potentials.n_codes)
         for before, level in zip(levels.T[:-1], levels.T[1:], strict=True):
-            value += _fixed_part(structure, scores, labels, weight, before, level, out)
+            reached = weights.tokens >= np.repeat(level, np.diff(potentials.offsets))
+            clamped = potentials.clamp(allowed | ~reached[:, None])
+            value += _clamped_part(structure, clamped, before, level, out)
         return value
-
-    def of_sequences(
-        self,
-        structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
-        out: Counts,
-    ) -> float:
-        """Return the loss and its gradient where each sequence has one weight, shape (S,)."""
-        log_z = structure.log_partition(scores, weight, out)
-        structure.add_counts(scores, labels, -weight, out)
-        gold = structure.score(scores, labels)
-        _raise_if_forbidden(gold, log_z, scores)
-        return float(np.sum(weight * (log_z - gold)))
 
     def hessian_product(
         self,
         structure: Structure,
-        scores: Potentials,
+        potentials: Potentials,
         tangent: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> None:
         """Write the product of the Hessian with a direction of the scores, as a gradient to them.
@@ -88,11 +74,11 @@ class LogLoss(Loss):
         ----------
         structure : Structure
             With products with the Hessian of log Z.
-        scores, tangent : Potentials
+        potentials, tangent : Potentials
             Where, and the direction.
-        labels : ndarray of shape (N,)
-            The true labels, which the Hessian does not depend on.
-        weight : ndarray of shape (N,)
+        targets : Targets
+            What is known of the labels: the Hessian does not depend on them if they are known.
+        weights : Weights
             Token weights, the same within a sequence.
         out : Counts
             As in ``value_and_grad``.
@@ -103,14 +89,20 @@ class LogLoss(Loss):
             If the weights of the tokens of a sequence differ, or the structure has no products
             with the Hessian.
         """
-        structure.hessian_product(scores, tangent, sequence_weight(weight, scores.offsets), out)
+        weight = weights.shared
+        structure.hessian_product(potentials, tangent, weight, out)
+        if targets.allowed is not None:
+            part, clamped = structure.zeros(potentials), potentials.clamp(targets.allowed)
+            structure.hessian_product(clamped, tangent, -weight, part)
+            for whole, of_clamped in zip(out, part, strict=True):
+                whole += of_clamped
 
     def hessian_diagonal(
         self,
         structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian with respect to the scores.
@@ -119,84 +111,63 @@ class LogLoss(Loss):
         bounds its variance if steps are taken one by one. All tokens of a sequence count by the
         largest of their weights.
         """
-        level = _levels(weight, scores.offsets)[:, -1].copy()
-        structure.log_partition(scores, level, out)
-        of_token = np.repeat(level, np.diff(scores.offsets))[:, None]
+        level = _levels(weights, potentials.offsets)[:, -1].copy()
+        structure.log_partition(potentials, level, out)
+        of_token = np.repeat(level, np.diff(potentials.offsets))[:, None]
         share = np.zeros_like(out.unary)
         np.divide(out.unary, of_token, out=share, where=of_token > 0.0)
         out.unary[...] *= 1.0 - share
 
 
-def shared_weight(weight: FloatArray, offsets: IntArray) -> FloatArray | None:
-    """Return the weight of each sequence, shape (S,), or None where tokens of one differ."""
-    level = np.append(weight, 0.0)[offsets[:-1]]
-    return level if np.array_equal(np.repeat(level, np.diff(offsets)), weight) else None
-
-
-def sequence_weight(weight: FloatArray, offsets: IntArray) -> FloatArray:
-    """Return the weight of each sequence, shape (S,), where its tokens share it."""
-    level = shared_weight(weight, offsets)
-    if level is None:
-        raise ValueError(DIFFERENT_WEIGHTS)
-    return level
-
-
-def _fixed_part(
+def _of_sequences(
     structure: Structure,
-    scores: Potentials,
+    potentials: Potentials,
     labels: CodeArray,
     weight: FloatArray,
-    before: FloatArray,
-    level: FloatArray,
     out: Counts,
 ) -> float:
-    """Subtract the sums over paths through the labels that reach a level; returns their value.
+    """Return the loss and its gradient where each sequence has one weight, shape (S,)."""
+    log_z = structure.log_partition(potentials, weight, out)
+    structure.add_counts(potentials, labels, -weight, out)
+    gold = structure.score(potentials, labels)
+    raise_if_forbidden(gold, log_z, potentials)
+    return float(np.sum(weight * (log_z - gold)))
+
+
+def _clamped_part(
+    structure: Structure, clamped: Potentials, before: FloatArray, level: FloatArray, out: Counts
+) -> float:
+    """Subtract the sums over the labelings that are left; returns their value.
 
     Only sequences that have the level, ``level > before``, are summed.
     """
     chosen = np.flatnonzero(level > before)
-    lengths = np.diff(scores.offsets)
-    tokens = np.flatnonzero(np.repeat(level > before, lengths))
-    clamped = _clamp(scores, labels, weight, level)
-    part_scores = clamped.take(chosen)
-    part = structure.zeros(part_scores)
-    factor = (before - level)[chosen]
+    some, factor = clamped.take(chosen), (before - level)[chosen]
+    part = structure.zeros(some)
     try:
-        log_z = structure.log_partition(part_scores, factor, part)
+        log_z = structure.log_partition(some, factor, part)
     except NoPathError as error:
-        raise _forbidden(scores.first + int(chosen[error.sequence])) from error
-    out.unary[tokens] += part.unary
+        raise _forbidden(clamped.first + int(chosen[error.sequence])) from error
+    out.unary[np.repeat(level > before, np.diff(clamped.offsets))] += part.unary
     out.pair[...] += part.pair
     return float(np.sum(factor * log_z))
 
 
-def _levels(weight: FloatArray, offsets: IntArray) -> FloatArray:
+def _levels(weights: Weights, offsets: IntArray) -> FloatArray:
     """Return 0 and the distinct weights of each sequence, rising, the last one repeated."""
-    shared = shared_weight(weight, offsets)
-    if shared is not None:
-        return np.column_stack([np.zeros_like(shared), shared])
+    if weights.sequences is not None:
+        return np.column_stack([np.zeros_like(weights.sequences), weights.sequences])
     bounds = zip(offsets[:-1], offsets[1:], strict=True)
-    distinct = [np.unique(np.append(weight[b:e], 0.0)) for b, e in bounds]
+    distinct = [np.unique(np.append(weights.tokens[b:e], 0.0)) for b, e in bounds]
     width = max(len(row) for row in distinct)
     return np.array([np.pad(row, (0, width - len(row)), mode="edge") for row in distinct])
 
 
-def _clamp(
-    scores: Potentials, labels: CodeArray, weight: FloatArray, level: FloatArray
-) -> Potentials:
-    """Return potentials that forbid all but the true label where a weight reaches the level."""
-    fixed = np.flatnonzero(weight >= np.repeat(level, np.diff(scores.offsets)))
-    allowed = np.ones((len(labels), scores.n_codes), bool)
-    allowed[fixed] = False
-    allowed[fixed, labels[fixed]] = True
-    return scores.clamp(allowed)
-
-
-def _raise_if_forbidden(gold: FloatArray, log_z: FloatArray, scores: Potentials) -> None:
+def raise_if_forbidden(gold: FloatArray, log_z: FloatArray, potentials: Potentials) -> None:
     """Raise where the labels alone are impossible; an overflow of all scores is no such case."""
     impossible = np.isneginf(gold) & np.isfinite(log_z)
     if impossible.any():
-        raise _forbidden(scores.first + int(np.argmax(impossible)))
+        raise _forbidden(potentials.first + int(np.argmax(impossible)))
 
 
 def _forbidden(sequence: int) -> ValueError:

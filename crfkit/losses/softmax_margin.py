@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
-from crfkit._types import CodeArray, Counts, FloatArray, Potentials
-from crfkit.losses._costs import find_cost, weight_of_sequences, with_cost
+from crfkit._types import CodeArray, Counts, Potentials
+from crfkit.data.targets import Targets, Weights
+from crfkit.losses._costs import find_cost, with_cost
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
 from crfkit.structures import Structure
@@ -37,9 +38,9 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`.
@@ -50,35 +51,37 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
             If the weights of the tokens of a sequence differ, the true labels are forbidden, or
             the cost is not a sum over tokens.
         """
-        level = weight_of_sequences(self, weight, scores)
-        plain, augmented = self._augmented(structure, scores, labels)
-        return self._temperature * LogLoss().of_sequences(plain, augmented, labels, level, out)
+        self.sequence_weights(weights)
+        plain, augmented = self._augmented(structure, potentials, targets.labels)
+        loss = LogLoss().value_and_grad(plain, augmented, targets, weights, out)
+        return self._temperature * loss
 
     def hessian_product(
         self,
         structure: Structure,
-        scores: Potentials,
+        potentials: Potentials,
         tangent: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> None:
         """Write the product of the Hessian with a direction, as :meth:`LogLoss.hessian_product`."""
-        plain, augmented = self._augmented(structure, scores, labels)
-        weight = weight / self._temperature
-        LogLoss().hessian_product(plain, augmented, tangent, labels, weight, out)
+        plain, augmented = self._augmented(structure, potentials, targets.labels)
+        weights = Weights(weights.tokens, weights.shared / self._temperature)
+        LogLoss().hessian_product(plain, augmented, tangent, targets, weights, out)
 
     def hessian_diagonal(
         self,
         structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian, as :meth:`LogLoss.hessian_diagonal`."""
-        plain, augmented = self._augmented(structure, scores, labels)
-        LogLoss().hessian_diagonal(plain, augmented, labels, weight / self._temperature, out)
+        plain, augmented = self._augmented(structure, potentials, targets.labels)
+        weights = Weights(weights.tokens, weights.shared / self._temperature)
+        LogLoss().hessian_diagonal(plain, augmented, targets, weights, out)
 
     def _augmented(
         self, structure: Structure, scores: Potentials, labels: CodeArray

@@ -22,8 +22,8 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_blocks, make_chunks
-from crfkit.losses import LogLoss, Loss, check_match
-from crfkit.losses.likelihood import sequence_weight, shared_weight
+from crfkit.data.targets import Targets, Weights
+from crfkit.losses import Loss, check_match
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.potentials import LinearModel, PotentialsModel
@@ -80,8 +80,8 @@ class Objective:
         On the parameters.
     data : PackedSequences
         S sequences of N tokens.
-    labels : ndarray of shape (N,)
-        Label codes.
+    labels : ndarray of shape (N,), or Targets
+        Label codes, or the codes that tokens may have.
     weight : ndarray of shape (N,)
         Token weights.
     threads : ThreadMap
@@ -110,14 +110,15 @@ class Objective:
         loss: Loss,
         penalty: ElasticNet,
         data: PackedSequences,
-        labels: CodeArray,
+        labels: CodeArray | Targets,
         weight: FloatArray,
         threads: ThreadMap,
     ) -> None:
         check_match(structure, loss)
         self.model, self.structure = model, structure.in_parallel(threads)
         self.loss, self.penalty = loss, penalty
-        self.data, self.labels, self.weight, self.threads = data, labels, weight, threads
+        self.data, self.weight, self.threads = data, weight, threads
+        self.targets = labels if isinstance(labels, Targets) else Targets(labels)
         self._prepared = _PreparedData(cast(LinearModel, model), data, threads)
         self.evaluations = 0
 
@@ -125,6 +126,11 @@ class Objective:
     def n_parameters(self) -> int:
         """Number of parameters P."""
         return self.model.n_parameters
+
+    @property
+    def labels(self) -> CodeArray:
+        """The label codes of all tokens, shape (N,); ValueError if some may have several."""
+        return self.targets.labels
 
     @property
     def l1(self) -> float:
@@ -201,7 +207,12 @@ class Objective:
         ) -> float:
             tangent = self._prepared.model.prepared_scores(bound, prepared, index, self.threads)
             self.loss.hessian_product(
-                self.structure, scores, tangent, self.labels[tokens], self.weight[tokens], out
+                self.structure,
+                scores,
+                tangent,
+                self.targets.take(tokens),
+                self._weights(scores, tokens),
+                out,
             )
             return 0.0
 
@@ -226,7 +237,11 @@ class Objective:
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
             self.loss.hessian_diagonal(
-                self.structure, scores, self.labels[tokens], self.weight[tokens], out
+                self.structure,
+                scores,
+                self.targets.take(tokens),
+                self._weights(scores, tokens),
+                out,
             )
             return 0.0
 
@@ -248,7 +263,7 @@ class Objective:
         def work(
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
-            level = sequence_weight(self.weight[tokens], scores.offsets)
+            level = self._weights(scores, tokens).shared
             part = chosen[scores.first : scores.first + len(level)]
             self.structure.log_partition(scores, level * part, out)
             return 0.0
@@ -261,7 +276,7 @@ class Objective:
         def work(
             scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
         ) -> float:
-            level = sequence_weight(self.weight[tokens], scores.offsets)
+            level = self._weights(scores, tokens).shared
             out.unary[...] = 0.0
             self.structure.add_counts(scores, self.labels[tokens], level, out)
             return 0.0
@@ -298,7 +313,7 @@ class Objective:
     @cached_property
     def _level(self) -> FloatArray | None:
         """The weight of each sequence, shape (S,); None where tokens of one differ."""
-        return shared_weight(self.weight, self.data.offsets)
+        return Weights.of(self.weight, self.data.offsets).sequences
 
     def gap(self, record: IterationRecord) -> float:
         """Return how much a value is above the optimum at most; NaN where that is not known.
@@ -363,12 +378,16 @@ class Objective:
         self, scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
     ) -> float:
         """Return the loss of a chunk and write its gradient."""
-        if type(self.loss) is LogLoss and self._level is not None:
-            level = self._level[scores.first : scores.first + len(scores.offsets) - 1]
-            return self.loss.of_sequences(self.structure, scores, self.labels[tokens], level, out)
         return self.loss.value_and_grad(
-            self.structure, scores, self.labels[tokens], self.weight[tokens], out
+            self.structure, scores, self.targets.take(tokens), self._weights(scores, tokens), out
         )
+
+    def _weights(self, scores: Potentials, tokens: slice) -> Weights:
+        """Return the weights of a chunk."""
+        if self._level is None:
+            return Weights.of(self.weight[tokens], scores.offsets)
+        level = self._level[scores.first : scores.first + len(scores.offsets) - 1]
+        return Weights(self.weight[tokens], level)
 
 
 def _squared(data: PackedSequences) -> PackedSequences:

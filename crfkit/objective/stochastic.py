@@ -16,8 +16,8 @@ from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArra
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.packed import ranges
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
-from crfkit.losses.likelihood import DIFFERENT_WEIGHTS, LogLoss, shared_weight
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials import LinearModel, PotentialsModel
 from crfkit.potentials.touched import ActiveWeights
@@ -85,7 +85,7 @@ class StochasticObjective:
         self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[order])])
         self._chunks = make_chunks(self.offsets, tokens)
         self._shared = [
-            shared_weight(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start)
+            Weights.of(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
             for chunk in self._chunks
         ]
         self.n_parameters, self.n_tokens, self.visits = model.n_parameters, data.n_tokens, 0
@@ -161,10 +161,9 @@ class StochasticObjective:
         """Return the loss of a batch and its gradient with respect to the scores."""
         out, labels, shared = self.structure.zeros(scores), self.labels(index), self._shared[index]
         with self.original_sequence_numbers():
-            if shared is not None and type(self.loss) is LogLoss:
-                return self.loss.of_sequences(self.structure, scores, labels, shared, out), out
-            weight = self._weight[self._chunks[index].tokens]
-            return self.loss.value_and_grad(self.structure, scores, labels, weight, out), out
+            weights = Weights(self._weight[self._chunks[index].tokens], shared)
+            targets = Targets(labels)
+            return self.loss.value_and_grad(self.structure, scores, targets, weights, out), out
 
     def visit(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return ``[work(item) for item in items]``, over threads; an item stands for a batch."""
@@ -227,10 +226,7 @@ class StochasticObjective:
         ValueError
             If the tokens of a sequence have different weights.
         """
-        shared = self._shared[index]
-        if shared is None:
-            raise ValueError(DIFFERENT_WEIGHTS)
-        return shared
+        return Weights(self._weight[self._chunks[index].tokens], self._shared[index]).shared
 
 
 def is_plain_chain(model: LinearModel, structure: Structure) -> bool:

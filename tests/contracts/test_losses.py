@@ -5,9 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from crfkit.losses import LOSSES, HingeLoss, PerceptronLoss, SoftenedHingeLoss
+from crfkit.data.targets import Targets, Weights
+from crfkit.losses import LOSSES, HingeLoss, LogLoss, PerceptronLoss, SoftenedHingeLoss
 from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain
-from tests.oracles import finite_difference, random_scores, random_segment_scores, thinned
+from tests.oracles import evaluate, finite_difference, random_scores, random_segment_scores, thinned
 
 STRUCTURES = {
     "chain": Chain(),
@@ -47,6 +48,11 @@ def structure(pair):
     return STRUCTURES[pair[1]]
 
 
+@pytest.fixture(params=sorted(STRUCTURES))
+def structure_alone(request):
+    return STRUCTURES[request.param]
+
+
 def problem(structure, seed, own_steps=False):
     labels = np.random.default_rng(seed).integers(3, size=8).astype(np.int32)
     if isinstance(structure, SemiMarkov):
@@ -66,11 +72,6 @@ def test_losses_that_count_errors_say_that_segments_cannot_be_searched_so(name):
     scores, labels = problem(structure, 0)
     with pytest.raises(ValueError, match="SemiMarkov has no best paths by numbers of errors"):
         evaluate(ALL_LOSSES[name](), structure, scores, labels, np.ones(8))
-
-
-def evaluate(loss, structure, scores, labels, weight):
-    out = structure.zeros(scores)
-    return loss.value_and_grad(structure, scores, labels, weight, out), out
 
 
 WEIGHTS = {
@@ -126,11 +127,12 @@ def test_second_derivatives_are_those_of_the_gradient(loss, structure, own_steps
     tangent, weight = problem(structure, 1, own_steps)[0], WEIGHTS["per sequence"]
     step = step_of(loss)
     product = structure.zeros(scores)
+    known = Targets(labels), Weights.of(weight, scores.offsets)
     if Capability.HESSIAN_PRODUCT not in structure.capabilities:
         with pytest.raises(ValueError, match="no products with the Hessian. Use solver='lbfgs'"):
-            loss.hessian_product(structure, scores, tangent, labels, weight, product)
+            loss.hessian_product(structure, scores, tangent, *known, product)
         return
-    loss.hessian_product(structure, scores, tangent, labels, weight, product)
+    loss.hessian_product(structure, scores, tangent, *known, product)
     ends = []
     for shift in (-step, step):
         moved = scores._replace(
@@ -149,7 +151,8 @@ def test_the_estimate_of_the_curvature_is_that_of_single_labels(loss, structure)
         return
     scores, labels = problem(structure, 4)
     weight, estimate = WEIGHTS["per sequence"], structure.zeros(scores)
-    loss.hessian_diagonal(structure, scores, labels, weight, estimate)
+    known = Targets(labels), Weights.of(weight, scores.offsets)
+    loss.hessian_diagonal(structure, scores, *known, estimate)
     step = step_of(loss)
     for place in np.ndindex(scores.unary.shape):
         ends = []
@@ -193,3 +196,59 @@ def test_the_value_is_not_negative_and_zero_for_certain_labels(loss, structure):
     scores.unary[np.arange(8), labels] += 1e3
     for weight in taken:
         assert evaluate(loss, structure, scores, labels, weight)[0] < 1e-9
+
+
+@pytest.mark.parametrize("weight", ["ones", "per sequence", "per token"])
+def test_labels_that_are_known_in_part_are_summed_over(loss, structure, weight):
+    scores, labels = problem(structure, 5)
+    allowed = np.random.default_rng(0).random((8, scores.n_codes)) < 0.6
+    allowed[np.arange(8), labels] = True
+    ask = partial(evaluate, loss, structure, labels=labels, weight=WEIGHTS[weight], allowed=allowed)
+    if not loss.is_log_likelihood:
+        with pytest.raises(ValueError, match="one known label|needs the same weight"):
+            ask(scores=scores)
+        return
+    value, out = ask(scores=scores)
+    if weight == "per sequence":
+        ones = np.ones(3)
+        whole, left = (
+            structure.log_partition(each, ones, structure.zeros(each))
+            for each in (scores, scores.clamp(allowed))
+        )
+        np.testing.assert_allclose(value, np.sum([0.5, 2.0, 3.0] * (whole - left)), rtol=1e-12)
+    for found, name in zip(out, ("unary", "pair"), strict=True):
+        numeric = finite_difference(
+            lambda array, name=name: ask(scores=scores._replace(**{name: array}))[0],
+            getattr(scores, name), 1e-3,
+        )  # fmt: skip
+        np.testing.assert_allclose(found, numeric, rtol=0, atol=1e-10)
+
+
+def test_a_single_allowed_label_is_a_known_one(structure_alone):
+    scores, labels = problem(structure_alone, 6)
+    allowed = labels[:, None] == np.arange(scores.n_codes)
+    for weight in WEIGHTS.values():
+        value, out = evaluate(LogLoss(), structure_alone, scores, labels, weight, allowed)
+        expected, counts = evaluate(LogLoss(), structure_alone, scores, labels, weight)
+        np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(out.unary, counts.unary, atol=1e-12)
+        np.testing.assert_allclose(out.pair, counts.pair, atol=1e-12)
+
+
+def test_second_derivatives_of_labels_that_are_known_in_part(structure_alone):
+    structure, weight, step = structure_alone, WEIGHTS["per sequence"], 1e-5
+    if Capability.HESSIAN_PRODUCT not in structure.capabilities:
+        return
+    scores, labels = problem(structure, 7)
+    tangent = problem(structure, 8)[0]
+    allowed = np.random.default_rng(1).random((8, 3)) < 0.6
+    allowed[np.arange(8), labels] = True
+    product, ends = structure.zeros(scores), []
+    known = Targets(labels, allowed), Weights.of(weight, scores.offsets)
+    LogLoss().hessian_product(structure, scores, tangent, *known, product)
+    for shift in (-step, step):
+        both = zip(scores.arrays(), tangent.arrays(), strict=True)
+        moved = scores.with_arrays(*(array + shift * change for array, change in both))
+        ends.append(evaluate(LogLoss(), structure, moved, labels, weight, allowed)[1])
+    for below, above, found in zip(*ends, product, strict=True):
+        np.testing.assert_allclose(found, (above - below) / (2 * step), atol=1e-8)

@@ -12,8 +12,8 @@ from crfkit._params import check_number, check_whole
 from crfkit._types import CodeArray, FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
+from crfkit.data.targets import Weights
 from crfkit.kernels.solvers.kernelized import NEGATIVE, chain_kernel_steps
-from crfkit.losses.likelihood import sequence_weight
 from crfkit.oracles.partition import aligned
 from crfkit.potentials.kernelized import Gram, KernelChainModel
 from crfkit.solvers.base import check_match
@@ -124,7 +124,7 @@ class KernelBlocks:
         self.model, self.loss, self.penalty = objective.model, objective.loss, objective.penalty
         self.structure, self.codes = objective.structure, objective.labels
         self.offsets = objective.data.offsets
-        self.weight = sequence_weight(objective.weight, self.offsets)
+        self.weight = Weights.of(objective.weight, self.offsets).shared
         ends = self.model.offsets is not None
         self.gram = Gram(self.model.kernel, objective.data, max_bytes, boundaries=ends)
         self.visits = 0

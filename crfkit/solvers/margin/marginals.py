@@ -78,7 +78,7 @@ class ChainMarginals:
         All paths that are left have mass under the distribution of the largest entropy.
         """
         size = len(self.node)
-        unary = np.where(self.node > NO_MASS, scores.unary, -np.inf)
+        unary = scores.clamp(self.node > NO_MASS).unary
         pair = np.zeros((size, *self.edge.shape[1:]))
         pair[1:] = np.where(self.edge > NO_MASS, _steps(scores), -np.inf)
         return ChainPotentials(unary, pair, np.arange(size, dtype=np.uint32), np.array([0, size]))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit._types import Counts, FloatArray, IntArray, Potentials
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.losses._costs import with_cost
-from crfkit.losses.likelihood import shared_weight
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.online.learner import InfiniteScoresError, Task
@@ -41,15 +41,14 @@ class MistakeLoss(Loss):
     def value_and_grad(
         self,
         structure: Structure,
-        scores: Potentials,
-        labels: CodeArray,
-        weight: FloatArray,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
         out: Counts,
     ) -> float:
         """Return the loss of a batch, as in :class:`crfkit.losses.Loss`."""
-        level = shared_weight(weight, scores.offsets)
-        assert level is not None  # the task was asked for its weights before
-        seen = scores
+        level, labels = weights.shared, targets.labels
+        seen = scores = potentials
         if self.cost is not None:
             seen = with_cost(scores, labels, self.cost)
         ties = self.ties or LabelOrder.by_code(scores.n_codes)

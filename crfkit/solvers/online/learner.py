@@ -11,6 +11,7 @@ import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
+from crfkit.data.targets import Weights
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.semimarkov.oracle import INFINITE
 from crfkit.kernels.solvers.online import (
@@ -26,7 +27,6 @@ from crfkit.kernels.solvers.online import (
 from crfkit.kernels.solvers.segment_online import segment_online_visits
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses._costs import with_cost
-from crfkit.losses.likelihood import shared_weight
 from crfkit.objective.stochastic import StochasticObjective, is_plain_chain
 from crfkit.oracles.chain import AT_ONCE
 from crfkit.oracles.label_order import LabelOrder
@@ -113,7 +113,7 @@ class Task(NamedTuple):
         ValueError
             If the tokens of a sequence have different weights.
         """
-        weight = shared_weight(self.objective.weight, self.objective.data.offsets)
+        weight = Weights.of(self.objective.weight, self.objective.data.offsets).sequences
         if weight is None:
             raise ValueError(
                 "online learning needs the same weight for all tokens of a sequence: give "

@@ -1,0 +1,232 @@
+"""Every structure against enumeration: sums, maxima, scores, counts, lists, derivatives, clamps."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from crfkit._parallel import ThreadMap
+from crfkit.inference import marginals
+from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
+from tests.contracts.structures import CASES
+
+LENGTHS = [3, 0, 1, 4, 2]
+METHODS = {
+    Capability.HESSIAN_PRODUCT: ("hessian_product",),
+    Capability.K_BEST: ("k_best",),
+    Capability.ARGMAX_BY_HAMMING: ("max_by_hamming", "path_at_hamming"),
+}
+WEIGHT = np.array([1.0, 2.0, 0.0, -0.5, 3.0])
+
+
+@pytest.fixture(params=sorted(CASES))
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture
+def structure(case):
+    return case.structure
+
+
+@pytest.fixture(params=[(0, 0.0, False), (1, 0.0, True), (2, 0.3, False), (3, 0.3, True)], ids=str)
+def potentials(case, request):
+    seed, forbidden, own = request.param
+    return case.potentials(seed, LENGTHS, forbidden, own)
+
+
+@pytest.fixture
+def listed(case, potentials):
+    """The labelings of finite score of each sequence, the best first."""
+    found = [case.labelings(potentials, s) for s in range(len(LENGTHS))]
+    allowed = [[one for one in each if one[1] > -np.inf] for each in found]
+    return [sorted(each, key=lambda one: -one[1]) for each in allowed]
+
+
+def codes(parts):
+    return np.array([code for part in parts for code in part], np.int32)
+
+
+def log_z_of(listed):
+    return np.array([logsumexp([score for _, score, _ in each]) for each in listed])
+
+
+def test_sums_are_those_of_enumeration(structure, potentials, listed):
+    out, expected = structure.zeros(potentials), structure.zeros(potentials)
+    out.unary[...], out.pair[...] = 7.0, 1.0  # the first is replaced, the second added to
+    log_z = structure.log_partition(potentials, WEIGHT, out)
+    np.testing.assert_allclose(log_z, log_z_of(listed), rtol=1e-12, atol=1e-12)
+    for each, total, weight in zip(listed, log_z_of(listed), WEIGHT, strict=True):
+        for _, score, add in each:
+            add(expected, weight * np.exp(score - total))
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-12)
+    np.testing.assert_allclose(out.pair - 1.0, expected.pair, atol=1e-12)
+
+
+def test_marginals_of_labels_are_probabilities(structure, potentials, listed):
+    probabilities, log_z = marginals(structure, potentials)
+    expected = np.zeros((sum(LENGTHS), 3))
+    for each, total, begin in zip(listed, log_z, potentials.offsets, strict=False):
+        for path, score, _ in each:
+            for t, code in enumerate(path):
+                expected[begin + t, code % 3] += np.exp(score - total)
+    np.testing.assert_allclose(probabilities, expected, atol=1e-12)
+
+
+def test_the_best_labeling_is_that_of_enumeration(structure, potentials, listed):
+    labels, value = structure.argmax(potentials)
+    np.testing.assert_allclose(value, [each[0][1] for each in listed], rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(labels, codes(each[0][0] for each in listed))
+
+
+def test_scores_and_counts_are_those_of_the_parts(structure, potentials, listed):
+    for pick in (0, 1, -1):
+        chosen = [each[pick % len(each)] for each in listed]
+        labels = codes(path for path, _, _ in chosen)
+        expected = [score for _, score, _ in chosen]
+        np.testing.assert_allclose(structure.score(potentials, labels), expected, atol=1e-12)
+        out, counts = structure.zeros(potentials), structure.zeros(potentials)
+        structure.add_counts(potentials, labels, WEIGHT, out)
+        for (_, _, add), weight in zip(chosen, WEIGHT, strict=True):
+            add(counts, weight)
+        np.testing.assert_allclose(out.unary, counts.unary, atol=1e-14)
+        np.testing.assert_allclose(out.pair, counts.pair, atol=1e-14)
+
+
+def test_what_is_added_to_scores_is_told(structure, potentials, listed):
+    labels = codes(each[-1][0] for each in listed)
+    plain = structure.without_offset()
+    learned = plain.score(potentials, labels)
+    whole, added = structure.score(potentials, labels), structure.offset_score(potentials, labels)
+    np.testing.assert_allclose(whole, learned + added, atol=1e-12)
+    np.testing.assert_allclose(plain.score(structure.with_offset(potentials), labels), whole)
+    assert structure.has_only_hard_constraints or added.any()
+
+
+def test_a_structure_declares_what_it_can(structure):
+    for capability, methods in METHODS.items():
+        for name in methods:
+            has = getattr(type(structure), name) is not getattr(Structure, name)
+            assert has == (capability in structure.capabilities)
+
+
+def test_lists_of_the_best_are_those_of_enumeration(structure, potentials, listed):
+    if Capability.K_BEST not in structure.capabilities:
+        with pytest.raises(MissingCapabilityError, match=type(structure).__name__):
+            structure.k_best(potentials, 2)
+        return
+    for k in (1, 3, 1000):
+        for one, each in zip(potentials.each(), listed, strict=True):
+            labels, value = structure.k_best(one, k)
+            expected = [score for _, score, _ in each[:k]]
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+            scores = {path: score for path, score, _ in each}
+            found = [tuple(path) for path in labels.tolist()]
+            assert len(set(found)) == len(found)
+            np.testing.assert_allclose([scores[path] for path in found], value, atol=1e-12)
+
+
+def test_products_with_the_hessian_are_derivatives_of_the_counts(case, potentials):
+    structure, step = case.structure, 1e-6
+    tangent = case.potentials(9, LENGTHS, 0.0, len(potentials.pair) > 1)
+    product = structure.zeros(potentials)
+    if Capability.HESSIAN_PRODUCT not in structure.capabilities:
+        with pytest.raises(MissingCapabilityError, match=r"Hessian. Use solver='lbfgs'"):
+            structure.hessian_product(potentials, tangent, WEIGHT, product)
+        return
+    structure.hessian_product(potentials, tangent, WEIGHT, product)
+    ends = [structure.zeros(potentials) for _ in range(2)]
+    for out, shift in zip(ends, (-step, step), strict=True):
+        both = zip(potentials.arrays(), tangent.arrays(), strict=True)
+        moved = potentials.with_arrays(*(array + shift * change for array, change in both))
+        structure.log_partition(moved, WEIGHT, out)
+    for below, above, found in zip(*ends, product, strict=True):
+        np.testing.assert_allclose(found, (above - below) / (2 * step), atol=1e-8)
+
+
+def test_maxima_by_numbers_of_errors_are_those_of_enumeration(structure, potentials, listed):
+    labels = codes(each[0][0] for each in listed)
+    if Capability.ARGMAX_BY_HAMMING not in structure.capabilities:
+        with pytest.raises(MissingCapabilityError, match="no best paths by numbers of errors"):
+            structure.max_by_hamming(potentials, labels)
+        return
+    expected = np.full((len(LENGTHS), max(LENGTHS) + 1), -np.inf)
+    for s, each in enumerate(listed):
+        for path, score, _ in each:
+            wrong = np.count_nonzero(np.array(path) != each[0][0])
+            expected[s, wrong] = max(expected[s, wrong], score)
+    value = structure.max_by_hamming(potentials, labels)
+    np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+    errors = np.argmax(np.cumsum(expected > -np.inf, axis=1), axis=1)  # as many as there may be
+    path = structure.path_at_hamming(potentials, labels, errors)
+    np.testing.assert_allclose(
+        structure.score(potentials, path), expected[np.arange(len(errors)), errors], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_clamped_potentials_leave_what_is_allowed(structure, potentials, listed, seed):
+    rng = np.random.default_rng(seed)
+    allowed = rng.random((sum(LENGTHS), potentials.n_codes)) < 0.5
+    kept = codes(each[rng.integers(len(each))][0] for each in listed)
+    allowed[np.arange(len(kept)), kept] = True
+    bounds = zip(potentials.offsets[:-1], potentials.offsets[1:], strict=True)
+    left = [
+        [one for one in each if allowed[np.arange(begin, end), list(one[0])].all()]
+        for each, (begin, end) in zip(listed, bounds, strict=True)
+    ]
+    clamped = potentials.clamp(allowed)
+    log_z = structure.log_partition(clamped, WEIGHT, structure.zeros(clamped))
+    np.testing.assert_allclose(log_z, log_z_of(left), rtol=1e-12, atol=1e-12)
+    labels, value = structure.argmax(clamped)
+    np.testing.assert_array_equal(labels, codes(each[0][0] for each in left))
+    np.testing.assert_allclose(value, [each[0][1] for each in left], rtol=1e-12, atol=1e-12)
+
+
+def test_a_sequence_without_a_labeling_is_named(structure, potentials):
+    allowed = np.ones((sum(LENGTHS), potentials.n_codes), bool)
+    allowed[potentials.offsets[3] + 1] = False
+    clamped = potentials.clamp(allowed)._replace(first=10)
+    for ask in (
+        lambda: structure.log_partition(clamped, WEIGHT, structure.zeros(clamped)),
+        lambda: structure.argmax(clamped),
+        lambda: structure.k_best(clamped.take(np.array([3]))._replace(first=13), 2),
+    ):
+        with pytest.raises(NoPathError) as error:
+            ask()
+        assert (error.value.sequence, error.value.position) == (13, 1)
+
+
+def test_sequences_are_independent(structure, potentials):
+    chosen = np.array([4, 0, 3, 3])
+    some = potentials.take(chosen)
+    labels, value = structure.argmax(potentials)
+    rows = np.concatenate([np.arange(*potentials.offsets[s : s + 2]) for s in chosen])
+    np.testing.assert_array_equal(structure.argmax(some)[0], labels[rows])
+    np.testing.assert_array_equal(structure.argmax(some)[1], value[chosen])
+    whole, part = structure.zeros(potentials), structure.zeros(some)
+    log_z = structure.log_partition(potentials, np.ones(len(LENGTHS)), whole)
+    found = structure.log_partition(some, np.ones(4), part)
+    np.testing.assert_array_equal(found, log_z[chosen])
+    np.testing.assert_array_equal(part.unary, whole.unary[rows])
+
+
+def test_labels_may_have_another_order(structure, potentials):
+    if not potentials.is_dense:
+        return
+    order = np.array([2, 0, 1])
+    plain, whole = structure.without_offset(), structure.with_offset(potentials)
+    turned = whole.in_order(order)
+    labels, value = plain.argmax(turned)
+    np.testing.assert_allclose(value, structure.argmax(potentials)[1], rtol=1e-12, atol=1e-12)
+    back = order[labels % 3] + labels // 3 * 3
+    np.testing.assert_array_equal(back, structure.argmax(potentials)[0])
+
+
+def test_all_threads_give_the_same(structure, potentials):
+    other = structure.in_parallel(ThreadMap(1))
+    out, expected = structure.zeros(potentials), structure.zeros(potentials)
+    log_z = other.log_partition(potentials, WEIGHT, out)
+    expected_z = structure.log_partition(potentials, WEIGHT, expected)
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-13)
+    np.testing.assert_array_equal(other.argmax(potentials)[0], structure.argmax(potentials)[0])
