@@ -167,7 +167,7 @@ def test_products_with_the_hessian_equal_differences_of_gradients(rng, blocks, b
 def test_products_with_the_hessian_know_attributes_of_steps(rng):
     data, codes = make_data(rng, lengths=(4, 1, 5))
     steps = sp.csr_array((rng.random((10, 3)) < 0.5).astype(float))
-    data = data.with_steps(PackedSequences(steps, offsets=data.offsets))
+    data = data.with_transitions(PackedSequences(steps, offsets=data.offsets))
     with ThreadMap(1) as threads:
         objective = make_objective(data, codes, threads)
         w, direction = rng.normal(size=(2, objective.n_parameters))
