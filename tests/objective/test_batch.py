@@ -94,7 +94,7 @@ def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
 def test_chunks_cover_every_sequence_once_and_never_cut_one(rng, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_CELLS", 30)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 40, size=50))]).astype(np.int64)
-    made = chunks.make_chunks(offsets, chunks.chunk_tokens(3, own_steps=False))
+    made = chunks.make_chunks(offsets, chunks.chunk_tokens(3, own_transitions=False))
     pieces = [chunk.offsets for chunk in made]
     np.testing.assert_array_equal(
         np.concatenate([pieces[0], *(p[1:] for p in pieces[1:])]), offsets
@@ -134,7 +134,7 @@ def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
 
 def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
     offsets = np.arange(0, 100_001, 10)
-    made = chunks.make_chunks(offsets, chunks.chunk_tokens(1000, own_steps=False))
+    made = chunks.make_chunks(offsets, chunks.chunk_tokens(1000, own_transitions=False))
     assert all(chunk.tokens.stop - chunk.tokens.start >= 1000 for chunk in made[:-1])
     model = choose_features(
         PackedSequences(sp.csr_array((100_000, 1)), offsets=offsets),
