@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, IntArray
 
 _DIMENSIONS = (
     "{} must have 2 dimensions (tokens, features), not {}. "
@@ -90,3 +90,16 @@ def _block(s: int, item: Any) -> Any:
         )
     where = f"sequence {s} of X"
     return check_sparse(item, where) if sp.issparse(item) else check_dense(item, where)
+
+
+def sparse_arrays(
+    sparse: Any, n_tokens: int
+) -> tuple[IntArray, NDArray[np.int32], FloatArray | None, int]:
+    """Return pointers, indices in row order, values or None, and the number of columns."""
+    if sparse is None:
+        return np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32), None, 0
+    rows = check_sparse(sparse)
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    values = None if np.all(rows.data == 1.0) else rows.data
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values, rows.shape[1]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit.data.labels import object_array
+
 
 class LazyNames(ABC):
     """Names of D features, as good as an array of them.
@@ -48,3 +50,13 @@ Names = NDArray[np.object_] | LazyNames
 def name_array(names: Names) -> NDArray[np.object_]:
     """Return names as an array."""
     return names.array() if isinstance(names, LazyNames) else names
+
+
+def check_feature_names(names: Any, n_features: int) -> NDArray[np.object_] | None:
+    """Return names of features as an array; ValueError if there is another number of them."""
+    if names is None:
+        return None
+    checked = object_array(names)
+    if len(checked) != n_features:
+        raise ValueError(f"{len(checked)} feature names for {n_features} features.")
+    return checked

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfkit._types import FloatArray, Frame, IntArray
 from crfkit.data.frames import frame_columns, group_offsets, numeric_block
-from crfkit.data.labels import object_array
-from crfkit.data.matrices import check_dense, check_sparse, stack_matrices
-from crfkit.data.names import Names, name_array
+from crfkit.data.matrices import check_dense, sparse_arrays, stack_matrices
+from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.places import token_place
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
+from crfkit.data.topology import Topology
 
 UNIT = np.ones(1)
 
@@ -47,6 +47,8 @@ class PackedSequences:
         tokens, into which no step leads, are not used.
     segments : PackedSegments or None
         Attributes of runs of tokens, for models of segments.
+    topology : Topology or None
+        Which token stands before which; None for the one before in the sequence.
 
     Attributes
     ----------
@@ -62,6 +64,8 @@ class PackedSequences:
         Attributes of the transitions.
     segments : PackedSegments or None
         Attributes of runs of tokens.
+    topology : Topology or None
+        Which token stands before which.
 
     Raises
     ------
@@ -81,6 +85,7 @@ class PackedSequences:
     names: Names | None = None
     transitions: PackedSequences | None = None
     segments: PackedSegments | None = None
+    topology: Topology | None = None
 
     def __init__(
         self,
@@ -91,19 +96,21 @@ class PackedSequences:
         feature_names: Sequence[str] | NDArray[np.object_] | None = None,
         transitions: PackedSequences | None = None,
         segments: PackedSegments | None = None,
+        topology: Topology | None = None,
     ) -> None:
         if sparse is None and dense is None:
             raise ValueError("PackedSequences needs a sparse block, a dense block, or both.")
         self.offsets = check_offsets(offsets)
-        self.indptr, self.indices, self.values, self.n_sparse = _sparse_arrays(
-            sparse, self.n_tokens
-        )
+        self.indptr, self.indices, self.values, self.n_sparse = sparse_arrays(sparse, self.n_tokens)
         self.dense = None if dense is None else check_dense(dense)
         self._check_rows()
-        self.names: Names | None = _check_names(feature_names, self.n_features)
+        self.names: Names | None = check_feature_names(feature_names, self.n_features)
         self._check_finite()
         self.transitions = _check_transitions(transitions, self.offsets)
         self.segments = check_segments(segments, self.offsets)
+        self.topology = topology
+        if topology is not None:
+            topology.check(self.offsets)
 
     @classmethod
     def _from_arrays(cls, **arrays: Any) -> Self:
@@ -245,6 +252,18 @@ class PackedSequences:
         arrays = self.__dict__ | {"segments": check_segments(segments, self.offsets)}
         return self._from_arrays(**arrays)
 
+    def with_topology(self, topology: Topology | None) -> PackedSequences:
+        """Return the same features of sequences whose tokens are ordered in another way.
+
+        Raises
+        ------
+        ValueError
+            If the topology is that of other sequences.
+        """
+        if topology is not None:
+            topology.check(self.offsets)
+        return self._from_arrays(**self.__dict__ | {"topology": topology})
+
     @property
     def feature_names(self) -> NDArray[np.object_] | None:
         """Names of the features, shape (D,), or None."""
@@ -275,7 +294,7 @@ class PackedSequences:
         """Bytes of all arrays, without the names of the features."""
         arrays = (
             self.indptr, self.indices, self.values, self.dense, self.offsets, self.transitions,
-            self.segments,
+            self.segments, self.topology,
         )  # fmt: skip
         return sum(array.nbytes for array in arrays if array is not None)
 
@@ -355,14 +374,17 @@ class PackedSequences:
             return NotImplemented
         same = np.array_equal(self.offsets, other.offsets) and self.n_features == other.n_features
         return bool(same and (self.to_csr() != other.to_csr()).nnz == 0) and (
-            self.transitions == other.transitions and self.segments == other.segments
+            self.transitions == other.transitions
+            and self.segments == other.segments
+            and self.topology == other.topology
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def _check_plain(self, index: int) -> None:
         """Raise TypeError if a matrix is not all that there is of a sequence."""
-        others = [name for name in ("transitions", "segments") if getattr(self, name) is not None]
+        kinds = ("transitions", "segments", "topology")
+        others = [name for name in kinds if getattr(self, name) is not None]
         if others:
             raise TypeError(
                 f"one sequence as a matrix would lose the attributes of {' and '.join(others)}. "
@@ -381,6 +403,7 @@ class PackedSequences:
         others = {
             "offsets": offsets, "transitions": transitions,
             "segments": None if self.segments is None else self.segments.take(tokens),
+            "topology": None if self.topology is None else self.topology.take(chosen, self.offsets),
         }  # fmt: skip
         return self._from_arrays(**(self.take_tokens(tokens).__dict__ | others))
 
@@ -474,25 +497,3 @@ def _check_transitions(
             "lengths."
         )
     return transitions
-
-
-def _sparse_arrays(
-    sparse: Any, n_tokens: int
-) -> tuple[IntArray, NDArray[np.int32], FloatArray | None, int]:
-    """Return pointers, indices in row order, values or None, and the number of columns."""
-    if sparse is None:
-        return np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32), None, 0
-    rows = check_sparse(sparse)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    values = None if np.all(rows.data == 1.0) else rows.data
-    return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values, rows.shape[1]
-
-
-def _check_names(names: Any, n_features: int) -> NDArray[np.object_] | None:
-    if names is None:
-        return None
-    checked = object_array(names)
-    if len(checked) != n_features:
-        raise ValueError(f"{len(checked)} feature names for {n_features} features.")
-    return checked

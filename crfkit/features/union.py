@@ -175,6 +175,10 @@ class SequenceUnion(SequenceTransformer):
             runs, rows = aligned([b for _, b in segments])
             named = _side_by_side(rows, [p for p, _ in segments])
             joined.segments = PackedSegments._from_arrays(named, *runs)
+        topologies = [block.topology for _, block in pairs if block.topology is not None]
+        if any(topology != topologies[0] for topology in topologies):
+            raise ValueError("transformers give sequences whose tokens are in different orders.")
+        joined.topology = topologies[0] if topologies else None
         return joined
 
 

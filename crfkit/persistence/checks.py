@@ -18,6 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.names import LazyNames
 from crfkit.data.segments import check_segments
+from crfkit.data.topology import Topology
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.schemes import RUNS, SCHEMES
 from crfkit.potentials import LinearChainModel, LinearModel
@@ -118,6 +119,10 @@ def check_packed(packed: PackedSequences) -> None:
         if type(packed.segments) is not PackedSegments:
             raise ValueError("the attributes of the segments are no packed segments")
         check_segments(packed.segments, offsets)
+    if packed.topology is not None:
+        if not isinstance(packed.topology, Topology):
+            raise ValueError("the order of the tokens is no topology")
+        packed.topology.check(offsets)
 
 
 def check_runs(segments: PackedSegments) -> None:

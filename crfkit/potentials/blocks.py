@@ -21,6 +21,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
+from crfkit.data.topology import Topology
 from crfkit.potentials.choice import Choice
 from crfkit.structures import Spans
 
@@ -166,6 +167,8 @@ class PotentialParts:
         Of segments that have attributes.
     spans : Spans, optional
         Which segments these are.
+    topology : Topology, optional
+        The order of the tokens, where it is not that of sequences.
     """
 
     unary: FloatArray
@@ -175,6 +178,7 @@ class PotentialParts:
     lengths: FloatArray | None = None
     rows: FloatArray | None = None
     spans: Spans | None = None
+    topology: Topology | None = None
 
 
 class Residuals(NamedTuple):
@@ -188,6 +192,8 @@ class Residuals(NamedTuple):
         The chunks.
     pairs, lengths, rows : list of ndarrays
         Of each chunk, as in `PotentialParts`; `lengths` and `rows` of segments alone.
+    topologies : list of Topology or None
+        The order of the tokens of each chunk.
     """
 
     unary: FloatArray
@@ -195,6 +201,7 @@ class Residuals(NamedTuple):
     pairs: list[FloatArray]
     lengths: list[FloatArray]
     rows: list[FloatArray]
+    topologies: list[Topology | None]
 
     @property
     def begin(self) -> int:

@@ -12,6 +12,7 @@ from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import LONG_TOKENS, cut
+from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.potentials.blocks import (
     LABELS,
@@ -308,10 +309,12 @@ class BoundaryBlock(WeightBlock):
     def __init__(self, n_labels: int) -> None:
         self.n_labels = n_labels
 
-    def cells(self, unary: FloatArray, offsets: IntArray) -> tuple[IntArray, slice]:
+    def cells(
+        self, unary: FloatArray, offsets: IntArray, topology: Topology | None
+    ) -> tuple[IntArray, slice]:
         """Return the rows and columns of the potentials that the weights are added to."""
         first = self.role * self.n_labels if unary.shape[1] > self.n_labels else 0
-        return self.tokens(offsets), slice(first, first + self.n_labels)
+        return self.tokens(offsets, topology), slice(first, first + self.n_labels)
 
     @property
     def pattern(self) -> Pattern:
@@ -330,8 +333,8 @@ class BoundaryBlock(WeightBlock):
         return cls(choice.n_labels) if choice.boundaries else None
 
     @abstractmethod
-    def tokens(self, offsets: IntArray) -> IntArray:
-        """Return the tokens, shape (S,), of the sequences that are not empty."""
+    def tokens(self, offsets: IntArray, topology: Topology | None) -> IntArray:
+        """Return the tokens, one of each sequence that is not empty, or those of a topology."""
 
     def bind(self, parameters: FloatArray) -> FloatArray:
         """Return the weights as they are."""
@@ -346,15 +349,17 @@ class BoundaryBlock(WeightBlock):
         self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
     ) -> None:
         """Add to the potentials of these tokens."""
-        parts.unary[self.cells(parts.unary, parts.offsets)] += bound
+        parts.unary[self.cells(parts.unary, parts.offsets, parts.topology)] += bound
 
     def pullback(
         self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
     ) -> None:
         """Add the gradient with respect to the weights to `out`, shape (K,)."""
-        for chunk in residuals.chunks:
-            cells = self.cells(residuals.unary, chunk.offsets - residuals.begin)
-            out += residuals.unary[cells].sum(axis=0)
+        for chunk, topology in zip(residuals.chunks, residuals.topologies, strict=True):
+            begin, end = chunk.tokens.start - residuals.begin, chunk.tokens.stop - residuals.begin
+            unary = residuals.unary[begin:end]
+            cells = self.cells(unary, chunk.offsets - chunk.tokens.start, topology)
+            out += unary[cells].sum(axis=0)
 
     def active(self, prepared: Any, index: int) -> IdArray:
         """Return all weights."""
@@ -374,9 +379,9 @@ class StartBlock(BoundaryBlock):
     role = 1
     tables: ClassVar = (Table("start_weights_", ONE, LABELS),)
 
-    def tokens(self, offsets: IntArray) -> IntArray:
-        """Return the first tokens, shape (S,), of the sequences that are not empty."""
-        return boundary_rows(offsets)[0]
+    def tokens(self, offsets: IntArray, topology: Topology | None) -> IntArray:
+        """Return the first tokens."""
+        return boundary_rows(offsets)[0] if topology is None else topology.first_tokens
 
 
 class EndBlock(BoundaryBlock):
@@ -386,9 +391,9 @@ class EndBlock(BoundaryBlock):
     role = 2
     tables: ClassVar = (Table("end_weights_", ONE, LABELS),)
 
-    def tokens(self, offsets: IntArray) -> IntArray:
-        """Return the last tokens, shape (S,), of the sequences that are not empty."""
-        return boundary_rows(offsets)[1]
+    def tokens(self, offsets: IntArray, topology: Topology | None) -> IntArray:
+        """Return the last tokens."""
+        return boundary_rows(offsets)[1] if topology is None else topology.last_tokens
 
 
 def boundary_rows(offsets: IntArray) -> tuple[IntArray, IntArray]:

@@ -70,6 +70,10 @@ class Choice:
     @cached_property
     def transitions(self) -> IntArray:
         """``i * K + j`` of the transition from label i to j into each token, -1 for none, (N,)."""
+        if self.data.topology is not None:
+            before = self.data.topology.before
+            pairs = self.codes[before].astype(np.int64) * self.n_labels + self.codes
+            return np.where(before < 0, -1, pairs)
         if self.lengths is None:
             return transition_columns(self.codes, self.data.offsets, self.n_labels)
         found, runs = np.full(len(self.codes), -1, np.int64), self.segments

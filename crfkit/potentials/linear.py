@@ -13,6 +13,7 @@ import numpy as np
 from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.base import PotentialsModel
 from crfkit.potentials.blocks import (
@@ -39,6 +40,7 @@ class Prepared(NamedTuple):
 
     chunks: list[Chunk]
     blocks: dict[str, Any]
+    topologies: list[Topology | None]
 
 
 class LinearModel(PotentialsModel):
@@ -228,7 +230,9 @@ class LinearModel(PotentialsModel):
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
     ) -> Prepared:
         return Prepared(
-            chunks, {b.name: b.prepare(data, chunks, threads, reading) for b in self.blocks}
+            chunks,
+            {b.name: b.prepare(data, chunks, threads, reading) for b in self.blocks},
+            [topology_of(data, chunk) for chunk in chunks],
         )
 
     def scores(
@@ -245,7 +249,8 @@ class LinearModel(PotentialsModel):
         chunk = prepared.chunks[index]
         begin, end = chunk.tokens.start, chunk.tokens.stop
         unary = np.zeros((end - begin, self.n_columns))
-        parts = PotentialParts(unary, chunk.offsets - begin, np.zeros((1, 0, 0)))
+        offsets, topology = chunk.offsets - begin, prepared.topologies[index]
+        parts = PotentialParts(unary, offsets, np.zeros((1, 0, 0)), topology=topology)
         for block in self.blocks:
             block.add(bound[block.name], prepared.blocks[block.name], index, parts, threads)
         return self.finish(parts, chunk)
@@ -287,6 +292,13 @@ class LinearModel(PotentialsModel):
         return np.concatenate(
             [block.active_gradient(residuals, own[block.name], index) for block in self.blocks]
         )
+
+
+def topology_of(data: PackedSequences, chunk: Chunk) -> Topology | None:
+    """Return the order of the tokens of a chunk, where it is not that of sequences."""
+    if data.topology is None:
+        return None
+    return data.topology.take(np.arange(len(data))[chunk.sequences], data.offsets)
 
 
 def check_not_negative(features: list[PackedSequences | None]) -> None:

@@ -102,7 +102,8 @@ class LinearChainModel(LinearModel):
         self, unary: FloatArray, pairs: list[FloatArray], chosen: Sequence[int], prepared: Prepared
     ) -> Residuals:
         """Return the gradient to the potentials of some chunks by what they are made of: views."""
-        return Residuals(unary, [prepared.chunks[i] for i in chosen], pairs, [], [])
+        chunks = [prepared.chunks[i] for i in chosen]
+        return Residuals(unary, chunks, pairs, [], [], [prepared.topologies[i] for i in chosen])
 
 
 def chain_model(

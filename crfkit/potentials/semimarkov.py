@@ -180,4 +180,5 @@ class SemiMarkovModel(LinearModel):
             lengths.append(pair[first:last])
             rows.append(pair[last:])
         chunks = [prepared.chunks[i] for i in chosen]
-        return Residuals(unary, chunks, tables, lengths, rows)
+        topologies = [prepared.topologies[i] for i in chosen]
+        return Residuals(unary, chunks, tables, lengths, rows, topologies)

@@ -66,9 +66,9 @@ def test_an_integer_gives_one_sequence_as_a_matrix(packed):
 def test_a_matrix_that_would_lose_attributes_is_not_given(packed):
     segments = PackedSegments(packed[[3]], packed.offsets, [0, 4], [2, 6], [0, 1])
     for whole, lost in (
-        (packed.with_transitions(packed), "steps"),
+        (packed.with_transitions(packed), "transitions"),
         (packed.with_segments(segments), "segments"),
-        (packed.with_transitions(packed).with_segments(segments), "steps and segments"),
+        (packed.with_transitions(packed).with_segments(segments), "transitions and segments"),
     ):
         told = rf"lose the attributes of {lost}\. X\[\[3\]\] is a container of sequence 3"
         for key in (3, -1, np.int64(3)):

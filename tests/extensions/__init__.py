@@ -1,0 +1,1 @@
+"""New kinds of things, defined outside of the package."""
