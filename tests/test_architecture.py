@@ -80,7 +80,7 @@ def test_imports_point_downwards(path):
 @pytest.mark.parametrize(
     ("package", "home"),
     [
-        ("numba", {"jit.py", "simd.py"}),
+        ("numba", {"jit.py", "dispatch.py", "simd.py"}),
         ("llvmlite", {"simd.py"}),
         ("joblib", {"_parallel.py"}),
     ],

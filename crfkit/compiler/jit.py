@@ -79,6 +79,15 @@ def _named_tuples(kinds: Iterable[Any]) -> Iterator[type]:
         yield from _named_tuples(getattr(kind, "types", ()))
 
 
+# Files with functions that a class of named tuples chooses, beside the one of the class.
+_BODIES: dict[type, set[Path]] = {}
+
+
+def depends_on(kind: type, body: Callable[..., Any]) -> None:
+    """Say that machine code for arguments of a class depends on a function's source."""
+    _BODIES.setdefault(kind, set()).add(Path(inspect.getfile(body)))
+
+
 def _salt(function: Callable[..., Any], kinds: Iterable[Any]) -> tuple[str, ...]:
     """Return hashes of the sources that the machine code of a function depends on.
 
@@ -87,7 +96,8 @@ def _salt(function: Callable[..., Any], kinds: Iterable[Any]) -> tuple[str, ...]
     """
     salt = [_source_hash(Path(inspect.getfile(function)))]
     for cls in _named_tuples(kinds):
-        salt += [f"{cls.__module__}.{cls.__qualname__}", _source_hash(Path(inspect.getfile(cls)))]
+        files = sorted({Path(inspect.getfile(cls)), *_BODIES.get(cls, ())})
+        salt += [f"{cls.__module__}.{cls.__qualname__}", *map(_source_hash, files)]
     return tuple(salt)
 
 

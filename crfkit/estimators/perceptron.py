@@ -23,9 +23,9 @@ from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import register
 from crfkit.potentials import LinearModel
 from crfkit.solvers.online.batch_updates import MistakeLoss
-from crfkit.solvers.online.learner import count_looks
+from crfkit.solvers.online.learner import count_updates
 from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
-from crfkit.solvers.online.updates import UpdateRule, find_rule
+from crfkit.solvers.online.updates import UpdateRule, find_coefficients
 
 _VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
 
@@ -320,14 +320,14 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
             check_number("tol", self.tol)
         if self.averaging is not None:
             check_option("averaging", self.averaging, AVERAGES)
-        find_rule(self.update)
+        find_coefficients(self.update)
 
     def _check_segments(self) -> None:
         super()._check_segments()
         for name, wrong, right in (
             ("averaging='vote'", self.averaging == "vote", "averaging='average'"),
             (f"search={self.search!r:.60}", self.search is not None, "search=None"),
-            ("n_best > 1", find_rule(self.update).n_best > 1, "n_best=1"),
+            ("n_best > 1", find_coefficients(self.update).n_best > 1, "n_best=1"),
         ):
             if wrong:
                 raise ValueError(
@@ -381,7 +381,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         """Set the votes of the passes whose weights were kept."""
         best: int | None = getattr(self, "best_iteration_", None)
         passes = self.n_iter_ if best is None else best
-        total = passes * count_looks(training.weight, training.data.offsets)
+        total = passes * count_updates(training.weight, training.data.offsets)
         ties = LabelOrder.by_appearance(training.codes, len(training.classes), training.weight)
         kept = ballot.attributes(self._choose_model(training), start, total)
         self._set_fitted(kept | {"vote_order_": ties.order})

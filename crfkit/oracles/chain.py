@@ -9,7 +9,7 @@ import numpy as np
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit.oracles.partition import aligned
+from crfkit.oracles.weights import aligned
 
 # Batches that are visited without a look at Ctrl-C.
 AT_ONCE = 256

@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
-from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import LinearChainModel, chain_model
 
 
 class LabelOrder(NamedTuple):
@@ -66,12 +64,3 @@ class LabelOrder(NamedTuple):
         """Return the labels that a search finds."""
         found = search(self.scores(scores))
         return self.order[found].astype(np.int32) if self.apply_to(scores) else found
-
-    def model(self, model: LinearChainModel) -> LinearChainModel:
-        """Return a model without boundaries and transition attributes, its labels in this order."""
-        ptr, columns = model.state.pattern
-        state = AttributeWeights(
-            ptr.view(np.int64), self.rank[columns].astype(np.int32), n_columns=model.n_labels,
-            n_sparse=model.state.n_sparse,
-        )  # fmt: skip
-        return chain_model(state, self.rank[model.transition_from], self.rank[model.transition_to])

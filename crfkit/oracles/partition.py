@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,87 +10,10 @@ from numpy.typing import NDArray
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
-from crfkit.kernels._strips import STRIP
 from crfkit.kernels.design.partition import batches_count, batches_deal
-from crfkit.potentials import LinearModel
-from crfkit.potentials.rows import RowIndex
-
-# An attribute has a row where it has weights for so many labels, and for one in so many.
-ROWS = (4, 8)
-# Batches are dealt in so many pieces, over which threads go.
-PIECES = 8
-
-
-class AlignedWeights:
-    """The parameters as one vector: rows of a table, then single weights.
-
-    Attributes with weights for many labels have rows, with zeros where there is no weight; the last
-    rows are those of dense features and, after them, of steps.
-
-    Parameters
-    ----------
-    model : LinearModel
-        Without boundaries and attributes of transitions.
-
-    Attributes
-    ----------
-    size : int
-        Length L of the vector.
-    width : int
-        Length of a row: whole vectors of eight.
-    spots : ndarray of shape (P,)
-        Where each parameter stands in it.
-    bits : ndarray of shape (H, V)
-        Which numbers of the rows are weights: a bit for each lane of the vectors that cover a row.
-    """
-
-    def __init__(self, model: LinearModel) -> None:
-        ptr, columns = model.state.pattern
-        n_labels = self.n_labels = model.n_labels
-        layout = self.layout = RowIndex(ptr, columns, n_labels, model.state.n_sparse, ROWS)
-        n_rows = len(layout.attributes)
-        n_dense = model.n_features - model.state.n_sparse
-        ends = ptr.view(np.int64)
-        counts = ends[1:] - ends[:-1]
-        dense = np.arange(n_rows, n_rows + n_dense)
-        in_row = np.repeat(np.append(layout.slots < n_rows, np.ones(n_dense, bool)), counts)
-        width = self.width = padded(n_labels)
-        spots = np.repeat(np.append(layout.slots, dense), counts) * np.int64(width) + columns
-        n_rows += n_dense
-        self.n_rows = n_rows + n_labels
-        first = self.n_rows * width
-        spots[~in_row] = np.arange(first, first + np.count_nonzero(~in_row))
-        steps = (n_rows + model.transition_from.astype(np.int64)) * width + model.transition_to
-        self.size = int(first + np.count_nonzero(~in_row))
-        self.spots: IdArray = frozen(np.concatenate([spots, steps]).astype(np.uint32))
-        self.bits = frozen(self._bits())
-
-    def _bits(self) -> NDArray[np.uint8]:
-        used = np.zeros(self.n_rows * self.width, bool)
-        used[self.spots[self.spots < len(used)]] = True
-        table = used.reshape(self.n_rows, self.width)
-        last = self.width - WIDTH
-        n_vectors = -(-self.width // STRIP) * (STRIP // WIDTH)
-        starts = np.minimum(np.arange(n_vectors) * WIDTH, last)
-        parts = [np.packbits(table[:, p : p + WIDTH], axis=1, bitorder="little") for p in starts]
-        return np.concatenate(parts, axis=1)
-
-    def table(self, flat: FloatArray) -> FloatArray:
-        """Return the rows of a vector: a view, shape (H, K)."""
-        return flat[: self.n_rows * self.width].reshape(self.n_rows, self.width)
-
-    def spread(self, parameters: FloatArray) -> FloatArray:
-        """Return parameters, shape (P,), as such a vector."""
-        flat = aligned(self.size)
-        flat[self.spots] = parameters
-        return flat
-
-    def collect(self, flat: FloatArray) -> FloatArray:
-        """Return the parameters, shape (P,), in such a vector."""
-        parameters: FloatArray = flat[self.spots]
-        return parameters
+from crfkit.oracles.token_design import PIECES
+from crfkit.oracles.weights import AlignedWeights
 
 
 class BatchPartition:
@@ -147,8 +69,9 @@ class BatchPartition:
 
         def count(piece: tuple[int, int]) -> None:
             batches_count(
-                *piece, heads, indptr, indices, layout.slots, layout.ptr, self.weights.spots,
-                np.full(len(layout.attributes) + 1, -1), rows, columns, cells,
+                *piece, heads, indptr, indices, layout.slots, layout.ptr,
+                self.weights.state_positions, np.full(len(layout.attributes) + 1, -1), rows,
+                columns, cells,
             )  # fmt: skip
 
         self.threads(count, self._pieces())
@@ -175,9 +98,9 @@ class BatchPartition:
         def deal(piece: tuple[int, int]) -> None:
             batches_deal(
                 *piece, heads, indptr, indices, frozen(values), step, layout.slots, layout.ptr,
-                layout.columns, weights.spots, weights.width, row_ptr, batch_ptr, cell_ptr,
-                np.zeros(len(layout.attributes) + 1, np.int64), found, factor, columns, col_ptr,
-                rows, turned, cells, places, scale,
+                layout.columns, weights.state_positions, weights.width, row_ptr, batch_ptr,
+                cell_ptr, np.zeros(len(layout.attributes) + 1, np.int64), found, factor, columns,
+                col_ptr, rows, turned, cells, places, scale,
             )  # fmt: skip
 
         self.threads(deal, self._pieces())
@@ -187,14 +110,6 @@ class BatchPartition:
                           (batch_ptr, columns, col_ptr, rows, turned))
         )  # fmt: skip
         self.step = step
-
-
-def aligned(*shape: int) -> FloatArray:
-    """Return zeros that begin with a line of a cache."""
-    size = math.prod(shape)
-    room = np.zeros(size + 8)
-    first = -room.ctypes.data % 64 // 8
-    return room[first : first + size].reshape(shape)
 
 
 def _starts(counts: IntArray) -> IntArray:

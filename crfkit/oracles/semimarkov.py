@@ -1,34 +1,27 @@
-"""What compiled visits of segments read of a model and of data, and the room they need."""
+"""The oracle of segments whose transitions share their scores."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from crfkit._types import Chunk, FloatArray, IntArray
+from crfkit._parallel import ThreadMap
+from crfkit._types import Chunk, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
+from crfkit.kernels.semimarkov.oracle import SegmentAttributes, SegmentProblem, SegmentWorkspace
+from crfkit.oracles.base import Oracle, register_oracle
 from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.linear_chain import numbered
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear import LinearModel
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.structures import SegmentPotentials, SemiMarkov, Structure
-from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
+from crfkit.structures.segment_tables import SegmentTables, filled_up, make_spans, no_spans
 
 
-def is_plain_segments(model: LinearModel, structure: Structure) -> bool:
-    """Whether all steps between segments share their scores, and there is nothing unusual."""
-    plain = model.homogeneous and not model.extra_blocks
-    return plain and isinstance(structure, SemiMarkov)
-
-
-class SegmentVisits:
-    """The arrays of a model of segments, and of data, for kernels that visit single sequences.
-
-    The groups of arrays are those of the kernels in ``_segment_visits``.
+class SegmentOracle(Oracle):
+    """Segments in compiled form. Kernels read the parameters as they are.
 
     Parameters
     ----------
@@ -38,89 +31,89 @@ class SegmentVisits:
         Adds these.
     data : PackedSequences
         N tokens.
-    ties : LabelOrder
-        In which order labels are numbered.
-
-    Attributes
-    ----------
-    model : tuple
-        What kernels read.
+    order : LabelOrder
+        How codes of labels are numbered in kernels.
     """
 
     def __init__(
-        self, model: SemiMarkovModel, structure: Structure, data: PackedSequences, ties: LabelOrder
+        self, model: SemiMarkovModel, structure: Structure, data: PackedSequences, order: LabelOrder
     ) -> None:
-        self._size, self._lengths = model.n_labels, data.lengths
+        self.order, self.size = order, model.n_parameters
+        size, longest = model.n_labels, int(data.lengths.max(initial=0))
+        boundary = size if model.boundaries else 0
         first = np.cumsum([
-            0, model.state.n_parameters, len(model.transition_from), *2 * [_boundary(model)],
+            0, model.state.n_parameters, len(model.transition_from), boundary, boundary,
             model.lengths.n_parameters,
         ]).tolist()  # fmt: skip
-        tokens = _attributes(model.state, data, 0, ties.rank)
-        rows, self._listed = _segments(model, data, first[-1], ties.rank)
-        self._tokens, self._rows = tokens, rows
-        longest = int(self._lengths.max(initial=0))
-        self.model = (
-            tuple(tokens), tuple(rows), _steps(model, ties.rank, first[1]),
-            _sizes(model, ties, first[4], longest), _bounds(model, ties, first[2], first[3]),
-            self._listed, _added(model, structure, ties, longest),
+        tokens = _attributes(model.state, data, 0, order.rank)
+        rows, listed = _segments(model, data, first[-1], order.rank)
+        transitions = _transitions(model, order.rank, first[1])
+        fixed = _fixed(model, structure, order)
+        labels = order.order[:boundary]
+        self.problem = SegmentProblem(
+            frozen(data.offsets), size, tokens, rows, *transitions,
+            *_lengths(model, order, first[4], longest), frozen(first[2] + labels),
+            frozen(first[3] + labels), *listed, frozen(fixed.steps),
+            frozen(fixed.lengths[:longest]), fixed.most,
         )  # fmt: skip
 
-    def own(self) -> tuple[Any, ...]:
-        """Return room for looks at one sequence after the other."""
-        size, longest = self._size, int(self._lengths.max(initial=0))
-        columns, width = len(TOKEN_PARTS) * size, padded(size)
-        of_steps, of_lengths, _ = self.model[-1]
-        n_rows = int(self._listed[3].max(initial=-1)) + 1
-        parts = tuple(np.full((longest, width), -np.inf) for _ in TOKEN_PARTS)
-        return (
-            np.zeros((longest, columns)), parts,
-            (of_steps.copy(), of_lengths.copy(), np.full((n_rows, width), -np.inf)),
-            (np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width))),
-            np.empty(longest, np.int32), np.zeros(1, np.uint32),
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return the parameters: a new array."""
+        return parameters + 0.0
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters: a new array."""
+        return flat.copy()
+
+    def zeros(self) -> FloatArray:
+        """Return a vector of zeros, shape (P,)."""
+        return np.zeros(self.size)
+
+    def parameter_numbers(self, positions: IdArray) -> IntArray:
+        """Return which parameters stand at some positions: these."""
+        return positions.astype(np.int64)
+
+    def cost_table(self, table: FloatArray) -> FloatArray:
+        """Return a table of costs, shape (2 K, 2 K), for codes in their order in kernels."""
+        return table[self.order.order][:, self.order.order] if len(table) else table
+
+    def workspace(self, flat: FloatArray) -> SegmentWorkspace:
+        """Return weights, shape (P,), and room for a sequence, for one thread."""
+        problem, longest = self.problem, int(np.diff(self.problem.offsets).max(initial=0))
+        columns, width = len(TOKEN_PARTS) * problem.n_labels, padded(problem.n_labels)
+        n_rows = int(problem.end_number.max(initial=-1)) + 1
+        path, most = np.zeros(longest, np.int32), self._most_changes(longest)
+        stay, start, finish, alone = (np.full((longest, width), -np.inf) for _ in TOKEN_PARTS)
+        return SegmentWorkspace(
+            flat, np.zeros((longest, columns)), stay, start, finish, alone,
+            problem.fixed_transitions.copy(), problem.fixed_lengths.copy(),
+            np.full((n_rows, width), -np.inf), np.empty((longest + 1, width)),
+            np.empty((longest, width)), np.empty((1, width)),
+            np.zeros(1, np.uint32), path, path[None], np.zeros(columns), np.empty(most, np.uint32),
+            np.empty(most), np.zeros(self.size),
         )  # fmt: skip
 
-    def noted(self) -> tuple[Any, ...]:
-        """Return room for what two segmentations of a sequence differ in."""
-        most = self._most_changes()
-        columns = np.zeros(len(TOKEN_PARTS) * self._size)
-        return columns, np.empty(most, np.uint32), np.empty(most)
-
-    def _most_changes(self) -> int:
+    def _most_changes(self, longest: int) -> int:
         """Return how many changes of weights two segmentations of a sequence list at most."""
-        longest = int(self._lengths.max(initial=0))
-        offsets = np.concatenate([[0], np.cumsum(self._lengths)])
-        of_tokens = np.diff(self._tokens.indptr[offsets]).max(initial=0)
-        dense, of_rows = self._tokens.dense.shape[1], np.diff(self._rows.indptr).max(initial=0)
-        of_segment = np.diff(self.model[3][0]).max(initial=0) + of_rows + self._rows.dense.shape[1]
+        problem = self.problem
+        of_tokens = np.diff(problem.tokens.indptr[problem.offsets]).max(initial=0)
+        of_rows = np.diff(problem.rows.indptr).max(initial=0) + problem.rows.dense.shape[1]
+        of_segment = np.diff(problem.length_ptr).max(initial=0) + of_rows
         # A segmentation counts a token's attributes for the four parts at most.
-        of_token = 2 * (len(TOKEN_PARTS) * dense + 1 + of_segment)
+        of_token = 2 * (len(TOKEN_PARTS) * problem.tokens.dense.shape[1] + 1 + of_segment)
         return int(2 * len(TOKEN_PARTS) * of_tokens + longest * of_token + 4)
-
-
-class _Attributes(NamedTuple):
-    """Attributes of tokens or of segments, and their weights."""
-
-    indptr: IntArray
-    indices: Any
-    values: FloatArray
-    step: int
-    dense: FloatArray
-    n_sparse: int
-    ptr: IntArray
-    columns: Any
-    first: int
 
 
 def _attributes(
     weights: AttributeWeights, data: PackedSequences, first: int, rank: IntArray
-) -> _Attributes:
+) -> SegmentAttributes:
     """Return attributes, and weights in columns whose labels are renumbered."""
-    values, step = data.value_array()
+    values, stride = data.value_array()
     dense = np.empty((data.n_tokens, 0)) if data.dense is None else data.dense
     size = len(rank) // 2
     columns = rank[weights.columns % size] + weights.columns // size * size
-    return _Attributes(
-        frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), step,
+    return SegmentAttributes(
+        frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), int(stride),
         frozen(dense), data.n_sparse, frozen(weights.ptr), frozen(columns.astype(np.uint32)),
         int(first),
     )  # fmt: skip
@@ -128,7 +121,7 @@ def _attributes(
 
 def _segments(
     model: SemiMarkovModel, data: PackedSequences, first: int, rank: IntArray
-) -> tuple[_Attributes, tuple[IntArray, ...]]:
+) -> tuple[SegmentAttributes, tuple[IntArray, IntArray, IntArray, IntArray]]:
     """Return the attributes of segments that have weights, and which segments have them."""
     local = model.local_segments(data, Chunk(0, data.offsets))
     if local is None or model.segments is None:
@@ -136,71 +129,63 @@ def _segments(
     else:
         rows = _attributes(model.segments, local.rows, first, rank)
         spans = make_spans(data.n_tokens, local.stop, local.length, local.row)
-    return rows, (*spans[:3], frozen(_numbered(spans.end_row, spans.end_ptr[data.offsets])))
+    number = numbered(spans.end_row, spans.end_ptr[data.offsets])
+    ptr, length, row = spans[:3]
+    return rows, (frozen(ptr), frozen(length), frozen(row), frozen(number))
 
 
-def _numbered(rows: IntArray, starts: IntArray) -> IntArray:
-    """Return the number of each row in its sequence: 0, 1, ... where they come first."""
-    counts = np.diff(starts)
-    pairs = np.repeat(np.arange(len(counts)), counts) * (rows.max(initial=0) + 1) + rows
-    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    number = rank[which]
-    return number - np.repeat(number[starts[:-1][counts > 0]], counts[counts > 0])
-
-
-def _no_attributes(first: int) -> _Attributes:
+def _no_attributes(first: int) -> SegmentAttributes:
     none, start = np.zeros(0, np.uint32), frozen(np.zeros(1, np.int64))
-    return _Attributes(
+    return SegmentAttributes(
         start, frozen(none), frozen(UNIT), 0, frozen(np.zeros((0, 0))), 0, start, frozen(none),
         first,
     )  # fmt: skip
 
 
-def _boundary(model: SemiMarkovModel) -> int:
-    return model.n_labels if model.boundaries else 0
-
-
-def _steps(model: SemiMarkovModel, rank: IntArray, first: int) -> tuple[Any, ...]:
-    """Return the steps that have a weight, and where that of each step is."""
+def _transitions(
+    model: SemiMarkovModel, rank: IntArray, first: int
+) -> tuple[IntArray, IntArray, int, IntArray]:
+    """Return the transitions that have a weight, and where that of each transition is."""
     before, after = (
         rank[of].astype(np.int64) for of in (model.transition_from, model.transition_to)
     )
-    places = np.full((model.n_labels, model.n_labels), -1)
-    places[before, after] = first + np.arange(len(before))
-    return frozen(before), frozen(after), first, frozen(places)
+    positions = np.full((model.n_labels, model.n_labels), -1)
+    positions[before, after] = first + np.arange(len(before))
+    return frozen(before), frozen(after), first, frozen(positions)
 
 
-def _sizes(model: SemiMarkovModel, ties: LabelOrder, first: int, longest: int) -> tuple[Any, ...]:
+def _lengths(
+    model: SemiMarkovModel, order: LabelOrder, first: int, longest: int
+) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
     """Return functions of the lengths that sequences have, and where their weights are."""
     lengths = model.lengths
-    places = np.full(lengths.chosen.shape, -1)
-    places[lengths.chosen] = first + np.arange(lengths.n_parameters)
+    positions = np.full(lengths.chosen.shape, -1)
+    positions[lengths.chosen] = first + np.arange(lengths.n_parameters)
     ptr = lengths.basis.indptr[: longest + 1].astype(np.int64)
     return (
         frozen(ptr), frozen(lengths.basis.indices.astype(np.int64)),
         frozen(lengths.basis.data.astype(np.float64)),
-        frozen(places[:, ties.order[: model.n_labels]]),
+        frozen(positions[:, order.order[: model.n_labels]]),
     )  # fmt: skip
 
 
-def _bounds(
-    model: SemiMarkovModel, ties: LabelOrder, start: int, end: int
-) -> tuple[IntArray, IntArray]:
-    """Return where the weights of first and last labels are."""
-    labels = ties.order[: _boundary(model)]
-    return frozen(start + labels), frozen(end + labels)
-
-
-def _added(
-    model: SemiMarkovModel, structure: Structure, ties: LabelOrder, longest: int
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return what a structure adds to steps and lengths, and the longest lengths it allows."""
+def _fixed(model: SemiMarkovModel, structure: Structure, order: LabelOrder) -> SegmentTables:
+    """Return what a structure adds to transitions and lengths, and the longest it allows."""
     size, n_lengths = model.n_labels, model.lengths.n_lengths
     unary, pair = np.zeros((0, len(TOKEN_PARTS) * size)), np.zeros((size + n_lengths, size))
     scores = SegmentPotentials(
         unary, pair, np.zeros(1, np.uint32), np.zeros(1, np.int64), 0, size, n_lengths, no_spans(0)
     )
-    tables = filled_up(structure.with_offset(scores).in_order(ties.order[:size]))
-    return tables.steps, frozen(tables.lengths[:longest]), tables.most
+    return filled_up(structure.with_offset(scores).in_order(order.order[:size]))
+
+
+def _make(
+    model: SemiMarkovModel, structure: Structure, data: PackedSequences, order: LabelOrder,
+    threads: ThreadMap,
+) -> SegmentOracle | None:  # fmt: skip
+    if not model.homogeneous or model.extra_blocks:
+        return None
+    return SegmentOracle(model, structure, data, order)
+
+
+register_oracle(SemiMarkovModel, SemiMarkov, _make)

@@ -1,4 +1,4 @@
-"""Helpers of compiled visits of one sequence, against matrices; also run without the compiler."""
+"""The oracle of chains, against matrices; also run without the compiler."""
 
 import itertools
 
@@ -7,53 +7,62 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit.compiler.jit import frozen, kernel
+from crfkit._types import Chunk
+from crfkit.compiler.jit import kernel
 from crfkit.data import PackedSequences
-from crfkit.kernels.chain.oracle import (
-    add_cost,
-    apply_scratch,
-    best_path,
-    gather_sequence,
-    path_score,
-    scatter_sequence,
-)
-from crfkit.oracles.partition import AlignedWeights, aligned
-from crfkit.oracles.token_design import TokenDesign
+from crfkit.kernels.chain._viterbi import viterbi_path
+from crfkit.kernels.chain.oracle import add_cost, apply_counts, scatter_counts
+from crfkit.kernels.chain.sum import OK
+from crfkit.kernels.oracle import Labeling, gather, list_difference, path_score
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.linear_chain import ChainOracle
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import chain_model
 from crfkit.structures import Chain, ChainPotentials
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
 FORMS = ["sparse", "values", "dense", "both"]
+KINDS = ["plain", "boundaries", "input-dependent", "both"]
 
 
 @kernel
-def gather(begin, end, flat, table, n_labels, entries, listed, target):
-    """Gather the scores of a sequence."""
-    gather_sequence(begin, end, flat, table, n_labels, entries, listed, target)
+def gather_one(problem, s, workspace):
+    """Gather the potentials of a sequence."""
+    gather(problem, s, workspace)
 
 
 @kernel
-def scatter(begin, end, residual, active, flows, entries, bits, scratch, scratch_table):
-    """Scatter the residual of a sequence."""
-    return scatter_sequence(
-        begin, end, residual, active, flows, entries, bits, scratch, scratch_table
+def score_one(problem, s, codes, examples, workspace):
+    """Gather the potentials of a sequence; returns the score of some labels."""
+    gather(problem, s, workspace)
+    return path_score(problem, s, Labeling(codes, 0, problem.offsets[s]), examples, workspace)
+
+
+@kernel
+def difference_of(problem, s, codes, workspace):
+    """List the features of some labels minus those of others."""
+    begin = problem.offsets[s]
+    return list_difference(
+        problem, s, Labeling(codes, 0, begin), Labeling(codes, 1, begin), workspace
     )
 
 
 @kernel
-def apply(begin, end, active, n_labels, factor, entries, scratch, scratch_table, flat, table):
+def scatter(problem, s, workspace):
+    """Scatter the counts of a sequence."""
+    return scatter_counts(problem, s, workspace)
+
+
+@kernel
+def apply(problem, s, factor, workspace):
     """Apply what was scattered."""
-    apply_scratch(
-        begin, end, active, n_labels, factor, entries, scratch, scratch_table, flat, table
-    )
+    apply_counts(problem, s, factor, workspace)
 
 
 @kernel
-def find(length, scores, steps, first, size, best, labels):
-    """Return the best path, its score twice."""
-    value = best_path(length, scores, steps, first, size, best, labels)
-    return value, path_score(length, scores, steps, first, labels, 0)
+def find(scores, pair, slots, best, path):
+    """Find the best path."""
+    return viterbi_path(scores, pair, slots, 0, scores.shape[0], best, path)
 
 
 @kernel
@@ -81,87 +90,149 @@ def make_case(rng, n_labels, form):
     return data, x, model, mask
 
 
-def make_entries(model, data):
-    weights = AlignedWeights(model)
+def make_kind(rng, n_labels, form, kind):
+    """The same with weights of first and last labels, and of attributes of transitions."""
+    data, _, model, _ = make_case(rng, n_labels, form)
+    own = None
+    if kind in ("input-dependent", "both"):
+        n_sparse, n_dense = 6, 0 if form == "sparse" else 2
+        share = rng.choice([0.05, 0.6], size=(n_sparse + n_dense, 1))
+        mask = rng.random((n_sparse + n_dense, n_labels**2)) < share
+        ptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
+        own = AttributeWeights(ptr, mask.nonzero()[1], n_columns=n_labels**2, n_sparse=n_sparse)
+        pool = rng.random((4, n_sparse + n_dense)).round(1) * (rng.random((4, len(mask))) < 0.6)
+        pool = (pool > 0.0).astype(float) if form == "sparse" else pool
+        z = pool[rng.integers(4, size=data.n_tokens)]
+        rows = PackedSequences(
+            sp.csr_array(z[:, :n_sparse]), dense=z[:, n_sparse:] if n_dense else None,
+            offsets=data.offsets,
+        )  # fmt: skip
+        data = data.with_transitions(rows)
+    model = chain_model(
+        model.state, model.transition_from, model.transition_to,
+        boundaries=kind in ("boundaries", "both"), transition_attributes=own,
+    )  # fmt: skip
+    return data, model
+
+
+def make_oracle(model, data, order=None):
     with ThreadMap(2) as threads:
-        return weights, TokenDesign(weights, data, threads)
+        order = LabelOrder.by_code(model.n_labels) if order is None else order
+        return ChainOracle(model, data, order, threads)
 
 
 @pytest.mark.parametrize("n_labels", [1, 3, 9, 26, 33])
 @pytest.mark.parametrize("form", FORMS)
 def test_scores_are_those_of_the_matrix(rng, n_labels, form):
     data, x, model, mask = make_case(rng, n_labels, form)
-    weights, entries = make_entries(model, data)
-    w = rng.normal(size=model.n_parameters)
-    flat, table = weights.spread(w), np.zeros(mask.shape)
+    oracle, w, table = make_oracle(model, data), rng.normal(size=model.n_parameters), mask * 0.0
     table[mask] = w[: model.state.n_parameters]
-    expected, size = x @ table, 1 + entries.dense.shape[1]
-    target = np.full((max(LENGTHS), weights.width), np.nan)
-    listed = np.zeros(size, np.uint32), np.zeros(size)
-    for begin, end in itertools.pairwise(data.offsets.tolist()):
-        gather(begin, end, frozen(flat), weights.table(frozen(flat)), n_labels, entries.arrays,
-               listed, target)  # fmt: skip
-        found = target[: end - begin]
+    expected, workspace = x @ table, oracle.workspace(oracle.pack(w))
+    for s, (begin, end) in enumerate(itertools.pairwise(data.offsets.tolist())):
+        workspace.scores[:] = np.nan
+        gather_one(oracle.problem, s, workspace)
+        found = workspace.scores[: end - begin]
         np.testing.assert_allclose(found[:, :n_labels], expected[begin:end], atol=1e-13)
         assert (found[:, n_labels:] == 0.0).all()
 
 
 @pytest.mark.parametrize("n_labels", [1, 3, 9, 26])
 @pytest.mark.parametrize("form", FORMS)
-def test_a_residual_goes_back_to_the_weights_and_leaves_no_trace(rng, n_labels, form):
-    data, x, model, mask = make_case(rng, n_labels, form)
-    weights, entries = make_entries(model, data)
-    w = rng.normal(size=model.n_parameters)
-    flat, scratch = weights.spread(w), aligned(weights.size)
-    table, scratch_table = weights.table(flat), weights.table(scratch)
-    state = mask.nonzero()
-    for begin, end in itertools.pairwise(data.offsets.tolist()):
-        residual = np.zeros((max(LENGTHS), weights.width))
-        active = (rng.random(max(LENGTHS)) < 0.7).astype(np.int64)
-        residual[:, :n_labels] = rng.normal(size=(max(LENGTHS), n_labels)) * active[:, None]
-        flows = np.zeros((n_labels, weights.width))
-        flows[:, :n_labels] = rng.normal(size=(n_labels, n_labels))
-        square = scatter(begin, end, residual, active, flows, entries.arrays, weights.bits,
-                         scratch, scratch_table)  # fmt: skip
-        change = x[begin:end].T @ residual[: end - begin, :n_labels]
-        steps = flows[model.transition_from, model.transition_to]
-        expected = np.concatenate([change[state], steps])
-        np.testing.assert_allclose(weights.collect(scratch), expected, atol=1e-12)
-        np.testing.assert_allclose(square, expected @ expected, rtol=1e-12)
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_labels_and_their_features_are_those_of_the_model(rng, n_labels, form, kind):
+    """With labels numbered in another order, too."""
+    data, model = make_kind(rng, n_labels, form, kind)
+    place = rng.permutation(n_labels)
+    oracle = make_oracle(model, data, LabelOrder(place, np.argsort(place)))
+    w, zeros = rng.normal(size=model.n_parameters), np.zeros((0, 0))
+    flat = oracle.pack(w)
+    np.testing.assert_array_equal(oracle.unpack(flat), w)
+    workspace = oracle.workspace(flat)
+    codes = rng.integers(n_labels, size=(2, data.n_tokens)).astype(np.int32)
+    whole = Chunk(0, data.offsets)
+    expected = [Chain().score(model.scores(model.bind(w), data, whole), y) for y in codes]
+    ranked = oracle.order.rank[codes].astype(np.int32)
+    examples = oracle.examples(np.ones(len(data)), codes[0], zeros)
+    for s in np.flatnonzero(np.diff(data.offsets)):
+        found = [score_one(oracle.problem, s, ranked[i : i + 1].copy(), examples, workspace)
+                 for i in range(2)]  # fmt: skip
+        np.testing.assert_allclose(found, [expected[0][s], expected[1][s]], atol=1e-12)
+        size = difference_of(oracle.problem, s, ranked, workspace)
+        numbers = oracle.parameter_numbers(workspace.positions[:size])
+        change = np.bincount(numbers, workspace.changes[:size], model.n_parameters)
+        np.testing.assert_allclose(change @ w, expected[0][s] - expected[1][s], atol=1e-11)
+
+
+@pytest.mark.parametrize("n_labels", [1, 3, 9, 26])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_go_back_to_the_weights_and_leave_no_trace(rng, n_labels, form, kind):
+    data, model = make_kind(rng, n_labels, form, kind)
+    oracle, w = make_oracle(model, data), rng.normal(size=model.n_parameters)
+    flat = oracle.pack(w)
+    problem, workspace = oracle.problem, oracle.workspace(flat)
+    slots = getattr(problem, "slots", np.zeros(data.n_tokens, np.int64))
+    for s in np.flatnonzero(np.diff(data.offsets)):
+        begin, end = data.offsets[s : s + 2]
+        chunk, inner = Chunk(s, data.offsets[s : s + 2]), slots[begin + 1 : end]
+        gather_one(problem, s, workspace)
+        workspace.residual[:], workspace.flows[:] = 0.0, 0.0
+        residual = rng.normal(size=(end - begin, n_labels))
+        workspace.active[: end - begin] = rng.random(end - begin) < 0.7
+        residual *= workspace.active[: end - begin, None]
+        workspace.residual[: end - begin, :n_labels] = residual
+        flows = rng.normal(size=(len(np.unique(inner)), n_labels, n_labels))
+        tables = workspace.flows.reshape(-1, n_labels, workspace.flows.shape[1])
+        tables[: len(flows), :, :n_labels] = flows
+        square = scatter(problem, s, workspace)
+        # The adjoint: the gradient of the sum of scores times counts.
+        units = [model.scores(model.bind(unit), data, chunk) for unit in np.eye(len(w))]
+        index = units[0].transition_index
+        expected = np.array([
+            (one.unary * residual).sum() + sum(
+                (one.pair[index[t + 1] if len(index) > 1 else 0] * flows[slot]).sum()
+                for slot, t in zip(*np.unique(inner, return_index=True), strict=True))
+            for one in units
+        ])  # fmt: skip
+        np.testing.assert_allclose(oracle.unpack(workspace.scratch), expected, atol=1e-12)
+        np.testing.assert_allclose(square, expected @ expected, rtol=1e-12, atol=1e-12)
         w += 0.5 * expected
-        apply(begin, end, active, n_labels, 0.5, entries.arrays, scratch, scratch_table, flat,
-              table)  # fmt: skip
-        np.testing.assert_allclose(weights.collect(flat), w, atol=1e-12)
-        assert not scratch.any()
+        apply(problem, s, 0.5, workspace)
+        np.testing.assert_allclose(oracle.unpack(flat), w, atol=1e-12)
+        assert not workspace.scratch.any()
         assert np.count_nonzero(flat) <= model.n_parameters
+
+
+def find_path(unary, pair, width):
+    """Return the labels of the best path, and its score."""
+    length, n_labels = unary.shape
+    scores, steps = np.zeros((length, width)), np.zeros((n_labels, width))
+    scores[:, :n_labels], steps[:, :n_labels] = unary, pair
+    room = np.zeros((length, width))
+    labels = np.zeros(length, np.int32)
+    assert find(scores, steps[None], np.zeros(1, np.uint32), room, labels) == OK
+    return labels, room[-1, labels[-1]]
 
 
 @pytest.mark.parametrize("n_labels", [1, 2, 3, 8, 9, 26, 33])
 @pytest.mark.parametrize("whole", [False, True])
 def test_the_best_path_is_that_of_the_chain_with_its_ties(rng, n_labels, whole):
     """Whole numbers have many paths of one score."""
-    width = -(-n_labels // 8) * 8
     for length in (1, 2, 7, 30):
         unary, pair = rng.normal(size=(length, n_labels)), rng.normal(size=(n_labels, n_labels))
         if whole:
             unary, pair = np.round(unary), np.round(pair)
-        scores, steps = np.zeros((length, width)), np.zeros((n_labels + 2, width))
-        scores[:, :n_labels], steps[2:, :n_labels] = unary, pair
-        labels = np.empty(length, np.int32)
-        value, again = find(length, scores, steps, 2, n_labels, np.empty((length, width)), labels)
+        labels, value = find_path(unary, pair, -(-n_labels // 8) * 8)
         expected, top = Chain().argmax(ChainPotentials.of(unary, pair[None], np.array([0, length])))
         np.testing.assert_array_equal(labels, expected)
-        np.testing.assert_allclose([value, again], top[0], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(value, top[0], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e4, 1e300])
 def test_the_best_path_of_large_scores_is_found(rng, scale):
-    unary, pair = scale * rng.normal(size=(6, 3)), np.zeros((3, 3))
-    scores, steps, labels = np.zeros((6, 8)), np.zeros((3, 8)), np.empty(6, np.int32)
-    scores[:, :3] = unary
-    find(6, scores, steps, 0, 3, np.empty((6, 8)), labels)
+    unary = scale * rng.normal(size=(6, 3))
+    labels, _ = find_path(unary, np.zeros((3, 3)), 8)
     np.testing.assert_array_equal(labels, unary.argmax(axis=1))
-    assert not pair.any()
 
 
 def test_costs_are_added_to_the_labels_that_are_not_true():

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
-from crfkit.oracles.partition import AlignedWeights, BatchPartition
+from crfkit.oracles.partition import BatchPartition
+from crfkit.oracles.weights import AlignedWeights
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import chain_model
 
@@ -39,12 +40,12 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]
-    scores, moved = _by_lists(entries, weights.spread(w), chunks, weights)
+    scores, moved = _by_lists(entries, weights.pack(w), chunks, weights)
     np.testing.assert_allclose(scores[:, :n_labels], x @ table, atol=1e-13)
     np.testing.assert_array_equal(entries.heads, [chunk.first for chunk in chunks] + [len(LENGTHS)])
     for index, chunk in enumerate(chunks):
         gradient = np.zeros(mask.shape)
-        gradient[mask] = weights.collect(moved[index])[: model.state.n_parameters]
+        gradient[mask] = weights.unpack(moved[index])[: model.state.n_parameters]
         expected = x[chunk.tokens].T @ scores[chunk.tokens, :n_labels]
         np.testing.assert_allclose(gradient, np.where(mask, expected, 0.0), atol=1e-12)
 
@@ -77,10 +78,10 @@ def test_a_vector_of_weights_has_a_place_for_each_and_bits_for_those_in_rows(rng
     for n_labels in (1, 3, 8, 13, 26):
         model, mask = make_model(rng, n_labels, 15)
         weights = AlignedWeights(model)
-        assert len(np.unique(weights.spots)) == model.n_parameters
+        assert len(np.unique(weights.positions)) == model.n_parameters
         w = rng.random(model.n_parameters) + 1.0
-        flat = weights.spread(w)
-        np.testing.assert_array_equal(weights.collect(flat), w)
+        flat = weights.pack(w)
+        np.testing.assert_array_equal(weights.unpack(flat), w)
         assert np.count_nonzero(flat) == model.n_parameters
         assert flat.ctypes.data % 64 == 0
         lanes = np.unpackbits(weights.bits, axis=1, bitorder="little")

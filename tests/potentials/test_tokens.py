@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.oracles.partition import AlignedWeights
-from crfkit.oracles.token_design import TokenDesign
+from crfkit.oracles.token_design import make_token_design
+from crfkit.oracles.weights import AlignedWeights
 from tests.kernels.test_chain_oracle import FORMS, make_case
 
 
 def table_of(entries, weights, n_tokens, n_labels):
     """For each token, the place of each weight it reads, with its label and its value."""
-    (row_ptr, rows, factor), (cell_ptr, columns, places, values), step, dense = entries.arrays
-    first = weights.n_rows - n_labels - dense.shape[1]
+    row_ptr, rows, factor, cell_ptr, columns, places, values, step, dense, first = entries
+    assert first == weights.n_rows - n_labels - dense.shape[1]
     read = []
     for t in range(n_tokens):
         own = {}
@@ -32,10 +32,10 @@ def test_each_weight_of_a_token_is_listed_once(rng, form, n_labels):
     data, x, model, mask = make_case(rng, n_labels, form)
     weights = AlignedWeights(model)
     with ThreadMap(1) as threads:
-        entries = TokenDesign(weights, data, threads)
+        entries = make_token_design(weights.layout, weights.state_positions, data, threads)
     read = table_of(entries, weights, data.n_tokens, n_labels)
     attributes, labels = np.nonzero(mask)
-    spots = weights.spots[: len(labels)].tolist()
+    spots = weights.positions[: len(labels)].tolist()
     for t, own in enumerate(read):
         expected = {
             spot: (label, x[t, a])
@@ -52,8 +52,7 @@ def test_lists_are_the_same_for_any_number_of_threads(rng, form):
     weights, made = AlignedWeights(model), []
     for n_jobs in (1, 4):
         with ThreadMap(n_jobs) as threads:
-            made.append(TokenDesign(weights, data, threads).arrays)
-    for ours, theirs in zip(made[0][:2], made[1][:2], strict=True):
-        for a, b in zip(ours, theirs, strict=True):
-            np.testing.assert_array_equal(a, b)
-            assert not a.flags.writeable
+            made.append(make_token_design(weights.layout, weights.state_positions, data, threads))
+    for ours, theirs in zip(*made, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert isinstance(ours, int) or not ours.flags.writeable

@@ -60,11 +60,11 @@ def test_scores_and_the_dual_are_what_the_coefficients_say(problem):
                 duals.append(search.lower_bound)
     assert (np.diff(duals) >= -1e-10).all()
     gram = data.dense @ data.dense.T
-    np.testing.assert_allclose(search.unary.T, gram @ search.dual, atol=1e-10)
-    dual, pair = np.zeros_like(search.dual), np.zeros((3, 3))
-    for sequence, corners in enumerate(search.corners):
+    np.testing.assert_allclose(search.state.unary.T, gram @ search.state.dual, atol=1e-10)
+    dual, pair = np.zeros_like(search.state.dual), np.zeros((3, 3))
+    for sequence, corners in enumerate(search.vertices):
         number = int(corners.number[0])
-        shares, paths = corners.shares[:number], corners.labels[:number]
+        shares, paths = corners.alphas[:number], corners.labels[:number]
         assert shares.sum() == pytest.approx(1.0, abs=1e-12)
         assert (shares > 0.0).all()
         assert len({tuple(path) for path in paths.tolist()}) == number
@@ -76,9 +76,11 @@ def test_scores_and_the_dual_are_what_the_coefficients_say(problem):
         ]:  # fmt: skip
             np.add.at(dual, (np.arange(begin, end), labels[0]), factor * share)
             np.add.at(pair, (labels[0, :-1], labels[0, 1:]), factor * share)
-    np.testing.assert_allclose(search.dual, dual, atol=1e-10)
-    np.testing.assert_allclose(search.pair[:, :3], pair * search.learned[:, :3], atol=1e-10)
-    assert not search.pair[:, 3:].any()
+    np.testing.assert_allclose(search.state.dual, dual, atol=1e-10)
+    np.testing.assert_allclose(
+        search.state.pair[:, :3], pair * search.problem.learned[:, :3], atol=1e-10
+    )
+    assert not search.state.pair[:, 3:].any()
 
 
 def test_the_optimum_does_not_depend_on_where_kernel_values_are_kept(problem):
@@ -148,7 +150,9 @@ def test_equal_tokens_share_their_kernel_values_and_steps_repeat():
         other = solve(SMO(tol=1e-3, max_iter=5000), margin_objective(data, codes, threads,
                                                                       all_states=True))  # fmt: skip
     assert (np.diff(duals) >= -1e-12).all()
-    np.testing.assert_allclose(search.unary.T, np.ones((12, 12)) @ search.dual, atol=1e-12)
+    np.testing.assert_allclose(
+        search.state.unary.T, np.ones((12, 12)) @ search.state.dual, atol=1e-12
+    )
     assert best.value - best.gap <= other.value
     assert other.value - other.gap <= best.value
 
@@ -204,6 +208,6 @@ def test_a_negative_norm_of_all_weights_is_refused(problem):
     data, codes = problem
     with ThreadMap(1) as threads:
         search = _Search(KernelBlocks(kernel_objective(data, codes, threads), 2**30))
-        search.dual[:], search.unary[:] = 1.0, -1.0
+        search.state.dual[:], search.state.unary[:] = 1.0, -1.0
         with pytest.raises(ValueError, match="not positive semidefinite"):
             search.value()

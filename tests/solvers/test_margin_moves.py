@@ -6,17 +6,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
+from crfkit.kernels.oracle import (
+    Labeling,
+    add_direction,
+    best,
+    gather,
+    level,
+    path_score,
+    refresh,
+)
+from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features
-from crfkit.solvers.margin.compiled_state import (
-    ChainMarginalSteps,
-    ChainMarginSteps,
-    make_margin_steps,
+from crfkit.solvers.margin.dual_state import (
+    ENOUGH,
+    ChainMarginalFW,
+    VertexState,
+    make_margin_state,
 )
-from crfkit.solvers.margin.vertices import ENOUGH, GeneralMarginSteps
 from crfkit.structures import Chain
 from tests.solvers.margins import enumerated_value, margin_problem
 from tests.solvers.test_dual_moves import LENGTHS, make_wide
@@ -45,28 +55,54 @@ def wide_objective(rng, n_labels, threads, *, values=False, dense=False, cost="h
 
 def shares_of(steps, index):
     """The labellings of a batch and their shares, in the order of the labellings."""
-    if isinstance(steps, GeneralMarginSteps):
-        corners = [corner.labels.tolist() for corner in steps.corners[index]]
-        return sorted(zip(corners, steps.shares[index], strict=True))
-    begin, end = steps._blocks[0][index : index + 2]
+    begin, end = steps.offsets[index : index + 2]
     if begin == end:
         return [([], 1.0)]
-    count = steps.held.counts[index]
-    corners = steps.held.corners[:count, begin:end].tolist()
-    return sorted(zip(corners, steps.held.shares[:count, index].tolist(), strict=True))
+    vertices, alphas, counts = steps.active
+    labels = vertices[: counts[index], begin:end].tolist()
+    return sorted(zip(labels, alphas[: counts[index], index].tolist(), strict=True))
+
+
+def plain_state(batches, pairwise, most=1):
+    """The state of a structure without an oracle."""
+    options = FrankWolfeOptions(pairwise, most, ENOUGH, batches.penalty.l2)
+    return VertexState(batches, None, options)
+
+
+def fast_state(batches, pairwise, most=1):
+    state = make_margin_state(batches, "pairwise" if pairwise else "classic", most)
+    assert state.oracle is not None
+    return state
+
+
+def direction_of(state, index):
+    """The part in the gap, the slope, the longest step and the direction of an update."""
+    problem, active, (examples, workspace) = state._problem, state.active, state._fixed
+    refresh(problem, workspace)
+    gather(problem, index, workspace)
+    top, _ = best(problem, index, examples, workspace)
+    weight, count, begin = state._weight[index], active.counts[index], state.offsets[index]
+    vertices = [Labeling(active.vertices, c, begin) for c in range(count)]
+    scores = [path_score(problem, index, vertex, examples, workspace) for vertex in vertices]
+    values = weight * np.array(scores)
+    alphas = active.alphas[:count, index]
+    gap, away = weight * top - alphas @ values, int(values.argmin())
+    if state.options.pairwise:
+        add_direction(problem, index, active, away, away + 1, np.full(count, weight), workspace)
+        return gap, weight * top - values[away], alphas[away], workspace.changes
+    add_direction(problem, index, active, 0, count, weight * alphas, workspace)
+    return gap, gap, 1.0, workspace.changes
 
 
 def assert_same_steps(objective, pairwise, n_passes=6):
     rng = np.random.RandomState(0)
     batches = objective.minibatches(1, 0)
-    fast = make_margin_steps(batches, "pairwise" if pairwise else "classic")
-    plain = GeneralMarginSteps(batches, pairwise)
-    assert type(fast) is ChainMarginSteps
+    fast, plain = fast_state(batches, pairwise), plain_state(batches, pairwise)
     for _ in range(n_passes):
         order = rng.permutation(len(batches))
         for steps in (fast, plain):
             steps.advance(order)
-        np.testing.assert_allclose(fast.collect(fast.w), plain.w, atol=1e-9)
+        np.testing.assert_allclose(fast.unpack(fast.w), plain.w, atol=1e-9)
         np.testing.assert_allclose(fast.levels, plain.levels, atol=1e-9)
         np.testing.assert_allclose(fast.gaps, plain.gaps, atol=1e-8)
         np.testing.assert_allclose(fast.lower_bound, plain.lower_bound, rtol=1e-9)
@@ -96,7 +132,7 @@ def test_the_steps_of_a_chain_are_those_of_any_structure(rng, n_labels, values, 
 
 @BOTH
 @pytest.mark.parametrize("most", [2, 5])
-@pytest.mark.parametrize("kind", [ChainMarginSteps, GeneralMarginSteps])
+@pytest.mark.parametrize("kind", [fast_state, plain_state])
 def test_a_visit_of_several_steps_is_several_visits(pairwise, most, kind):
     with margin_problem(lengths=(4, 3, 0, 1), c2=0.1) as objective:
         batches = objective.minibatches(1, 0)
@@ -117,12 +153,12 @@ def test_all_labellings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
     score = Chain.score
     monkeypatch.setattr(Chain, "score", lambda *given: calls.append(1) or score(*given))
     with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
-        steps = GeneralMarginSteps(objective.minibatches(1, 0), pairwise)
+        steps = plain_state(objective.minibatches(1, 0), pairwise)
         counts = []
         for _ in range(20):
             calls.clear()
             steps.advance(np.array([0]))
-            counts.append((len(steps.corners[0]), len(calls)))
+            counts.append((int(steps.active.counts[0]), len(calls)))
     assert counts[-1][0] > counts[0][0] > 1
     assert {number for _, number in counts} == {counts[0][1]}
 
@@ -131,7 +167,7 @@ def test_all_labellings_of_a_batch_are_scored_at_once(pairwise, monkeypatch):
 def test_there_is_room_for_any_number_of_labellings(pairwise):
     with margin_problem(lengths=(6, 5, 7), n_features=6) as objective:
         steps = assert_same_steps(objective, pairwise, 40)
-    assert len(steps.held.corners) > 8
+    assert len(steps.active.vertices) > 8
 
 
 @BOTH
@@ -139,21 +175,29 @@ def test_there_is_room_for_any_number_of_labellings(pairwise):
 def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
     with margin_problem(1, loss=loss, c2=0.1, boundaries=True) as objective:
         batches = objective.minibatches(1, 0)
-        steps = GeneralMarginSteps(batches, pairwise)
+        steps = plain_state(batches, pairwise)
         order, bounds = np.arange(len(batches)), [0.0]
         total = np.zeros(objective.n_parameters)
         for _ in range(20):
             steps.advance(order)
             bounds.append(steps.lower_bound)
-        for index in order:
-            assert min(steps.shares[index]) > 0.0
-            np.testing.assert_allclose(sum(steps.shares[index]), 1.0, rtol=1e-12)
-            scores = batches.scores(batches.bind(steps.w), index)
-            counts, level = batches.structure.zeros(scores), 0.0
-            for corner, share in zip(steps.corners[index], steps.shares[index], strict=True):
-                steps._add(index, scores, corner, share, counts)
-                level += share * corner.level
-            np.testing.assert_allclose(steps.levels[index], level, atol=1e-12)
+        problem, (examples, workspace) = steps._problem, steps._fixed
+        refresh(problem, workspace)
+        for index in order[np.diff(steps.offsets) > 0]:
+            gather(problem, index, workspace)
+            weight, labels = steps._weight[index], batches.labels(index)
+            counts, expected = batches.structure.zeros(workspace.scores), 0.0
+            shares = shares_of(steps, index)
+            assert min(share for _, share in shares) > 0.0
+            np.testing.assert_allclose(sum(share for _, share in shares), 1.0, rtol=1e-12)
+            for vertex, share in shares:
+                codes = np.array(vertex, np.int32)
+                factor = np.array([weight * share * problem.factor(index, codes)])
+                batches.structure.add_counts(workspace.scores, codes, factor, counts)
+                batches.structure.add_counts(workspace.scores, labels, -factor, counts)
+                own = level(problem, index, Labeling(codes[None], 0, 0), examples, workspace)
+                expected += weight * share * own
+            np.testing.assert_allclose(steps.levels[index], expected, atol=1e-12)
             total[batches.places(index)] += batches.gradient(index, counts)
     np.testing.assert_allclose(steps.w, -total / (2.0 * 0.1), atol=1e-12)
     assert (np.diff(bounds) >= -1e-12).all()
@@ -164,8 +208,8 @@ def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
 def test_marginals_stay_those_of_distributions(lengths, most):
     with margin_problem(1, lengths=lengths, c2=0.05, n_features=6, all_states=True) as objective:
         batches = objective.minibatches(1, 0)
-        steps = make_margin_steps(batches, "segments", most)
-        assert type(steps) is ChainMarginalSteps
+        steps = make_margin_state(batches, "marginals", most)
+        assert type(steps) is ChainMarginalFW
         bounds = [0.0]
         for _ in range(40):
             steps.advance(np.arange(len(batches)))
@@ -173,7 +217,7 @@ def test_marginals_stay_those_of_distributions(lengths, most):
         before, after, share, counts = steps.edges
         total = np.zeros(objective.n_parameters)
         for index, chunk in enumerate(batches.chunks):
-            scores = batches.scores(batches.bind(steps.collect(steps.w)), index)
+            scores = batches.scores(batches.bind(steps.unpack(steps.w)), index)
             found, last, level = batches.structure.zeros(scores), np.eye(3)[0], 0.0
             labels = batches.labels(index)
             for row, t in enumerate(range(chunk.tokens.start, chunk.tokens.stop)):
@@ -190,7 +234,7 @@ def test_marginals_stay_those_of_distributions(lengths, most):
             weight = -batches.sequence_weight(index)
             batches.structure.add_counts(scores, labels, weight, found)
             total[batches.places(index)] += batches.gradient(index, found)
-    np.testing.assert_allclose(steps.collect(steps.w), -total / (2.0 * 0.05), atol=1e-9)
+    np.testing.assert_allclose(steps.unpack(steps.w), -total / (2.0 * 0.05), atol=1e-9)
     assert (np.diff(bounds) >= -1e-11).all()
     assert bounds[-1] > bounds[1] or sum(lengths) < 4
     assert (counts > 1).any()
@@ -200,11 +244,11 @@ def test_marginals_stay_those_of_distributions(lengths, most):
 def test_parts_of_the_gap_add_up_to_it(pairwise):
     with margin_problem(2, c2=0.1) as objective:
         batches = objective.minibatches(1, 0)
-        steps = GeneralMarginSteps(batches, pairwise)
+        steps = plain_state(batches, pairwise)
         for _ in range(5):
             steps.advance(np.arange(len(batches)))
         w, bound = steps.w.copy(), steps.lower_bound
-        gaps = [steps._look(batches.bind(w), index).gap for index in range(len(batches))]
+        gaps = [direction_of(steps, index)[0] for index in np.flatnonzero(np.diff(steps.offsets))]
         np.testing.assert_allclose(sum(gaps), enumerated_value(objective, w) - bound, rtol=1e-9)
 
 
@@ -212,36 +256,40 @@ def test_parts_of_the_gap_add_up_to_it(pairwise):
 def test_no_step_lowers_the_dual_and_none_could_raise_it_more(seed, pairwise, c2):
     with margin_problem(seed, c2=c2, lengths=(2, 3), n_features=3) as objective:
         batches = objective.minibatches(1, 0)
-        steps = GeneralMarginSteps(batches, pairwise)
+        steps = plain_state(batches, pairwise)
         for index in [0, 1, 0, 1]:
-            look = steps._look(batches.bind(steps.w), index)
+            _, slope, longest, gradient = direction_of(steps, index)
             before, w = steps.lower_bound, steps.w.copy()
             steps.advance(np.array([index]))
             after, places = steps.lower_bound, batches.places(index)
             assert after >= before - 1e-12 * (1.0 + abs(before))
             direction = np.zeros_like(w)
-            direction[places] = look.gradient
-            for length in look.longest * np.linspace(0.0, 1.0, 7):
+            direction[places] = gradient
+            for length in longest * np.linspace(0.0, 1.0, 7):
                 moved = w - length / (2.0 * c2) * direction
-                rise = c2 * (w @ w - moved @ moved) + length * (look.slope - w @ direction)
+                rise = c2 * (w @ w - moved @ moved) + length * (slope - w @ direction)
                 assert rise <= after - before + 1e-9 * (1.0 + abs(before))
 
 
-def test_other_problems_take_the_general_way():
-    for options in (
-        {"boundaries": True}, {"loss": HingeLoss(rescaling="slack")},
-        {"loss": HingeLoss("zero_one")},
-    ):  # fmt: skip
-        with margin_problem(**options) as objective:
-            steps = make_margin_steps(objective.minibatches(1, 0), "segments")
-            assert type(steps) is GeneralMarginSteps
+@pytest.mark.parametrize("options", [
+    {"loss": HingeLoss(rescaling="slack")}, {"loss": HingeLoss("zero_one")},
+])  # fmt: skip
+def test_losses_that_are_no_sum_over_tokens_have_no_oracle(options):
+    with margin_problem(**options) as objective:
+        assert make_margin_state(objective.minibatches(1, 0), "marginals").oracle is None
 
 
-@pytest.mark.parametrize("kind", ["segments", "pairwise", "classic"])
+def test_boundary_weights_move_by_marginals():
+    with margin_problem(boundaries=True) as objective:
+        state = make_margin_state(objective.minibatches(1, 0), "marginals")
+        assert type(state) is ChainMarginalFW
+
+
+@pytest.mark.parametrize("kind", ["marginals", "pairwise", "classic"])
 def test_steps_of_a_chain_count_their_visits(kind):
     with margin_problem() as objective:
         batches = objective.minibatches(1, 0)
-        steps = make_margin_steps(batches, kind)
+        steps = make_margin_state(batches, kind)
         steps.advance(np.arange(len(batches)))
         assert batches.visits == len(batches)
 
@@ -250,6 +298,6 @@ def test_scores_of_any_size_are_no_trouble(rng):
     with ThreadMap(1) as threads:
         objective = wide_objective(rng, 9, threads)
         batches = objective.minibatches(1, 0)
-        fast, plain = make_margin_steps(batches, "segments"), GeneralMarginSteps(batches, True)
+        fast, plain = make_margin_state(batches, "marginals"), plain_state(batches, True)
         w = 1e4 * rng.normal(size=objective.n_parameters)
         np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)

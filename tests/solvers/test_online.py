@@ -12,8 +12,8 @@ from crfkit.labels.costs import ZeroOneCost, make_cost
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
 from crfkit.solvers.online.batch_updates import MistakeLoss
-from crfkit.solvers.online.learner import Task, make_visits
-from crfkit.solvers.online.updates import UPDATES, find_rule
+from crfkit.solvers.online.learner import OnlineProblem, make_learner
+from crfkit.solvers.online.updates import UPDATES, find_coefficients
 from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_average_moves import make_form
 from tests.solvers.test_dual_moves import wide_objective
@@ -31,7 +31,7 @@ def zeros(objective):
 
 
 class NoRule:
-    def rule(self):
+    def coefficients(self):
         return 3
 
 
@@ -86,13 +86,13 @@ def test_orders_are_shuffled_again_before_each_pass(rng, threads):
     solver = OnlineSolver(averaging=None, max_iter=3, random_state=Reverse())
     found = solver.solve(objective, zeros(objective)).parameters
     ties = LabelOrder.by_appearance(objective.labels, 3, objective.weight)
-    task = Task(objective, find_rule("perceptron"), ties=ties)
-    visits, forth = make_visits(task, zeros(objective)), np.arange(len(LENGTHS))
+    task = OnlineProblem(objective, find_coefficients("perceptron"), order=ties)
+    visits, forth = make_learner(task, zeros(objective)), np.arange(len(LENGTHS))
     for order in (forth[::-1], forth, forth[::-1]):
         visits.run(order)
     np.testing.assert_array_equal(found, visits.weights())
     plain = OnlineSolver(averaging=None, max_iter=1, shuffle=False, random_state=Reverse())
-    visits = make_visits(task, zeros(objective))
+    visits = make_learner(task, zeros(objective))
     visits.run(forth)
     np.testing.assert_array_equal(
         plain.solve(objective, zeros(objective)).parameters, visits.weights()
@@ -328,7 +328,7 @@ def test_a_cost_asks_for_a_margin(rng, threads, general):
         (OnlineSolver(averaging="batch", search=BeamSearch()), ValueError, "an exact search"),
         (OnlineSolver(search="beam"), TypeError, "search='beam'"),
         (OnlineSolver(search=BeamSearch), TypeError, "must be None or a BeamSearch"),
-        (OnlineSolver(NoRule()), TypeError, r"NoRule.rule\(\) returned 3"),
+        (OnlineSolver(NoRule()), TypeError, r"NoRule.coefficients\(\) returned 3"),
         (OnlineSolver(cost=ZeroOneCost()), ValueError, "no sum over tokens"),
         (OnlineSolver(MIRA(n_best=2), search=BeamSearch()), ValueError, "n_best > 1 goes with"),
     ],

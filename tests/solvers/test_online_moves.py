@@ -7,22 +7,21 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.inference.beam import BeamSearch
-from crfkit.kernels.solvers.online import ONE, ROOT, SHARE, WHOLE
+from crfkit.kernels.solvers.online import ONE, ROOT, SHARE, WHOLE, UpdateCoefficients
 from crfkit.labels.costs import AdditiveCost, make_cost
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials.selection import choose_features
-from crfkit.solvers.online.batch_updates import BatchVisits
+from crfkit.solvers.online.batch_updates import BatchLearner
 from crfkit.solvers.online.learner import (
-    ChainVisits,
-    GeneralVisits,
     InfiniteScoresError,
-    Rule,
-    Task,
-    count_looks,
+    KBestLearner,
+    OnlineProblem,
+    SequentialLearner,
+    count_updates,
     hildreth,
-    make_visits,
+    make_learner,
 )
 from crfkit.structures import Chain
 from tests.objective.test_batch import make_data, make_objective
@@ -30,12 +29,12 @@ from tests.solvers.test_average_moves import make_form
 from tests.solvers.test_dual_moves import LENGTHS, wide_objective
 
 RULES = {
-    "perceptron": Rule(rate=0.5),
-    "pa": Rule(pays=ROOT),
-    "pa1": Rule(cap=0.05, pays=ONE),
-    "pa2": Rule(extra=0.7, pays=ROOT),
-    "mira": Rule(cap=0.3, pays=WHOLE),
-    "arow": Rule(extra=2.0, variance=3.0, pays=WHOLE),
+    "perceptron": UpdateCoefficients(rate=0.5),
+    "pa": UpdateCoefficients(pays=ROOT),
+    "pa1": UpdateCoefficients(cap=0.05, pays=ONE),
+    "pa2": UpdateCoefficients(extra=0.7, pays=ROOT),
+    "mira": UpdateCoefficients(cap=0.3, pays=WHOLE),
+    "arow": UpdateCoefficients(extra=2.0, variance=3.0, pays=WHOLE),
 }
 
 
@@ -43,7 +42,7 @@ def make_task(rng, threads, rule, form="sparse", n_labels=3, cost=None, lengths=
     data, codes = make_form(rng, form, n_labels, lengths)
     weight = np.repeat(rng.choice([0.0, 1.0, 2.0], p=[0.1, 0.6, 0.3], size=len(lengths)), lengths)
     objective = wide_objective(data, codes, n_labels, threads, weight)
-    return Task(objective, rule, cost, **more)
+    return OnlineProblem(objective, rule, cost, **more)
 
 
 def uneven_cost(rng, n_labels):
@@ -62,8 +61,8 @@ def test_the_visits_of_a_chain_are_those_of_any_structure(rng, rule, form, n_lab
         task = make_task(rng, threads, RULES[rule], form, n_labels, cost)
         start = rng.normal(size=task.objective.n_parameters)
         before = start.copy()
-        fast, plain = make_visits(task, start), GeneralVisits(task, start)
-        assert type(fast) is ChainVisits
+        fast, plain = make_learner(task, start), SequentialLearner(task, start)
+        assert fast.is_compiled
         for _ in range(4):
             order = rng.permutation(len(LENGTHS))
             found, expected = fast.run(order), plain.run(order)
@@ -72,7 +71,7 @@ def test_the_visits_of_a_chain_are_those_of_any_structure(rng, rule, form, n_lab
             assert_same(fast, plain)
         assert (n_labels == 1) == (not (fast.weights() != before).any())
         np.testing.assert_array_equal(start, before)
-        again = make_visits(task, 0.0 * start, fast.state())
+        again = make_learner(task, 0.0 * start, fast.save())
         again.run(order), plain.run(order)
         assert_same(again, plain)
 
@@ -81,18 +80,18 @@ def assert_same(fast, plain, tolerance=1e-9):
     same = {"rtol": tolerance, "atol": tolerance}
     np.testing.assert_allclose(fast.weights(), plain.weights(), **same)
     np.testing.assert_allclose(fast.mean(), plain.mean(), **same)
-    found, expected = fast.state(), plain.state()
+    found, expected = fast.save(), plain.save()
     assert found["count"] == expected["count"]
     np.testing.assert_allclose(found["gained"], expected["gained"], **same)
-    assert not fast.vectors[3].any()
-    assert np.count_nonzero(fast.vectors[0]) <= len(fast.weights())
+    assert not fast.state.scratch.any()
+    assert np.count_nonzero(fast.state.current) <= len(fast.weights())
 
 
 class ByHand:
     """The rules, by dense arithmetic on a list of features of whole labellings."""
 
     def __init__(self, task, start):
-        self.task, self.w, self.rule = task, start.copy(), task.rule
+        self.task, self.w, self.rule = task, start.copy(), task.update
         self.batches = task.objective.minibatches(0, 0)
         objective = task.objective
         self.data, self.codes, self.model = objective.data, objective.labels, objective.model
@@ -154,9 +153,9 @@ def test_steps_are_those_of_the_rules_by_hand(rng, rule, start):
     with ThreadMap(1) as threads:
         data, codes = make_form(rng, "sparse", 3, (2, 0, 1, 4, 3))
         objective = wide_objective(data, codes, 3, threads)
-        task = Task(objective, RULES[rule])
+        task = OnlineProblem(objective, RULES[rule])
         start = start * rng.normal(size=objective.n_parameters)
-        visits, hand = make_visits(task, start), ByHand(task, start)
+        visits, hand = make_learner(task, start), ByHand(task, start)
         for order in ([0, 1, 2, 3, 4], [3, 2, 4, 0, 1], [4, 4, 3, 0, 2]):
             visits.run(np.array(order))
             for s in order:
@@ -175,8 +174,8 @@ def test_the_lazy_mean_is_the_mean_exactly(form, seed):
     lengths = rng.integers(0, 6, size=8).tolist()
     with ThreadMap(1) as threads:
         data, codes = make_form(rng, "sparse", 3, tuple(lengths))
-        task = Task(wide_objective(data, codes, 3, threads), Rule(rate=1.0))
-        visits = make_visits(task, np.zeros(task.objective.n_parameters))
+        task = OnlineProblem(wide_objective(data, codes, 3, threads), UpdateCoefficients(rate=1.0))
+        visits = make_learner(task, np.zeros(task.objective.n_parameters))
         seen = [visits.weights()]
         for _ in range(8):
             for s in rng.permutation(8)[: 8 - (_ == 7)]:  # 63 visits and the start
@@ -190,10 +189,10 @@ def test_a_mistake_is_counted_with_the_share_of_wrong_labels(rng):
     with ThreadMap(1) as threads:
         data, _ = make_form(rng, "sparse", 3, (4, 0, 2))
         codes = np.array([1, 0, 2, 0, 0, 0], np.int32)
-        task = Task(wide_objective(data, codes, 3, threads), Rule(rate=1.0))
-        visits = make_visits(task, np.zeros(task.objective.n_parameters))
+        task = OnlineProblem(wide_objective(data, codes, 3, threads), UpdateCoefficients(rate=1.0))
+        visits = make_learner(task, np.zeros(task.objective.n_parameters))
         assert visits.run(np.array([0])) == (0.5, 1)  # all labels are predicted as 0
-        visits = make_visits(task, np.zeros(task.objective.n_parameters))
+        visits = make_learner(task, np.zeros(task.objective.n_parameters))
         assert visits.run(np.array([2, 1])) == (0.0, 0)
 
 
@@ -203,7 +202,9 @@ def test_weights_of_sequences_multiply_their_steps(rng):
         found = []
         for weight in (1.0, 2.5, 0.0):
             objective = wide_objective(data, codes, 3, threads, np.full(5, weight))
-            visits = make_visits(Task(objective, RULES["pa1"]), np.zeros(objective.n_parameters))
+            visits = make_learner(
+                OnlineProblem(objective, RULES["pa1"]), np.zeros(objective.n_parameters)
+            )
             visits.run(np.array([0]))
             found.append(visits.weights())
         assert found[0].any()
@@ -211,7 +212,7 @@ def test_weights_of_sequences_multiply_their_steps(rng):
         assert not found[2].any()
         uneven = wide_objective(data, codes, 3, threads, rng.random(5))
         with pytest.raises(ValueError, match="the same weight for all tokens"):
-            make_visits(Task(uneven, Rule(rate=1.0)), found[0])
+            make_learner(OnlineProblem(uneven, UpdateCoefficients(rate=1.0)), found[0])
 
 
 @pytest.mark.parametrize("lengths", [(), (0, 0), (1,), (0, 3, 0)])
@@ -219,8 +220,8 @@ def test_weights_of_sequences_multiply_their_steps(rng):
 def test_little_data_has_visits_too(rng, lengths, blocks):
     with ThreadMap(1) as threads:
         objective = make_objective(*make_data(rng, blocks, lengths), threads)
-        for rule in (Rule(rate=1.0), Rule(rate=1.0, n_best=2)):
-            visits = make_visits(Task(objective, rule), np.zeros(objective.n_parameters))
+        for rule in (UpdateCoefficients(rate=1.0), UpdateCoefficients(rate=1.0, n_best=2)):
+            visits = make_learner(OnlineProblem(objective, rule), np.zeros(objective.n_parameters))
             visits.run(np.arange(len(lengths)))
             assert np.isfinite(visits.mean()).all()
 
@@ -231,7 +232,9 @@ def test_scores_that_are_no_longer_finite_are_noticed(rng, n_best):
         data, codes = make_form(rng, "sparse", 3, (6, 5))
         objective = wide_objective(data, codes, 3, threads)
         start = np.full(objective.n_parameters, 1e308)
-        visits = make_visits(Task(objective, Rule(rate=1e308, n_best=n_best)), start)
+        visits = make_learner(
+            OnlineProblem(objective, UpdateCoefficients(rate=1e308, n_best=n_best)), start
+        )
         with pytest.raises(InfiniteScoresError), np.errstate(over="ignore", invalid="ignore"):
             visits.run(np.array([0, 1]))
 
@@ -242,19 +245,21 @@ def test_large_and_small_starts_take_finite_steps(rng, rule, scale):
     with ThreadMap(1) as threads:
         task = make_task(rng, threads, RULES[rule], "both", 5)
         start = scale * rng.normal(size=task.objective.n_parameters)
-        fast, plain = make_visits(task, start), GeneralVisits(task, start)
+        fast, plain = make_learner(task, start), SequentialLearner(task, start)
         for visits in (fast, plain):
             visits.run(np.arange(len(LENGTHS)))
         np.testing.assert_allclose(fast.weights(), plain.weights(), rtol=1e-7, atol=1e-7 * scale)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_other_models_take_the_general_way(rng, rule):
+def test_boundary_weights_are_learned_by_compiled_code(rng, rule):
     with ThreadMap(1) as threads:
         data, codes = make_data(rng, "sparse dense", LENGTHS)
         objective = make_objective(data, codes, threads, boundaries=True)
-        visits = make_visits(Task(objective, RULES[rule]), np.zeros(objective.n_parameters))
-        assert type(visits) is GeneralVisits
+        visits = make_learner(
+            OnlineProblem(objective, RULES[rule]), np.zeros(objective.n_parameters)
+        )
+        assert visits.is_compiled
         visits.run(np.arange(len(LENGTHS)))
         assert objective.model.split(visits.weights())[2].any()
 
@@ -264,8 +269,8 @@ def test_steps_that_are_told_add_up_to_the_weights(rng, fast):
     with ThreadMap(1) as threads:
         task = make_task(rng, threads, RULES["pa"], "both", 4)
         start = rng.normal(size=task.objective.n_parameters)
-        visits = (ChainVisits if fast else GeneralVisits)(task, start)
-        silent = ChainVisits(task, start)
+        visits = (make_learner if fast else SequentialLearner)(task, start)
+        silent = make_learner(task, start)
         seen, told = start.copy(), []
 
         def note(count, places, changes):
@@ -290,7 +295,10 @@ def test_the_mean_of_all_steps_of_a_pass_is_the_same_over_threads(rng):
     for n_jobs in (1, 2):
         with ThreadMap(n_jobs) as threads:
             objective = wide_objective(data, codes, 5, threads)
-            visits = BatchVisits(Task(objective, Rule(rate=1.0)), np.zeros(objective.n_parameters))
+            visits = BatchLearner(
+                OnlineProblem(objective, UpdateCoefficients(rate=1.0)),
+                np.zeros(objective.n_parameters),
+            )
             passes = [visits.run(np.arange(40)) for _ in range(3)]
             found.append((visits.weights(), passes))
     np.testing.assert_array_equal(found[0][0], found[1][0])
@@ -304,11 +312,13 @@ def test_the_first_batch_step_is_the_mean_of_the_first_steps(rng):
         start = rng.normal(size=objective.n_parameters)
         steps = []
         for s in range(4):
-            visits = make_visits(Task(objective, Rule(rate=1.0)), start)
+            visits = make_learner(OnlineProblem(objective, UpdateCoefficients(rate=1.0)), start)
             visits.run(np.array([s]))
             steps.append(visits.weights() - start)
-        batch = BatchVisits(Task(objective, Rule(rate=1.0)), start)
-        visits = make_visits(Task(objective, Rule(rate=0.0, cap=0.0, pays=SHARE)), start)
+        batch = BatchLearner(OnlineProblem(objective, UpdateCoefficients(rate=1.0)), start)
+        visits = make_learner(
+            OnlineProblem(objective, UpdateCoefficients(rate=0.0, cap=0.0, pays=SHARE)), start
+        )
         assert batch.run(np.arange(4)) == pytest.approx(visits.run(np.arange(4)))
         np.testing.assert_allclose(batch.weights() - start, np.mean(steps, axis=0), atol=1e-12)
 
@@ -332,15 +342,14 @@ def test_hildreth_finds_the_best_multipliers(rng):
 
 def test_one_best_of_several_is_the_closed_form(rng):
     with ThreadMap(1) as threads:
-        task = make_task(rng, threads, Rule(cap=0.3, pays=WHOLE), "sparse", 3)
+        task = make_task(rng, threads, UpdateCoefficients(cap=0.3, pays=WHOLE), "sparse", 3)
         start = rng.normal(size=task.objective.n_parameters)
-        closed, general = GeneralVisits(task, start), GeneralVisits(task, start)
+        closed, general = SequentialLearner(task, start), KBestLearner(task, start)
+        own = general._own
         closed.run(np.arange(len(LENGTHS)))
         for s in range(len(LENGTHS)):
-            if general.batches.offsets[s] < general.batches.offsets[s + 1] and task.weight[s]:
-                index = int(general._batch[s])
-                scores = general.batches.scores(general.batches.bind(general.vectors[0]), index)
-                general._fit_best(index, task.weight[s], scores)
+            if own.offsets[s] < own.offsets[s + 1] and task.weight[s]:
+                general._fit(int(own.batch[s]), task.weight[s])
         np.testing.assert_allclose(closed.weights(), general.weights(), atol=1e-9)
 
 
@@ -349,8 +358,10 @@ def test_after_a_step_the_true_labels_win_against_each_of_the_best(rng):
         data, codes = make_form(rng, "sparse", 3, (5,))
         objective = wide_objective(data, codes, 3, threads)
         start = rng.normal(size=objective.n_parameters)
-        visits = make_visits(Task(objective, Rule(cap=1e9, pays=WHOLE, n_best=6)), start)
-        index, batches = int(visits._batch[0]), visits.batches
+        visits = make_learner(
+            OnlineProblem(objective, UpdateCoefficients(cap=1e9, pays=WHOLE, n_best=6)), start
+        )
+        index, batches = int(visits._own.batch[0]), visits._own.batches
         scores = batches.scores(batches.bind(start), index)
         paths, _ = Chain().k_best(scores, 6)
         visits.run(np.array([0]))
@@ -370,8 +381,8 @@ def test_a_beam_finds_the_mistakes_of_the_exact_search_and_more(rng, update, wid
         beam = task._replace(search=BeamSearch(width=width, update=update))
         start = rng.normal(size=task.objective.n_parameters)
         for s in range(len(LENGTHS)):
-            exact, found = make_visits(task, start), make_visits(beam, start)
-            assert type(found) is GeneralVisits
+            exact, found = make_learner(task, start), make_learner(beam, start)
+            assert not found.is_compiled
             mistakes = exact.run(np.array([s]))[1], found.run(np.array([s]))[1]
             assert mistakes[0] <= mistakes[1]
             assert width < 4 or mistakes[0] == mistakes[1]
@@ -388,7 +399,10 @@ def test_costs_by_name_are_added_to_wrong_labels(rng):
             threads,
         )  # fmt: skip
         cost = make_cost("hamming", np.arange(3).astype(object))
-        visits = make_visits(Task(objective, Rule(rate=1.0), cost), np.zeros(model.n_parameters))
+        visits = make_learner(
+            OnlineProblem(objective, UpdateCoefficients(rate=1.0), cost),
+            np.zeros(model.n_parameters),
+        )
         _, mistakes = visits.run(np.arange(len(LENGTHS)))
         assert mistakes == np.count_nonzero(np.diff(data.offsets))  # 0 has no margin
 
@@ -406,9 +420,9 @@ def test_ties_are_won_by_the_label_that_occurs_first(rng, form, rule):
         for labels, costs in ((codes, cost), (other[codes].astype(np.int32), renamed)):
             objective = wide_objective(data, labels, 4, threads)
             ties = LabelOrder.by_appearance(labels, 4, np.ones(len(labels)))
-            task = Task(objective, RULES[rule], costs, ties=ties)
-            fast = make_visits(task, np.zeros(objective.n_parameters))
-            plain = GeneralVisits(task, np.zeros(objective.n_parameters))
+            task = OnlineProblem(objective, RULES[rule], costs, order=ties)
+            fast = make_learner(task, np.zeros(objective.n_parameters))
+            plain = SequentialLearner(task, np.zeros(objective.n_parameters))
             found.append([fast.run(np.arange(len(LENGTHS))) for _ in range(3)])
             expected = [plain.run(np.arange(len(LENGTHS))) for _ in range(3)]
             np.testing.assert_allclose(found[-1], expected)
@@ -433,14 +447,14 @@ def test_sequences_of_weight_0_are_passed_over(rng, general, rule):
         data, codes = make_form(rng, "both", 3, LENGTHS)
         level = np.arange(len(LENGTHS)) % 3 != 0
         objective = wide_objective(data, codes, 3, threads, np.repeat(1.0 * level, LENGTHS))
-        task = Task(objective, RULES[rule])
+        task = OnlineProblem(objective, RULES[rule])
         zeros, found = np.zeros(objective.n_parameters), []
         for order in (np.arange(len(LENGTHS)), np.flatnonzero(level | (np.array(LENGTHS) == 0))):
-            visits, told = (GeneralVisits if general else ChainVisits)(task, zeros), []
+            visits, told = (SequentialLearner if general else make_learner)(task, zeros), []
             visits.recorder = lambda count, *step, told=told: told.append(count)
             sums = [visits.run(order) for _ in range(2)]
-            found.append((sums, told, visits.mean(), visits.weights(), visits.state()["count"]))
-        assert count_looks(objective.weight, data.offsets) == len(order)
+            found.append((sums, told, visits.mean(), visits.weights(), visits.save()["count"]))
+        assert count_updates(objective.weight, data.offsets) == len(order)
         assert found[0][4] == 1 + 2 * len(order) < 1 + 2 * len(LENGTHS)
         assert found[0][:2] == found[1][:2]
         for ours, theirs in zip(found[0][2:], found[1][2:], strict=True):
@@ -457,7 +471,7 @@ def test_batch_steps_are_the_same_for_weights_of_any_scale(rng, scale):
             weight = factor * np.repeat([1.0, 0.5, 2.0], (4, 2, 5))
             objective = wide_objective(data, codes, 3, threads, weight)
             start = rng.normal(size=objective.n_parameters) if start is None else start
-            visits = BatchVisits(Task(objective, Rule(rate=1.0)), start)
+            visits = BatchLearner(OnlineProblem(objective, UpdateCoefficients(rate=1.0)), start)
             visits.run(np.arange(3))
             found.append(visits.weights() - start)
         assert found[0].any()
@@ -472,8 +486,10 @@ def test_no_step_is_made_where_the_loss_is_0(rng, general, rule):
     with ThreadMap(1) as threads:
         data, codes = make_form(rng, "values", 3, (1,))
         objective = wide_objective(data, codes, 3, threads)
-        task = Task(objective, RULES[rule]._replace(cap=np.inf, pays=WHOLE), cost)
-        visits = (GeneralVisits if general else ChainVisits)(task, np.zeros(objective.n_parameters))
+        task = OnlineProblem(objective, RULES[rule]._replace(cap=np.inf, pays=WHOLE), cost)
+        visits = (SequentialLearner if general else make_learner)(
+            task, np.zeros(objective.n_parameters)
+        )
         steps = []
         visits.recorder = lambda *step: steps.append(step)
         passes = [visits.run(np.array([0])) for _ in range(12)]
@@ -489,14 +505,14 @@ def test_a_step_against_any_of_the_best_is_a_mistake(rng):
     with ThreadMap(1) as threads:
         data, codes = make_form(rng, "sparse", 3, (4, 3, 5, 2))
         objective = wide_objective(data, codes, 3, threads)
-        task = Task(objective, Rule(cap=0.05, pays=WHOLE, n_best=3))
-        visits = make_visits(task, np.zeros(objective.n_parameters))
+        task = OnlineProblem(objective, UpdateCoefficients(cap=0.05, pays=WHOLE, n_best=3))
+        visits = make_learner(task, np.zeros(objective.n_parameters))
         right_but_close, n_passes = 0, 0
         while n_passes < 1000:
             before = visits.weights()
             loss, mistakes = visits.run(np.arange(4))
             assert bool(mistakes) == (visits.weights() != before).any() == (loss > 0.0)
-            single = GeneralVisits(task._replace(rule=Rule(rate=1.0)), before)
+            single = SequentialLearner(task._replace(update=UpdateCoefficients(rate=1.0)), before)
             right_but_close += mistakes > 0 and not single.run(np.arange(4))[1]
             n_passes += 1
             if not mistakes:

@@ -4,40 +4,38 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE
+from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE, UpdateCoefficients
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss, LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.oracles.semimarkov import SegmentVisits
+from crfkit.oracles.semimarkov import SegmentOracle
 from crfkit.potentials.selection import choose_segment_features
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
-from crfkit.solvers.margin.compiled_state import SemiMarkovMarginSteps, make_margin_steps
-from crfkit.solvers.margin.vertices import GeneralMarginSteps
+from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import (
-    GeneralVisits,
     InfiniteScoresError,
-    Rule,
-    SemiMarkovVisits,
-    Task,
-    make_visits,
+    OnlineProblem,
+    SequentialLearner,
+    make_learner,
 )
 from crfkit.structures import NoSegmentationError
 from tests.oracles import random_segment_codes
 from tests.solvers.test_average_moves import make_form
+from tests.solvers.test_margin_moves import plain_state
 from tests.solvers.test_online_moves import assert_same
 from tests.solvers.test_segments import COST, FIXED, LABELS, LONGEST, make_segments, problem
 
 LENGTHS = (3, 0, 1, 4, 2, 5, 6, 1, 2)
 WEIGHT = [1.0, 1.0, 2.0, 0.5, 0.0, 1.0, 1.0, 1.0, 2.0]
 RULES = {
-    "perceptron": Rule(rate=0.5),
-    "pa": Rule(pays=ROOT),
-    "pa1": Rule(cap=0.05, pays=ONE),
-    "pa2": Rule(extra=0.7, pays=ROOT),
-    "mira": Rule(cap=0.3, pays=WHOLE),
-    "arow": Rule(extra=2.0, variance=3.0, pays=WHOLE),
+    "perceptron": UpdateCoefficients(rate=0.5),
+    "pa": UpdateCoefficients(pays=ROOT),
+    "pa1": UpdateCoefficients(cap=0.05, pays=ONE),
+    "pa2": UpdateCoefficients(extra=0.7, pays=ROOT),
+    "mira": UpdateCoefficients(cap=0.3, pays=WHOLE),
+    "arow": UpdateCoefficients(extra=2.0, variance=3.0, pays=WHOLE),
 }
 SHAPES = pytest.mark.parametrize(
     ("dense", "rows"), [(True, True), (False, True), (True, False), (False, False)]
@@ -47,14 +45,14 @@ KINDS = pytest.mark.parametrize("fixed", FIXED)
 
 def make_task(objective, rule, cost=None):
     ties = LabelOrder.of_segments(objective.labels, objective.model.n_labels, objective.weight)
-    return Task(objective, rule, cost, None, ties)
+    return OnlineProblem(objective, rule, cost, None, ties)
 
 
 def assert_same_visits(task, rng, n_passes=4):
     start = rng.normal(scale=0.1, size=task.objective.n_parameters)
     before = start.copy()
-    fast, plain = make_visits(task, start), GeneralVisits(task, start)
-    assert type(fast) is SemiMarkovVisits
+    fast, plain = make_learner(task, start), SequentialLearner(task, start)
+    assert fast.is_compiled
     for _ in range(n_passes):
         order = rng.permutation(len(task.objective.data))
         found, expected = fast.run(order), plain.run(order)
@@ -63,7 +61,7 @@ def assert_same_visits(task, rng, n_passes=4):
         assert_same(fast, plain, 1e-11)
     assert (fast.weights() != before).any()
     np.testing.assert_array_equal(start, before)
-    again = make_visits(task, 0.0 * start, fast.state())
+    again = make_learner(task, 0.0 * start, fast.save())
     again.run(order), plain.run(order)
     assert_same(again, plain, 1e-11)
 
@@ -116,14 +114,13 @@ def test_they_are_for_any_number_of_labels(rng, n_labels, rows, boundaries, all_
 
 def test_a_row_that_segments_of_a_sequence_share_is_scored_once():
     with problem(lengths=(5, 0, 4, 3), rows=True) as objective:
-        visits = SegmentVisits(
-            objective.model, objective.structure, objective.data,
-            LabelOrder.by_code(objective.model.n_codes),
-        )  # fmt: skip
+        order = LabelOrder.by_code(objective.model.n_codes)
+        oracle = SegmentOracle(objective.model, objective.structure, objective.data, order)
         rows = objective.data.segments.rows.n_tokens
-        ptr, _, rows_of, which = visits.model[5]
-        own = visits.own()
-    assert len(rows_of) > rows == len(own[2][2])
+        listed = oracle.problem
+        ptr, rows_of, which = listed.end_ptr, listed.end_row, listed.end_number
+        own = oracle.workspace(oracle.zeros())
+    assert len(rows_of) > rows == len(own.rows)
     bounds = ptr[objective.data.offsets]
     for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
         pairs = dict(zip(which[begin:end].tolist(), rows_of[begin:end].tolist(), strict=True))
@@ -138,7 +135,7 @@ def test_of_segmentations_that_score_the_same_the_one_of_the_first_labels_is_pre
             objective.labels[:] = codes
             task = make_task(objective, RULES["perceptron"])
             zero = np.zeros(objective.n_parameters)
-            fast, plain = make_visits(task, zero), GeneralVisits(task, zero)
+            fast, plain = make_learner(task, zero), SequentialLearner(task, zero)
             fast.run(np.array([0])), plain.run(np.array([0]))
             assert fast.weights().any()
             np.testing.assert_array_equal(fast.weights(), plain.weights())
@@ -149,7 +146,7 @@ def test_the_recorder_is_told_of_each_step_of_each_weight_once(rng, rule):
     with problem("poisson", lengths=LENGTHS, dense=True) as objective:
         task, told = make_task(objective, RULES[rule]), ([], [])
         zero = np.zeros(objective.n_parameters)
-        for kind, steps in zip((SemiMarkovVisits, GeneralVisits), told, strict=True):
+        for kind, steps in zip((make_learner, SequentialLearner), told, strict=True):
             visits, moved = kind(task, zero), zero.copy()
             visits.recorder = lambda *step, steps=steps: steps.append(step)
             visits.run(np.tile(np.arange(len(LENGTHS)), 3))
@@ -169,7 +166,7 @@ def test_scores_that_are_not_finite_are_told():
             start = np.zeros(objective.n_parameters)
             start[place] = np.inf
             with pytest.raises(InfiniteScoresError):
-                make_visits(task, start).run(np.arange(len(objective.data)))
+                make_learner(task, start).run(np.arange(len(objective.data)))
 
 
 def test_a_sequence_without_a_segmentation_is_named():
@@ -180,7 +177,7 @@ def test_a_sequence_without_a_segmentation_is_named():
         objective.model.forbidden = np.ones((LABELS, LABELS), bool)
         task = make_task(objective, RULES["mira"])
         zero, errors = np.zeros(objective.n_parameters), []
-        for kind in (SemiMarkovVisits, GeneralVisits):
+        for kind in (make_learner, SequentialLearner):
             with pytest.raises(NoSegmentationError) as error:
                 kind(task, zero).run(np.array([0, 1, 2, 3, 4]))
             errors.append(error.value)
@@ -193,9 +190,8 @@ UNEVEN = np.random.default_rng(0).random((4, 4)) * (1.0 - np.eye(4))
 
 def assert_same_steps(objective, kind, n_passes=12):
     rng, batches = np.random.default_rng(1), objective.minibatches(1, 0)
-    fast = make_margin_steps(batches, kind)
-    plain = GeneralMarginSteps(batches, kind != "classic")
-    assert type(fast) is SemiMarkovMarginSteps
+    fast, plain = make_margin_state(batches, kind), plain_state(batches, kind != "classic")
+    assert fast.oracle is not None
     for _ in range(n_passes):
         order = rng.permutation(len(batches))
         fast.advance(order), plain.advance(order)
@@ -203,12 +199,14 @@ def assert_same_steps(objective, kind, n_passes=12):
         np.testing.assert_allclose(fast.levels, plain.levels, atol=1e-9)
         np.testing.assert_allclose(fast.gaps, plain.gaps, atol=1e-8)
         np.testing.assert_allclose(fast.lower_bound, plain.lower_bound, rtol=1e-9)
-    assert not fast._vectors[1].any()
+    assert not fast._fixed[1].scratch.any()
     for index, chunk in enumerate(batches.chunks):
-        count = fast.held.counts[index]
-        corners = fast.held.corners[:count, chunk.tokens].tolist()
-        assert corners == [corner.labels.tolist() for corner in plain.corners[index]]
-        np.testing.assert_allclose(fast.held.shares[:count, index], plain.shares[index], atol=1e-9)
+        count = fast.active.counts[index]
+        assert count == plain.active.counts[index]
+        ours, theirs = (of.active.vertices[:count, chunk.tokens] for of in (fast, plain))
+        np.testing.assert_array_equal(ours, theirs)
+        ours, theirs = (of.active.alphas[:count, index] for of in (fast, plain))
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
     w = rng.normal(size=objective.n_parameters)
     np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
     return fast
@@ -216,7 +214,7 @@ def assert_same_steps(objective, kind, n_passes=12):
 
 # With numbers as features, few values are equal, between which rounding would decide.
 @KINDS
-@pytest.mark.parametrize("kind", ["segments", "classic"])
+@pytest.mark.parametrize("kind", ["pairwise", "classic"])
 @pytest.mark.parametrize("rows", [True, False])
 def test_margin_steps_are_those_of_any_structure(fixed, kind, rows):
     options = {"lengths": LENGTHS, "weight": WEIGHT, "dense": True, "rows": rows}
@@ -235,14 +233,14 @@ def test_margin_steps_are_for_any_number_of_labels(rng, n_labels, kind):
         )  # fmt: skip
         fast = assert_same_steps(objective, kind, 20)
     if kind == "classic":
-        assert len(fast.held.corners) > 8  # there is room for any number of segmentations
+        assert len(fast.active.vertices) > 8  # there is room for any number of segmentations
 
 
 def test_a_visit_of_several_steps_is_several_visits():
     options = {"lengths": LENGTHS, "dense": True}
     with problem("poisson", HingeLoss(COST), penalty=(0.0, 0.05), **options) as objective:
         batches = objective.minibatches(1, 0)
-        several, single = (SemiMarkovMarginSteps(batches, True, most) for most in (3, 1))
+        several, single = (make_margin_state(batches, "pairwise", most) for most in (3, 1))
         for index in 2 * list(range(len(batches))):
             several.advance(np.array([index]))
             first = None
@@ -260,7 +258,7 @@ def test_forbidden_true_segments_are_named():
         objective.model.forbidden = np.array([[False, True], [False, False]])
         objective.labels[:] = [2, 0, 2, 0, 3, 3, 2]
         batches = objective.minibatches(1, 0)
-        steps = make_margin_steps(batches, "segments")
+        steps = make_margin_state(batches, "marginals")
         with pytest.raises(ValueError, match="sequence 1: its labels have the score -inf"):
             steps.advance(np.arange(3))
         with pytest.raises(ValueError, match="sequence 1: its labels have the score -inf"):
@@ -269,6 +267,6 @@ def test_forbidden_true_segments_are_named():
 
 def test_margins_whose_scores_are_not_finite_are_told():
     with problem("free", HingeLoss(COST)) as objective:
-        steps = make_margin_steps(objective.minibatches(1, 0), "segments")
+        steps = make_margin_state(objective.minibatches(1, 0), "marginals")
         with np.errstate(all="ignore"), pytest.raises(ValueError, match="became infinite"):
             steps.value(np.full(objective.n_parameters, np.inf))

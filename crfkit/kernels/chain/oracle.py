@@ -1,80 +1,158 @@
-"""Visits of one sequence of a chain whose steps share their scores, for kernels that make many.
+"""The oracle of linear chains for compiled solvers.
 
-Weights are a flat vector (L,), as `AlignedWeights` lays it out, and a view of its rows (H, W): the
-last K are those of steps, the F before them those of dense features. Rows are padded to whole
-vectors of eight: ``W >= K``. Lanes that hold no weight are 0 and stay 0.
+Weights are a flat vector (L,), as `AlignedWeights` lays it out: rows of ``W >= K`` numbers, whole
+vectors of eight; the last K rows of the table are those of transitions. Numbers of rows that are no
+weights are 0 and stay 0. Weights of first and last labels are those of two more attributes. Row
+``t - begin`` of what belongs to a sequence is that of token ``t``.
 
-`entries` are the `arrays` of `TokenDesign`: where the rows of each token start (N + 1,), the rows
-and their values; where its single weights start (N + 1,), their labels, places and values; `step`;
-and dense features (N, F).
-
-``Q``: tokens of the longest sequence. Row ``t - begin`` of what belongs to a sequence is that of
-token ``t``.
+Where transitions depend on the input, each different row of their attributes in a sequence has a
+slot: a table of K rows of potentials of transitions.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
-from crfkit.compiler.jit import inlined, part
+from crfkit._types import ByteArray, CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.dispatch import dispatched, implements
+from crfkit.compiler.jit import part
 from crfkit.compiler.simd import (
     WIDTH,
     add,
     fill,
-    larger,
     load,
     multiply_add,
-    prefetch_at,
     store,
     subtract,
     total,
     where_bits,
 )
-from crfkit.kernels._strips import STRIP, strip_columns, strips_add
-from crfkit.kernels.design.gather import CELLS_AHEAD
+from crfkit.kernels.chain._viterbi import viterbi_path
+from crfkit.kernels.chain.sum import OK
+from crfkit.kernels.design.tokens import DenseList, TokenDesign, clear_row, gather_token
+from crfkit.kernels.oracle import (
+    FOUND,
+    INFINITE,
+    ActiveSet,
+    Examples,
+    Labeling,
+    add_direction,
+    apply_direction,
+    best,
+    gather,
+    level,
+    list_difference,
+    path_score,
+    refresh,
+    total_cost,
+)
 
 
-@inlined
-def gather_sequence(
-    begin: int,  # tokens begin:end
-    end: int,
-    flat: FloatArray,  # (L,) weights
-    table: FloatArray,  # (H, W) their rows
-    n_labels: int,
-    entries: Any,
-    listed: Any,  # room for the dense features of a token: rows (F + 1,) and values (F + 1,)
-    target: FloatArray,  # (Q, W) out: scores
-) -> None:
-    """``target[t - begin, k] = sum_a x[t, a] w[a, k]``; 0 for lanes beyond the labels."""
-    (row_ptr, found, factor), (cell_ptr, columns, places, values), step, dense = entries
-    slots, numbers = listed
-    final = places.shape[0] - 1
-    for t in range(begin, end):
-        row = t - begin
-        for k in range(0, target.shape[1], WIDTH):
-            store(fill(0.0), target, row, k)
-        strips_add(found, factor, step, row_ptr[t], row_ptr[t + 1], table, row, target)
-        for n in range(cell_ptr[t], cell_ptr[t + 1]):
-            prefetch_at(flat, places[min(n + CELLS_AHEAD, final)])
-            target[row, columns[n]] += values[n * step] * flat[places[n]]
-        if dense.shape[1]:
-            count = _list_dense(
-                t, table.shape[0] - n_labels - dense.shape[1], dense, slots, numbers
-            )
-            strips_add(slots, numbers, 1, 0, count, table, row, target)
+class ChainProblem(NamedTuple):
+    """A chain whose transitions are homogeneous."""
+
+    offsets: IntArray  # (S + 1,)
+    n_labels: int
+    design: TokenDesign
+    bits: ByteArray  # (H, V) which numbers of rows are weights
+    base: int  # H - K, the first row of transitions
+
+
+class InputDependentProblem(NamedTuple):
+    """A chain whose transitions have attributes; the first fields are those of `ChainProblem`."""
+
+    offsets: IntArray
+    n_labels: int
+    design: TokenDesign
+    bits: ByteArray
+    base: int
+    transitions: TokenDesign  # of the distinct rows of attributes; columns are W i + j
+    row_of: IntArray  # (N,) the distinct row of each token
+    slots: IntArray  # (N,) its slot in the sequence: 0, 1, ... where they come first
+    wide_first: int  # where the rows of attributes of transitions start in the vector
+    wide_bits: ByteArray  # (G, V) which numbers of these are weights
+
+
+class ChainWorkspace(NamedTuple):
+    """Weights, and room for one sequence; the last fields are of `InputDependentProblem`."""
+
+    flat: FloatArray  # (L,) weights
+    table: FloatArray  # (H, W) their rows
+    listed: DenseList
+    scores: FloatArray  # (Q, W)
+    best: FloatArray  # (Q, W)
+    path: CodeArray  # (Q,)
+    paths: CodeArray  # (1, Q) the same
+    positions: IdArray  # (n,)
+    changes: FloatArray  # (n,)
+    scratch: FloatArray  # (L,) zeros
+    scratch_table: FloatArray  # (H, W) its rows
+    residual: FloatArray  # (Q, W) of labels
+    active: IntArray  # (Q,) 0 where the residual of a token is 0
+    flows: FloatArray  # (R K, W) of transitions, for R slots
+    pair: FloatArray  # (R, K, W) potentials of transitions; those of the table, where all share one
+    slots: IdArray  # (Q,) the slot of the transition into each token, or (1,) where all share one
+    wide_pair: FloatArray  # (R, K W) the same as `pair`
+    wide_flows: FloatArray  # (R, K W) the same as `flows`
+    wide: FloatArray  # (G, K W) weights of attributes of transitions
+    wide_scratch: FloatArray  # (G, K W) those in the scratch
+
+
+@dispatched
+def fill_slots(problem: Any, s: int, workspace: Any) -> None:
+    """Compute the potentials of transitions that are not the same everywhere."""
+    raise NotImplementedError
+
+
+@dispatched
+def list_transition(
+    problem: Any, size: int, t: int, i: int, j: int, value: float, workspace: Any
+) -> int:
+    """List the weights of the transition into a token, times a number; returns how many are."""
+    raise NotImplementedError
+
+
+@dispatched
+def scatter_transitions(problem: Any, s: int, workspace: Any) -> float:
+    """Add the flows to the scratch; returns the rise of its square."""
+    raise NotImplementedError
+
+
+@dispatched
+def apply_transitions(problem: Any, s: int, factor: float, workspace: Any) -> None:
+    """Move the weights of transitions along the scratch, which is 0 then."""
+    raise NotImplementedError
 
 
 @part
-def _list_dense(t: int, first: int, dense: FloatArray, slots: IdArray, numbers: FloatArray) -> int:
-    """List the dense features of a token that are not 0, whose rows begin at `first`."""
-    count = 0
-    for f in range(dense.shape[1]):
-        slots[count] = first + f
-        numbers[count] = dense[t, f]
-        count += dense[t, f] != 0.0
-    return count
+def slot(slots: IdArray, row: int) -> int:
+    """Return the table of the transition into a token."""
+    number: int = slots[0] if slots.shape[0] == 1 else slots[row]
+    return number
+
+
+@implements(refresh, ChainProblem, InputDependentProblem)
+def _refresh(problem: ChainProblem, workspace: ChainWorkspace) -> None:
+    """Do nothing: what sequences share is read from the weights."""
+
+
+@implements(fill_slots, ChainProblem)
+def _fill_none(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> None:
+    """Do nothing: all transitions share the weights."""
+
+
+@implements(gather, ChainProblem, InputDependentProblem)
+def _gather(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> None:
+    """``scores[t - begin, k] = sum_a x[t, a] w[a, k]``; 0 for numbers beyond the labels."""
+    begin = problem.offsets[s]
+    for t in range(begin, problem.offsets[s + 1]):
+        clear_row(workspace.scores, t - begin)
+        gather_token(
+            problem.design, t, workspace.flat, workspace.table, workspace.listed, t - begin,
+            workspace.scores,
+        )  # fmt: skip
+    fill_slots(problem, s, workspace)
 
 
 @part
@@ -89,126 +167,179 @@ def add_cost(
         store(add(load(target, row, k), load(cost, label, k)), target, row, k)
 
 
-@part
-def _extend(t: int, scores: FloatArray, steps: FloatArray, first: int, size: int,
-            best: FloatArray) -> None:  # fmt: skip
-    """``best_t(j) = scores_t(j) + max_i (best_{t-1}(i) + steps(i, j))``."""
-    width = best.shape[1]
-    for start in range(0, width, STRIP):
-        p, q, r = strip_columns(start, width)
-        a, b, c = fill(-math.inf), fill(-math.inf), fill(-math.inf)
-        if p == r:
-            for i in range(size - 1, 0, -2):
-                a = larger(a, add(fill(best[t - 1, i]), load(steps, first + i, p)))
-                b = larger(b, add(fill(best[t - 1, i - 1]), load(steps, first + i - 1, p)))
-            if size % 2:
-                a = larger(a, add(fill(best[t - 1, 0]), load(steps, first, p)))
-            store(add(load(scores, t, p), larger(a, b)), best, t, p)
-            return
-        for i in range(size):
-            x = fill(best[t - 1, i])
-            a = larger(a, add(x, load(steps, first + i, p)))
-            b = larger(b, add(x, load(steps, first + i, q)))
-            c = larger(c, add(x, load(steps, first + i, r)))
-        store(add(load(scores, t, p), a), best, t, p)
-        store(add(load(scores, t, q), b), best, t, q)
-        store(add(load(scores, t, r), c), best, t, r)
+@implements(best, ChainProblem, InputDependentProblem)
+def _best(
+    problem: ChainProblem, s: int, examples: Examples, workspace: ChainWorkspace
+) -> tuple[float, int]:
+    """Find the path of the largest score; of equal ones as the kernel `chain_max` does."""
+    begin = problem.offsets[s]
+    if examples.cost.shape[0] > 0:
+        for t in range(begin, problem.offsets[s + 1]):
+            add_cost(t - begin, examples.labels[0, t], examples.cost, workspace.scores)
+    value, last = math.nan, problem.offsets[s + 1] - begin - 1
+    status = viterbi_path(workspace.scores, workspace.pair, workspace.slots, 0, last + 1,
+                          workspace.best, workspace.path)  # fmt: skip
+    if status == OK:
+        value = workspace.best[last, workspace.path[last]]
+    return value, FOUND if abs(value) < math.inf else INFINITE
 
 
-@part
-def best_path(
-    length: int,  # tokens, at least 1
-    scores: FloatArray,  # (Q, W)
-    steps: FloatArray,  # (H, W) a table whose rows first:first + K are the scores of steps
-    first: int,
-    size: int,  # K
-    best: FloatArray,  # (Q, W) workspace
-    labels: CodeArray,  # (Q,) out
+@implements(path_score, ChainProblem, InputDependentProblem)
+def _path_score(
+    problem: ChainProblem, s: int, labeling: Labeling, examples: Examples, workspace: ChainWorkspace
 ) -> float:
-    """Find the path of the largest score (Viterbi 1967), which is returned.
-
-    Of equal ones the lowest labels, from the last token on, as the kernel `chain_max` does.
-    """
-    for k in range(0, best.shape[1], WIDTH):
-        store(load(scores, 0, k), best, 0, k)
-    for t in range(1, length):
-        _extend(t, scores, steps, first, size, best)
-    value = 0.0
-    for t in range(length - 1, -1, -1):
-        label, top = 0, -math.inf
-        for i in range(size):
-            score = best[t, i]
-            if t < length - 1:
-                score += steps[first + i, labels[t + 1]]
-            if score > top:
-                top = score
-                label = i
-        labels[t] = label
-        if t == length - 1:
-            value = best[t, label]
-    return value
-
-
-@part
-def path_score(
-    length: int,  # tokens
-    scores: FloatArray,  # (Q, W)
-    steps: FloatArray,  # (H, W) a table whose rows from `first` on are the scores of steps
-    first: int,
-    labels: CodeArray,  # (n,)
-    begin: int,  # where those of the sequence begin among the labels
-) -> float:
-    """``sum_t scores_t(y_t) + sum_{t > 1} steps(y_{t-1}, y_t)``."""
-    value, before = 0.0, 0
-    for t in range(length):
-        label = labels[begin + t]
-        value += scores[t, label]
-        if t > 0:
-            value += steps[first + before, label]
+    """``sum_t scores_t(y_t) + sum_{t > 1} pair_t(y_{t-1}, y_t)``."""
+    begin, value, before = problem.offsets[s], 0.0, 0
+    for t in range(begin, problem.offsets[s + 1]):
+        label = labeling.codes[labeling.row, labeling.shift + t - begin]
+        value += workspace.scores[t - begin, label]
+        if t > begin:
+            value += workspace.pair[slot(workspace.slots, t - begin), before, label]
         before = label
     return value
 
 
-@inlined
-def scatter_sequence(
-    begin: int,  # tokens begin:end
-    end: int,
-    residual: FloatArray,  # (Q, W) of labels
-    active: IntArray,  # (Q,) 0 where the residual of a token is 0
-    flows: FloatArray,  # (K, W) of steps
-    entries: Any,
-    bits: Any,  # (H, V) which lanes of rows are weights
-    scratch: FloatArray,  # (L,) out, added to
-    scratch_table: FloatArray,  # (H, W) its rows
+@implements(level, ChainProblem, InputDependentProblem)
+def _level(
+    problem: ChainProblem, s: int, labeling: Labeling, examples: Examples, workspace: ChainWorkspace
 ) -> float:
-    """``scratch[a, k] += sum_t x[t, a] residual[t, k]``, steps too.
-
-    Returns the rise of ``|scratch|^2``.
-    """
-    (row_ptr, found, factor), (cell_ptr, columns, places, values), step, dense = entries
-    rises, rise, first = fill(0.0), 0.0, scratch_table.shape[0] - flows.shape[0]
-    for t in range(begin, end):
-        row = t - begin
-        if active[row] == 0:
-            continue
-        for n in range(row_ptr[t], row_ptr[t + 1]):
-            rises = _add_row(factor[n * step], residual, row, bits, found[n], scratch_table, rises)
-        for n in range(cell_ptr[t], cell_ptr[t + 1]):
-            change = values[n * step] * residual[row, columns[n]]
-            rise += change * (change + 2.0 * scratch[places[n]])
-            scratch[places[n]] += change
-        for f in range(dense.shape[1]):
-            if dense[t, f] != 0.0:
-                h = first - dense.shape[1] + f
-                rises = _add_row(dense[t, f], residual, row, bits, h, scratch_table, rises)
-    for i in range(flows.shape[0]):
-        rises = _add_row(1.0, flows, i, bits, first + i, scratch_table, rises)
-    return rise + total(rises)
+    """Return the cost: all scores are learned."""
+    return total_cost(problem, s, labeling, examples)
 
 
 @part
-def _add_row(value: float, source: FloatArray, row: int, bits: Any, h: int, table: FloatArray,
-             rises: FloatArray) -> FloatArray:  # fmt: skip
+def list_weight(size: int, h: int, label: int, value: float, bits: ByteArray,
+          workspace: ChainWorkspace) -> int:  # fmt: skip
+    """List a number of a row, if it is a weight; returns how many are listed."""
+    workspace.positions[size] = h * workspace.table.shape[1] + label
+    workspace.changes[size] = value
+    weight: int = (bits[h, label // WIDTH] >> (label % WIDTH)) & 1
+    return size + weight
+
+
+@implements(list_transition, ChainProblem)
+def _list_shared(
+    problem: ChainProblem, size: int, t: int, i: int, j: int, value: float,
+    workspace: ChainWorkspace,
+) -> int:  # fmt: skip
+    """List the weight of the transition."""
+    return list_weight(size, problem.base + i, j, value, problem.bits, workspace)
+
+
+@part
+def _list_token(size: int, t: int, one: int, other: int, problem: ChainProblem,
+                workspace: ChainWorkspace) -> int:  # fmt: skip
+    """List the attributes of a token for a label minus those for another one."""
+    design = problem.design
+    for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+        x, h = design.row_values[n * design.stride], design.rows[n]
+        size = list_weight(size, h, one, x, problem.bits, workspace)
+        size = list_weight(size, h, other, -x, problem.bits, workspace)
+    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+        column, x = design.columns[n], design.cell_values[n * design.stride]
+        if column == one or column == other:
+            workspace.positions[size] = design.positions[n]
+            workspace.changes[size] = x if column == one else -x
+            size += 1
+    for f in range(design.dense.shape[1]):
+        x, h = design.dense[t, f], design.first_dense + f
+        if x != 0.0:
+            size = list_weight(size, h, one, x, problem.bits, workspace)
+            size = list_weight(size, h, other, -x, problem.bits, workspace)
+    return size
+
+
+@implements(list_difference, ChainProblem, InputDependentProblem)
+def _list_difference(
+    problem: ChainProblem, s: int, one: Labeling, other: Labeling, workspace: ChainWorkspace
+) -> int:
+    """List what differs token by token, and at transitions."""
+    begin, size, a_before, b_before = problem.offsets[s], 0, 0, 0
+    for t in range(begin, problem.offsets[s + 1]):
+        a = one.codes[one.row, one.shift + t - begin]
+        b = other.codes[other.row, other.shift + t - begin]
+        if a != b:
+            size = _list_token(size, t, a, b, problem, workspace)
+        if t > begin and (a != b or a_before != b_before):
+            size = list_transition(problem, size, t, a_before, a, 1.0, workspace)
+            size = list_transition(problem, size, t, b_before, b, -1.0, workspace)
+        a_before, b_before = a, b
+    return size
+
+
+@implements(add_direction, ChainProblem, InputDependentProblem)
+def _add_direction(
+    problem: ChainProblem, s: int, active: ActiveSet, first: int, last: int, shares: FloatArray,
+    workspace: ChainWorkspace,
+) -> float:  # fmt: skip
+    """Count what differs and scatter the counts."""
+    clear_counts(problem, s, workspace)
+    whole = 0.0
+    for c in range(first, last):
+        whole += shares[c]
+    begin, before = problem.offsets[s], 0
+    for t in range(begin, problem.offsets[s + 1]):
+        row, label = t - begin, workspace.path[t - begin]
+        workspace.residual[row, label] += whole
+        if t > begin:
+            flow = slot(workspace.slots, row) * problem.n_labels + before
+            workspace.flows[flow, label] += whole
+        before = label
+        workspace.active[row] = 0
+    for c in range(first, last):
+        for t in range(begin, problem.offsets[s + 1]):
+            row, label = t - begin, active.vertices[c, t]
+            workspace.residual[row, label] -= shares[c]
+            if t > begin:
+                flow = slot(workspace.slots, row) * problem.n_labels + active.vertices[c, t - 1]
+                workspace.flows[flow, label] -= shares[c]
+            if label != workspace.path[row]:
+                workspace.active[row] = 1
+    return scatter_counts(problem, s, workspace)
+
+
+@part
+def clear_counts(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> None:
+    """Set the counts of labels and of transitions of a sequence to 0."""
+    begin, end, top = problem.offsets[s], problem.offsets[s + 1], 0
+    for t in range(begin, end):
+        clear_row(workspace.residual, t - begin)
+        if t > begin:
+            top = max(top, slot(workspace.slots, t - begin))
+    for row in range((top + 1) * problem.n_labels):
+        clear_row(workspace.flows, row)
+
+
+@part
+def scatter_counts(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> float:
+    """``scratch[a, k] += sum_t x[t, a] residual[t, k]``, transitions too.
+
+    Returns the rise of ``|scratch|^2``.
+    """
+    design, residual, scratch = problem.design, workspace.residual, workspace.scratch
+    rises, rise, begin = fill(0.0), 0.0, problem.offsets[s]
+    for t in range(begin, problem.offsets[s + 1]):
+        row = t - begin
+        if workspace.active[row] == 0:
+            continue
+        for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+            rises = add_row(design.row_values[n * design.stride], residual, row, problem.bits,
+                            design.rows[n], workspace.scratch_table, rises)  # fmt: skip
+        for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+            p = design.positions[n]
+            change = design.cell_values[n * design.stride] * residual[row, design.columns[n]]
+            rise += change * (change + 2.0 * scratch[p])
+            scratch[p] += change
+        for f in range(design.dense.shape[1]):
+            if design.dense[t, f] != 0.0:
+                rises = add_row(design.dense[t, f], residual, row, problem.bits,
+                                design.first_dense + f, workspace.scratch_table, rises)  # fmt: skip
+    return rise + total(rises) + scatter_transitions(problem, s, workspace)
+
+
+@part
+def add_row(value: float, source: FloatArray, row: int, bits: Any, h: int, table: FloatArray,
+            rises: FloatArray) -> FloatArray:  # fmt: skip
     """``table[h] += value source[row]`` for the weights of a row; returns the rise of squares."""
     x = fill(value)
     for k in range(0, table.shape[1], WIDTH):
@@ -219,40 +350,60 @@ def _add_row(value: float, source: FloatArray, row: int, bits: Any, h: int, tabl
     return rises
 
 
-@inlined
-def apply_scratch(
-    begin: int,  # tokens begin:end
-    end: int,
-    active: IntArray,  # (Q,) as for scatter_sequence
-    n_labels: int,
-    factor: float,
-    entries: Any,
-    scratch: FloatArray,  # (L,) in, out: zeros
-    scratch_table: FloatArray,  # (H, W)
-    flat: FloatArray,  # (L,) out, added to
-    table: FloatArray,  # (H, W)
-) -> None:
-    """``w += factor scratch`` wherever a sequence has weights; the scratch is 0 then."""
-    (row_ptr, found, _), (cell_ptr, _, places, _), _, dense = entries
-    first = table.shape[0] - n_labels
-    for t in range(begin, end):
-        if active[t - begin] == 0:
-            continue
-        end_of_rows = row_ptr[t + 1]
-        for n in range(row_ptr[t], end_of_rows):
-            _move_row(factor, found[n], scratch_table, table)
-        for n in range(cell_ptr[t], cell_ptr[t + 1]):
-            flat[places[n]] += factor * scratch[places[n]]
-            scratch[places[n]] = 0.0
-        for f in range(dense.shape[1]):
-            if dense[t, f] != 0.0:
-                _move_row(factor, first - dense.shape[1] + f, scratch_table, table)
-    for i in range(n_labels):
-        _move_row(factor, first + i, scratch_table, table)
+@implements(scatter_transitions, ChainProblem)
+def _scatter_shared(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> float:
+    """Add the flows to the rows of transitions."""
+    rises = fill(0.0)
+    for i in range(problem.n_labels):
+        rises = add_row(1.0, workspace.flows, i, problem.bits, problem.base + i,
+                        workspace.scratch_table, rises)  # fmt: skip
+    return total(rises)
+
+
+@implements(apply_direction, ChainProblem, InputDependentProblem)
+def _apply_direction(
+    problem: ChainProblem, s: int, active: ActiveSet, first: int, last: int, factor: float,
+    workspace: ChainWorkspace,
+) -> None:  # fmt: skip
+    """Apply the counts."""
+    apply_counts(problem, s, factor, workspace)
 
 
 @part
-def _move_row(factor: float, h: int, scratch: FloatArray, table: FloatArray) -> None:
+def apply_counts(problem: ChainProblem, s: int, factor: float, workspace: ChainWorkspace) -> None:
+    """``w += factor scratch`` wherever a sequence has weights; the scratch is 0 then."""
+    design, begin = problem.design, problem.offsets[s]
+    for t in range(begin, problem.offsets[s + 1]):
+        if workspace.active[t - begin] == 0:
+            continue
+        for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+            move_row(factor, design.rows[n], workspace.scratch_table, workspace.table)
+        move_cells(factor, design, t, workspace)
+        for f in range(design.dense.shape[1]):
+            if design.dense[t, f] != 0.0:
+                h = design.first_dense + f
+                move_row(factor, h, workspace.scratch_table, workspace.table)
+    for i in range(problem.n_labels):
+        move_row(factor, problem.base + i, workspace.scratch_table, workspace.table)
+    apply_transitions(problem, s, factor, workspace)
+
+
+@implements(apply_transitions, ChainProblem)
+def _apply_none(problem: ChainProblem, s: int, factor: float, workspace: ChainWorkspace) -> None:
+    """Do nothing: transitions have no attributes."""
+
+
+@part
+def move_cells(factor: float, design: TokenDesign, t: int, workspace: ChainWorkspace) -> None:
+    """``w += factor scratch`` for the single weights of a token; the scratch is 0 then."""
+    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+        p = design.positions[n]
+        workspace.flat[p] += factor * workspace.scratch[p]
+        workspace.scratch[p] = 0.0
+
+
+@part
+def move_row(factor: float, h: int, scratch: FloatArray, table: FloatArray) -> None:
     """``table[h] += factor scratch[h]``; the row of the scratch is 0 then."""
     x = fill(factor)
     for k in range(0, table.shape[1], WIDTH):

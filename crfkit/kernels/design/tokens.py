@@ -1,14 +1,76 @@
-"""Entries of tokens: the rows of a table, and the single weights, that the scores of each read.
+"""The design matrix token by token: the rows and the single weights that the scores of each read.
 
-Shapes: ``N`` tokens, ``D`` attributes, ``P`` weights, ``H`` rows. Unlike the lists of `shares`,
-those here can be read from any token on.
+Weights are one vector. Attributes with weights for many columns have rows of a table, which is its
+beginning; each other weight stands alone. Unlike `BatchPartition`, the lists can be read from any
+token on. Shapes: ``N`` tokens, ``D`` attributes, ``P`` weights, ``H`` rows, ``F`` dense features.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import WIDTH, fill, prefetch_at, store
+from crfkit.kernels._strips import strips_add
+from crfkit.kernels.design.gather import CELLS_AHEAD
 from crfkit.kernels.design.partition import _ask
+
+
+class TokenDesign(NamedTuple):
+    """The rows and the single weights of each token."""
+
+    row_ptr: IntArray  # (N + 1,) where the rows of each token start
+    rows: IdArray  # (n,) rows of the table of weights
+    row_values: FloatArray  # (n,) or (1,)
+    cell_ptr: IntArray  # (N + 1,) where its single weights start
+    columns: IdArray  # (m,) their columns
+    positions: IdArray  # (m,) where they stand in the vector
+    cell_values: FloatArray  # (m,) or (1,)
+    stride: int  # 0 where all values are 1 and one is kept, else 1
+    dense: FloatArray  # (N, F) values of dense features
+    first_dense: int  # the row of the table of the first of these
+
+
+class DenseList(NamedTuple):
+    """Room for the dense features of a token that are not 0."""
+
+    rows: IdArray  # (F + 1,)
+    values: FloatArray  # (F + 1,)
+
+
+@part
+def gather_token(
+    design: TokenDesign,
+    t: int,
+    flat: FloatArray,  # (L,) weights
+    table: FloatArray,  # (H, W) their rows
+    listed: DenseList,
+    row: int,
+    target: FloatArray,  # (Q, W)
+) -> None:
+    """``target[row, k] += sum_a x[t, a] w[a, k]``."""
+    stride, dense, values = design.stride, design.dense, design.cell_values
+    final = design.positions.shape[0] - 1
+    strips_add(design.rows, design.row_values, stride, design.row_ptr[t], design.row_ptr[t + 1],
+               table, row, target)  # fmt: skip
+    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+        prefetch_at(flat, design.positions[min(n + CELLS_AHEAD, final)])
+        target[row, design.columns[n]] += values[n * stride] * flat[design.positions[n]]
+    if dense.shape[1]:
+        count = 0
+        for f in range(dense.shape[1]):
+            listed.rows[count] = design.first_dense + f
+            listed.values[count] = dense[t, f]
+            count += dense[t, f] != 0.0
+        strips_add(listed.rows, listed.values, 1, 0, count, table, row, target)
+
+
+@part
+def clear_row(target: FloatArray, row: int) -> None:
+    """``target[row, k] = 0``."""
+    for k in range(0, target.shape[1], WIDTH):
+        store(fill(0.0), target, row, k)
 
 
 @kernel

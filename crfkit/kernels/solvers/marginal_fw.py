@@ -1,184 +1,218 @@
-"""Steps of the dual of a margin on chains, in marginals: each run of wrong labels has its own step.
+"""Block-coordinate Frank-Wolfe on chains, on marginals: each run of wrong labels moves by its own.
 
-As `chain_margin`, but for
-
-- `state`: the steps between labels that have a share: the label before (E, N), that of the token
-  (E, N), the share (E, N), how many each token has (N,); the step into a first token comes from
-  label 0. Then the expected cost (B,) and the part in the gap (B,).
-- `own`: the same in one group, and in another the least scores of paths that end with a step
-  (Q, E), the step before it on that path (Q, E), a path (Q,) and its steps (Q,), and how much of
-  its share each token moves (Q,).
+As `frank_wolfe`, but a sequence has shares of transitions into its tokens instead of labelings.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import inlined, kernel, part
-from crfkit.kernels.chain.oracle import apply_scratch, scatter_sequence
-from crfkit.kernels.solvers.frank_wolfe import _clear, _look
+from crfkit._types import CodeArray, FloatArray, IntArray, LabelArray
+from crfkit.compiler.jit import kernel, part
+from crfkit.kernels.chain.oracle import (
+    apply_counts,
+    clear_counts,
+    scatter_counts,
+    slot,
+)
+from crfkit.kernels.oracle import FOUND, Examples, best, gather, refresh
+from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions, MarginProgress
 
 # A share of less is none.
 NO_SHARE = 1e-13
 
 
-@kernel
-def chain_segment_steps(
-    order: IntArray,  # (n,) batches
-    most: int,  # steps in a visit
-    enough: float,  # a visit ends where the part in the gap is this share of what it was
-    c2: float,
-    norms: FloatArray,  # (N,) squares of the attributes of each token
-    blocks: Any,
-    entries: Any,
-    state: Any,
-    vectors: Any,
-    own: Any,
-) -> int:
-    """Make steps; returns how many visits were made before one that needs more room.
+class Edges(NamedTuple):
+    """Transitions into tokens that have a share, and room for more."""
 
-    The best labelling and the worst one that has a share differ in runs of tokens. Shares move
-    along each run by about what raises the dual most if it alone moved; the line through all of
-    these is searched exactly.
+    before: LabelArray  # (E, N) the label before; 0 for first tokens
+    after: LabelArray  # (E, N) the label
+    shares: FloatArray  # (E, N)
+    counts: IntArray  # (N,) how many each token has
+
+
+class MarginalWorkspace(NamedTuple):
+    """Room for one sequence, beside that of its oracle."""
+
+    low: FloatArray  # (Q, E) the least scores of paths that end with a transition
+    link: IntArray  # (Q, E) the transition before it on that path
+    away: CodeArray  # (Q,) a path
+    chosen: IntArray  # (Q,) and its transitions
+    amounts: FloatArray  # (Q,) how much of its share each token moves
+
+
+@kernel
+def marginal_updates(
+    order: IntArray,  # (n,) sequences
+    options: FrankWolfeOptions,
+    norms: FloatArray,  # (N,) squares of the attributes of each token
+    problem: Any,
+    examples: Examples,
+    edges: Edges,
+    progress: MarginProgress,
+    workspace: Any,
+    more: MarginalWorkspace,
+) -> tuple[int, int]:
+    """Make updates; returns how many sequences had theirs before one that needs more room.
+
+    And what came of the last search: `FOUND`, or why there is no update of that sequence. The best
+    labeling and the worst one that has a share differ in runs of tokens. Shares move along each run
+    by about what raises the dual most if it alone moved; the line through all of these is searched
+    exactly.
     """
-    (offsets, weight, _, _), (edges, _, gaps) = blocks, state
+    refresh(problem, workspace)
     size: int = order.shape[0]
     for n in range(size):
-        batch = order[n]
-        begin, end = offsets[batch], offsets[batch + 1]
-        if begin == end or not weight[batch] > 0.0:
+        s, first = order[n], 0.0
+        begin, end = problem.offsets[s], problem.offsets[s + 1]
+        if begin == end or not examples.weight[s] > 0.0:
             continue
-        if not _has_room(begin, end, most, edges[3], edges[2].shape[0]):
-            return n
-        first = 0.0
-        for tried in range(most):
-            rises = _step(batch, c2, norms, blocks, entries, state, vectors, own)
+        if not _has_room(begin, end, options.most, edges):
+            return n, FOUND
+        for tried in range(options.most):
+            gather(problem, s, workspace)
+            top, status = best(problem, s, examples, workspace)
+            if status != FOUND:
+                return n, status
+            rises = _update(
+                s, top, options.c2, norms, problem, examples, edges, progress, workspace, more
+            )
             if tried == 0:
-                first = gaps[batch]
-            if not rises or gaps[batch] <= enough * first:
+                first = progress.gaps[s]
+            if not rises or progress.gaps[s] <= options.enough * first:
                 break
-    return size
+    return size, FOUND
 
 
 @part
-def _has_room(begin: int, end: int, most: int, counts: Any, size: int) -> bool:
-    """Whether each token can have so many more steps."""
+def _has_room(begin: int, end: int, most: int, edges: Edges) -> bool:
+    """Whether each token can have so many more transitions."""
     enough = True
     for t in range(begin, end):
-        if counts[t] + most > size:
+        if edges.counts[t] + most > edges.shares.shape[0]:
             enough = False
     return enough
 
 
-@inlined
-def _step(batch: int, c2: float, norms: FloatArray, blocks: Any, entries: Any, state: Any,
-          vectors: Any, own: Any) -> bool:  # fmt: skip
-    """Make a step of a batch, if one raises the dual; returns whether one does."""
-    offsets, weight, labels, cost = blocks
-    edges, levels, gaps = state
-    flat, table, scratch, scratch_table, bits = vectors
-    chain, (low, link, away, chosen, amount) = own
-    _, target, _, path, residual, active, flows, _ = chain
-    size, begin, end = flows.shape[0], offsets[batch], offsets[batch + 1]
-    first = table.shape[0] - size
-    best = _look(begin, end, blocks, entries, flat, table, chain)
-    mean = _mean(begin, end, target, table, first, edges)
-    gaps[batch] = max(weight[batch] * (best - mean), 0.0)
-    found = _find_lowest(begin, end, target, table, first, edges, low, link, away, chosen)
-    slope, longest = 0.0, 0.0
-    if found:
+@part
+def _update(
+    s: int,
+    top: float,
+    c2: float,
+    norms: FloatArray,
+    problem: Any,
+    examples: Examples,
+    edges: Edges,
+    progress: MarginProgress,
+    workspace: Any,
+    more: MarginalWorkspace,
+) -> bool:
+    """Make an update of a sequence, if one raises the dual; returns whether one does."""
+    weight, slope, longest = examples.weight[s], 0.0, 0.0
+    mean = _mean(s, problem, edges, workspace)
+    progress.gaps[s] = max(weight * (top - mean), 0.0)
+    if _find_lowest(s, problem, edges, workspace, more):
         slope, longest = _choose_amounts(
-            begin, end, 2.0 * c2 / weight[batch], target, table, first, edges, norms, path, away,
-            chosen, active, amount,
-        )  # fmt: skip
-    slope *= weight[batch]
+            s, 2.0 * c2 / weight, problem, edges, norms, workspace, more
+        )
+    slope *= weight
     rises: bool = slope > 0.0
     if rises:
-        _clear(end - begin, residual, flows)
-        _direct(end - begin, weight[batch], path, away, active, amount, residual, flows)
-        square = scatter_sequence(
-            begin, end, residual, active, flows, entries, bits, scratch, scratch_table
-        )
-        length = longest
+        clear_counts(problem, s, workspace)
+        _direct(s, weight, problem, workspace, more)
+        square, length = scatter_counts(problem, s, workspace), longest
         if 2.0 * c2 * slope < length * square:
             length = 2.0 * c2 * slope / square
-        apply_scratch(
-            begin, end, active, size, -length / (2.0 * c2), entries, scratch, scratch_table, flat,
-            table,
-        )  # fmt: skip
-        for row in range(end - begin):
-            if active[row]:
-                truth = labels[begin + row]
-                change = cost[truth, path[row]] - cost[truth, away[row]]
-                levels[batch] += weight[batch] * length * amount[row] * change
-        _share(begin, end, length, path, active, amount, chosen, edges)
+        apply_counts(problem, s, -length / (2.0 * c2), workspace)
+        begin, cost = problem.offsets[s], examples.cost
+        for t in range(begin, problem.offsets[s + 1]):
+            row, truth = t - begin, examples.labels[0, t]
+            if workspace.active[row]:
+                change = cost[truth, workspace.path[row]] - cost[truth, more.away[row]]
+                progress.levels[s] += weight * length * more.amounts[row] * change
+        _share(s, length, problem, edges, workspace, more)
     return rises
 
 
 @part
-def _mean(begin: int, end: int, scores: FloatArray, steps: FloatArray, first: int,
-          edges: Any) -> float:  # fmt: skip
+def _mean(s: int, problem: Any, edges: Edges, workspace: Any) -> float:
     """Return the mean score."""
-    before, after, share, counts = edges
-    value = 0.0
-    for t in range(begin, end):
-        for e in range(counts[t]):
-            score = scores[t - begin, after[e, t]]
+    begin, value = problem.offsets[s], 0.0
+    for t in range(begin, problem.offsets[s + 1]):
+        for e in range(edges.counts[t]):
+            label = edges.after[e, t]
+            score = workspace.scores[t - begin, label]
             if t > begin:
-                score += steps[first + before[e, t], after[e, t]]
-            value += share[e, t] * score
+                m = slot(workspace.slots, t - begin)
+                score += workspace.pair[m, edges.before[e, t], label]
+            value += edges.shares[e, t] * score
     return value
 
 
 @part
-def _find_lowest(begin: int, end: int, scores: FloatArray, steps: FloatArray, first: int,
-                 edges: Any, low: FloatArray, link: IntArray, away: CodeArray,
-                 chosen: IntArray) -> bool:  # fmt: skip
-    """Find the path of the least score among steps that have a share."""
-    before, after, _, counts = edges
+def _find_lowest(
+    s: int, problem: Any, edges: Edges, workspace: Any, more: MarginalWorkspace
+) -> bool:
+    """Find the path of the least score among transitions that have a share."""
+    begin, end, low = problem.offsets[s], problem.offsets[s + 1], more.low
     for t in range(begin, end):
         row = t - begin
-        for e in range(counts[t]):
+        for e in range(edges.counts[t]):
             least, place = 0.0, 0
             if row > 0:
-                least, place = math.inf, 0
-                for b in range(counts[t - 1]):
-                    if after[b, t - 1] == before[e, t] and low[row - 1, b] < least:
+                before = edges.before[e, t]
+                least = math.inf
+                for b in range(edges.counts[t - 1]):
+                    if edges.after[b, t - 1] == before and low[row - 1, b] < least:
                         least, place = low[row - 1, b], b
-                least += steps[first + before[e, t], after[e, t]]
-            low[row, e] = least + scores[row, after[e, t]]
-            link[row, e] = place
+                m = slot(workspace.slots, row)
+                least += workspace.pair[m, before, edges.after[e, t]]
+            low[row, e] = least + workspace.scores[row, edges.after[e, t]]
+            more.link[row, e] = place
     row, place = end - begin - 1, 0
-    for e in range(counts[end - 1]):
+    for e in range(edges.counts[end - 1]):
         if low[row, e] < low[row, place]:
             place = e
     found: bool = low[row, place] < math.inf
     for t in range(end - 1, begin - 1, -1):
-        chosen[t - begin] = place
-        away[t - begin] = after[place, t]
-        place = link[t - begin, place]
+        more.chosen[t - begin] = place
+        more.away[t - begin] = edges.after[place, t]
+        place = more.link[t - begin, place]
     return found
 
 
 @part
-def _choose_amounts(begin: int, end: int, rate: float, scores: FloatArray, steps: FloatArray,
-                    first: int, edges: Any, norms: FloatArray, path: CodeArray, away: CodeArray,
-                    chosen: IntArray, active: IntArray,
-                    amount: FloatArray) -> tuple[float, float]:  # fmt: skip
+def _transition_gain(row: int, workspace: Any, away: CodeArray) -> float:
+    """Return how much more the transition into a token scores on the path than on the other one."""
+    m, path = slot(workspace.slots, row), workspace.path
+    gain: float = workspace.pair[m, path[row - 1], path[row]]
+    gain -= workspace.pair[m, away[row - 1], away[row]]
+    return gain
+
+
+@part
+def _choose_amounts(
+    s: int,
+    rate: float,
+    problem: Any,
+    edges: Edges,
+    norms: FloatArray,
+    workspace: Any,
+    more: MarginalWorkspace,
+) -> tuple[float, float]:
     """Choose how much of the share of each run moves; returns the slope and the longest step."""
-    share, length = edges[2], end - begin
-    slope, longest, row = 0.0, math.inf, 0
+    begin, scores, path, away = problem.offsets[s], workspace.scores, workspace.path, more.away
+    shares, amounts, active = edges.shares, more.amounts, workspace.active
+    slope, longest, row, length = 0.0, math.inf, 0, problem.offsets[s + 1] - begin
     while row < length:
-        active[row], amount[row] = 0, 0.0
+        active[row], amounts[row] = 0, 0.0
         start, gain, square, room = row, 0.0, 4.0, math.inf
         while row < length and path[row] != away[row]:
             gain += scores[row, path[row]] - scores[row, away[row]]
             if row > 0:
-                gain += steps[first + path[row - 1], path[row]]
-                gain -= steps[first + away[row - 1], away[row]]
-            room = min(room, share[chosen[row], begin + row])
+                gain += _transition_gain(row, workspace, away)
+            room = min(room, shares[more.chosen[row], begin + row])
             square += 2.0 * norms[begin + row]
             active[row] = 1
             row += 1
@@ -186,12 +220,11 @@ def _choose_amounts(begin: int, end: int, rate: float, scores: FloatArray, steps
             row += 1
             continue
         if row < length:
-            gain += steps[first + path[row - 1], path[row]]
-            gain -= steps[first + away[row - 1], away[row]]
-            room = min(room, share[chosen[row], begin + row])
+            gain += _transition_gain(row, workspace, away)
+            room = min(room, shares[more.chosen[row], begin + row])
         moved = max(min(room, rate * gain / square), 0.0)
         for r in range(start, row):
-            amount[r] = moved
+            amounts[r] = moved
         if moved > 0.0:
             slope += moved * gain
             longest = min(longest, room / moved)
@@ -199,31 +232,35 @@ def _choose_amounts(begin: int, end: int, rate: float, scores: FloatArray, steps
 
 
 @part
-def _direct(length: int, weight: float, path: CodeArray, away: CodeArray, active: IntArray,
-            amount: FloatArray, residual: FloatArray, flows: FloatArray) -> None:  # fmt: skip
-    """Write the direction of a step."""
-    for row in range(length):
-        change = weight * amount[row]
+def _direct(s: int, weight: float, problem: Any, workspace: Any, more: MarginalWorkspace) -> None:
+    """Write the direction of an update."""
+    begin, path, away = problem.offsets[s], workspace.path, more.away
+    active, residual, flows = workspace.active, workspace.residual, workspace.flows
+    for row in range(problem.offsets[s + 1] - begin):
+        change = weight * more.amounts[row]
         if active[row]:
             residual[row, path[row]] += change
             residual[row, away[row]] -= change
         elif row > 0:
-            change = weight * amount[row - 1]
+            change = weight * more.amounts[row - 1]
         if row > 0 and (active[row] or active[row - 1]):
-            flows[path[row - 1], path[row]] += change
-            flows[away[row - 1], away[row]] -= change
+            first = slot(workspace.slots, row) * problem.n_labels
+            flows[first + path[row - 1], path[row]] += change
+            flows[first + away[row - 1], away[row]] -= change
 
 
 @part
-def _share(begin: int, end: int, length: float, path: CodeArray, active: IntArray,
-           amount: FloatArray, chosen: IntArray, edges: Any) -> None:  # fmt: skip
+def _share(
+    s: int, length: float, problem: Any, edges: Edges, workspace: Any, more: MarginalWorkspace
+) -> None:
     """Move shares."""
-    before, after, share, counts = edges
-    for t in range(begin, end):
+    before, after, shares, counts = edges.before, edges.after, edges.shares, edges.counts
+    begin, path = problem.offsets[s], workspace.path
+    for t in range(begin, problem.offsets[s + 1]):
         row = t - begin
-        moved = length * amount[row]
-        if row > 0 and not active[row]:
-            moved = length * amount[row - 1]
+        moved = length * more.amounts[row]
+        if row > 0 and not workspace.active[row]:
+            moved = length * more.amounts[row - 1]
         if not moved > 0.0:
             continue
         last = path[row - 1] if row > 0 else 0
@@ -232,13 +269,13 @@ def _share(begin: int, end: int, length: float, path: CodeArray, active: IntArra
             if after[e, t] == path[row] and before[e, t] == last:
                 place = e
         if place == counts[t]:
-            before[place, t], after[place, t], share[place, t] = last, path[row], 0.0
+            before[place, t], after[place, t], shares[place, t] = last, path[row], 0.0
             counts[t] += 1
-        share[place, t] += moved
-        gone = chosen[row]
-        share[gone, t] -= moved
-        if not share[gone, t] > NO_SHARE:
+        shares[place, t] += moved
+        gone = more.chosen[row]
+        shares[gone, t] -= moved
+        if not shares[gone, t] > NO_SHARE:
             counts[t] -= 1
             final = counts[t]
             before[gone, t], after[gone, t] = before[final, t], after[final, t]
-            share[gone, t] = share[final, t]
+            shares[gone, t] = shares[final, t]

@@ -13,13 +13,12 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.losses import HingeLoss
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.margin.compiled_state import make_margin_steps
+from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
 from crfkit.solvers.margin.tangents import CertifiedSolver
-from crfkit.solvers.margin.vertices import MarginSteps
 from crfkit.solvers.stochastic.base import PassLog
 from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 
-STEPS = ("segments", "pairwise", "classic")
+STEPS = ("marginals", "pairwise", "classic")
 # The mean of the parameters of a pass is that at so many points of it.
 POINTS = 16
 # The objective is evaluated at least every so many passes.
@@ -44,13 +43,13 @@ class BlockFrankWolfe(CertifiedSolver):
         Passes over the data at most.
     tol : float, default=1e-3
         Stop when the gap is below this share of the objective.
-    steps : {"segments", "pairwise", "classic"}, default="segments"
+    steps : {"marginals", "pairwise", "classic"}, default="marginals"
         "classic": a step shrinks the shares of all labellings. "pairwise": it takes from the one of
         the sequence's that violates the margin least (Osokin, Alayrac, Lukasewitz, Dokania and
         Lacoste-Julien 2016, section 4), and so changes only the tokens where the two differ.
-        "segments": the same, but each run of tokens where they differ moves by its own length, in
+        "marginals": the same, but each run of tokens where they differ moves by its own length, in
         terms of the marginals of labels and steps (Taskar, Guestrin and Koller 2003, section 4),
-        which is much faster where sequences are long. On a chain whose steps share their scores,
+        which is much faster where sequences are long. On a chain,
         with margin rescaling and a cost that is a sum over tokens; else as "pairwise".
     visit_steps : int, default=1
         Steps in a visit at most; it ends where the part of the sequence in the gap is a tenth of
@@ -71,7 +70,7 @@ class BlockFrankWolfe(CertifiedSolver):
     -----
     Needs a hinge loss, and c2 > 0; the smaller c2, and the farther numeric features are from 1, the
     more passes. Remembers what has a share:
-    labellings, two bytes a token for each, or, with "segments", steps between labels, 12 bytes for
+    labellings, two bytes a token for each, or, with "marginals", transitions, 12 bytes for
     each, with room for as many in every token as the one that has most needs. Visits come one after
     the other, in one thread; threads share evaluations of the objective. The search begins where
     the dual is 0; parameters to start from are only evaluated.
@@ -93,7 +92,7 @@ class BlockFrankWolfe(CertifiedSolver):
         *,
         max_iter: int = 1000,
         tol: float = 1e-3,
-        steps: str = "segments",
+        steps: str = "marginals",
         visit_steps: int = 1,
         averaging: bool = True,
         check_every: int | None = None,
@@ -127,11 +126,11 @@ class BlockFrankWolfe(CertifiedSolver):
             )
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Search:
-        steps = make_margin_steps(batches, self.steps, int(self.visit_steps))
-        return _Search(steps, self.averaging, start)
+        state = make_margin_state(batches, self.steps, int(self.visit_steps))
+        return _Search(state, self.averaging, start)
 
     def _pass(self, search: _Search, number: int, random: Random, log: PassLog) -> FloatArray:
-        gaps = search.steps.gaps
+        gaps = search.state.gaps
         chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
         search.run_pass(random.permutation(chosen))
         return search.weights()
@@ -162,28 +161,28 @@ class _Search:
 
     Parameters
     ----------
-    steps : MarginSteps
-        Move the shares.
+    state : MarginState
+        The shares.
     averaging : bool
         See `BlockFrankWolfe`.
     start : ndarray of shape (P,)
         The first parameters.
     """
 
-    def __init__(self, steps: MarginSteps, averaging: bool, start: FloatArray) -> None:
-        self.batches, self.steps = steps.batches, steps
+    def __init__(self, state: MarginState, averaging: bool, start: FloatArray) -> None:
+        self.batches, self.state = state.batches, state
         self.start, self.averaging = start, averaging
-        self.mean, self._passes = np.zeros_like(self.steps.w), 0
+        self.mean, self._passes = np.zeros_like(state.w), 0
         self.lower_bound, self.value, self._best = 0.0, math.inf, start
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self.steps.collect(self.steps.w) if self._passes else self.start.copy()
+        return self.state.unpack(self.state.w) if self._passes else self.start.copy()
 
     @property
     def expected_gap(self) -> float:
         """What the gap would be if the parts of the sequences were still the same."""
-        return float(self.steps.gaps.sum())
+        return float(self.state.gaps.sum())
 
     def run_pass(self, order: Any) -> None:
         """Visit sequences; the mean of the parameters is taken on the way."""
@@ -192,23 +191,23 @@ class _Search:
         first, level, share = 0, 0.0, 1.0 / max(len(points), 1)
         self.mean[:] = 0.0
         for last in points:
-            self.steps.advance(order[first:last])
+            self.state.advance(order[first:last])
             first = last
             if self.averaging:
-                vector_add(share, frozen(self.steps.w), self.mean)
-                level += share * float(self.steps.levels.sum())
+                vector_add(share, frozen(self.state.w), self.mean)
+                level += share * float(self.state.levels.sum())
         self._passes += 1
         # The dual at the mean of the shares, of which that of the parameters is one.
         of_mean = level - self.batches.penalty.l2 * vector_dot(frozen(self.mean), frozen(self.mean))
-        self.lower_bound = max(self.lower_bound, self.steps.lower_bound, of_mean)
+        self.lower_bound = max(self.lower_bound, self.state.lower_bound, of_mean)
 
     def best(self, w: FloatArray) -> FloatArray:
         """Return the parameters of the smallest objective so far; it is kept as `value`."""
         candidates = [w]
         if self.averaging and self._passes:
-            candidates.append(self.steps.collect(self.mean))
+            candidates.append(self.state.unpack(self.mean))
         for candidate in candidates:
-            value = float(self.steps.value(candidate))
+            value = float(self.state.value(candidate))
             if not value >= self.value:
                 self.value, self._best = value, candidate
         return self._best

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import CodeArray, FloatArray, IntArray, Random
+from crfkit._types import FloatArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.data.targets import Weights
-from crfkit.kernels.solvers.kernelized import NEGATIVE, chain_kernel_steps
-from crfkit.oracles.partition import aligned
+from crfkit.kernels.solvers.kernelized import (
+    NEGATIVE,
+    KernelProblem,
+    KernelState,
+    KernelVertices,
+    KernelWorkspace,
+    kernelized_updates,
+)
+from crfkit.oracles.weights import aligned
 from crfkit.potentials.kernelized import Gram, KernelChainModel
 from crfkit.solvers.base import check_match
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
@@ -133,33 +140,6 @@ class KernelBlocks:
         return len(self.weight)
 
 
-class _Corners(NamedTuple):
-    """The labellings of a sequence that have a share.
-
-    Attributes
-    ----------
-    labels : ndarray of shape (M, T)
-        Label codes; those after the first ``number[0]`` are room for others.
-    shares : ndarray of shape (M,)
-        They add up to 1.
-    number : ndarray of shape (1,)
-        How many there are.
-    """
-
-    labels: CodeArray
-    shares: FloatArray
-    number: IntArray
-
-    def with_room(self, more: int) -> _Corners:
-        """Return the same with room for so many others."""
-        needed = int(self.number[0]) + more
-        if needed <= len(self.shares):
-            return self
-        room = 2 * needed - len(self.shares)
-        labels = np.pad(self.labels, ((0, room), (0, 0)))
-        return _Corners(labels, np.pad(self.shares, (0, room)), self.number)
-
-
 class _Search(DualSearch):
     """Shares of labellings of all sequences, and the scores they amount to.
 
@@ -170,62 +150,62 @@ class _Search(DualSearch):
 
     Attributes
     ----------
-    corners : list of _Corners
-        The labellings of each sequence.
+    vertices : list of KernelVertices
+        The labelings of each sequence.
     gaps : ndarray of shape (S,)
         The part of each sequence in the gap, as it was at its last visit; 0 before that.
-    dual : ndarray of shape (N, K)
-        Coefficients of the tokens.
-    unary : ndarray of shape (K, N)
-        Potentials of all tokens.
-    pair : ndarray of shape (K, W)
-        Weights of transitions; 0 where they have none.
+    state : KernelState
+        Coefficients of tokens, and what they amount to.
     """
 
     def __init__(self, blocks: KernelBlocks) -> None:
         super().__init__(blocks)
         n_tokens, n_labels = len(blocks.codes), blocks.model.n_labels
         width, longest = padded(n_labels), int(np.diff(blocks.offsets).max(initial=0))
-        self.corners = [
-            _Corners(blocks.codes[None, begin:end].copy(), np.ones(1), np.ones(1, np.int64))
+        self.vertices = [
+            KernelVertices(blocks.codes[None, begin:end].copy(), np.ones(1), np.ones(1, np.int64))
             for begin, end in zip(blocks.offsets[:-1], blocks.offsets[1:], strict=True)
         ]
         self.gaps = np.zeros(len(blocks))
-        self.dual, self.unary = np.zeros((n_tokens, n_labels)), np.zeros((n_labels, n_tokens))
-        self.pair, self.learned = aligned(n_labels, width), aligned(n_labels, width)
-        self.learned[blocks.model.transition_from, blocks.model.transition_to] = 1.0
-        self.added = frozen(self.cost.added(blocks.codes))
-        self._room = (
-            *(aligned(longest, width) for _ in range(4)), aligned(n_labels, width),
-            np.empty(longest, np.int32),
+        pair, learned = aligned(n_labels, width), aligned(n_labels, width)
+        self.state = KernelState(
+            np.zeros((n_labels, n_tokens)), pair, np.zeros((n_tokens, n_labels))
+        )
+        learned[blocks.model.transition_from, blocks.model.transition_to] = 1.0
+        self.problem = KernelProblem(
+            frozen(blocks.offsets), n_labels, frozen(self.cost.added(blocks.codes)), frozen(learned)
+        )
+        scores, best, moved, change = (aligned(longest, width) for _ in range(4))
+        self._workspace = KernelWorkspace(
+            pair[None], np.zeros(1, np.uint32), scores, best, moved, change,
+            aligned(n_labels, width), np.empty(longest, np.int32),
         )  # fmt: skip
 
     def weights(self) -> FloatArray:
         """Return the coefficients of tokens and the weights of transitions."""
         model = self.batches.model
-        return np.concatenate(
-            [self.dual.reshape(-1), self.pair[model.transition_from, model.transition_to]]
-        )
+        pair = self.state.pair[model.transition_from, model.transition_to]
+        return np.concatenate([self.state.dual.reshape(-1), pair])
 
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
-        return -2.0 * self.c2 * inner(self.dual, self.added)
+        return -2.0 * self.c2 * inner(self.state.dual, self.problem.costs)
 
     @property
     def square(self) -> float:
         """The squared norm of the weights."""
-        of_tokens = inner(self.dual.T, self.unary)
-        if of_tokens < 0.0 and of_tokens < NEGATIVE * inner(abs(self.dual.T), abs(self.unary)):
+        unary, pair, dual = self.state
+        of_tokens = inner(dual.T, unary)
+        if of_tokens < 0.0 and of_tokens < NEGATIVE * inner(abs(dual.T), abs(unary)):
             raise ValueError(NOT_DEFINITE)
-        return of_tokens + inner(self.pair, self.pair)
+        return of_tokens + inner(pair, pair)
 
     def value(self) -> float:
         """Return the objective."""
         blocks = self.batches
-        pair = self.pair[None, :, : blocks.model.n_labels]
-        scores = ChainPotentials.of(
-            np.ascontiguousarray(self.unary.T + self.added), pair, blocks.offsets
-        )
+        pair = self.state.pair[None, :, : blocks.model.n_labels]
+        unary = np.ascontiguousarray(self.state.unary.T + self.problem.costs)
+        scores = ChainPotentials.of(unary, pair, blocks.offsets)
         worst = blocks.structure.argmax(scores)[1]
         gold = blocks.structure.score(scores, blocks.codes)
         return inner(blocks.weight, worst - gold) + self.c2 * self.square
@@ -237,13 +217,21 @@ class _Search(DualSearch):
         blocks.visits += 1
         if begin == end or not weight:
             return
-        corners = self.corners[sequence] = self.corners[sequence].with_room(steps)
-        *room, path = self._room
-        gap = chain_kernel_steps(
-            begin, frozen(blocks.gram.rows(sequence)), self.added, weight / (2.0 * self.c2), steps,
-            ENOUGH, tuple(corners), self.unary, self.pair, frozen(self.learned), self.dual,
-            (*room, np.empty(len(corners.shares)), path),
+        vertices = self.vertices[sequence] = _with_room(self.vertices[sequence], steps)
+        gap = kernelized_updates(
+            sequence, frozen(blocks.gram.rows(sequence)), weight / (2.0 * self.c2), steps, ENOUGH,
+            self.problem, self.state, vertices, self._workspace, np.empty(len(vertices.alphas)),
         )  # fmt: skip
         if math.isnan(gap):
             raise ValueError(NOT_DEFINITE)
         self.gaps[sequence] = max(weight * gap, 0.0)
+
+
+def _with_room(vertices: KernelVertices, more: int) -> KernelVertices:
+    """Return vertices with room for so many others."""
+    needed = int(vertices.number[0]) + more
+    if needed <= len(vertices.alphas):
+        return vertices
+    room = 2 * needed - len(vertices.alphas)
+    labels = np.pad(vertices.labels, ((0, room), (0, 0)))
+    return KernelVertices(labels, np.pad(vertices.alphas, (0, room)), vertices.number)

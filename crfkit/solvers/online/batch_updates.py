@@ -12,7 +12,7 @@ from crfkit.losses import Loss
 from crfkit.losses._costs import with_cost
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.solvers.online.learner import InfiniteScoresError, Task
+from crfkit.solvers.online.learner import InfiniteScoresError, OnlineProblem
 from crfkit.structures import Structure
 
 
@@ -25,7 +25,7 @@ class MistakeLoss(Loss):
     ----------
     cost : Cost, optional
         Added to the scores of labels when they are predicted: an additive one.
-    ties : LabelOrder, optional
+    order : LabelOrder, optional
         Which label is predicted of some that score the same.
 
     Attributes
@@ -34,8 +34,8 @@ class MistakeLoss(Loss):
         How many sequences of each batch had a wrong label.
     """
 
-    def __init__(self, cost: Any = None, ties: LabelOrder | None = None) -> None:
-        self.cost, self.ties = cost, ties
+    def __init__(self, cost: Any = None, order: LabelOrder | None = None) -> None:
+        self.cost, self.order = cost, order
         self.mistakes: list[int] = []
 
     def value_and_grad(
@@ -51,8 +51,8 @@ class MistakeLoss(Loss):
         seen = scores = potentials
         if self.cost is not None:
             seen = with_cost(scores, labels, self.cost)
-        ties = self.ties or LabelOrder.by_code(scores.n_codes)
-        path = ties.predict(lambda ordered: structure.argmax(ordered)[0], seen)
+        order = self.order or LabelOrder.by_code(scores.n_codes)
+        path = order.predict(lambda ordered: structure.argmax(ordered)[0], seen)
         lengths = np.diff(scores.offsets)
         out.unary[...] = 0.0
         structure.add_counts(scores, path, level, out)
@@ -63,28 +63,29 @@ class MistakeLoss(Loss):
         return float(np.sum(level * wrong / np.maximum(lengths, 1)))
 
 
-class BatchVisits:
+class BatchLearner:
     """Passes at fixed weights, after each of which the mean of all steps is made.
 
     The sequences are looked at over threads.
 
     Parameters
     ----------
-    task : Task
+    problem : OnlineProblem
         With a rule that has a rate.
     start : ndarray of shape (P,)
         First parameters; not changed.
     """
 
-    def __init__(self, task: Task, start: FloatArray) -> None:
-        self.task, self._w, self._size = task, start.copy(), float(task.weight.sum()) or 1.0
+    def __init__(self, problem: OnlineProblem, start: FloatArray) -> None:
+        self.problem, self._w = problem, start.copy()
+        self._size = float(problem.weight.sum()) or 1.0
 
     def run(self, order: IntArray) -> tuple[float, int]:
         """Look at all sequences, in any order; return the sum of their losses and the mistakes."""
-        loss = MistakeLoss(self.task.cost, self.task.ties)
-        objective = self.task.objective.with_loss(loss).with_penalty(ElasticNet(0.0, 0.0))
+        loss = MistakeLoss(self.problem.cost, self.problem.order)
+        objective = self.problem.objective.with_loss(loss).with_penalty(ElasticNet(0.0, 0.0))
         value, gradient = objective.value_and_grad(self._w)
-        self._w = self._w - (self.task.rule.rate / self._size) * gradient
+        self._w = self._w - (self.problem.update.rate / self._size) * gradient
         if not np.isfinite(self._w).all():
             raise InfiniteScoresError
         return float(value), sum(loss.mistakes)

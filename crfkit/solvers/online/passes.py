@@ -14,16 +14,16 @@ from crfkit._types import FloatArray, IntArray, Random, SolverResult
 from crfkit.labels.costs import AdditiveCost
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.base import Callback, SolverLog, check_match
-from crfkit.solvers.online.batch_updates import BatchVisits, MistakeLoss
+from crfkit.solvers.online.batch_updates import BatchLearner, MistakeLoss
 from crfkit.solvers.online.learner import (
     InfiniteScoresError,
-    OnlineVisits,
+    OnlineLearner,
+    OnlineProblem,
     Recorder,
-    Task,
-    count_looks,
-    make_visits,
+    count_updates,
+    make_learner,
 )
-from crfkit.solvers.online.updates import UpdateRule, find_rule
+from crfkit.solvers.online.updates import UpdateRule, find_coefficients
 from crfkit.structures import Capability
 
 AVERAGES = ("average", "vote", "batch")
@@ -43,7 +43,7 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         How far the weights move: "perceptron", "pa", "pa1", "pa2", "arow" or "mira", or an object,
         such as ``PassiveAggressive(C=0.1)``.
     averaging : {"average", "vote", "batch"} or None, default="average"
-        "average": the result is the mean of the weights at the start and after each look at a
+        "average": the result is the mean of the weights at the start and after each
         sequence (Collins 2002), in the lazy form. None: the weights after the last one. "vote": the
         same, while each step is told to `recorder`. "batch": all steps of a pass are computed at
         the weights before it, and their mean is made at its end (over threads); "perceptron" only.
@@ -67,8 +67,8 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     recorder : callable or None
-        With "vote": called after each step with the number of looks before it, the parameters that
-        were moved and their changes.
+        With "vote": called after each update with the number of sequences before it, the
+        parameters that were moved and their changes.
 
     Notes
     -----
@@ -130,15 +130,15 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             If a parameter is out of range or does not fit the others or the objective.
         """
-        random, task = self._begin(objective)
+        random, problem = self._begin(objective)
         model = objective.model
         rank = (
             LabelOrder.of_segments if model.n_codes > model.n_labels else LabelOrder.by_appearance
         )
-        ties = rank(objective.labels, model.n_labels, objective.weight)
-        task = task._replace(ties=ties)
+        order = rank(objective.labels, model.n_labels, objective.weight)
+        problem = problem._replace(order=order)
         log = SolverLog(objective, callback)
-        return log.guard(lambda: self._iterate(task, start, random, log))
+        return log.guard(lambda: self._iterate(problem, start, random, log))
 
     def partial(
         self, objective: Any, start: FloatArray, state: dict[str, Any] | None
@@ -167,20 +167,20 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             As for `solve`, or if all steps of a pass are to be kept.
         """
-        random, task = self._begin(objective)
+        random, problem = self._begin(objective)
         if self.averaging == "vote":
             raise ValueError(
                 "averaging='vote' keeps all weights of one fit: use 'average' for partial_fit."
             )
-        visits = self._visits(task, start, state)
+        learner = self._learner(problem, start, state)
         order = self._next_order(np.arange(len(objective.data)), random)
         try:
-            parameters, _, _ = self._pass(visits, order)
+            parameters, _, _ = self._pass(learner, order)
         except InfiniteScoresError as error:
             raise ValueError(f"{_TOO_LARGE}.") from error
-        return parameters, visits.state() if isinstance(visits, OnlineVisits) else {}
+        return parameters, learner.save() if isinstance(learner, OnlineLearner) else {}
 
-    def _begin(self, objective: Any) -> tuple[Random, Task]:
+    def _begin(self, objective: Any) -> tuple[Random, OnlineProblem]:
         """Check the parameters."""
         check_match(self, objective)
         check_whole("max_iter", self.max_iter)
@@ -189,8 +189,8 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
             check_number("tol", self.tol)
         if self.averaging is not None:
             check_option("averaging", self.averaging, AVERAGES)
-        rule = find_rule(self.rule)
-        if self.averaging == "batch" and (not rule.rate or self.search is not None):
+        update = find_coefficients(self.rule)
+        if self.averaging == "batch" and (not update.rate or self.search is not None):
             raise ValueError(
                 "averaging='batch' has steps of one length and an exact search: use the rule "
                 "'perceptron' without search, or another averaging."
@@ -198,10 +198,10 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         cost = self.cost
         if cost is None and isinstance(objective.loss, MistakeLoss):
             cost = objective.loss.cost
-        self._check_search(objective, rule.n_best, cost)
-        task = Task(objective, rule, cost, self.search)
-        _ = task.weight  # raises where that cannot be used
-        return check_random_state(self.random_state), task
+        self._check_search(objective, update.n_best, cost)
+        problem = OnlineProblem(objective, update, cost, self.search)
+        _ = problem.weight  # raises where that cannot be used
+        return check_random_state(self.random_state), problem
 
     def _check_search(self, objective: Any, n_best: int, cost: Any) -> None:
         """Raise if labels cannot be predicted in the way that is asked for."""
@@ -224,14 +224,14 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
                 f"{type(objective.structure).__name__}: use n_best=1."
             )
 
-    def _visits(
-        self, task: Task, start: FloatArray, state: dict[str, Any] | None = None
-    ) -> OnlineVisits | BatchVisits:
+    def _learner(
+        self, problem: OnlineProblem, start: FloatArray, state: dict[str, Any] | None = None
+    ) -> OnlineLearner | BatchLearner:
         if self.averaging == "batch":
-            return BatchVisits(task, start)
-        visits = make_visits(task, start, state)
-        visits.recorder = self.recorder if self.averaging == "vote" else None
-        return visits
+            return BatchLearner(problem, start)
+        learner = make_learner(problem, start, state)
+        learner.recorder = self.recorder if self.averaging == "vote" else None
+        return learner
 
     def _next_order(self, order: IntArray, random: Random) -> IntArray:
         """Return the order of the next pass, made of that of the last one."""
@@ -240,35 +240,36 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         return order
 
     def _pass(
-        self, visits: OnlineVisits | BatchVisits, order: IntArray
+        self, learner: OnlineLearner | BatchLearner, order: IntArray
     ) -> tuple[FloatArray, float, int]:
         """Make a pass; return its result, the sum of its losses and the mistakes."""
         with np.errstate(over="ignore", invalid="ignore"):
-            loss, mistakes = visits.run(order)
-            parameters = self._result(visits)
+            loss, mistakes = learner.run(order)
+            parameters = self._result(learner)
         if not (np.isfinite(parameters).all() and math.isfinite(loss)):
             raise InfiniteScoresError
         return parameters, loss, mistakes
 
-    def _result(self, visits: OnlineVisits | BatchVisits) -> FloatArray:
-        if self.averaging == "average" and isinstance(visits, OnlineVisits):
-            return visits.mean()
-        return visits.weights()
+    def _result(self, learner: OnlineLearner | BatchLearner) -> FloatArray:
+        if self.averaging == "average" and isinstance(learner, OnlineLearner):
+            return learner.mean()
+        return learner.weights()
 
     def _iterate(
-        self, task: Task, start: FloatArray, random: Random, log: SolverLog
+        self, problem: OnlineProblem, start: FloatArray, random: Random, log: SolverLog
     ) -> SolverResult:
-        size = count_looks(task.objective.weight, task.objective.data.offsets)
-        visits, order = self._visits(task, start), np.arange(len(task.objective.data))
+        objective = problem.objective
+        size = count_updates(objective.weight, objective.data.offsets)
+        learner, order = self._learner(problem, start), np.arange(len(objective.data))
         if log.add(start.copy(), math.nan):
             return log.result("stopped by a callback", converged=False)
         for _ in range(int(self.max_iter)):
             order = self._next_order(order, random)
             try:
-                parameters, loss, mistakes = self._pass(visits, order)
+                parameters, loss, mistakes = self._pass(learner, order)
             except InfiniteScoresError:
                 return log.result(_TOO_LARGE, converged=False)
-            task.objective.evaluations += 1
+            objective.evaluations += 1
             if log.add(parameters, loss, mistakes=mistakes):
                 return log.result("stopped by a callback", converged=False)
             if self.tol is None and not mistakes:

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_flag, check_number, check_option, check_whole
-from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE
-from crfkit.solvers.online.learner import Rule
+from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE, UpdateCoefficients
 
 VARIANTS = ("PA", "PA-I", "PA-II")
 
@@ -17,8 +16,8 @@ VARIANTS = ("PA", "PA-I", "PA-II")
 class UpdateRule(Protocol):
     """The length of the step after a mistake."""
 
-    def rule(self) -> Rule:
-        """Return the numbers of the rule; ValueError or TypeError if a parameter is wrong."""
+    def coefficients(self) -> UpdateCoefficients:
+        """Return the coefficients; ValueError or TypeError if a parameter is wrong."""
 
 
 class Perceptron(BaseEstimator):  # type: ignore[misc]
@@ -44,10 +43,10 @@ class Perceptron(BaseEstimator):  # type: ignore[misc]
     def __init__(self, *, learning_rate: float = 1.0) -> None:
         self.learning_rate = learning_rate
 
-    def rule(self) -> Rule:
-        """Return the numbers of the rule."""
+    def coefficients(self) -> UpdateCoefficients:
+        """Return the coefficients of the rule."""
         _check_positive("learning_rate", self.learning_rate)
-        return Rule(rate=float(self.learning_rate))
+        return UpdateCoefficients(rate=float(self.learning_rate))
 
 
 class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
@@ -81,15 +80,15 @@ class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
         self.C = C
         self.error_sensitive = error_sensitive
 
-    def rule(self) -> Rule:
-        """Return the numbers of the rule."""
+    def coefficients(self) -> UpdateCoefficients:
+        """Return the coefficients of the rule."""
         check_option("variant", self.variant, VARIANTS)
         check_flag("error_sensitive", self.error_sensitive)
         _check_positive("C", self.C)
         pays = ROOT if self.error_sensitive else ONE
         cap = float(self.C) if self.variant == "PA-I" else math.inf
         extra = 0.5 / float(self.C) if self.variant == "PA-II" else 0.0
-        return Rule(cap=cap, extra=extra, pays=pays)
+        return UpdateCoefficients(cap=cap, extra=extra, pays=pays)
 
 
 class AROW(BaseEstimator):  # type: ignore[misc]
@@ -119,11 +118,12 @@ class AROW(BaseEstimator):  # type: ignore[misc]
         self.variance = variance
         self.gamma = gamma
 
-    def rule(self) -> Rule:
-        """Return the numbers of the rule."""
+    def coefficients(self) -> UpdateCoefficients:
+        """Return the coefficients of the rule."""
         _check_positive("variance", self.variance)
         _check_positive("gamma", self.gamma)
-        return Rule(extra=float(self.gamma), variance=float(self.variance), pays=WHOLE)
+        extra, variance = float(self.gamma), float(self.variance)
+        return UpdateCoefficients(extra=extra, variance=variance, pays=WHOLE)
 
 
 class MIRA(BaseEstimator):  # type: ignore[misc]
@@ -152,11 +152,11 @@ class MIRA(BaseEstimator):  # type: ignore[misc]
         self.C = C
         self.n_best = n_best
 
-    def rule(self) -> Rule:
-        """Return the numbers of the rule."""
+    def coefficients(self) -> UpdateCoefficients:
+        """Return the coefficients of the rule."""
         _check_positive("C", self.C)
         check_whole("n_best", self.n_best, 1)
-        return Rule(cap=float(self.C), pays=WHOLE, n_best=int(self.n_best))
+        return UpdateCoefficients(cap=float(self.C), pays=WHOLE, n_best=int(self.n_best))
 
 
 UPDATES: dict[str, Any] = {
@@ -169,8 +169,8 @@ UPDATES: dict[str, Any] = {
 }
 
 
-def find_rule(update: Any) -> Rule:
-    """Return the numbers of a rule, given by its name or as an object.
+def find_coefficients(update: Any) -> UpdateCoefficients:
+    """Return the coefficients of an update rule, given by its name or as an object.
 
     Raises
     ------
@@ -180,16 +180,16 @@ def find_rule(update: Any) -> Rule:
     if isinstance(update, str):
         check_option("update", update, UPDATES)
         update = UPDATES[update]
-    if isinstance(update, type) or not callable(getattr(update, "rule", None)):
+    if isinstance(update, type) or not callable(getattr(update, "coefficients", None)):
         raise TypeError(
             f"update={update!r} must be one of {sorted(UPDATES)}, or an object such as "
             "crfkit.solvers.Perceptron()."
         )
-    found = update.rule()
-    if not isinstance(found, Rule):
+    found = update.coefficients()
+    if not isinstance(found, UpdateCoefficients):
         raise TypeError(
-            f"{type(update).__name__}.rule() returned {found!r:.60}; it must return a "
-            "crfkit.solvers.online.learner.Rule."
+            f"{type(update).__name__}.coefficients() returned {found!r:.60}; it must return a "
+            "crfkit.solvers.online.UpdateCoefficients."
         )
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from crfkit._types import FloatArray
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.oracles.partition import PIECES
+from crfkit.oracles.token_design import PIECES
 
 
 def chain_losses(

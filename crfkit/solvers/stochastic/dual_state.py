@@ -22,7 +22,8 @@ from crfkit.kernels.solvers.eg import (
 )
 from crfkit.objective.stochastic import StochasticObjective, rounds
 from crfkit.oracles.chain import AT_ONCE, visit_workspace
-from crfkit.oracles.partition import AlignedWeights, BatchPartition, aligned
+from crfkit.oracles.partition import BatchPartition
+from crfkit.oracles.weights import AlignedWeights, aligned
 from crfkit.solvers.stochastic.chain_losses import chain_losses
 
 # Score of the true label before a batch is first looked at, all others being 0.
@@ -297,11 +298,11 @@ class ChainSteps(Steps):
 
     def spread(self, parameters: FloatArray) -> FloatArray:
         """Return parameters as a vector of shape (L,)."""
-        return self._weights.spread(parameters)
+        return self._weights.pack(parameters)
 
     def collect(self, flat: FloatArray) -> FloatArray:
         """Return the parameters in a vector of shape (L,)."""
-        return self._weights.collect(flat)
+        return self._weights.unpack(flat)
 
     def reset(self) -> None:
         """Put all distributions on the true labels."""

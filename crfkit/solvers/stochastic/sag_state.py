@@ -29,7 +29,8 @@ from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.losses.likelihood import LogLoss
 from crfkit.objective.stochastic import StochasticObjective, rounds
 from crfkit.oracles.chain import AT_ONCE, visit_workspace
-from crfkit.oracles.partition import AlignedWeights, BatchPartition, aligned
+from crfkit.oracles.partition import BatchPartition
+from crfkit.oracles.weights import AlignedWeights, aligned
 from crfkit.solvers.stochastic.chain_losses import chain_losses
 from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Metric, inner
 
@@ -287,7 +288,7 @@ class ChainAverages(Averages):
             np.zeros((batches.n_tokens, n_labels)), np.zeros((n_batches * n_labels, n_labels)),
             np.zeros((n_batches, 3)),
         )  # fmt: skip
-        v, direction = weights.spread(start), aligned(weights.size)
+        v, direction = weights.pack(start), aligned(weights.size)
         n_sparse = weights.n_rows - n_labels - dense.shape[1]
         self._vectors = (
             v, weights.table(v), direction, weights.table(direction), np.zeros(n_sparse),
@@ -308,7 +309,7 @@ class ChainAverages(Averages):
     @property
     def direction(self) -> FloatArray:
         """The sum of the remembered gradients of the loss, shape (P,)."""
-        return self._weights.collect(self._vectors[2])
+        return self._weights.unpack(self._vectors[2])
 
     def _known(self) -> tuple[int, float, float]:
         value, offset, _ = self._memory[2].sum(axis=0)
@@ -320,7 +321,7 @@ class ChainAverages(Averages):
     def weights(self) -> FloatArray:
         """Return the parameters after all steps, a new array."""
         average_settle(self._vectors, self._numbers)
-        self._w = self._weights.collect(self._vectors[0])
+        self._w = self._weights.unpack(self._vectors[0])
         return self._w.copy()
 
     def run_pass(self, random: Random, batches_per_update: int) -> None:
@@ -348,7 +349,7 @@ class ChainAverages(Averages):
 
     def value(self, w: FloatArray) -> float:
         """Return the objective at some parameters."""
-        flat = frozen(self._weights.spread(w))
+        flat = frozen(self._weights.pack(w))
 
         def work(first: int, last: int, losses: FloatArray) -> None:
             chain_average_losses(

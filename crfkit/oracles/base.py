@@ -1,0 +1,112 @@
+"""What compiled solvers are given of a model, a structure and data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.data import PackedSequences
+from crfkit.kernels.oracle import Examples
+from crfkit.oracles.label_order import LabelOrder
+
+
+class Oracle(ABC):
+    """A structure and a potentials model in compiled form, for solvers that read single sequences.
+
+    What kernels ask of `problem` is declared in :mod:`crfkit.kernels.oracle`.
+
+    Attributes
+    ----------
+    problem : NamedTuple of arrays
+        The model and the data; its class chooses the bodies of the parts.
+    size : int
+        Length L of the vector of weights that kernels read.
+    order : LabelOrder
+        How labels are numbered in kernels.
+    has_marginal_updates : bool
+        Whether the problem is one that `crfkit.kernels.solvers.marginal_fw` reads.
+    """
+
+    problem: Any
+    size: int
+    order: LabelOrder
+    has_marginal_updates: ClassVar[bool] = False
+
+    @abstractmethod
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters, shape (P,), as the vector that kernels read: a new array (L,)."""
+
+    @abstractmethod
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in a vector of kernels: a new array."""
+
+    @abstractmethod
+    def parameter_numbers(self, positions: IdArray) -> IntArray:
+        """Return which parameters stand at some positions of the vector."""
+
+    @abstractmethod
+    def workspace(self, flat: FloatArray) -> Any:
+        """Return weights, shape (L,), and room for a sequence, for one thread."""
+
+    @abstractmethod
+    def cost_table(self, table: FloatArray) -> FloatArray:
+        """Return a table of costs, shape (C, C), as kernels read it."""
+
+    @abstractmethod
+    def zeros(self) -> FloatArray:
+        """Return a vector of zeros, shape (L,)."""
+
+    def regroup(self, offsets: IntArray) -> None:
+        """Have other runs of tokens, shape (B + 1,), count as the sequences.
+
+        Each has the tokens of one sequence, or none.
+        """
+        self.problem = self.problem._replace(offsets=frozen(offsets))
+
+    def examples(
+        self, weight: FloatArray, labels: CodeArray, cost: FloatArray | None = None
+    ) -> Examples:
+        """Return what is to be learned: weights (S,), labels (N,) and a table of costs (C, C)."""
+        ranks = self.order.rank[labels].astype(np.int32)
+        table = self.cost_table(np.zeros((0, 0)) if cost is None else cost)
+        return Examples(frozen(weight), frozen(ranks[None]), frozen(table))
+
+
+# Given a model, a structure, data, an order of labels and threads.
+Maker = Callable[[Any, Any, PackedSequences, LabelOrder, ThreadMap], Oracle | None]
+
+ORACLES: dict[tuple[type, type], Maker] = {}
+
+
+def register_oracle(model: type, structure: type, make: Maker) -> None:
+    """Say what makes the oracle of a class of models and a class of structures.
+
+    Parameters
+    ----------
+    model, structure : type
+        The classes.
+    make : callable
+        Given a model, a structure, the data, an order of labels and threads, returns an `Oracle`,
+        or None where there is none.
+    """
+    ORACLES[model, structure] = make
+
+
+def find_oracle(
+    model: Any, structure: Any, data: PackedSequences, order: LabelOrder, threads: ThreadMap
+) -> Oracle | None:
+    """Return the oracle of a model and a structure, None if there is none.
+
+    `structure` is one that adds what is not learned of the scores of `model`.
+    """
+    for kind in type(structure).__mro__:
+        make = ORACLES.get((type(model), kind))
+        if make is not None:
+            return make(model, structure, data, order, threads)
+    return None

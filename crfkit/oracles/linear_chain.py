@@ -1,0 +1,181 @@
+"""The oracle of linear chains: plain, with boundary weights, with attributes of transitions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.data import PackedSequences
+from crfkit.kernels.chain import input_dependent  # noqa: F401  (bodies of parts)
+from crfkit.kernels.chain.oracle import ChainProblem, ChainWorkspace, InputDependentProblem
+from crfkit.kernels.design.tokens import DenseList, TokenDesign
+from crfkit.oracles.base import Oracle, register_oracle
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.token_design import make_token_design
+from crfkit.oracles.weights import AlignedWeights, aligned
+from crfkit.potentials.distinct import distinct_rows
+from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.structures import Chain, SparseChain
+
+# With more labels, few of whose transitions have weights, a table of all pairs is slower.
+MOST_SPARSE_LABELS = 150
+
+
+class ChainOracle(Oracle):
+    """A linear chain in compiled form.
+
+    Parameters
+    ----------
+    model : LinearChainModel
+        With transitions of any kind.
+    data : PackedSequences
+        N tokens.
+    order : LabelOrder
+        How labels are numbered in kernels.
+    threads : ThreadMap
+        Makes the lists that kernels read.
+    """
+
+    has_marginal_updates: ClassVar[bool] = True
+
+    def __init__(
+        self, model: LinearChainModel, data: PackedSequences, order: LabelOrder, threads: ThreadMap
+    ) -> None:
+        weights = self.weights = AlignedWeights(model, order)
+        self.order, self.size = order, weights.size
+        tokens = weights.with_boundaries(data)
+        design = make_token_design(weights.layout, weights.state_positions, tokens, threads)
+        self.problem: Any = ChainProblem(
+            frozen(data.offsets), model.n_labels, design, weights.bits, weights.base
+        )
+        self._n_slots, most = 1, _most_changes(design, data.offsets)
+        if data.transitions is not None and len(weights.wide_positions):
+            rows, index = distinct_rows(data.transitions, 0, data.n_tokens)
+            transitions = make_token_design(
+                weights.wide_layout, weights.wide_positions, rows, threads
+            )
+            slots = _slots(index, data.offsets)
+            self._n_slots = int(slots.max(initial=0)) + 1
+            self.problem = InputDependentProblem(
+                *self.problem, transitions, frozen(index.astype(np.int64)), frozen(slots),
+                weights.wide_first, weights.wide_bits,
+            )  # fmt: skip
+            longest = int(np.diff(data.offsets).max(initial=0))
+            most += 2 * longest * _most_of_token(transitions)
+        self._most = most
+
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters, shape (P,), as the vector that kernels read: a new array (L,)."""
+        return self.weights.pack(parameters)
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in a vector of kernels: a new array."""
+        return self.weights.unpack(flat)
+
+    def parameter_numbers(self, positions: IdArray) -> IntArray:
+        """Return which parameters stand at some positions of the vector."""
+        numbers = np.empty(self.size, np.int64)
+        numbers[self.weights.positions] = np.arange(len(self.weights.positions))
+        return numbers[positions]
+
+    def cost_table(self, table: FloatArray) -> FloatArray:
+        """Return a table of costs, shape (C, C), as kernels read it: shape (C, W)."""
+        size = len(table)
+        padded = np.zeros((size, self.weights.width))
+        if size:
+            padded[:, :size] = table[self.order.order][:, self.order.order]
+        return padded
+
+    def zeros(self) -> FloatArray:
+        """Return a vector of zeros, shape (L,)."""
+        return aligned(self.size)
+
+    def norms(self, data: PackedSequences) -> FloatArray:
+        """Return the sum of the squares of the attributes of each token, shape (N,)."""
+        data = self.weights.with_boundaries(data)
+        values = np.ones(len(data.indices)) if data.values is None else np.square(data.values)
+        norms: FloatArray = np.diff(np.append(0.0, np.cumsum(values))[data.indptr])
+        return norms if data.dense is None else norms + np.square(data.dense).sum(axis=1)
+
+    def workspace(self, flat: FloatArray) -> ChainWorkspace:
+        """Return weights, shape (L,), and room for a sequence, for one thread."""
+        problem, weights = self.problem, self.weights
+        size, width = problem.n_labels, weights.width
+        longest = int(np.diff(problem.offsets).max(initial=0))
+        n_dense = problem.design.dense.shape[1]
+        path, scratch = np.zeros(longest, np.int32), aligned(self.size)
+        shape, wide = (self._n_slots, size, width), (self._n_slots, size * width)
+        flows, table = aligned(self._n_slots * size, width), weights.table(flat)
+        pair, slots = table[None, weights.base :], np.zeros(1, np.uint32)
+        if isinstance(problem, InputDependentProblem):
+            n_dense = max(n_dense, problem.transitions.dense.shape[1])
+            pair, slots = aligned(*shape), np.zeros(longest, np.uint32)
+        return ChainWorkspace(
+            flat, table, DenseList(np.zeros(n_dense + 1, np.uint32), np.zeros(n_dense + 1)),
+            aligned(longest, width), aligned(longest, width), path, path[None],
+            np.empty(self._most + 1, np.uint32), np.empty(self._most + 1),
+            scratch, weights.table(scratch), aligned(longest, width),
+            np.zeros(longest, np.int64), flows, pair, slots, pair.reshape(wide),
+            flows.reshape(wide), weights.wide_table(flat), weights.wide_table(scratch),
+        )  # fmt: skip
+
+
+def _most_of_token(design: TokenDesign) -> int:
+    """Return how many weights a token has at most, of one label of each attribute."""
+    rows, cells = np.diff(design.row_ptr), np.diff(design.cell_ptr)
+    return int((rows + cells).max(initial=0)) + int(design.dense.shape[1])
+
+
+def _most_changes(design: TokenDesign, offsets: IntArray) -> int:
+    """Return how many changes of weights two labelings of a sequence list at most."""
+    rows, cells = np.diff(design.row_ptr[offsets]), np.diff(design.cell_ptr[offsets])
+    longest = int(np.diff(offsets).max(initial=0))
+    most = int(np.max(2 * rows + cells, initial=0))
+    return most + 2 * (int(design.dense.shape[1]) + 1) * longest
+
+
+def _slots(index: IdArray, offsets: IntArray) -> IntArray:
+    """Return the number of each token's row in its sequence: 0, 1, ... where they come first.
+
+    The rows of first tokens are not used.
+    """
+    inner = np.ones(len(index), bool)
+    inner[offsets[:-1][np.diff(offsets) > 0]] = False
+    before = np.concatenate([[0], np.cumsum(inner)])
+    slots = np.zeros(len(index), np.int64)
+    slots[inner] = numbered(index[inner].astype(np.int64), before[offsets])
+    return slots
+
+
+def numbered(rows: IntArray, starts: IntArray) -> IntArray:
+    """Return the number of each row in its sequence: 0, 1, ... where they come first."""
+    counts = np.diff(starts)
+    pairs = np.repeat(np.arange(len(counts)), counts) * (rows.max(initial=0) + 1) + rows
+    _, first, which = np.unique(pairs, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    number = rank[which]
+    return number - np.repeat(number[starts[:-1][counts > 0]], counts[counts > 0])
+
+
+def _make(
+    model: LinearChainModel, structure: Any, data: PackedSequences, order: LabelOrder,
+    threads: ThreadMap,
+) -> ChainOracle | None:  # fmt: skip
+    return None if model.extra_blocks else ChainOracle(model, data, order, threads)
+
+
+def _make_sparse(
+    model: LinearChainModel, structure: Any, data: PackedSequences, order: LabelOrder,
+    threads: ThreadMap,
+) -> ChainOracle | None:  # fmt: skip
+    few = model.n_labels <= MOST_SPARSE_LABELS
+    return _make(model, structure, data, order, threads) if few else None
+
+
+register_oracle(LinearChainModel, Chain, _make)
+register_oracle(LinearChainModel, SparseChain, _make_sparse)

@@ -1,0 +1,273 @@
+"""States of the dual of a margin, which block-coordinate Frank-Wolfe updates."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.dispatch import interpreted
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.oracle import FOUND, ActiveSet, Examples
+from crfkit.kernels.solvers.frank_wolfe import (
+    FrankWolfeOptions,
+    MarginProgress,
+    frank_wolfe_updates,
+    margin_losses,
+)
+from crfkit.kernels.solvers.marginal_fw import Edges, MarginalWorkspace, marginal_updates
+from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.labels.costs import AdditiveCost
+from crfkit.losses import HingeLoss
+from crfkit.losses._costs import find_cost
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.oracles import Oracle, find_oracle
+from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.linear_chain import ChainOracle
+from crfkit.solvers.stochastic.chain_losses import chain_losses
+from crfkit.solvers.structure_problem import MarginStructureProblem, StructureWorkspace
+
+# Updates of a sequence end where its part in the gap is this share of what it was.
+ENOUGH = 0.1
+# Vertices of each sequence that there is room for at first.
+ROOM = 8
+# Sequences that are worked on without a look at Ctrl-C.
+AT_ONCE = 256
+
+
+class MarginState(ABC):
+    """A point of the dual of a margin, and the parameters it amounts to, that updates move.
+
+    The dual of ``sum_i weight_i xi_i + c2 |w|^2`` is ``sum_i a_i . level_i - c2 |w(a)|^2``, where
+    ``a_i`` are shares, of sum 1, of the labelings of sequence i, and ``-2 c2 w(a)`` is the sum of
+    ``a_i(y) factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Levels are costs and scores that are not
+    learned, weighted; factors are weights of sequences, times costs where the slack is rescaled.
+
+    Parameters
+    ----------
+    batches : StochasticObjective
+        The data, each sequence a batch, and a loss with the method ``worst``.
+    oracle : Oracle or None
+        The structure in compiled form.
+    options : FrankWolfeOptions
+        How updates are made.
+
+    Attributes
+    ----------
+    w : ndarray of shape (L,)
+        The parameters, as kernels have them.
+    progress : MarginProgress
+        What is known of each sequence.
+    """
+
+    def __init__(
+        self, batches: StochasticObjective, oracle: Oracle | None, options: FrankWolfeOptions
+    ) -> None:
+        self.batches, self.options, self.oracle = batches, options, oracle
+        self.progress = MarginProgress(np.zeros(len(batches)), np.zeros(len(batches)))
+        self.loss = cast(HingeLoss, batches.loss)
+        self.w = np.zeros(batches.n_parameters) if oracle is None else oracle.zeros()
+        starts = [chunk.tokens.start for chunk in batches.chunks]
+        self.offsets = frozen(np.array([*starts, batches.n_tokens]))
+        if oracle is not None:
+            oracle.regroup(self.offsets)
+        self._weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
+
+    @property
+    def gaps(self) -> FloatArray:
+        """The part of each batch in the gap, as it was at its last update; 0 before that."""
+        return self.progress.gaps
+
+    @property
+    def levels(self) -> FloatArray:
+        """The expected level of each batch."""
+        return self.progress.levels
+
+    @property
+    def lower_bound(self) -> float:
+        """The dual: no parameters have a smaller objective."""
+        w = frozen(self.w)
+        return float(self.levels.sum()) - self.options.c2 * vector_dot(w, w)
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in a vector of shape (L,): a new array."""
+        return flat.copy() if self.oracle is None else self.oracle.unpack(flat)
+
+    def advance(self, order: IntArray) -> None:
+        """Update some batches, one after the other."""
+        first = 0
+        while first < len(order):
+            piece = frozen(order[first : first + AT_ONCE])
+            done, status = self._update(piece)
+            if status != FOUND:
+                self._raise(self.unpack(self.w), int(piece[done]))
+            first += done
+            self.batches.visits += done
+            if done < len(piece):
+                self._make_room()
+
+    @abstractmethod
+    def _update(self, order: IntArray) -> tuple[int, int]:
+        """Update batches; returns how many before one that needs room, and what came of it."""
+
+    @abstractmethod
+    def _make_room(self) -> None:
+        """Double the room for shares."""
+
+    def value(self, parameters: FloatArray) -> float:
+        """Return the objective at some parameters."""
+        if self.oracle is None:
+            return self.batches.value(parameters)
+        total = chain_losses(self.batches, len(self.batches), self._losses(parameters))
+        return total + self.batches.penalty_at(parameters)
+
+    def _examples(self) -> Examples:
+        """Return what is to be learned."""
+        labels, cost = (
+            self.batches.all_labels,
+            find_cost(self.loss.cost, self.batches.model.n_codes),
+        )
+        if self.oracle is None:
+            return Examples(self._weight, labels[None], np.zeros((0, 0)))
+        return self.oracle.examples(self._weight, labels, cast(AdditiveCost, cost).table)
+
+    def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
+        """Return what writes the losses of the batches from a first to a last one."""
+        oracle, examples = cast(Oracle, self.oracle), self._examples()
+        flat = oracle.pack(parameters)
+
+        def work(first: int, last: int, losses: FloatArray) -> None:
+            own = oracle.workspace(flat)
+            refused, _ = margin_losses(first, last, oracle.problem, examples, own, losses)
+            if refused >= 0:
+                self._raise(parameters, refused)
+
+        return work
+
+    def _raise(self, parameters: FloatArray, index: int) -> None:
+        """Raise what the search of any structure says of a batch that has no loss."""
+        batches = self.batches
+        scores = batches.scores(batches.bind(parameters), index)
+        with batches.original_sequence_numbers():
+            self.loss.worst(batches.structure, scores, batches.labels(index))
+        raise ValueError(
+            "scores became infinite. Scale numeric features to about 1, or use a larger c2."
+        )
+
+
+class VertexState(MarginState):
+    """Shares of labelings of all batches: vertices of their marginal polytopes."""
+
+    def __init__(
+        self, batches: StochasticObjective, oracle: Oracle | None, options: FrankWolfeOptions
+    ) -> None:
+        super().__init__(batches, oracle, options)
+        room, examples = max(ROOM, options.most + 1), self._examples()
+        vertices = np.empty((room, batches.n_tokens), np.uint16)
+        alphas = np.zeros((room, len(batches)))
+        vertices[0], alphas[0] = examples.labels[0], 1.0
+        self.active = ActiveSet(vertices, alphas, np.ones(len(batches), np.int64))
+        if oracle is None:
+            cost, numbers = (
+                find_cost(self.loss.cost, batches.model.n_codes),
+                np.arange(len(batches)),
+            )
+            self._problem: Any = MarginStructureProblem(
+                batches, self.offsets, numbers, self.loss, cost, self.active
+            )
+            longest = int(np.diff(self.offsets).max(initial=0))
+            self._fixed: Any = examples, StructureWorkspace(self.w, longest)
+        else:
+            self._problem = oracle.problem
+            self._fixed = examples, oracle.workspace(self.w)
+        self._kernel = frank_wolfe_updates if oracle else interpreted(frank_wolfe_updates)
+
+    def _update(self, order: IntArray) -> tuple[int, int]:
+        examples, workspace = self._fixed
+        values = np.empty(len(self.active.vertices))
+        done, status = self._kernel(
+            order, self.options, self._problem, examples, self.active, self.progress, workspace,
+            values,
+        )  # fmt: skip
+        return int(done), int(status)
+
+    def _make_room(self) -> None:
+        vertices, alphas, counts = self.active
+        self.active = ActiveSet(
+            np.concatenate([vertices, np.empty_like(vertices)]),
+            np.concatenate([alphas, 0.0 * alphas]), counts,
+        )  # fmt: skip
+        if self.oracle is None:
+            self._problem.active = self.active
+
+
+class ChainMarginalFW(MarginState):
+    """Shares of transitions into the tokens of chains: marginals, which runs of labels move.
+
+    Attributes
+    ----------
+    edges : Edges
+        The transitions into each token that have a share.
+    """
+
+    def __init__(
+        self, batches: StochasticObjective, oracle: ChainOracle, options: FrankWolfeOptions
+    ) -> None:
+        super().__init__(batches, oracle, options)
+        self._norms = frozen(oracle.norms(batches.data))
+        room, examples = max(ROOM, options.most + 1), self._examples()
+        shape, labels = (room, batches.n_tokens), examples.labels[0]
+        before, after = np.zeros(shape, np.uint16), np.zeros(shape, np.uint16)
+        shares = np.zeros(shape)
+        before[0, 1:], after[0], shares[0] = labels[:-1], labels, 1.0
+        before[0, batches.offsets[:-1][np.diff(batches.offsets) > 0]] = 0
+        self.edges = Edges(before, after, shares, np.ones(batches.n_tokens, np.int64))
+        self._fixed = examples, oracle.problem, oracle.workspace(self.w)
+
+    def _update(self, order: IntArray) -> tuple[int, int]:
+        longest, room = int(np.diff(self.offsets).max(initial=0)), len(self.edges.shares)
+        examples, problem, workspace = self._fixed
+        more = MarginalWorkspace(
+            np.empty((longest, room)), np.empty((longest, room), np.int64),
+            np.empty(longest, np.int32), np.empty(longest, np.int64), np.empty(longest),
+        )  # fmt: skip
+        done, status = marginal_updates(
+            order, self.options, self._norms, problem, examples, self.edges, self.progress,
+            workspace, more,
+        )  # fmt: skip
+        return int(done), int(status)
+
+    def _make_room(self) -> None:
+        before, after, shares = (np.concatenate([one, 0 * one]) for one in self.edges[:3])
+        self.edges = Edges(before, after, shares, self.edges.counts)
+
+
+def make_margin_state(batches: StochasticObjective, kind: str, most: int = 1) -> MarginState:
+    """Return the state that is updated fastest; each batch is one sequence.
+
+    Parameters
+    ----------
+    batches : StochasticObjective
+        The data, and a hinge loss.
+    kind : {"marginals", "pairwise", "classic"}
+        What an update moves. "marginals" need a chain and a sum of costs; where there is none,
+        updates are pairwise.
+    most : int
+        Updates of a sequence, one after the other.
+    """
+    loss, oracle = cast(HingeLoss, batches.loss), None
+    cost = find_cost(loss.cost, batches.model.n_codes)
+    options = FrankWolfeOptions(kind != "classic", int(most), ENOUGH, float(batches.penalty.l2))
+    if isinstance(cost, AdditiveCost) and loss.rescaling == "margin":
+        order = LabelOrder.by_code(batches.model.n_codes)
+        oracle = find_oracle(batches.model, batches.structure, batches.data, order, batches.threads)
+    if oracle is not None and oracle.has_marginal_updates and kind == "marginals":
+        state: MarginState = ChainMarginalFW(batches, cast(ChainOracle, oracle), options)
+    else:
+        state = VertexState(batches, oracle, options)
+    if oracle is not None:
+        batches.release_data()
+    return state
