@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 from crfkit._params import check_whole
@@ -91,7 +91,7 @@ class CompiledFeatures(SequenceTransformer):
             for vocabulary, templates in zip(self._vocabularies, self._learned[1], strict=True)
         ]
         self.n_features_in_ = len(self.vocabulary_)
-        return self._packed(rows)
+        return self._packed(iter(rows))
 
     def _transform(self, X: Any) -> PackedSequences:
         options = self._as_fitted()._options()
@@ -99,14 +99,13 @@ class CompiledFeatures(SequenceTransformer):
         reader = TokenReader(learned, read_tokens(X, options.columns, options.by))
         reader.read()
         pairs = zip(self._vocabularies, groups, strict=True)
-        return self._packed([vocabulary.encode(reader, group) for vocabulary, group in pairs])
+        return self._packed(vocabulary.encode(reader, group) for vocabulary, group in pairs)
 
-    def _packed(self, rows: list[AttributeRows]) -> PackedSequences:
+    def _packed(self, rows: Iterator[AttributeRows]) -> PackedSequences:
         """Return the attributes of tokens with those of transitions, if there are any."""
-        packed, transitions = (
-            own.packed(vocabulary) for own, vocabulary in zip(rows, self._vocabularies, strict=True)
-        )
-        packed.transitions = transitions if len(self.transition_vocabulary_) else None
+        packed = next(rows).packed(self.vocabulary_)
+        if len(self.transition_vocabulary_):
+            packed.transitions = next(rows).packed(self.transition_vocabulary_)
         return packed
 
     def _token_names(self) -> TemplateVocabulary:
