@@ -50,7 +50,7 @@ class Collection(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where a caller lets files come from."""
+    """Sources of files that a caller allows."""
 
     data_home: PathLike | None
     mirror: PathLike | None

@@ -23,7 +23,7 @@ RECORD = np.dtype([("number", "<u4"), ("size", "<u4")])
 
 
 class Damage(ValueError):
-    """What is wrong with a file, without its name."""
+    """Damage of a file; the message does not name it."""
 
 
 def unpack_names(data: bytes, at: int, count: int, kind: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What reader and writer agree on: the error, the separator and the blank line."""
+"""The format of column files: errors, separators and blank lines."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _SET: Items = [(FLAG_ITEM, 1.0)]
 
 
 class CodedRuns(NamedTuple):
-    """What runs have: a code each, shape (n,), -1 for nothing, and the items of each code."""
+    """Items of runs: a code for each run, shape (n,), -1 for none, and the items of each code."""
 
     codes: CodeArray
     items: list[Items]
@@ -241,7 +241,7 @@ class Membership(NamedTuple):
 
 
 class Similarity(NamedTuple):
-    """How similar a text is to the nearest entry of a lexicon, or a condition on that.
+    """The similarity of a text to the nearest entry of a lexicon, or a condition on that.
 
     Attributes
     ----------

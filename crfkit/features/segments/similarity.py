@@ -1,4 +1,4 @@
-"""How similar texts are to the nearest entry of a lexicon (Cohen and Sarawagi 2004).
+"""Similarity of texts to the nearest entry of a lexicon (Cohen and Sarawagi 2004).
 
 All of these are exact: entries are left out only where they cannot be the nearest.
 """
@@ -82,7 +82,7 @@ class Lexicon:
 
 
 class _Counts(NamedTuple):
-    """How often words occur in texts: of the entries' words, (n, W), and of all others."""
+    """Counts of words in texts: of the entries' words, shape (n, W), and of all others."""
 
     known: sp.csr_array
     others: sp.csr_array

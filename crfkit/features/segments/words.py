@@ -157,7 +157,7 @@ class Words:
 
     @property
     def tokens(self) -> IntArray:
-        """Where the codes of tokens, not of their pieces, begin, shape (N + 1,)."""
+        """Beginnings of the codes of tokens, not of their pieces, shape (N + 1,)."""
         return np.arange(len(self.codes) + 1)
 
     def text(self, start: int, stop: int) -> str:
@@ -175,7 +175,7 @@ class Words:
 
     @cached_property
     def letters(self) -> IntArray:
-        """How many characters all tokens before each have, with a blank each, shape (N + 1,)."""
+        """Number of characters before each token, a blank after each counted, shape (N + 1,)."""
         sizes = np.fromiter(map(len, self.each), np.int64, len(self.each))
         return np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""What was learned of columns and of functions of their strings."""
+"""Tables of the strings of columns and of the results of functions of them."""
 
 from __future__ import annotations
 
