@@ -79,10 +79,7 @@ class Task(NamedTuple):
     def tags(self, scheme: str) -> list[list[str]]:
         """Return the segments as tags."""
         pairs = zip(self.segments, self.tokens, strict=True)
-        return [
-            tags_from_spans([(label, start, stop) for start, stop, label in one], len(row), scheme)
-            for one, row in pairs
-        ]
+        return [tags_from_spans(one, len(row), scheme) for one, row in pairs]
 
     def known(self) -> Dictionaries:
         """Return the dictionaries, made of these sequences where none were given."""
@@ -100,9 +97,7 @@ class Task(NamedTuple):
 
 def from_tags(rows: Iterable[Iterable[str]]) -> list[list[Segment]]:
     """Return the segments that tags stand for."""
-    return [
-        [(span.start, span.stop, span.label) for span in spans_from_tags(tags)] for tags in rows
-    ]
+    return [[tuple(span) for span in spans_from_tags(tags)] for tags in rows]
 
 
 def _columns(path: str, separator: str) -> tuple[Sentences, Sentences]:

@@ -36,7 +36,7 @@ def random_sequence(rng, length):
     while start < length:
         stop = min(length, start + rng.randint(1, 4))
         if rng.random() < 0.3:
-            spans.append((rng.choice(TYPES), start, stop))
+            spans.append((start, stop, rng.choice(TYPES)))
         start = stop
     return tags_from_spans(spans, length, "IOB2")
 

@@ -247,7 +247,7 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
             As for :class:`crfkit.CRFClassifier`; PackedSequences may have attributes of segments.
         y : iterable of S sequences of tags or labels, or of S lists of segments
             Tags or labels of all tokens, or the segments of each sequence as (start, stop, label)
-            or :class:`crfkit.metrics.Span`, in any order; other tokens are outside.
+            or :class:`crfkit.metrics.Segment`, in any order; other tokens are outside.
         sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
             A weight for each sequence or token, as for :class:`crfkit.CRFClassifier`.
         X_val, y_val : iterables of sequences, optional

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from crfkit._params import check_option
-from crfkit.labels.fields import as_span
-from crfkit.metrics import Span, spans_from_tags, tags_from_spans
+from crfkit.labels.fields import read_segment
+from crfkit.metrics import Segment, spans_from_tags, tags_from_spans
 
 Offsets = Iterable[tuple[int, int]]
 _BLANKS = re.compile(r"\s*")
@@ -20,8 +20,8 @@ _POLICIES = ("raise", "expand", "contract")
 class _Placed(NamedTuple):
     """A span of characters and the span of tokens that it became."""
 
-    characters: Span
-    tokens: Span
+    characters: Segment
+    tokens: Segment
 
 
 def token_offsets(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
@@ -77,7 +77,7 @@ def _checked_offsets(offsets: Offsets) -> list[tuple[int, int]]:
     return checked
 
 
-def _covered(span: Span, offsets: Sequence[tuple[int, int]], misfit: str) -> range:
+def _covered(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> range:
     """Return the tokens of a span by the policy."""
     starts, stops = itemgetter(0), itemgetter(1)
     if misfit == "contract":
@@ -87,7 +87,7 @@ def _covered(span: Span, offsets: Sequence[tuple[int, int]], misfit: str) -> ran
     return range(first, bisect_left(offsets, span.stop, key=starts))
 
 
-def _place(span: Span, offsets: Sequence[tuple[int, int]], misfit: str) -> _Placed:
+def _place(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> _Placed:
     if not 0 <= span.start < span.stop:
         raise ValueError(f"{span} is empty or begins before the text; remove it")
     tokens = _covered(span, offsets, misfit)
@@ -100,7 +100,7 @@ def _place(span: Span, offsets: Sequence[tuple[int, int]], misfit: str) -> _Plac
             f"{span} does not end where tokens do: the tokens that it touches are "
             f"[{start}, {stop}); pass misfit='expand' or 'contract', or tokenize otherwise"
         )
-    return _Placed(span, Span(span.label, tokens[0], tokens[-1] + 1))
+    return _Placed(span, Segment(tokens[0], tokens[-1] + 1, span.label))
 
 
 def _check_apart(placed: Sequence[_Placed]) -> None:
@@ -125,7 +125,7 @@ def spans_to_tags(
     ----------
     offsets : iterable of (start, stop), length T
         Where the tokens are, in characters, as from :func:`token_offsets` or a tokenizer.
-    spans : iterable of Span, Segment or (label, start, stop)
+    spans : iterable of Segment or (start, stop, label)
         Half-open spans of characters in any order, as for :func:`crfkit.metrics.tags_from_spans`.
     scheme : str, default="IOB2"
         The tag scheme to write; see :func:`crfkit.metrics.tags_from_spans`.
@@ -141,24 +141,25 @@ def spans_to_tags(
     ------
     ValueError, TypeError
         Naming the span, if it does not fit (with ``misfit="raise"``), holds no token, overlaps
-        another, or is a plain triple that begins with a number; naming the token, if `offsets` are
-        not in order.
+        another, or is no segment; naming the token, if `offsets` are not in order.
 
     Examples
     --------
     >>> offsets = token_offsets("Ann Lee's dog", ["Ann", "Lee", "'s", "dog"])
-    >>> spans_to_tags(offsets, [("PER", 0, 7)])
+    >>> spans_to_tags(offsets, [(0, 7, "PER")])
     ['B-PER', 'I-PER', 'O', 'O']
     """
     check_option("misfit", misfit, _POLICIES)
     tokens = _checked_offsets(offsets)
-    placed = [_place(as_span(span), tokens, misfit) for span in spans]
+    placed = [
+        _place(read_segment(item, f"item {i}"), tokens, misfit) for i, item in enumerate(spans)
+    ]
     placed.sort(key=lambda pair: (pair.tokens.start, pair.tokens.stop))
     _check_apart(placed)
     return tags_from_spans((pair.tokens for pair in placed), len(tokens), scheme)
 
 
-def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") -> list[Span]:
+def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") -> list[Segment]:
     """Read spans of characters from the tags of the tokens of one text.
 
     Parameters
@@ -172,7 +173,7 @@ def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") 
 
     Returns
     -------
-    list of Span
+    list of Segment
         Half-open spans of characters, in order. White space inside of a span belongs to it.
 
     Raises
@@ -183,12 +184,12 @@ def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") 
     Examples
     --------
     >>> tags_to_spans([(0, 3), (4, 7), (7, 9)], ["B-PER", "I-PER", "O"])
-    [Span(label='PER', start=0, stop=7)]
+    [Segment(start=0, stop=7, label='PER')]
     """
     tokens, tags = _checked_offsets(offsets), list(tags)
     if len(tokens) != len(tags):
         raise ValueError(f"there are {len(tokens)} tokens, but {len(tags)} tags")
     return [
-        Span(label, tokens[start][0], tokens[stop - 1][1])
-        for label, start, stop in spans_from_tags(tags, scheme)
+        Segment(tokens[start][0], tokens[stop - 1][1], label)
+        for start, stop, label in spans_from_tags(tags, scheme)
     ]

@@ -275,7 +275,7 @@ def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
             raise TypeError(
                 f"sequence {s} of y: segments are (start, stop, label) with whole numbers; "
                 f"{sequence[0]!r:.60} looks like {_order(sequence[0])}: give "
-                "Segment(start, stop, label) or Span(label, start, stop), both of crfkit.metrics."
+                "Segment(start, stop, label) of crfkit.metrics, or a triple in that order."
             )
     return False
 
@@ -334,7 +334,7 @@ def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Lis
 
     Parameters
     ----------
-    sequences : list of S lists of (start, stop, label) or Span
+    sequences : list of S lists of Segment or (start, stop, label)
         In any order.
     offsets : ndarray of shape (S + 1,)
         Where the sequences start, and the end.

@@ -1,24 +1,14 @@
-"""Spans and segments as users write them.
-
-A field's name tells what it is; plain triples have to be in the order of the function that reads
-them: (label, start, stop) where spans become tags, (start, stop, label) where segments are meant.
-"""
+"""Segments as users write them: ``Segment``, anything with its fields, or (start, stop, label)."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 from crfkit._types import Segment
 
-
-class Span(NamedTuple):
-    """A labeled stretch of a sequence, ``[start, stop)``."""
-
-    label: str
-    start: int
-    stop: int
+_ORDER = "Give Segment(start, stop, label) of crfkit.metrics, or a triple in that order."
 
 
 def segment_fields(item: Any) -> tuple[int, int, Any] | None:
@@ -33,7 +23,7 @@ def segment_fields(item: Any) -> tuple[int, int, Any] | None:
 
 
 def has_names(item: Any) -> bool:
-    """Whether an item has the fields of a span or segment."""
+    """Whether an item has the fields of a segment."""
     return hasattr(item, "label") and hasattr(item, "start") and hasattr(item, "stop")
 
 
@@ -43,65 +33,56 @@ def holds_segments(sequences: Iterable[Any]) -> bool:
     return not filled or any(segment_fields(sequence[0]) for sequence in filled)
 
 
-def as_segment(item: Any, where: str) -> Segment:
+def read_segment(item: Any, where: str, remedy: str = _ORDER) -> Segment:
     """Return an item as a segment; `where` is what errors call its place.
+
+    Raises
+    ------
+    TypeError
+        If it is none; the message ends with the remedy.
+    """
+    found = segment_fields(item)
+    if found is None:
+        raise TypeError(
+            f"{where}: {item!r:.60} is no segment (start, stop, label) with whole numbers. {remedy}"
+        )
+    return Segment(*found)
+
+
+def as_segment(item: Any, where: str) -> Segment:
+    """Return an item as a segment of tokens; `where` is what errors call its place.
 
     Raises
     ------
     TypeError, ValueError
         If it is none, or is empty or begins before its sequence.
     """
-    found = segment_fields(item)
-    if found is None:
-        raise TypeError(
-            f"{where}: {item!r:.60} is no segment (start, stop, label) with whole numbers. Where "
-            "labels of tokens are given, say how they are read: scheme='runs', 'IOB2' or the like."
-        )
-    start, stop, label = found
-    if not 0 <= start < stop:
+    remedy = (
+        "Where labels of tokens are given, say how they are read: scheme='runs', 'IOB2' or the "
+        "like."
+    )
+    segment = read_segment(item, where, remedy)
+    if not 0 <= segment.start < segment.stop:
         raise ValueError(
             f"{where}: {item!r:.60} is empty, or does not begin at a token. `stop` is the token "
             "after the last one."
         )
-    if not isinstance(label, Hashable):
+    if not isinstance(segment.label, Hashable):
         raise TypeError(f"{where}: the label of {item!r:.60} is not hashable.")
-    return Segment(start, stop, label)
+    return segment
 
 
-def as_span(item: Any) -> Span:
-    """Return a span: by the names of its fields, or (label, start, stop).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none, or is a plain triple that begins with a number.
-    """
-    if has_names(item):
-        label, start, stop = item.label, item.start, item.stop
-    elif isinstance(item, (tuple, list)) and len(item) == 3:
-        label, start, stop = item
-        if _is_whole(label):
-            raise ValueError(
-                f"{item!r:.60} begins with a number, but a plain triple is read as (label, start, "
-                "stop). Put a label that is a string first, or give Segment(start, stop, label) "
-                "or Span(label, start, stop)."
-            )
-    else:
-        raise TypeError(f"{item!r:.60} is no Span, no Segment and no triple (label, start, stop).")
-    if not (_is_whole(start) and _is_whole(stop)):
-        raise TypeError(f"{item!r:.60}: `start` and `stop` must be whole numbers.")
-    return Span(label, int(start), int(stop))
-
-
-def ordered_spans(spans: Iterable[Any], length: int) -> list[Span]:
-    """Return spans of one sequence in their order.
+def ordered_segments(segments: Iterable[Any], length: int) -> list[Segment]:
+    """Return segments of one sequence in their order.
 
     Raises
     ------
     TypeError, ValueError
-        As for :func:`as_span`, or if one is empty, outside of the sequence, or overlaps another.
+        As for :func:`read_segment`, or if one is empty, outside of the sequence, or overlaps
+        another.
     """
-    ordered = sorted(map(as_span, spans), key=lambda span: (span.start, span.stop))
+    read = [read_segment(item, f"item {i}") for i, item in enumerate(segments)]
+    ordered = sorted(read, key=lambda span: (span.start, span.stop))
     for i, span in enumerate(ordered):
         if not 0 <= span.start < span.stop <= length:
             raise ValueError(f"{span} is empty or outside a sequence of length {length}")

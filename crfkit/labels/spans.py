@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit.labels.fields import Span, ordered_spans
+from crfkit._types import Segment
+from crfkit.labels.fields import ordered_segments
 from crfkit.labels.schemes import (
     CONLL,
     DETECTABLE,
@@ -70,7 +71,7 @@ class TagStream(NamedTuple):
 
 def spans_from_tags(
     tags: Iterable[str], scheme: str = "conll", *, suffix: bool = False, delimiter: str = "-"
-) -> list[Span]:
+) -> list[Segment]:
     """Read the spans of one sequence of tags.
 
     Parameters
@@ -89,7 +90,7 @@ def spans_from_tags(
 
     Returns
     -------
-    list of Span
+    list of Segment
         In order. The type of a bare tag such as ``B`` is ``"_"``.
 
     Raises
@@ -107,16 +108,16 @@ def spans_from_tags(
     --------
     >>> from crfkit.metrics import spans_from_tags
     >>> spans_from_tags(["B-PER", "I-PER", "O", "I-LOC"])
-    [Span(label='PER', start=0, stop=2), Span(label='LOC', start=3, stop=4)]
+    [Segment(start=0, stop=2, label='PER'), Segment(start=3, stop=4, label='LOC')]
     >>> spans_from_tags(["B-PER", "I-PER", "O", "I-LOC"], "IOB2")
-    [Span(label='PER', start=0, stop=2)]
+    [Segment(start=0, stop=2, label='PER')]
     """
     rules = get_scheme(scheme)
     flat = flatten([tags], "tags")
     (stream,), names = read_streams([flat], rules, suffix=suffix, delimiter=delimiter)
     found = find_spans(stream, rules)
     rows = zip(found.types.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
-    return [Span(names[label], start, stop) for label, start, stop in rows]
+    return [Segment(start, stop, names[label]) for label, start, stop in rows]
 
 
 def tags_from_spans(
@@ -131,8 +132,8 @@ def tags_from_spans(
 
     Parameters
     ----------
-    spans : iterable of Span, Segment or (label, start, stop)
-        In any order; also what else has fields `label`, `start` and `stop`.
+    spans : iterable of Segment or (start, stop, label)
+        In any order; also what else has these fields.
     length : int
         Number of tokens of the sequence.
     scheme : str, default="IOB2"
@@ -147,24 +148,25 @@ def tags_from_spans(
     Raises
     ------
     ValueError, TypeError
-        If spans overlap, are empty or reach outside the sequence, a plain triple begins with a
-        number, or the scheme is ``"conll"``.
+        If an item is no segment, spans overlap, are empty or reach outside the sequence, or the
+        scheme is ``"conll"``.
 
     Examples
     --------
     >>> from crfkit.metrics import tags_from_spans
-    >>> tags_from_spans([("PER", 0, 2), ("LOC", 3, 4)], 4, "IOBES")
+    >>> tags_from_spans([(0, 2, "PER"), (3, 4, "LOC")], 4, "IOBES")
     ['B-PER', 'E-PER', 'O', 'S-LOC']
     """
     rules = get_scheme(scheme)
     if rules is CONLL:
         raise ValueError("'conll' is a way to read tags; write a scheme such as 'IOB2'")
-    ordered = ordered_spans(spans, length)
+    ordered = ordered_segments(spans, length)
     tags = [write_tag(OUTSIDE, "", rules)] * length
     for i, span in enumerate(ordered):
         roles = _span_roles(span, _is_marked(ordered, i, rules), rules)
         tags[span.start : span.stop] = [
-            write_tag(role, span.label, rules, suffix=suffix, delimiter=delimiter) for role in roles
+            write_tag(role, str(span.label), rules, suffix=suffix, delimiter=delimiter)
+            for role in roles
         ]
     return tags
 
@@ -471,7 +473,7 @@ def _describe(
     return IllegalTag(sequence, position, tag, reason)
 
 
-def _is_marked(spans: Sequence[Span], i: int, scheme: Scheme) -> bool:
+def _is_marked(spans: Sequence[Segment], i: int, scheme: Scheme) -> bool:
     """Return whether the scheme's first and last roles are written for a span at all."""
     if scheme.marks == "always":
         return True
@@ -481,7 +483,7 @@ def _is_marked(spans: Sequence[Span], i: int, scheme: Scheme) -> bool:
     return spans[left].stop == spans[right].start and spans[left].label == spans[right].label
 
 
-def _span_roles(span: Span, marked: bool, scheme: Scheme) -> Iterator[int]:
+def _span_roles(span: Segment, marked: bool, scheme: Scheme) -> Iterator[int]:
     n_tokens = span.stop - span.start
     if not marked:
         yield from [INSIDE] * n_tokens

@@ -1,7 +1,6 @@
 """Metrics of tokens, whole sequences, entities and segments; tag schemes; scorers."""
 
 from crfkit._types import Segment
-from crfkit.labels.fields import Span
 from crfkit.labels.schemes import allowed_transitions
 from crfkit.labels.spans import (
     IllegalTag,
@@ -43,7 +42,6 @@ from crfkit.metrics.tokens import (
 __all__ = [
     "IllegalTag",
     "Segment",
-    "Span",
     "allowed_transitions",
     "conlleval_report",
     "convert_tags",

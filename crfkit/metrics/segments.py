@@ -49,8 +49,8 @@ def segment_precision_recall_fscore_support(
     Parameters
     ----------
     y_true, y_pred : iterable of S lists of segments, or of S sequences of labels
-        True and predicted segments of each sequence: (start, stop, label), :class:`Segment`, also
-        with a probability, or :class:`Span`, in any order; they may overlap. With `scheme`, each
+        True and predicted segments of each sequence: (start, stop, label) or :class:`Segment`, also
+        with a probability, in any order; they may overlap. With `scheme`, each
         may also be labels or tags of all tokens.
     beta : float, default=1.0
         Weight of recall against precision in the F-score; ``inf`` gives recall.

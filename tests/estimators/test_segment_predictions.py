@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import SegmentConstraints, SemiMarkovCRF, SequenceVectorizer
 from crfkit.estimators import _base, _segment_predictions
-from crfkit.metrics import Span
+from crfkit.metrics import Segment
 from crfkit.structures import SemiMarkov
 from tests.estimators.segmentations import (
     SPANS,
@@ -157,13 +157,13 @@ def test_the_distribution_of_lengths_is_that_of_their_weights(model):
 
 
 def test_given_segments_are_conditioned_on(model):
-    known = [[(0, 1, "PER"), Span("LOC", 2, 3)], [(1, 3, "O")], [(2, 3, "PER")], [], []]
+    known = [[(0, 1, "PER"), Segment(2, 3, "LOC")], [(1, 3, "O")], [(2, 3, "PER")], [], []]
     asked = [[(1, 2, "PER"), (0, 1, "PER")], [(0, 1, "PER")], [(0, 2, "PER"), (0, 3, "PER")],
              [(0, 2, "LOC")], []]  # fmt: skip
     found = model.predict_segment_proba(SHORT, asked, fixed=known)
     best = model.predict_segments(SHORT, fixed=known)
     for tokens, fixed, segments, ours, one in zip(SHORT, known, asked, found, best, strict=True):
-        wanted = [(s.start, s.stop, s.label) if isinstance(s, Span) else s for s in fixed]
+        wanted = [tuple(s) for s in fixed]
         pairs = [
             (path, share)
             for path, share in zip(*enumerated(model, tokens), strict=True)

@@ -25,7 +25,7 @@ from crfkit import (
 )
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSegments
-from crfkit.metrics import Span
+from crfkit.metrics import Segment
 from crfkit.persistence import dumps, load, loads, save
 from crfkit.solvers import LBFGS
 from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_transitions
@@ -139,7 +139,7 @@ def test_tags_spans_and_segments_give_the_same_model():
         for scheme, y in (
             ("auto", TAGS),
             ("IOB2", SPANS),
-            ("auto", [[Span(k, i, j) for i, j, k in row[::-1]] for row in SPANS]),
+            ("auto", [[Segment(i, j, k) for i, j, k in row[::-1]] for row in SPANS]),
         )
     ]
     for other in fits[1:]:

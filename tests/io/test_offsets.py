@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit.io import spans_to_tags, tags_to_spans, token_offsets
-from crfkit.metrics import Span
+from crfkit.metrics import Segment
 
 OFFSETS = [(0, 3), (4, 7), (7, 9), (10, 13)]  # "Ann Lee's dog"
 
@@ -36,24 +36,24 @@ def test_tokens_that_are_not_in_the_text_are_named(tokens, message):
     [("IOB2", ["B-P", "I-P", "O", "B-X"]), ("BILOU", ["B-P", "L-P", "O", "U-X"])],
 )
 def test_fitting_spans_become_tags_in_any_scheme(scheme, tags):
-    assert spans_to_tags(OFFSETS, [("X", 10, 13), ("P", 0, 7)], scheme) == tags
-    assert tags_to_spans(OFFSETS, tags) == [Span("P", 0, 7), Span("X", 10, 13)]
+    assert spans_to_tags(OFFSETS, [(10, 13, "X"), (0, 7, "P")], scheme) == tags
+    assert tags_to_spans(OFFSETS, tags) == [Segment(0, 7, "P"), Segment(10, 13, "X")]
 
 
 @pytest.mark.parametrize(
     ("span", "expanded", "contracted"),
     [
-        (("P", 1, 8), "B I I O", "O B O O"),
-        (("P", 3, 10), "O B I O", "O B I O"),
-        (("P", 0, 5), "B I O O", "B O O O"),
-        (("P", 9, 14), "O O O B", "O O O B"),
+        ((1, 8, "P"), "B I I O", "O B O O"),
+        ((3, 10, "P"), "O B I O", "O B I O"),
+        ((0, 5, "P"), "B I O O", "B O O O"),
+        ((9, 14, "P"), "O O O B", "O O O B"),
     ],
 )
 def test_spans_that_do_not_fit_follow_the_policy(span, expanded, contracted):
     def letters(misfit):
         return " ".join(tag[0] for tag in spans_to_tags(OFFSETS, [span], misfit=misfit))
 
-    with pytest.raises(ValueError, match=r"Span\(label='P', .* does not end where tokens do"):
+    with pytest.raises(ValueError, match=r"Segment\(.*label='P'\) does not end where"):
         spans_to_tags(OFFSETS, [span])
     assert letters("expand") == expanded
     assert letters("contract") == contracted
@@ -62,13 +62,13 @@ def test_spans_that_do_not_fit_follow_the_policy(span, expanded, contracted):
 @pytest.mark.parametrize(
     ("spans", "options", "message"),
     [
-        ([("P", 3, 4)], {}, r"start=3, stop=4\) holds no token"),
-        ([("P", 20, 24)], {"misfit": "expand"}, "stop=24.* holds no token"),
-        ([("P", 1, 2)], {"misfit": "contract"}, "holds no whole token"),
-        ([("P", 3, 3)], {}, "is empty"),
-        ([("P", -1, 3)], {}, "begins before the text"),
-        ([("P", 0, 7), ("Q", 4, 9)], {}, "label='P', .* and Span.label='Q', .* overlap"),
-        ([("P", 0, 5), ("Q", 5, 7)], {"misfit": "expand"}, "share a token"),
+        ([(3, 4, "P")], {}, "start=3, stop=4, label='P'. holds no token"),
+        ([(20, 24, "P")], {"misfit": "expand"}, "stop=24.* holds no token"),
+        ([(1, 2, "P")], {"misfit": "contract"}, "holds no whole token"),
+        ([(3, 3, "P")], {}, "is empty"),
+        ([(-1, 3, "P")], {}, "begins before the text"),
+        ([(0, 7, "P"), (4, 9, "Q")], {}, "label='P'. and Segment.*label='Q'. overlap"),
+        ([(0, 5, "P"), (5, 7, "Q")], {"misfit": "expand"}, "share a token"),
         ([], {"misfit": "skip"}, "misfit='skip' is not known"),
     ],
 )
@@ -100,7 +100,7 @@ def tokens_and_spans(draw):
     bounds = list(zip(cuts, cuts[1:], strict=False))[:: draw(st.integers(1, 2))]
     labels = draw(st.lists(st.sampled_from("PQ"), min_size=len(bounds), max_size=len(bounds)))
     spans = [
-        Span(label, offsets[a][0], offsets[b - 1][1])
+        Segment(offsets[a][0], offsets[b - 1][1], label)
         for label, (a, b) in zip(labels, bounds, strict=True)
     ]
     return offsets, spans
@@ -122,8 +122,8 @@ def test_policies_take_what_the_definition_says(case, start, length):
     inside = [t for t, (b, e) in enumerate(offsets) if start <= b and e <= stop]
     for misfit, expected in (("expand", touched), ("contract", inside)):
         if expected:
-            tags = spans_to_tags(offsets, [("P", start, stop)], "IO", misfit=misfit)
+            tags = spans_to_tags(offsets, [(start, stop, "P")], "IO", misfit=misfit)
             assert [t for t, tag in enumerate(tags) if tag != "O"] == expected
         else:
             with pytest.raises(ValueError, match="holds no"):
-                spans_to_tags(offsets, [("P", start, stop)], misfit=misfit)
+                spans_to_tags(offsets, [(start, stop, "P")], misfit=misfit)

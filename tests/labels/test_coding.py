@@ -14,7 +14,7 @@ from crfkit.labels.coding import (
     read_segments,
 )
 from crfkit.labels.segmentation import segmentation_of
-from crfkit.metrics import Span, repair_tags, spans_from_tags, tags_from_spans
+from crfkit.metrics import repair_tags, spans_from_tags, tags_from_spans
 
 CHEAP = settings(max_examples=25)
 SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO", "IO"]
@@ -42,10 +42,7 @@ def offsets_of(sequences):
 
 
 def tags_of(drawn, scheme):
-    return [
-        tags_from_spans([(k, start, stop) for start, stop, k in segments], length, scheme)
-        for segments, length in drawn
-    ]
+    return [tags_from_spans(segments, length, scheme) for segments, length in drawn]
 
 
 def read(y, scheme="auto", offsets=None):
@@ -95,7 +92,7 @@ def test_listed_segments_become_iob2_tags(drawn):
     segments = [one for one, _ in drawn]
     coded = read_segments(segments, offsets, "IOB2", "O")
     assert write(coded, offsets) == tags
-    as_spans = [[Span(k, i, j) for i, j, k in one[::-1]] for one in segments]
+    as_spans = [[Segment(i, j, k) for i, j, k in one[::-1]] for one in segments]
     np.testing.assert_array_equal(read_segments(as_spans, offsets, "IOB2", "O").codes, coded.codes)
 
 
@@ -329,7 +326,7 @@ def test_labels_that_are_no_tags_are_refused_where_tags_are_asked_for():
 def test_segments_may_be_listed_in_any_form_and_order():
     offsets = np.array([0, 3, 3, 8])
     forms = [[Segment(1, 3, "A"), (np.int64(0), np.int32(1), "B")], [], [["0", "5", "C"]][:0]]
-    found = read_listed(lists([*forms[:2], [Span("C", 1, 5)]]), offsets, "y")
+    found = read_listed(lists([*forms[:2], [Segment(1, 5, "C")]]), offsets, "y")
     assert found.start.tolist() == [1, 0, 4] and found.stop.tolist() == [3, 1, 8]
     assert found.labels == ["A", "B", "C"]
     check_apart(found, offsets, "y")

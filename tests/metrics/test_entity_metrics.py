@@ -111,12 +111,12 @@ def test_strict_ioe1_also_counts_the_legal_chunks_of_one_e_that_seqeval_overlook
     for seed in range(200):
         for tags in random_pair(seed, tag_set("OIE", TYPES[:2]))[0]:
             entities = seqeval_scheme.Tokens(tags, seqeval_scheme.IOE1).entities
-            theirs = {(entity.tag, entity.start, entity.end) for entity in entities}
+            theirs = {(entity.start, entity.end, entity.tag) for entity in entities}
             ours = {tuple(span) for span in spans_from_tags(tags, "IOE1")}
             extra = ours - theirs
             overlooked += len(extra)
             assert theirs <= ours
-            for label, start, stop in extra:
+            for start, stop, label in extra:
                 assert (tags[start], stop) == (f"E-{label}", start + 1)
                 assert start == 0 or tags[start - 1][1:] != f"-{label}"
     assert overlooked > 50
@@ -418,7 +418,7 @@ def test_no_numpy_warnings_on_any_zero():
 
 def test_many_types_are_all_counted():
     names = [f"T{i}" for i in range(500)]
-    y = [tags_from_spans([(name, 0, 2)], 3) for name in names]
+    y = [tags_from_spans([(0, 2, name)], 3) for name in names]
     report = entity_classification_report(y, y, output_dict=True)
     assert set(names) < set(report)
     assert report["micro avg"] == {"precision": 1, "recall": 1, "f1-score": 1, "support": 500}

@@ -1,4 +1,5 @@
 from itertools import groupby
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from hypothesis import strategies as st
 from crfkit._types import ProbableSegment
 from crfkit.metrics import (
     Segment,
-    Span,
     conlleval_report,
     entity_f1_score,
     entity_precision_recall_fscore_support,
@@ -80,7 +80,7 @@ def test_small_numbers_are_right():
     [
         lambda i, j, k: Segment(i, j, k),
         lambda i, j, k: ProbableSegment(i, j, k, 0.5),
-        lambda i, j, k: Span(k, i, j),
+        lambda i, j, k: SimpleNamespace(label=k, start=i, stop=j),
         lambda i, j, k: [np.int64(i), np.int64(j), k],
     ],
 )

@@ -11,7 +11,6 @@ from crfkit.labels.spans import spans_of_all
 from crfkit.metrics import (
     IllegalTag,
     Segment,
-    Span,
     allowed_transitions,
     convert_tags,
     detect_scheme,
@@ -37,7 +36,7 @@ def all_span_lists(length, types, start=0):
     for stop in range(start + 1, length + 1):
         for type_ in types:
             for rest in all_span_lists(length, types, stop):
-                yield [Span(type_, start, stop), *rest]
+                yield [Segment(start, stop, type_), *rest]
 
 
 @st.composite
@@ -47,7 +46,7 @@ def span_lists(draw):
     spans, start = [], 0
     for length, label in cuts:
         if label is not None:
-            spans.append(Span(label, start, start + length))
+            spans.append(Segment(start, start + length, label))
         start += length
     return spans, start
 
@@ -120,9 +119,9 @@ def test_repair_is_legal_and_keeps_the_spans(tags, scheme):
 
 
 def test_io_joins_neighboring_spans_of_one_type():
-    tags = tags_from_spans([("X", 0, 1), ("X", 1, 2), ("Y", 2, 3)], 3, "IO")
+    tags = tags_from_spans([(0, 1, "X"), (1, 2, "X"), (2, 3, "Y")], 3, "IO")
     assert tags == ["I-X", "I-X", "I-Y"]
-    assert spans_from_tags(tags, "IO") == [("X", 0, 2), ("Y", 2, 3)]
+    assert spans_from_tags(tags, "IO") == [(0, 2, "X"), (2, 3, "Y")]
 
 
 @pytest.mark.parametrize(
@@ -141,21 +140,21 @@ def test_io_joins_neighboring_spans_of_one_type():
     ],
 )
 def test_schemes_write_the_textbook_tags(scheme, tags):
-    spans = [("X", 0, 2), ("X", 2, 3), ("X", 4, 5), ("Y", 5, 6)]
+    spans = [(0, 2, "X"), (2, 3, "X"), (4, 5, "X"), (5, 6, "Y")]
     assert tags_from_spans(spans, 6, scheme) == tags.split()
 
 
 def test_long_spans_have_an_inside():
-    assert tags_from_spans([("X", 0, 4)], 4, "BMES") == ["B-X", "M-X", "M-X", "E-X"]
+    assert tags_from_spans([(0, 4, "X")], 4, "BMES") == ["B-X", "M-X", "M-X", "E-X"]
 
 
 @pytest.mark.parametrize(
     ("tags", "conll", "strict"),
     [
-        ("O I-X I-X", [("X", 1, 3)], []),
-        ("B-X I-Y", [("X", 0, 1), ("Y", 1, 2)], [("X", 0, 1)]),
-        ("I-X B-X", [("X", 0, 1), ("X", 1, 2)], [("X", 1, 2)]),
-        ("B-X O I-X", [("X", 0, 1), ("X", 2, 3)], [("X", 0, 1)]),
+        ("O I-X I-X", [(1, 3, "X")], []),
+        ("B-X I-Y", [(0, 1, "X"), (1, 2, "Y")], [(0, 1, "X")]),
+        ("I-X B-X", [(0, 1, "X"), (1, 2, "X")], [(1, 2, "X")]),
+        ("B-X O I-X", [(0, 1, "X"), (2, 3, "X")], [(0, 1, "X")]),
     ],
 )
 def test_strict_reading_drops_what_conll_reads_leniently(tags, conll, strict):
@@ -164,8 +163,8 @@ def test_strict_reading_drops_what_conll_reads_leniently(tags, conll, strict):
 
 
 def test_bare_tags_and_empty_types_are_untyped():
-    assert spans_from_tags(["B", "I", "B-"]) == [("_", 0, 2), ("_", 2, 3)]
-    assert tags_from_spans([("_", 0, 2)], 3, "BMES") == ["B", "E", "O"]
+    assert spans_from_tags(["B", "I", "B-"]) == [(0, 2, "_"), (2, 3, "_")]
+    assert tags_from_spans([(0, 2, "_")], 3, "BMES") == ["B", "E", "O"]
 
 
 def test_empty_sequence_has_no_spans_and_no_tags():
@@ -175,17 +174,17 @@ def test_empty_sequence_has_no_spans_and_no_tags():
 
 
 def test_spans_may_be_given_in_any_order():
-    assert tags_from_spans([("Y", 2, 3), ("X", 0, 1)], 3) == ["B-X", "O", "B-Y"]
+    assert tags_from_spans([(2, 3, "Y"), (0, 1, "X")], 3) == ["B-X", "O", "B-Y"]
 
 
 @pytest.mark.parametrize(
     ("spans", "message"),
     [
-        ([("X", 0, 2), ("Y", 1, 3)], "overlap"),
-        ([("X", 0, 1), ("Y", 0, 1)], "overlap"),
-        ([("X", 2, 5)], "outside a sequence of length 4"),
-        ([("X", -1, 1)], "outside"),
-        ([("X", 1, 1)], "empty"),
+        ([(0, 2, "X"), (1, 3, "Y")], "overlap"),
+        ([(0, 1, "X"), (0, 1, "Y")], "overlap"),
+        ([(2, 5, "X")], "outside a sequence of length 4"),
+        ([(-1, 1, "X")], "outside"),
+        ([(1, 1, "X")], "empty"),
     ],
 )
 def test_impossible_spans_are_refused(spans, message):
@@ -198,8 +197,8 @@ def test_impossible_spans_are_refused(spans, message):
     [
         [Segment(3, 4, 7), Segment(0, 2, "PER")],
         [ProbableSegment(0, 2, "PER", 0.9), ProbableSegment(3, 4, 7, 0.8)],
-        [Span("PER", 0, 2), ("7", np.int64(3), np.int64(4))],
-        [Span(7, 3, 4), ["PER", 0, 2]],
+        [Segment(0, 2, "PER"), (np.int64(3), np.int64(4), "7")],
+        [Segment(3, 4, 7), [0, 2, "PER"]],
     ],
 )
 def test_spans_are_read_by_the_names_of_their_fields(spans):
@@ -211,13 +210,14 @@ def test_spans_are_read_by_the_names_of_their_fields(spans):
 @pytest.mark.parametrize(
     ("span", "error", "message"),
     [
-        ((0, 2, "PER"), ValueError, r"\(0, 2, 'PER'\) begins with a number, .*Segment\(start"),
-        ((1, 2, 3), ValueError, "begins with a number"),
-        ([0, 2, "PER"], ValueError, "begins with a number"),
-        (("PER", "0", 2), TypeError, "must be whole numbers"),
-        (("PER", 0.0, 2), TypeError, "must be whole numbers"),
-        (("PER", 0), TypeError, "is no Span"),
-        ("PER", TypeError, "is no Span"),
+        (("PER", 0, 2), TypeError, r"\('PER', 0, 2\) is no segment .*Give Segment\(start, stop"),
+        ((1, "2", 3), TypeError, "is no segment"),
+        (["PER", 0, 2], TypeError, "is no segment"),
+        (("0", 2, "PER"), TypeError, "with whole numbers"),
+        ((0.0, 2, "PER"), TypeError, "with whole numbers"),
+        ((True, 2, "PER"), TypeError, "with whole numbers"),
+        ((0, 2), TypeError, "is no segment"),
+        ("PER", TypeError, "item 0: 'PER' is no segment"),
     ],
 )
 def test_what_cannot_be_told_from_a_span_is_refused(span, error, message):
@@ -317,7 +317,7 @@ def test_spans_of_all_sequences_are_those_of_each_numbered_through(scheme, lists
     expected, begin = [], 0
     for tags in y:
         found = spans_from_tags(tags, scheme)
-        expected += [(label, begin + start, begin + stop) for label, start, stop in found]
+        expected += [(label, begin + start, begin + stop) for start, stop, label in found]
         begin += len(tags)
     names, types, starts, stops = spans_of_all(y, scheme)
     rows = zip(types.tolist(), starts.tolist(), stops.tolist(), strict=True)
