@@ -10,6 +10,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
+from crfkit.kernels.semimarkov.arrays import SegmentTables
 from crfkit.kernels.semimarkov.oracle import SegmentAttributes, SegmentProblem, SegmentWorkspace
 from crfkit.oracles.base import Oracle, register_oracle
 from crfkit.oracles.label_order import LabelOrder
@@ -17,7 +18,7 @@ from crfkit.oracles.linear_chain import numbered
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.structures import SegmentPotentials, SemiMarkov, Structure
-from crfkit.structures.segment_tables import SegmentTables, filled_up, make_spans, no_spans
+from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 
 
 class SegmentOracle(Oracle):
@@ -53,8 +54,8 @@ class SegmentOracle(Oracle):
         self.problem = SegmentProblem(
             frozen(data.offsets), size, tokens, rows, *transitions,
             *_lengths(model, order, first[4], longest), frozen(first[2] + labels),
-            frozen(first[3] + labels), *listed, frozen(fixed.steps),
-            frozen(fixed.lengths[:longest]), fixed.most,
+            frozen(first[3] + labels), *listed, frozen(fixed.transitions),
+            frozen(fixed.lengths[:longest]), fixed.longest,
         )  # fmt: skip
 
     def pack(self, parameters: FloatArray) -> FloatArray:
@@ -88,7 +89,7 @@ class SegmentOracle(Oracle):
             flat, np.zeros((longest, columns)), stay, start, finish, alone,
             problem.fixed_transitions.copy(), problem.fixed_lengths.copy(),
             np.full((n_rows, width), -np.inf), np.empty((longest + 1, width)),
-            np.empty((longest, width)), np.empty((1, width)),
+            np.empty((longest, width)),
             np.zeros(1, np.uint32), path, path[None], np.zeros(columns), np.empty(most, np.uint32),
             np.empty(most), np.zeros(self.size),
         )  # fmt: skip

@@ -7,6 +7,8 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from crfkit._types import FloatArray, IdArray, IntArray, Potentials, listed_for
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.semimarkov.arrays import SpanIndex
 
 
 class _ChainArrays(NamedTuple):
@@ -93,6 +95,16 @@ class Spans(NamedTuple):
     start_ptr: IntArray
     start_length: IntArray
     start_row: IntArray
+
+    @property
+    def ends(self) -> SpanIndex:
+        """The segments by the token they end at, as kernels read them."""
+        return SpanIndex(frozen(self.end_ptr), frozen(self.end_length), frozen(self.end_row))
+
+    @property
+    def starts(self) -> SpanIndex:
+        """The segments by the token they begin at, as kernels read them."""
+        return SpanIndex(frozen(self.start_ptr), frozen(self.start_length), frozen(self.start_row))
 
     def taken(self, tokens: IntArray) -> Spans:
         """Return the segments of the chosen tokens, shape (n,), which are those of sequences."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
+from crfkit.kernels.semimarkov.arrays import SegmentScores, SegmentTables
 from crfkit.kernels.semimarkov.tables import semimarkov_part, semimarkov_shift
 from crfkit.structures.potentials import SegmentPotentials, Spans
 
@@ -46,18 +45,16 @@ def no_spans(n_tokens: int) -> Spans:
     return make_spans(n_tokens, none, none, none)
 
 
-class SegmentTables(NamedTuple):
-    """Scores of each kind, their rows filled up to whole vectors, or their exponentials."""
-
-    stay: FloatArray  # (N, W)
-    start: FloatArray  # (N, W)
-    finish: FloatArray  # (N, W)
-    alone: FloatArray  # (N, W)
-    shift: FloatArray  # (N,) what was subtracted from the first two
-    steps: FloatArray  # (M, W, W)
-    lengths: FloatArray  # (L, W)
-    spans: FloatArray  # (R, W)
-    most: IntArray  # (W / 8,) the longest length of eight labels that is allowed
+def segment_arrays(scores: SegmentPotentials) -> SegmentScores:
+    """Return the arrays of the potentials, as kernels read them."""
+    return SegmentScores(
+        frozen(scores.unary),
+        frozen(scores.pair),
+        frozen(scores.transition_index),
+        frozen(scores.offsets),
+        scores.n_transitions,
+        scores.n_lengths,
+    )
 
 
 def are_moderate(scores: SegmentPotentials) -> NDArray[np.bool_]:
@@ -134,7 +131,7 @@ def _wide(block: FloatArray) -> FloatArray:
 def filled_up(scores: SegmentPotentials) -> SegmentTables:
     """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
     of_tokens = _parted(scores.unary, scores.pair.shape[1], -np.inf)
-    return SegmentTables(*of_tokens, np.zeros(0), *_filled_pairs(scores))
+    return SegmentTables(*of_tokens, *_filled_pairs(scores))
 
 
 def _parted(
@@ -147,39 +144,33 @@ def _parted(
     return frozen(stay), frozen(start), frozen(finish), frozen(alone)
 
 
-class PairTables(NamedTuple):
-    """The last tables of `SegmentTables`."""
-
-    steps: FloatArray
-    lengths: FloatArray
-    spans: FloatArray
-    most: IntArray
-
-
-def _filled_pairs(scores: SegmentPotentials) -> PairTables:
-    """Return the pair scores of each kind in columns for whole vectors."""
+def _filled_pairs(
+    scores: SegmentPotentials,
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    """Return the last tables of `SegmentTables`: pair scores in columns for whole vectors."""
     size = scores.n_labels
     width = padded(size)
     n_tables, rows = scores.n_transitions // size, scores.n_transitions + scores.n_lengths
-    steps = np.full((n_tables, width, width), -np.inf)
-    steps[:, :size, :size] = scores.pair[: scores.n_transitions].reshape(n_tables, size, size)
+    transitions = np.full((n_tables, width, width), -np.inf)
+    transitions[:, :size, :size] = scores.pair[: scores.n_transitions].reshape(n_tables, size, size)
     lengths = _wide(scores.pair[scores.n_transitions : rows])
     vectors = lengths.reshape(len(lengths), width // WIDTH, WIDTH)
     allowed = vectors.max(axis=2) > -np.inf
-    most = len(lengths) - np.argmax(allowed[::-1], axis=0)
-    most[~allowed.any(axis=0)] = 0
-    return PairTables(
-        frozen(steps), frozen(lengths), frozen(_wide(scores.pair[rows:])),
-        frozen(most.astype(np.int64)),
-    )  # fmt: skip
+    longest = len(lengths) - np.argmax(allowed[::-1], axis=0)
+    longest[~allowed.any(axis=0)] = 0
+    spans = _wide(scores.pair[rows:])
+    return frozen(transitions), frozen(lengths), frozen(spans), frozen(longest.astype(np.int64))
 
 
-def exponentials(scores: SegmentPotentials) -> SegmentTables:
-    """Return the exponentials of the scores; what is added to the columns is 0."""
+def exponentials(scores: SegmentPotentials) -> tuple[SegmentTables, FloatArray]:
+    """Return the exponentials of the scores, 0 in columns that are added, and shifts of tokens.
+
+    The shifts, shape (N,), have been subtracted from the scores of going on and beginning.
+    """
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
     semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
     of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.
-    steps, lengths, spans = (frozen(np.exp(np.minimum(part, LARGE))) for part in pairs[:3])
-    return SegmentTables(*of_tokens, frozen(shift), steps, lengths, spans, pairs.most)
+    powers = (frozen(np.exp(np.minimum(table, LARGE))) for table in pairs[:3])
+    return SegmentTables(*of_tokens, *powers, pairs[3]), frozen(shift)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,13 @@ from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.semimarkov import sum as kernels
-from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
+from crfkit.kernels.semimarkov.arrays import (
+    LogSegmentWorkspace,
+    SegmentSums,
+    SegmentViterbi,
+    SegmentWorkspace,
+)
+from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.base import Capability, NoPathError, Offset, Structure
@@ -27,6 +33,7 @@ from crfkit.structures.segment_tables import (
     exponentials,
     filled_up,
     make_spans,
+    segment_arrays,
     tilted,
 )
 
@@ -143,49 +150,33 @@ class SemiMarkov(Structure[SegmentPotentials]):
         status: IntArray,
     ) -> None:
         """Sum in the linear domain what can be of some sequences; the status tells what."""
-        size = scores.pair.shape[1]
-        tables = exponentials(scores)
-        unary = frozen(scores.unary)
-        room = _Room.of(scores)
+        size, (tables, shift) = scores.pair.shape[1], exponentials(scores)
+        transposed = frozen(np.ascontiguousarray(tables.transitions.transpose(0, 2, 1)))
+        workspace, arrays = segment_workspace(scores), segment_arrays(scores)
         while True:
-            steps, lengths, spans = (
-                np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)
+            flow, lengths, spans = map(
+                np.zeros_like, (tables.transitions, tables.lengths, tables.spans)
             )
             kernels.semimarkov_sum(
-                tables.stay,
-                tables.start,
-                tables.finish,
-                tables.alone,
-                tables.shift,
-                tables.steps,
-                frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))),
-                tables.lengths,
-                tables.most,
-                tables.spans,
-                *scores.spans,
-                unary,
-                frozen(scores.pair),
-                frozen(scores.transition_index),
-                frozen(scores.offsets),
+                tables,
+                transposed,
+                shift,
+                scores.spans.ends,
+                scores.spans.starts,
+                arrays,
                 frozen(todo),
                 weight,
-                *room,
-                np.empty(len(unary)),
-                out.unary,
-                steps,
-                lengths,
-                spans,
-                log_z,
-                status,
+                workspace,
+                SegmentSums(out.unary, flow, lengths, spans, log_z, status),
             )
             broken = status == kernels.BROKEN
             if not broken.any():
                 break
             status[broken] = UNDERFLOW
             todo = todo[status[todo] == OK]
-        steps *= tables.steps
-        n_tables = len(steps)
-        out.pair[: n_tables * size] += steps[:, :size, :size].reshape(n_tables * size, size)
+        flow *= tables.transitions
+        n_tables = len(flow)
+        out.pair[: n_tables * size] += flow[:, :size, :size].reshape(n_tables * size, size)
         rows = n_tables * size + len(lengths)
         out.pair[n_tables * size : rows] += lengths[:, :size]
         out.pair[rows:] += spans[:, :size]
@@ -195,16 +186,28 @@ class SemiMarkov(Structure[SegmentPotentials]):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         if begin == end:
             return 0.0
-        size, length, log_z = scores.pair.shape[1], end - begin, np.empty(1)
+        size, length, log_z = scores.pair.shape[1], end - begin, np.empty(len(scores.offsets) - 1)
+        workspace = LogSegmentWorkspace(
+            np.empty((length + 1, size)),
+            np.empty((length, size)),
+            np.empty((length, size)),
+            np.empty((2, size)),
+            np.empty(len(scores.unary)),
+        )
         position = semimarkov_sum_log(
-            frozen(scores.unary), frozen(scores.pair), scores.n_transitions, scores.n_lengths,
-            frozen(scores.transition_index), *scores.spans, begin, end, weight,
-            np.empty((length + 1, size)), np.empty((length, size)), np.empty((length, size)),
-            np.empty((2, size)), np.empty(len(scores.unary)), out.unary, out.pair, log_z,
-        )  # fmt: skip
+            segment_arrays(scores),
+            scores.spans.ends,
+            scores.spans.starts,
+            s,
+            weight,
+            workspace,
+            out.unary,
+            out.pair,
+            log_z,
+        )
         if position >= 0:
             raise NoSegmentationError(scores.first + s, position - begin)
-        return float(log_z[0])
+        return float(log_z[s])
 
     def argmax(self, scores: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score.
@@ -233,11 +236,15 @@ class SemiMarkov(Structure[SegmentPotentials]):
         codes: CodeArray = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         semimarkov_max(
-            tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
-            tables.most, tables.spans, *scores.spans[:3], frozen(scores.transition_index),
-            frozen(scores.offsets), size, np.empty((longest + 1, width)),
-            np.empty((longest, width)), np.empty((1, width)), codes, value, status,
-        )  # fmt: skip
+            tables,
+            scores.spans.ends,
+            frozen(scores.transition_index),
+            frozen(scores.offsets),
+            size,
+            SegmentViterbi(np.empty((longest + 1, width)), np.empty((longest, width)), codes),
+            value,
+            status,
+        )
         _raise_if_dead(scores, status)
         return codes, value
 
@@ -273,11 +280,10 @@ class SemiMarkov(Structure[SegmentPotentials]):
         codes, value = np.empty((k, length), np.int32), np.zeros(k)
         if not length:
             return codes[:1], value[:1]
-        semimarkov_n_best(
-            frozen(shifted.unary), frozen(shifted.pair), scores.n_transitions, scores.n_lengths,
-            frozen(scores.transition_index), *scores.spans[:3], np.empty(shape),
-            np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64), value, codes,
-        )  # fmt: skip
+        lists = PrefixLists(
+            np.empty(shape), np.empty(shape, np.int64), np.empty(shape), np.empty(shape, np.int64)
+        )
+        semimarkov_n_best(segment_arrays(shifted), scores.spans.ends, lists, value, codes)
         found = value > -np.inf
         if not found.any():
             self.argmax(scores)  # raises, and tells where
@@ -300,11 +306,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         """
         scores = self.with_offset(scores)
         value = np.empty(len(scores.offsets) - 1)
-        semimarkov_score(
-            frozen(scores.unary), frozen(scores.pair), scores.n_transitions, scores.n_lengths,
-            frozen(scores.transition_index), frozen(scores.offsets), *scores.spans[:3],
-            frozen(labels), value,
-        )  # fmt: skip
+        semimarkov_score(segment_arrays(scores), scores.spans.ends, frozen(labels), value)
         return value
 
     def add_counts(
@@ -323,31 +325,15 @@ class SemiMarkov(Structure[SegmentPotentials]):
         out : Counts
             Added to.
         """
-        semimarkov_add_path(
-            scores.n_transitions, scores.n_lengths, frozen(scores.transition_index),
-            frozen(scores.offsets), *scores.spans[:3], frozen(labels), frozen(weight),
-            out.unary, out.pair,
-        )  # fmt: skip
+        arrays, ends = segment_arrays(scores), scores.spans.ends
+        semimarkov_add_path(arrays, ends, frozen(labels), frozen(weight), out.unary, out.pair)
 
 
-class _Room(NamedTuple):
-    """What the kernel of sums works on."""
-
-    alpha: FloatArray
-    begins: FloatArray
-    going: FloatArray
-    ends: FloatArray
-    message: FloatArray
-    started: FloatArray
-    ended: FloatArray
-    single: FloatArray
-    work: FloatArray
-
-    @classmethod
-    def of(cls, scores: SegmentPotentials) -> _Room:
-        """Return room for the longest sequence."""
-        rows, width = _longest(scores), padded(scores.pair.shape[1])
-        return cls(*(np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1)))
+def segment_workspace(scores: SegmentPotentials) -> SegmentWorkspace:
+    """Return the workspace of the kernel ``semimarkov_sum``, for the longest sequence."""
+    rows, width = _longest(scores), padded(scores.pair.shape[1])
+    rooms = (np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1))
+    return SegmentWorkspace(*rooms, np.empty(len(scores.unary)))
 
 
 def span_probabilities(

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.semimarkov import sum as kernels
-from crfkit.kernels.semimarkov.k_best import semimarkov_n_best
+from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentSums, SegmentViterbi
+from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.structures.segment_tables import exponentials, filled_up
-from crfkit.structures.semimarkov import _Room
+from crfkit.structures.segment_tables import exponentials, filled_up, segment_arrays
+from crfkit.structures.semimarkov import segment_workspace
 from tests.oracles import (
     all_segmentations,
     codes_of,
@@ -22,45 +23,25 @@ from tests.oracles import (
 from tests.structures.test_semimarkov import lost_and_found
 
 
-def read_only(scores):
-    """Scores as kernels get them: one machine code serves all."""
-    arrays = {name: frozen(getattr(scores, name)) for name in ("unary", "pair", "offsets", "table")}
-    return scores._replace(**arrays)
-
-
 def scaled_sum(scores, weight):
-    scores = read_only(scores)
-    tables, size = exponentials(scores), scores.n_labels
+    (tables, shift), size = exponentials(scores), scores.n_labels
     out, count = np.zeros_like(scores.unary), len(weight)
-    flows = [np.zeros_like(part) for part in (tables.steps, tables.lengths, tables.spans)]
+    flows = [np.zeros_like(part) for part in (tables.transitions, tables.lengths, tables.spans)]
     log_z, status = np.empty(count), np.empty(count, np.int64)
     kernels.semimarkov_sum(
-        tables.stay,
-        tables.start,
-        tables.finish,
-        tables.alone,
-        tables.shift,
-        tables.steps,
-        frozen(np.ascontiguousarray(tables.steps.transpose(0, 2, 1))),
-        tables.lengths,
-        tables.most,
-        tables.spans,
-        *scores.spans,
-        scores.unary,
-        scores.pair,
-        scores.transition_index,
-        scores.offsets,
+        tables,
+        frozen(np.ascontiguousarray(tables.transitions.transpose(0, 2, 1))),
+        shift,
+        scores.spans.ends,
+        scores.spans.starts,
+        segment_arrays(scores),
         frozen(np.arange(count)),
         frozen(weight),
-        *_Room.of(scores),
-        np.empty(len(out)),
-        out,
-        *flows,
-        log_z,
-        status,
+        segment_workspace(scores),
+        SegmentSums(out, *flows, log_z, status),
     )
-    steps = (flows[0] * tables.steps)[:, :size, :size].reshape(-1, size)
-    pair = np.concatenate([steps, flows[1][:, :size], flows[2][:, :size]])
+    transitions = (flows[0] * tables.transitions)[:, :size, :size].reshape(-1, size)
+    pair = np.concatenate([transitions, flows[1][:, :size], flows[2][:, :size]])
     return log_z, Counts(out, pair), status
 
 
@@ -81,20 +62,18 @@ def test_scaled_sums_equal_enumeration(scores):
 def test_sums_of_logarithms_equal_enumeration(scores):
     weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
     expected_z, expected = enumerated_segments(scores, weight)
-    scores = read_only(scores)
     out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
     size = scores.n_labels
     for s in np.flatnonzero(np.diff(scores.offsets)):
         begin, end = (int(i) for i in scores.offsets[s : s + 2])
-        log_z, room = np.empty(1), [np.empty((end - begin + 1, size)) for _ in range(3)]
+        log_z, rooms = np.empty_like(weight), [np.empty((end - begin + 1, size)) for _ in range(3)]
+        workspace = LogSegmentWorkspace(*rooms, np.empty((2, size)), np.empty(len(scores.unary)))
         position = semimarkov_sum_log(
-            scores.unary, scores.pair, scores.n_transitions, scores.n_lengths,
-            scores.transition_index,
-            *scores.spans, begin, end, float(weight[s]), *room, np.empty((2, size)),
-            np.empty(len(scores.unary)), out.unary, out.pair, log_z,
+            segment_arrays(scores), scores.spans.ends, scores.spans.starts, int(s),
+            float(weight[s]), workspace, out.unary, out.pair, log_z,
         )  # fmt: skip
         assert position == -1
-        np.testing.assert_allclose(log_z, expected_z[s], rtol=1e-12, atol=1e-11)
+        np.testing.assert_allclose(log_z[s], expected_z[s], rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-10)
 
@@ -126,32 +105,24 @@ def test_the_status_tells_what_cannot_be_summed_so(cause):
 @given(segment_scores((1.0, 50.0)))
 @settings(max_examples=40)
 def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(scores):
-    scores = read_only(scores)
     tables, size = filled_up(scores), scores.n_labels
     longest, count = int(np.diff(scores.offsets).max()), len(scores.offsets) - 1
     width = tables.stay.shape[1]
     codes, value = np.empty(len(scores.unary), np.int32), np.empty(count)
     status, score = np.empty(count, np.int64), np.empty(count)
     semimarkov_max(
-        tables.stay, tables.start, tables.finish, tables.alone, tables.steps, tables.lengths,
-        tables.most, tables.spans, *scores.spans[:3], scores.transition_index, scores.offsets, size,
-        np.empty((longest + 1, width)), np.empty((longest, width)), np.empty((1, width)), codes,
+        tables, scores.spans.ends, frozen(scores.transition_index), frozen(scores.offsets), size,
+        SegmentViterbi(np.empty((longest + 1, width)), np.empty((longest, width)), codes),
         value, status,
     )  # fmt: skip
     assert (status == kernels.OK).all()
     best = [max(score for _, score in all_segmentations(scores, s)) for s in range(count)]
     np.testing.assert_allclose(value, best, rtol=1e-12, atol=1e-12)
-    shape = (
-        scores.n_transitions,
-        scores.n_lengths,
-        scores.transition_index,
-        scores.offsets,
-        *scores.spans[:3],
-    )
-    semimarkov_score(scores.unary, scores.pair, *shape, frozen(codes), score)
+    arrays = segment_arrays(scores)
+    semimarkov_score(arrays, scores.spans.ends, frozen(codes), score)
     np.testing.assert_allclose(score, best, rtol=1e-12, atol=1e-12)
     out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
-    semimarkov_add_path(*shape, frozen(codes), frozen(np.ones(count)), *out)
+    semimarkov_add_path(arrays, scores.spans.ends, frozen(codes), frozen(np.ones(count)), *out)
     used = [(block[part > 0.0], part[part > 0.0]) for block, part in
             zip((scores.unary, scores.pair), out, strict=True)]  # fmt: skip
     total = sum(float(block @ part) for block, part in used)
@@ -165,14 +136,11 @@ def test_several_segmentations_are_listed_by_their_scores(scores):
     begin, end = (int(i) for i in scores.offsets[:2])
     if begin == end:
         return
-    one = read_only(scores.take_tokens(np.arange(begin, end), np.array([0, end - begin])))
+    one = scores.take_tokens(np.arange(begin, end), np.array([0, end - begin]))
     shape, found = (end - begin + 1, scores.pair.shape[1], count), all_segmentations(one, 0)
     value, codes = np.empty(count), np.empty((count, end - begin), np.int32)
-    semimarkov_n_best(
-        one.unary, one.pair, scores.n_transitions, scores.n_lengths, one.transition_index,
-        *map(frozen, one.spans[:3]), np.empty(shape), np.empty(shape, np.int64),
-        np.empty(shape), np.empty(shape, np.int64), value, codes,
-    )  # fmt: skip
+    lists = PrefixLists(*(np.empty(shape, kind) for kind in 2 * (np.float64, np.int64)))
+    semimarkov_n_best(segment_arrays(one), one.spans.ends, lists, value, codes)
     by_codes = {tuple(codes_of(path, shape[1])): score for path, score in found}
     ranked = sorted((score for score in by_codes.values() if score > -np.inf), reverse=True)
     n = min(count, len(ranked))

@@ -1,48 +1,49 @@
-"""Searches for several segmentations of a sequence.
+"""The k best segmentations of a sequence of ``T`` tokens.
 
-Shapes and letters as in `semimarkov`; each looks at one sequence of ``T`` tokens.
+Shapes as in :mod:`crfkit.kernels.semimarkov.arrays`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.k_best import _insert
+from crfkit.kernels.semimarkov.arrays import SegmentScores, SpanIndex
+
+
+class PrefixLists(NamedTuple):
+    """The best beginnings of segmentations, by the token they reach: rooms of the search."""
+
+    begins: FloatArray  # (T + 1, K, n) the best scores where a segment begins
+    before: IntArray  # (T + 1, K, n) the label and the rank of the prefix before each
+    ends: FloatArray  # (T + 1, K, n) the best scores where a segment has ended
+    inside: IntArray  # (T + 1, K, n) the length of that segment and the rank of each
 
 
 @kernel
 def semimarkov_n_best(
-    unary: FloatArray,  # (T, 4 K) scores of going on, beginning, ending, being alone
-    pair: FloatArray,  # (n_steps + L + R, K) scores of steps, lengths and rows
-    n_steps: int,
-    n_lengths: int,
-    table: IdArray,  # (T,) or (1,)
-    ptr: IntArray,  # (T + 1,) which segments with a row end at a token
-    length: IntArray,  # (q,) their lengths, rising
-    which: IntArray,  # (q,) and rows
-    begins: FloatArray,  # (T + 1, K, n) workspace: the best scores where a segment begins
-    before: IntArray,  # (T + 1, K, n) workspace: the label and the rank of what is before each
-    ends: FloatArray,  # (T + 1, K, n) workspace: the best scores where a segment has ended
-    inside: IntArray,  # (T + 1, K, n) workspace: the length and the rank of each
+    scores: SegmentScores,
+    spans: SpanIndex,  # by the token they end at
+    lists: PrefixLists,
     value: FloatArray,  # (n,) out: -inf where there are no more segmentations
     codes: CodeArray,  # (n, T) out
 ) -> None:
     """Find the n segmentations of the largest scores (list Viterbi, as `chain_n_best`).
 
     ``ends_{e+1}(k)`` are the n largest of ``begins_{e-d+1}(k) + sum_u stay_u + length_d + span``
-    over all lengths, and ``begins_s(k)`` those of ``ends_s(i) + step(i, k)`` over all labels; of
+    over all lengths, and ``begins_s(k)`` those of ``ends_s(i) + pair(i, k)`` over all labels; of
     equal ones, those of the shortest lengths and the lowest labels come first.
     """
-    count, size, last = value.shape[0], pair.shape[1], unary.shape[0]
+    begins, before, ends, inside = lists.begins, lists.before, lists.ends, lists.inside
+    count, size, last = value.shape[0], scores.pair.shape[1], scores.unary.shape[0]
     for t in range(last):
         for k in range(size):
-            _list_begins(unary, pair, table, t, k, ends, begins, before)
-            _list_ends(
-                unary, pair, n_steps, n_lengths, ptr, length, which, t, k, begins, ends, inside
-            )
-    # What would begin behind the last token, after steps of score 0, lists all segmentations.
+            _list_begins(scores, t, k, lists)
+            _list_ends(scores, spans, t, k, lists)
+    # What would begin behind the last token, after transitions of score 0, lists all segmentations.
     for r in range(count):
         begins[last, 0, r] = -math.inf
     for i in range(size):
@@ -57,27 +58,20 @@ def semimarkov_n_best(
         t, came = last, before[last, 0, n]
         while t > 0:
             label = came // count
-            found = inside[t, label, came % count]
-            first = t - found // count
+            segment = inside[t, label, came % count]
+            first = t - segment // count
             for u in range(first, t):
                 codes[n, u] = label
             codes[n, first] = size + label
-            came = before[first, label, found % count]
+            came = before[first, label, segment % count]
             t = first
 
 
 @kernel
-def _list_begins(
-    unary: FloatArray,  # the arguments of `semimarkov_n_best`
-    pair: FloatArray,
-    table: IdArray,
-    t: int,
-    k: int,
-    ends: FloatArray,
-    begins: FloatArray,
-    before: IntArray,
-) -> None:
+def _list_begins(scores: SegmentScores, t: int, k: int, lists: PrefixLists) -> None:
     """List the best scores where a segment of label `k` begins at token `t`."""
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
+    begins, before, ends = lists.begins, lists.before, lists.ends
     size, count = begins.shape[1], begins.shape[2]
     for r in range(count):
         begins[t, k, r] = -math.inf
@@ -85,11 +79,11 @@ def _list_begins(
         begins[t, k, 0] = 0.0
         before[t, k, 0] = 0
     else:
-        first = table[t if table.shape[0] > 1 else 0] * size
+        first = index[t if index.shape[0] > 1 else 0] * size
         for i in range(size):
-            step = pair[first + i, k]
+            transition = pair[first + i, k]
             for r in range(count):
-                score = ends[t, i, r] + step
+                score = ends[t, i, r] + transition
                 if not score > begins[t, k, count - 1]:
                     break  # those that follow are no better
                 _insert(score, i * count + r, t, k, begins, before)
@@ -98,33 +92,23 @@ def _list_begins(
 
 
 @kernel
-def _list_ends(
-    unary: FloatArray,  # the arguments of `semimarkov_n_best`
-    pair: FloatArray,
-    n_steps: int,
-    n_lengths: int,
-    ptr: IntArray,
-    length: IntArray,
-    which: IntArray,
-    t: int,
-    k: int,
-    begins: FloatArray,
-    ends: FloatArray,
-    inside: IntArray,
-) -> None:
+def _list_ends(scores: SegmentScores, spans: SpanIndex, t: int, k: int,
+               lists: PrefixLists) -> None:  # fmt: skip
     """List the best scores where a segment of label `k` ends at token `t`."""
+    unary, pair, lengths = scores.unary, scores.pair, scores.n_transitions
+    begins, ends, inside = lists.begins, lists.ends, lists.inside
     size, count = begins.shape[1], begins.shape[2]
-    run, q = 0.0, ptr[t]
+    run, q = 0.0, spans.ptr[t]
     for r in range(count):
         ends[t + 1, k, r] = -math.inf
-    for d in range(1, min(t + 1, n_lengths) + 1):
+    for d in range(1, min(t + 1, scores.n_lengths) + 1):
         alone = unary[t, 3 * size + k] if d == 1 else 0.0
-        own = 0.0
-        if q < ptr[t + 1] and length[q] == d:
-            own = pair[n_steps + n_lengths + which[q], k]
+        span = 0.0
+        if q < spans.ptr[t + 1] and spans.length[q] == d:
+            span = pair[lengths + scores.n_lengths + spans.row[q], k]
             q += 1
         for r in range(count):
-            score = begins[t - d + 1, k, r] + run + pair[n_steps + d - 1, k] + alone + own
+            score = begins[t - d + 1, k, r] + run + pair[lengths + d - 1, k] + alone + span
             if not score > ends[t + 1, k, count - 1]:
                 break
             _insert(score, d * count + r, t + 1, k, ends, inside)

@@ -31,6 +31,7 @@ from crfkit.kernels.oracle import (
     refresh,
     total_cost,
 )
+from crfkit.kernels.semimarkov.arrays import SegmentTables, SegmentViterbi, SpanIndex
 from crfkit.kernels.semimarkov.max import _best_segmentation, _find
 
 
@@ -88,7 +89,6 @@ class SegmentWorkspace(NamedTuple):
     rows: FloatArray  # (R, W) of segments with attributes
     best: FloatArray  # (Q + 1, W)
     begins: FloatArray  # (Q, W)
-    work: FloatArray  # (1, W)
     table: IdArray  # (1,) the table of transitions: 0
     path: CodeArray  # (Q,)
     paths: CodeArray  # (1, Q) the same
@@ -185,13 +185,15 @@ def _best(
     begin, end, value = problem.offsets[s], problem.offsets[s + 1], math.nan
     status: int = INFINITE
     if _split_scores(begin, end, examples, problem.n_labels, workspace):
-        status = _best_segmentation(
-            0, end - begin, begin, workspace.stay, workspace.start, workspace.finish,
-            workspace.alone, workspace.transitions, workspace.lengths, problem.most,
-            workspace.rows, problem.end_ptr, problem.end_length, problem.end_number,
-            workspace.table, problem.n_labels, workspace.best, workspace.begins, workspace.work,
-            workspace.path,
+        tables = SegmentTables(
+            workspace.stay, workspace.start, workspace.finish, workspace.alone,
+            workspace.transitions, workspace.lengths, workspace.rows, problem.most,
         )  # fmt: skip
+        ends = SpanIndex(problem.end_ptr, problem.end_length, problem.end_number)
+        search = SegmentViterbi(workspace.best, workspace.begins, workspace.path)
+        status = _best_segmentation(
+            tables, ends, workspace.table, problem.n_labels, 0, end - begin, begin, search
+        )
         if status == OK:
             found = Labeling(workspace.paths, 0, 0)
             value = _path_score(problem, s, found, examples, workspace)

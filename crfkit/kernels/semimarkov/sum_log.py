@@ -1,14 +1,15 @@
 """Sums over the segmentations of one sequence by logarithms: slow, and exact for any scores.
 
-Shapes and letters as in `semimarkov`.
+Shapes as in :mod:`crfkit.kernels.semimarkov.arrays`.
 """
 
 from __future__ import annotations
 
 import math
 
-from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel
+from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentScores, SpanIndex
 
 
 @kernel
@@ -29,28 +30,23 @@ def _log_of(most: float, rest: float) -> float:
 
 @kernel
 def _forward_log(
-    unary: FloatArray,
-    pair: FloatArray,
-    n_steps: int,
-    n_lengths: int,
-    table: IdArray,
-    ptr: IntArray,
-    length: IntArray,
-    which: IntArray,
+    scores: SegmentScores,
+    spans: SpanIndex,  # by the token they end at
     begin: int,
     end: int,
-    alpha: FloatArray,
-    begins: FloatArray,
-    norm: FloatArray,
+    workspace: LogSegmentWorkspace,
 ) -> None:
     """``alpha_{e+1}(k) = log`` of the share of label ``k`` in what ends at token ``e``.
 
     ``norm`` is the logarithm of the sum of what ends, relative to that of the token before.
     """
-    size = pair.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
+    alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
+    size, lengths = pair.shape[1], scores.n_transitions
+    rows = lengths + scores.n_lengths
+    stride = 0 if index.shape[0] == 1 else 1
     for t in range(begin, end):
-        row, first = t - begin, table[t * stride] * size
+        row, first = t - begin, index[t * stride] * size
         whole, rest = -math.inf, 0.0
         for k in range(size):
             most, sums = (0.0, 1.0) if row == 0 else (-math.inf, 0.0)
@@ -58,14 +54,14 @@ def _forward_log(
                 for i in range(size):
                     most, sums = _log_add(most, sums, alpha[row, i] + pair[first + i, k])
             begins[row, k] = unary[t, size + k] + _log_of(most, sums)
-            run, q = 0.0, ptr[t]
+            run, q = 0.0, spans.ptr[t]
             most, sums = -math.inf, 0.0
-            for d in range(1, min(row + 1, n_lengths) + 1):
-                score = begins[row - d + 1, k] + run + pair[n_steps + d - 1, k]
+            for d in range(1, min(row + 1, scores.n_lengths) + 1):
+                score = begins[row - d + 1, k] + run + pair[lengths + d - 1, k]
                 if d == 1:
                     score += unary[t, 3 * size + k]
-                if q < ptr[t + 1] and length[q] == d:
-                    score += pair[n_steps + n_lengths + which[q], k]
+                if q < spans.ptr[t + 1] and spans.length[q] == d:
+                    score += pair[rows + spans.row[q], k]
                     q += 1
                 most, sums = _log_add(most, sums, score)
                 run += unary[t - d + 1, k] - (norm[t - d] if d <= row else 0.0)
@@ -78,73 +74,60 @@ def _forward_log(
 
 @kernel
 def semimarkov_sum_log(
-    unary: FloatArray,  # (N, 4 K) scores of going on, beginning, ending, being alone
-    pair: FloatArray,  # (n_steps + L + R, K) scores of steps, lengths and rows
-    n_steps: int,
-    n_lengths: int,
-    table: IdArray,  # (N,) or (1,)
-    end_ptr: IntArray,  # (N + 1,) as for `semimarkov_sum`
-    end_length: IntArray,  # (n,)
-    end_row: IntArray,  # (n,)
-    start_ptr: IntArray,  # (N + 1,)
-    start_length: IntArray,  # (n,)
-    start_row: IntArray,  # (n,)
-    begin: int,
-    end: int,
+    scores: SegmentScores,
+    spans: SpanIndex,  # by the token they end at
+    starts: SpanIndex,  # the same, by the token they begin at
+    s: int,
     weight: float,
-    alpha: FloatArray,  # (T + 1, K) workspace, as the next four
-    begins: FloatArray,  # (T, K)
-    ends: FloatArray,  # (T, K)
-    beta: FloatArray,  # (2, K)
-    norm: FloatArray,  # (N,)
+    workspace: LogSegmentWorkspace,
     out: FloatArray,  # (N, 4 K) out: expected counts
-    of_pair: FloatArray,  # (n_steps + L + R, K) out, added to
-    log_z: FloatArray,  # (1,) out
+    of_pair: FloatArray,  # (M K + L + R, K) out, added to
+    log_z: FloatArray,  # (S,) out
 ) -> int:
     """Sum one sequence that is not empty; returns -1, or the position that no segment begins at.
 
     What goes on is relative to the sum of what ends, so that the logarithms do not grow with the
     length of the sequence.
     """
-    size = pair.shape[1]
-    stride = 0 if table.shape[0] == 1 else 1
-    _forward_log(
-        unary, pair, n_steps, n_lengths, table, end_ptr, end_length, end_row, begin, end, alpha,
-        begins, norm,
-    )  # fmt: skip
+    unary, pair, index = scores.unary, scores.pair, scores.transition_index
+    begin, end, lengths = scores.offsets[s], scores.offsets[s + 1], scores.n_transitions
+    alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
+    ends, beta, size = workspace.ends, workspace.beta, pair.shape[1]
+    stride = 0 if index.shape[0] == 1 else 1
+    _forward_log(scores, spans, begin, end, workspace)
     last, reached = -math.inf, 0
-    log_z[0] = 0.0
+    log_z[s] = 0.0
     for t in range(begin, end):
         last = -math.inf
         for k in range(size):
             last = max(last, alpha[t - begin + 1, k])
         if last > -math.inf:
             reached = t - begin + 1
-        log_z[0] += norm[t]
+        log_z[s] += norm[t]
     if last == -math.inf:
         return begin + reached
     for k in range(size):
         beta[0, k] = 0.0
     for t in range(end - 1, begin - 1, -1):
-        row, first = t - begin, table[t * stride] * size
+        row, first = t - begin, index[t * stride] * size
         for k in range(size):
             ends[row, k] = unary[t, 2 * size + k] + beta[0, k]
             out[t, 2 * size + k] = weight * math.exp(alpha[row + 1, k] + beta[0, k])
-            run, q, share = -norm[t], start_ptr[t], begins[row, k]
+            run, q, share = -norm[t], starts.ptr[t], begins[row, k]
             most, sums = -math.inf, 0.0
-            for d in range(1, min(end - t, n_lengths) + 1):
-                score = run + pair[n_steps + d - 1, k] + ends[row + d - 1, k]
+            for d in range(1, min(end - t, scores.n_lengths) + 1):
+                score = run + pair[lengths + d - 1, k] + ends[row + d - 1, k]
                 if d == 1:
                     score += unary[t, 3 * size + k]
                 place = -1
-                if q < start_ptr[t + 1] and start_length[q] == d:
-                    place = n_steps + n_lengths + start_row[q]
+                if q < starts.ptr[t + 1] and starts.length[q] == d:
+                    place = lengths + scores.n_lengths + starts.row[q]
                     score += pair[place, k]
                     q += 1
                 amount = weight * math.exp(share + score) if share > -math.inf else 0.0
                 if d == 1:
                     out[t, 3 * size + k] = amount
-                of_pair[n_steps + d - 1, k] += amount
+                of_pair[lengths + d - 1, k] += amount
                 if place >= 0:
                     of_pair[place, k] += amount
                 most, sums = _log_add(most, sums, score)

@@ -1,6 +1,6 @@
 """Scores of tokens in segments: from those of attributes, to tables of each kind, and back.
 
-Shapes and letters as in `semimarkov`; unary scores have ``4 K`` columns.
+Shapes as in :mod:`crfkit.kernels.semimarkov.arrays`; unary scores have ``4 K`` columns.
 """
 
 from __future__ import annotations
