@@ -172,5 +172,5 @@ def exponentials(scores: SegmentPotentials) -> tuple[SegmentTables, FloatArray]:
     semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
     of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.
-    powers = (frozen(np.exp(np.minimum(table, LARGE))) for table in pairs[:3])
-    return SegmentTables(*of_tokens, *powers, pairs[3]), frozen(shift)
+    transitions, lengths, spans = (frozen(np.exp(np.minimum(each, LARGE))) for each in pairs[:3])
+    return SegmentTables(*of_tokens, transitions, lengths, spans, pairs[3]), frozen(shift)

@@ -332,8 +332,11 @@ class SemiMarkov(Structure[SegmentPotentials]):
 def segment_workspace(scores: SegmentPotentials) -> SegmentWorkspace:
     """Return the workspace of the kernel ``semimarkov_sum``, for the longest sequence."""
     rows, width = _longest(scores), padded(scores.pair.shape[1])
-    rooms = (np.empty((count, width)) for count in (rows + 1, *[rows] * 7, 1))
-    return SegmentWorkspace(*rooms, np.empty(len(scores.unary)))
+    begins, going, ends, message, started, ended, single = np.empty((7, rows, width))
+    return SegmentWorkspace(
+        np.empty((rows + 1, width)), begins, going, ends, message, started, ended, single,
+        np.empty((1, width)), np.empty(len(scores.unary)),
+    )  # fmt: skip
 
 
 def span_probabilities(

@@ -90,7 +90,8 @@ def semimarkov_sum_log(
     length of the sequence.
     """
     unary, pair, index = scores.unary, scores.pair, scores.transition_index
-    begin, end, lengths = scores.offsets[s], scores.offsets[s + 1], scores.n_transitions
+    begin: int = scores.offsets[s]
+    end, lengths = scores.offsets[s + 1], scores.n_transitions
     alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
     ends, beta, size = workspace.ends, workspace.beta, pair.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
