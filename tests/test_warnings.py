@@ -21,7 +21,7 @@ from crfkit import (
     SequenceVectorizer,
 )
 from crfkit.compat.sklearn_crfsuite import CRF
-from crfkit.metrics import entity_precision_score
+from crfkit.metrics import entity_recall_score
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "b"}]] * 4
 Y = [["A", "B"], ["B"]] * 4
@@ -51,7 +51,10 @@ CASES = {
     "limits": (lambda: SemiMarkovCRF(max_length={"a": 3}).fit(X, Y), UserWarning),
     "scale": (lambda: CRFClassifier().fit(scaled(), [["A", "B"], ["B"]]), UserWarning),
     "drop-in": (lambda: CRF(keep_tempfiles=True).fit(X, Y), FutureWarning),
-    "metric": (lambda: entity_precision_score([["B-X"]], [["O"]]), UndefinedMetricWarning),
+    "metric": (
+        lambda: entity_recall_score([["O"]], [["B-X"]], zero_division="warn"),
+        UndefinedMetricWarning,
+    ),
 }
 
 

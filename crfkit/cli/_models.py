@@ -12,7 +12,7 @@ from crfkit.cli._common import chosen_format, user_errors
 from crfkit.cli._formats import FORMATS, DataFormat
 from crfkit.compat.crfsuite import load_crfsuite
 from crfkit.compat.sklearn_crfsuite import CRF
-from crfkit.estimators._base import SequenceClassifier
+from crfkit.estimators.base import SequenceClassifier
 from crfkit.features import SequenceVectorizer, TemplateFeatures, window
 from crfkit.persistence import describe, load, save
 from crfkit.potentials import LinearChainModel

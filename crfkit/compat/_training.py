@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord, SolverResult
+from crfkit._parallel import SERIAL
+from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord
 from crfkit.compat._counting import ZeroValues, choose_as_crfsuite
-from crfkit.compat._options import UNLIMITED, Options
+from crfkit.compat._options import Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.data.validation import check_lengths
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._input import pack_new
-from crfkit.estimators._training import Labeled, TrainingData
+from crfkit.estimators._layout import TokenLabels
+from crfkit.inference import ViterbiDecoder
+from crfkit.inference.model import FittedModel
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
-from crfkit.potentials.blocks import NAMES_OF
-from crfkit.solvers.base import Callback, SmoothObjective
+from crfkit.training.data import TrainingData
+from crfkit.training.fit import Fit
+from crfkit.training.input import pack_new
 
 
 class LabelScore(NamedTuple):
@@ -111,11 +114,10 @@ class Holdout:
         }
 
     def _predict(self, parameters: FloatArray) -> CodeArray:
-        weights = self.model.bind(parameters)
-        chunks = make_chunks(self.data.offsets, self.model.chunk_tokens)
-        structure = self.model.structure
-        found = [structure.argmax(self.model.scores(weights, self.data, c))[0] for c in chunks]
-        return np.concatenate([np.empty(0, np.int32), *found])
+        fitted, decoder = FittedModel(self.model, self.model.bind(parameters)), ViterbiDecoder()
+        return np.concatenate(
+            [np.empty(0, np.int32), *fitted.ask(self.data, decoder.decode, SERIAL)]
+        )
 
     def _label_scores(self, found: CodeArray, right: Any) -> dict[Any, LabelScore]:
         size = len(self.labels)
@@ -135,8 +137,8 @@ def _label_score(match: int, model: int, ref: int) -> LabelScore:
     return LabelScore(match, model, ref, precision, recall, f1)
 
 
-class LoggedSolver:
-    """The solver of an algorithm, which writes each iteration into a log.
+class LogWriter:
+    """A callback that writes each iteration into a log, and ends online algorithms.
 
     Parameters
     ----------
@@ -148,103 +150,92 @@ class LoggedSolver:
         Scored after each iteration.
     n_sequences : int
         S; the loss of a pass of an online algorithm is a sum over them.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the last iteration met CRFsuite's rule.
     """
 
     def __init__(
         self, options: Options, log: TrainingLog, holdout: Holdout | None, n_sequences: int
     ) -> None:
         self.options, self.log, self.holdout = options, log, holdout
-        self.solver, self.n_sequences = options.solver(), max(n_sequences, 1)
-        self.max_iter = self.solver.max_iter if self.solver.max_iter < UNLIMITED else None
+        self.n_sequences, self.ended = max(n_sequences, 1), False
+        self._last = IterationRecord(0, 0.0, 0.0, 0, 0, 0.0)
 
-    def solve(
-        self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
-    ) -> SolverResult:
-        """Minimize an objective; see :class:`crfkit.solvers.base.Solver`."""
-        last, ended = IterationRecord(0, 0.0, 0.0, 0, 0, 0.0), False
-
-        def note(record: IterationRecord, parameters: FloatArray) -> bool:
-            nonlocal last, ended
-            if record.iteration:
-                self._note(record, last, parameters)
-            last, ended = record, self._is_last(record)
-            return (callback is not None and bool(callback(record, parameters))) or ended
-
-        result = self.solver.solve(objective, start, note)
-        self.log.training_seconds = last.seconds
-        return result._replace(converged=result.converged or ended)
+    def __call__(self, record: IterationRecord, parameters: FloatArray) -> bool:
+        """Return whether the fit should end."""
+        if record.iteration:
+            self._note(record, parameters)
+        self._last, self.ended = record, self._is_last(record)
+        self.log.training_seconds = record.seconds
+        return self.ended
 
     def _is_last(self, record: IterationRecord) -> bool:
         """Return whether an online algorithm ends after a pass, by CRFsuite's rules."""
         if not self.options.is_online:
             return False
         few = record.iteration > 0 and self.options.is_enough(record.value / self.n_sequences)
-        return few or record.iteration == self.solver.max_iter
+        return few or record.iteration == int(self.options.values["max_iterations"])
 
-    def _note(self, record: IterationRecord, last: IterationRecord, parameters: FloatArray) -> None:
+    def _note(self, record: IterationRecord, parameters: FloatArray) -> None:
         entry = {
             "num": record.iteration,
             "scores": {},
             "loss": record.value,
             "feature_norm": math.sqrt(vector_dot(frozen(parameters), frozen(parameters))),
-            "time": record.seconds - last.seconds,
+            "time": record.seconds - self._last.seconds,
         }
         if not self.options.is_online:
             entry["active_features"] = record.nonzero
         if self.options.algorithm == "lbfgs":
             entry["error_norm"] = record.gradient_norm
-            entry["linesearch_trials"] = record.evaluations - last.evaluations
+            entry["linesearch_trials"] = record.evaluations - self._last.evaluations
         if self.holdout is not None:
             entry |= self.holdout.scores(parameters)
         self.log.iterations.append(entry)
 
 
-class CRFsuiteClassifier(CRFClassifier):
-    """A CRFClassifier that chooses its weights as CRFsuite does, and keeps CRFsuite's log."""
+class CRFsuiteWeights(NamedTuple):
+    """The weights that CRFsuite chooses.
 
-    _options: Options
-    _log: TrainingLog
-    _zeros: ZeroValues
-    _n_sequences: int
-    _kept: NDArray[np.bool_] | None = None
-    _dev: tuple[Any, Any] | None = None
-    _holdout: Holdout | None = None
+    Attributes
+    ----------
+    values : dict
+        Its parameters.
+    zeros : ZeroValues
+        Attributes of the value 0, which packed features do not have.
+    kept : ndarray of shape (N,) or None
+        Which of their tokens are those of the training data.
+    """
 
-    def _learn(self, training: TrainingData, validation: Labeled | None = None) -> Self:
-        """Fit to data that were read, the labels in the order of their first appearance.
+    values: dict[str, Any]
+    zeros: ZeroValues
+    kept: NDArray[np.bool_] | None
 
-        CRFsuite decides by it between equal scores.
-        """
-        order = np.argsort(np.unique(training.codes, return_index=True)[1])
-        codes = np.argsort(order).astype(np.int32)[training.codes]
-        ordered = training._replace(classes=training.classes[order], codes=codes)
-        return super()._learn(ordered, validation)
-
-    def _choose_model(self, training: TrainingData) -> LinearChainModel:
-        values = self._options.values
-        model = choose_as_crfsuite(
+    def choose(self, features: Any, training: TrainingData) -> LinearChainModel:
+        """Return the model with the weights that are to be fitted."""
+        return choose_as_crfsuite(
             training.data,
             training.codes,
             len(training.classes),
             self._zero_entries(training),
-            min_freq=float(values["feature.minfreq"]),
-            all_states=bool(values["feature.possible_states"]),
-            all_transitions=bool(values["feature.possible_transitions"]),
+            min_freq=float(self.values["feature.minfreq"]),
+            all_states=bool(self.values["feature.possible_states"]),
+            all_transitions=bool(self.values["feature.possible_transitions"]),
         )
-        self._log.featgen_num_features, self._n_sequences = model.n_parameters, len(training.data)
-        if self._dev is not None:
-            self._holdout = Holdout(model, training, *self._dev)
-        return model
+
+    def attributes(self, *fitted: Any) -> dict[str, Any]:
+        """Return parameters as fitted attributes."""
+        return TokenLabels().attributes(*fitted)
 
     def _zero_entries(self, training: TrainingData) -> tuple[IntArray, IntArray]:
         """Return the columns of attributes with the value 0, and the tokens."""
-        names, tokens = self._zeros.entries(self._kept)
-        vocabulary = _vocabulary(training) if self._zeros.index else {}
-        columns = np.array([vocabulary[name] for name in self._zeros.index], np.int64)
+        names, tokens = self.zeros.entries(self.kept)
+        vocabulary = _vocabulary(training) if self.zeros.index else {}
+        columns = np.array([vocabulary[name] for name in self.zeros.index], np.int64)
         return columns[names] if len(names) else names, tokens
-
-    def _make_solver(self) -> Any:
-        return LoggedSolver(self._options, self._log, self._holdout, self._n_sequences)
 
 
 def fit_classifier(
@@ -281,21 +272,38 @@ def fit_classifier(
     log : TrainingLog
         The log.
     """
-    values = options.values
-    classifier = CRFsuiteClassifier(
+    values, log = options.values, TrainingLog()
+    classifier = CRFClassifier(
         c1=float(values.get("c1", 0.0)),
         c2=float(values.get("c2", 0.0)),
         n_jobs=n_jobs,
         verbose=2 * bool(verbose),
     )
-    log = TrainingLog()
-    classifier._options, classifier._log, classifier._dev = options, log, dev
-    classifier._zeros, classifier._kept = (ZeroValues(), None) if zeros is None else zeros
-    classifier.fit(X if isinstance(X, PackedSequences) else classifier._zeros.watch(X), y)
-    fitted = CRFClassifier(**classifier.get_params(deep=False))
-    kept = (name for name in vars(classifier) if name.endswith("_") or name in NAMES_OF.values())
-    fitted._set_fitted({name: getattr(classifier, name) for name in kept})
-    return fitted, log
+    noted, kept = (ZeroValues(), None) if zeros is None else zeros
+    problem = replace(
+        classifier._problem(), solver=options.solver(), weights=CRFsuiteWeights(values, noted, kept)
+    )
+    watched = X if isinstance(X, PackedSequences) else noted.watch(X)
+    fit = Fit(problem, _by_appearance(problem.read(watched, y)))
+    log.featgen_num_features = fit.model.n_parameters
+    holdout = None if dev is None else Holdout(fit.model, fit.training, *dev)
+    writer = LogWriter(options, log, holdout, len(fit.training.data))
+    start = np.zeros(fit.model.n_parameters)
+    result = fit.run(start, writer)
+    result = result._replace(converged=result.converged or writer.ended)
+    classifier._set_fitted(fit.attributes(result.parameters) | fit.results(start, result))
+    fit.report(result)
+    return classifier, log
+
+
+def _by_appearance(training: TrainingData) -> TrainingData:
+    """Return training data with the labels in the order of their first appearance.
+
+    CRFsuite decides by it between equal scores.
+    """
+    order = np.argsort(np.unique(training.codes, return_index=True)[1])
+    codes = np.argsort(order).astype(np.int32)[training.codes]
+    return training._replace(classes=training.classes[order], codes=codes)
 
 
 def _vocabulary(training: TrainingData) -> dict[str, int]:

@@ -3,119 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
 
 from crfkit._params import check_option
 from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
-from crfkit.estimators._solving import SolvedChainClassifier
-from crfkit.estimators._training import TrainingData
 from crfkit.persistence import check_chain_model
-from crfkit.potentials.kernelized import Kernel, KernelChainModel
+from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
-# What only a fit with a kernel, and what only one without leaves behind.
-OF_KERNELS = ("support_", "dual_coef_", "support_vectors_")
-OF_WEIGHTS = ("coef_",)
 # Options of BlockFrankWolfe that its form for kernels has too.
 SHARED_OPTIONS = ("max_iter", "tol", "random_state")
 
 
-class KernelizedChain(SolvedChainClassifier):
-    """A linear chain that may have a kernel in place of the weights of attributes.
+def has_kernel(kernel: Any) -> bool:
+    """Whether a kernel takes the place of the weights of attributes."""
+    return not (isinstance(kernel, str) and kernel == "linear")
 
-    A subclass has the parameters below. With the kernel "linear" nothing differs.
+
+@dataclass(frozen=True)
+class KernelledTokens:
+    """Labels of tokens whose scores are sums of kernel values.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        Of two tokens.
     """
 
-    kernel: Any
-    kernel_params: Mapping[str, Any] | None
-    solver: Any
+    kernel: Kernel
+    fitted_names: ClassVar[tuple[str, ...]] = (
+        "support_", "dual_coef_", "support_vectors_", "transitions_", "start_weights_",
+        "end_weights_", "kernel", "kernel_params",
+    )  # fmt: skip
 
-    @property
-    def _has_kernel(self) -> bool:
-        return not (isinstance(self.kernel, str) and self.kernel == "linear")
+    @classmethod
+    def of(cls, estimator: Any) -> KernelledTokens:
+        """Return that of an estimator with the parameters `kernel` and `kernel_params`."""
+        return cls(Kernel(estimator.kernel, dict(estimator.kernel_params or {})))
 
-    def _kernel(self) -> Kernel:
-        return Kernel(self.kernel, dict(self.kernel_params or {}))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not callable(self.kernel):
-            check_option("kernel", self.kernel, KERNELS)
-        if self.kernel_params is not None and not isinstance(self.kernel_params, Mapping):
-            raise TypeError(f"kernel_params={self.kernel_params!r:.80} must be a dict or None.")
-        if not self._has_kernel:
-            if self.kernel_params:
-                raise ValueError(
-                    f"kernel_params={self.kernel_params!r:.80} are for other kernels than "
-                    "'linear', which has none."
-                )
-            return
-        bcfw = isinstance(self.solver, str) and self.solver == "bcfw"
-        if not (bcfw or isinstance(self.solver, (BlockFrankWolfe, KernelFrankWolfe))):
-            raise ValueError(
-                f"solver={self.solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' or a "
-                "KernelFrankWolfe."
-            )
-        if isinstance(self.solver, BlockFrankWolfe):
-            _check_shared_options(self.solver)
-
-    def _choose_model(self, training: TrainingData) -> Any:
-        if not self._has_kernel:
-            return super()._choose_model(training)
-        if training.data.transitions is not None:
+    def choose(self, features: Any, training: Any) -> KernelChainModel:
+        """Return the model with the weights that are to be fitted."""
+        data = training.data
+        if data.transitions is not None:
             raise ValueError(
                 "X has attributes of transitions, whose weights need kernel='linear': leave "
                 "them out."
             )
-        steps = choose_features(
-            _one_attribute(training.data), training.codes, len(training.classes),
-            min_freq=self.min_freq, all_transitions=self.all_possible_transitions,
+        chosen = choose_features(
+            _one_attribute(data), training.codes, len(training.classes),
+            min_freq=features.min_freq, all_transitions=features.all_possible_transitions,
         )  # fmt: skip
-        kernel, data = self._kernel(), training.data
-        support = None if kernel.is_precomputed else data
         return KernelChainModel(
-            kernel, support, np.arange(data.n_tokens), steps.transition_from, steps.transition_to,
-            len(training.classes), data.offsets if self.boundary_weights else None,
+            self.kernel, None if self.kernel.is_precomputed else data, np.arange(data.n_tokens),
+            chosen.transition_from, chosen.transition_to, len(training.classes),
+            data.offsets if features.boundary_weights else None,
         )  # fmt: skip
 
-    def _start(self, model: Any, training: TrainingData) -> FloatArray:
-        if isinstance(model, KernelChainModel):  # the solver does not use a start
-            return np.zeros(model.n_parameters)
-        return super()._start(model, training)
+    def attributes(
+        self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
+    ) -> dict[str, Any]:
+        """Return parameters as fitted attributes."""
+        fitted: dict[str, Any] = model.fitted(parameters)
+        return {"classes_": classes} | fitted
 
-    def _make_solver(self) -> Any:
-        solver = super()._make_solver()
-        if not self._has_kernel or isinstance(solver, KernelFrankWolfe):
-            return solver
-        return KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
+    def model(
+        self, fitted: Any, sizes: Mapping[str, int]
+    ) -> tuple[KernelChainModel, KernelWeights]:
+        """Return the model of fitted weights, and the weights in their places."""
+        return KernelChainModel.of_fitted(vars(fitted), self.kernel)
 
-    def _set_fitted(self, attributes: dict[str, Any]) -> None:
-        self._forget(OF_WEIGHTS if "dual_coef_" in attributes else OF_KERNELS)
-        super()._set_fitted(attributes)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_") or hasattr(self, "dual_coef_")
+def check_kernel(kernel: Any, kernel_params: Any, solver: Any) -> None:
+    """Raise ValueError or TypeError if these parameters do not go together."""
+    if not callable(kernel):
+        check_option("kernel", kernel, KERNELS)
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise TypeError(f"kernel_params={kernel_params!r:.80} must be a dict or None.")
+    if not has_kernel(kernel):
+        if kernel_params:
+            raise ValueError(
+                f"kernel_params={kernel_params!r:.80} are for other kernels than "
+                "'linear', which has none."
+            )
+        return
+    bcfw = isinstance(solver, str) and solver == "bcfw"
+    if not (bcfw or isinstance(solver, (BlockFrankWolfe, KernelFrankWolfe))):
+        raise ValueError(
+            f"solver={solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' or a "
+            "KernelFrankWolfe."
+        )
+    if isinstance(solver, BlockFrankWolfe):
+        _check_shared_options(solver)
 
-    def _scorer(self, data: PackedSequences) -> tuple[Any, Any]:
-        """Return the score model of the fitted weights."""
-        if not hasattr(self, "dual_coef_"):
-            return super()._scorer(data)
-        return KernelChainModel.of_fitted(vars(self), self._kernel())
 
-    @property
-    def state_features_(self) -> Any:
-        """Mapping view of the weights of (attribute, label) pairs; needs kernel="linear"."""
-        check_is_fitted(self)
-        if hasattr(self, "dual_coef_"):
-            raise AttributeError("a model with a kernel has no weights of attributes")
-        return super().state_features_
+def kernel_solver(solver: Any) -> KernelFrankWolfe:
+    """Return the form of a solver that can be used with a kernel."""
+    if isinstance(solver, KernelFrankWolfe):
+        return solver
+    return KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
 
 
 def check_kernel_chain(model: Any) -> None:

@@ -20,7 +20,7 @@ from crfkit.data.names import LazyNames
 from crfkit.data.validation import check_lengths
 from crfkit.labels.coding import Coded, LabelCoding, read_labels
 from crfkit.potentials import LinearChainModel, LinearModel
-from crfkit.potentials.linear import from_fitted
+from crfkit.potentials.linear import fitted_names, from_fitted
 from crfkit.potentials.selection import choose_features
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
@@ -31,6 +31,7 @@ END = re.compile(r"(?:[\w.-]+?__)??seg\.(first|last|single)\.")
 class TokenLabels:
     """A label for each token."""
 
+    of_segments: ClassVar[bool] = False
     MODEL: ClassVar[type[LinearModel]] = LinearChainModel
 
     def read(self, y: Any, offsets: IntArray) -> Coded:
@@ -80,6 +81,11 @@ class TokenLabels:
             all_transitions=estimator.all_possible_transitions,
             boundaries=estimator.boundary_weights,
         )
+
+    @property
+    def fitted_names(self) -> tuple[str, ...]:
+        """The fitted attributes that potentials are made of."""
+        return fitted_names(self.MODEL)
 
     def attributes(
         self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any

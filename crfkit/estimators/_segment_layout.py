@@ -40,6 +40,7 @@ class SegmentLabels(TokenLabels):
         What the user says of them.
     """
 
+    of_segments: ClassVar[bool] = True
     MODEL: ClassVar[type[LinearModel]] = SemiMarkovModel
 
     def __init__(self, segments: Any) -> None:

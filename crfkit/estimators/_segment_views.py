@@ -1,87 +1,78 @@
-"""What can be read off a fitted model of segments."""
+"""What can be read off a fitted model of segments: attributes of the estimators that have such."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._types import FloatArray
-from crfkit.estimators._base import LinearChainClassifier
 from crfkit.estimators._views import WeightView
 from crfkit.labels.limits import longest
 
 
-class SegmentViews(LinearChainClassifier):
-    """Weights of segments and their lengths under the names of attributes and labels."""
-
-    @property
-    def segment_feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the attributes of segments, shape (D3,), where there are any."""
-        return self._names_of("_segment_names")
-
-    @property
-    def first_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, label): weight}`` of the first tokens of segments."""
-        return self._token_view("first_coef_")
-
-    @property
-    def last_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, label): weight}`` of the last tokens of segments."""
-        return self._token_view("last_coef_")
-
-    @property
-    def single_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, label): weight}`` of segments of one token."""
-        return self._token_view("single_coef_")
-
-    @property
-    def segment_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, label): weight}`` of attributes of whole segments."""
+def _token_view(weights: str, what: str) -> property:
+    def view(self: Any) -> WeightView:
         check_has_segments(self)
-        if self.segment_coef_ is None:
-            return WeightView(sp.csr_array((0, len(self.classes_))), [], self.classes_)
-        rows = range(self.segment_coef_.shape[0])
-        names = getattr(self, "segment_feature_names_in_", rows)
-        return WeightView(self.segment_coef_, names, self.classes_)
+        return self._token_view(weights)  # type: ignore[no-any-return]
 
-    def _token_view(self, attribute: str) -> WeightView:
-        check_has_segments(self)
-        names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return WeightView(getattr(self, attribute), names, self.classes_)
+    return property(view, doc=f"Mapping view ``{{(attribute, label): weight}}`` of {what}.")
 
-    @property
-    def max_lengths_(self) -> dict[Hashable, int]:
-        """The longest length of the segments of each label."""
-        check_has_segments(self)
-        lengths = longest(self.length_scores_).tolist()
-        return dict(zip(self.classes_.tolist(), lengths, strict=True))
 
-    def length_distribution(self) -> FloatArray:
-        """Return how long segments were if nothing but the weights of lengths counted.
+first_features = _token_view("first_coef_", "the first tokens of segments")
+last_features = _token_view("last_coef_", "the last tokens of segments")
+single_features = _token_view("single_coef_", "segments of one token")
 
-        What the data say of lengths is also in the weights of tokens, which add up over a segment:
-        `expected_lengths` of :class:`crfkit.SemiMarkovCRF` tells how long segments are.
 
-        Returns
-        -------
-        ndarray of shape (L, K)
-            The share of the lengths 1, ..., L among segments of each label, ``exp(length_scores_)``
-            divided by its sum: columns sum to 1.
+def _segment_view(self: Any) -> WeightView:
+    """Return a view ``{(attribute, label): weight}`` of attributes of whole segments."""
+    check_has_segments(self)
+    if self.segment_coef_ is None:
+        return WeightView(sp.csr_array((0, len(self.classes_))), [], self.classes_)
+    names = getattr(self, "segment_feature_names_in_", range(self.segment_coef_.shape[0]))
+    return WeightView(self.segment_coef_, names, self.classes_)
 
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        """
-        check_has_segments(self)
-        shares: FloatArray = softmax(self.length_scores_, axis=0)
-        return shares
+
+def _segment_names(self: Any) -> Any:
+    """Return the names of the attributes of segments, shape (D3,), where there are any."""
+    return self._names_of("_segment_names")
+
+
+def _longest(self: Any) -> dict[Hashable, int]:
+    """Return the longest length of the segments of each label."""
+    check_has_segments(self)
+    lengths = longest(self.length_scores_).tolist()
+    return dict(zip(self.classes_.tolist(), lengths, strict=True))
+
+
+segment_features = property(_segment_view)
+segment_feature_names = property(_segment_names)
+max_lengths = property(_longest)
+
+
+def length_distribution(self: Any) -> FloatArray:
+    """Return how long segments were if nothing but the weights of lengths counted.
+
+    What the data say of lengths is also in the weights of tokens, which add up over a segment:
+    `expected_lengths` of :class:`crfkit.SemiMarkovCRF` tells how long segments are.
+
+    Returns
+    -------
+    ndarray of shape (L, K)
+        The share of the lengths 1, ..., L among segments of each label, ``exp(length_scores_)``
+        divided by its sum: columns sum to 1.
+
+    Raises
+    ------
+    NotFittedError
+        Before `fit`.
+    """
+    check_has_segments(self)
+    shares: FloatArray = softmax(self.length_scores_, axis=0)
+    return shares
 
 
 def check_has_segments(estimator: Any) -> None:

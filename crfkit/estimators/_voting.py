@@ -9,14 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import make_chunks
+from crfkit.inference.model import FittedModel
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import check_chain_model
 from crfkit.potentials import LinearChainModel, LinearModel
 from crfkit.potentials.blocks import sparse_counts
 from crfkit.potentials.places import AllWeights
+from crfkit.structures import Structure
 
 
 class _Step(NamedTuple):
@@ -101,22 +102,14 @@ def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
     places, scores = np.searchsorted(used, changes.indices), every.model(used, sparse_counts(data))
     w, found = np.zeros(len(used)), np.zeros((data.n_tokens, len(model.classes_)))
     ties = LabelOrder(model.vote_order_, np.argsort(model.vote_order_))
-    chunks = make_chunks(data.offsets, scores.chunk_tokens)
+    predict = partial(_decided, ties, decoder)
     with ThreadMap(model.n_jobs) as threads:
         for number, count in enumerate(model.vote_counts_.tolist()):
             own = slice(*changes.indptr[number : number + 2].tolist())
             w[places[own]] += changes.data[own]
-            if not count:
-                continue
-            bound = scores.bind(w)
-
-            def vote(chunk: Chunk, bound: Any = bound, row: int = number) -> None:
-                seen = scores.scores(bound, data, chunk, threads)
-                codes = ties.predict(partial(decoder.decode, scores.structure), seen)
-                tokens = np.arange(chunk.tokens.start, chunk.tokens.stop)
-                found[tokens, codes] += model.vote_counts_[row]
-
-            threads(vote, chunks)
+            if count and data.n_tokens:
+                answers = FittedModel(scores, scores.bind(w)).ask(data, predict, threads)
+                found[np.arange(data.n_tokens), np.concatenate(answers)] += count
     winners: CodeArray = ties.order[found[:, ties.order].argmax(axis=1)].astype(np.int32)
     return winners
 
@@ -124,3 +117,10 @@ def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
 def _all_weights(model: Any) -> AllWeights:
     """Return the weights that the models could have which a fitted one counts the votes of."""
     return AllWeights.of_fitted(LinearChainModel, vars(model), len(model.classes_))
+
+
+def _decided(
+    ties: LabelOrder, decoder: Any, structure: Structure, potentials: Potentials
+) -> CodeArray:
+    """Return the codes of the best labels, ties decided by an order."""
+    return ties.predict(partial(decoder.decode, structure), potentials)

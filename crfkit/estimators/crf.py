@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from crfkit.estimators._callbacks import with_callbacks
-from crfkit.estimators._early_stopping import EarlyStopping
-from crfkit.estimators._gradient import LossChainClassifier
-from crfkit.estimators._online import OnlineChainClassifier
-from crfkit.estimators._probabilities import ProbabilisticChain
+from crfkit.estimators import _probabilities
+from crfkit.estimators._layout import TokenLabels
+from crfkit.estimators._parameters import chosen_loss, chosen_solver, elastic_net, make_problem
+from crfkit.estimators.base import LinearClassifier
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
-from crfkit.solvers import Solver
+from crfkit.solvers import SOLVERS, Solver
+from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
+from crfkit.training.early_stopping import EarlyStopping
+from crfkit.training.problem import Problem
 
 
 @register(check=check_chain_model)
-class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifier):
+class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
     Models ``P(y | x) = exp(score(x, y)) / Z(x)``, where the score of a label sequence is the sum
@@ -159,6 +161,10 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifi
     # Models that were saved before these were parameters do not have them.
     loss: str | Loss = "log"
     cost: Any = "hamming"
+    has_probabilities = True
+    predict_proba = _probabilities.predict_proba
+    predict_marginals = _probabilities.predict_marginals
+    sequence_log_proba = _probabilities.sequence_log_proba
 
     def __init__(
         self,
@@ -232,7 +238,7 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifi
         ValueError, TypeError
             If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val)
+        return self._learn(*self._task(X, y, sample_weight, X_val, y_val))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over a batch of data from the weights so far, or from 0.
@@ -263,4 +269,10 @@ class CRFClassifier(ProbabilisticChain, OnlineChainClassifier, LossChainClassifi
             As for `fit`, or if the solver does not learn from batches, `classes` are missing or
             others than before, or a label is not one of them.
         """
-        return self._partial_fit(X, y, classes, sample_weight)
+        return self._learn_batch((X, y, sample_weight), classes)
+
+    def _problem(self) -> Problem:
+        return make_problem(
+            self, labels=TokenLabels(), loss=chosen_loss(self), penalty=elastic_net(self),
+            solver=chosen_solver(self, SOLVERS),
+        )  # fmt: skip

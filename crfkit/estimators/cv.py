@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import (
     GroupKFold,
     GroupShuffleSplit,
@@ -22,14 +22,16 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
 from crfkit._types import FloatArray, IntArray, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.data import PackedSequences
-from crfkit.estimators._early_stopping import Scorer, check_score, find_scorer
-from crfkit.estimators._probabilities import ProbabilisticChain
-from crfkit.estimators._training import Labeled, TrainingData, read_training
+from crfkit.estimators import _probabilities
+from crfkit.estimators.base import LinearClassifier, fitted_attributes
 from crfkit.estimators.crf import CRFClassifier
 from crfkit.objective.batch import Objective
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
+from crfkit.training.data import Labeled, TrainingData
+from crfkit.training.early_stopping import Scorer, check_score, find_scorer
+from crfkit.training.fit import Fit
+from crfkit.training.problem import Problem
 
 Grid = tuple[FloatArray, FloatArray]  # penalties c1 and c2 to be tried, from strong to weak
 
@@ -67,7 +69,7 @@ class Path(NamedTuple):
 
 
 @register(check=check_chain_model)
-class CRFClassifierCV(ProbabilisticChain):
+class CRFClassifierCV(LinearClassifier):
     """Linear-chain CRF whose penalties `c1` and `c2` are chosen by cross-validation.
 
     As good as a ``GridSearchCV`` over the penalties of :class:`CRFClassifier`, but faster: each
@@ -147,6 +149,11 @@ class CRFClassifierCV(ProbabilisticChain):
     [['DET', 'NOUN', 'VERB']]
     """
 
+    has_probabilities = True
+    predict_proba = _probabilities.predict_proba
+    predict_marginals = _probabilities.predict_marginals
+    sequence_log_proba = _probabilities.sequence_log_proba
+
     def __init__(
         self,
         *,
@@ -209,29 +216,23 @@ class CRFClassifierCV(ProbabilisticChain):
         grid = (_penalties("c1s", self.c1s), _penalties("c2s", self.c2s))
         check_flag("refit", self.refit)
         find_scorer(self.scoring)
-        crf = CRFClassifier(**{name: getattr(self, name) for name in _PASSED_ON})
-        crf._check_parameters()
-        training = read_training(X, y, sample_weight)
+        crf = self._classifier()
+        problem = crf._problem()
+        training = problem.read(X, y, sample_weight)
         attributes = self._search(crf.set_params(verbose=0), training, grid, groups)
         crf.set_params(c1=attributes["c1_"], c2=attributes["c2_"])
         if self.refit:
-            crf.set_params(verbose=max(0, int(self.verbose) - 1))._learn(training)
-        self._forget()
-        self._set_fitted(_fitted_attributes(crf) | attributes)
+            crf.set_params(verbose=max(0, int(self.verbose) - 1))
+            crf._learn(Fit(crf._problem(), training))
+        self._set_fitted(fitted_attributes(crf) | attributes)
         return self
 
-    def _pack(self, X: Any) -> PackedSequences:
-        if hasattr(self, "scores_") and not hasattr(self, "coef_"):
-            raise NotFittedError(
-                "this CRFClassifierCV was fitted with refit=False: it has scores, but no weights. "
-                "Set refit=True, or fit a CRFClassifier with c1_ and c2_."
-            )
-        return super()._pack(X)
+    def _classifier(self) -> CRFClassifier:
+        """Return what is fitted with each pair of penalties."""
+        return CRFClassifier(**{name: getattr(self, name) for name in _PASSED_ON})
 
-    def _forget(self) -> None:
-        """Remove all that the last fit has left."""
-        for name in _fitted_attributes(self):
-            delattr(self, name)
+    def _problem(self) -> Problem:
+        return self._classifier()._problem()
 
     def _search(
         self, crf: CRFClassifier, training: TrainingData, grid: Grid, groups: Any
@@ -268,22 +269,22 @@ class CRFClassifierCV(ProbabilisticChain):
         self, crf: CRFClassifier, training: TrainingData, held: Labeled, grid: Grid
     ) -> Path:
         """Fit the models of one fold, each from the weights of a stronger penalty."""
-        scorer, model = find_scorer(self.scoring), crf._choose_model(training)
+        scorer, fit = find_scorer(self.scoring), Fit(crf._problem(), training)
         shape = (len(grid[0]), len(grid[1]))
         path = Path(np.zeros(shape), np.zeros(shape, np.int64), [])
-        row = np.zeros(model.n_parameters)  # weights at the strongest c2, for the next c1
+        row = np.zeros(fit.model.n_parameters)  # weights at the strongest c2, for the next c1
         with ThreadMap(self.n_jobs) as threads:
-            objective = crf._objective(model, training, threads)
+            objective = fit.problem.objective(fit.model, training, threads)
             for i, c1 in enumerate(grid[0]):
                 weights, before = row, row
                 for j, c2 in enumerate(grid[1]):
-                    crf.set_params(c1=float(c1), c2=float(c2))
-                    here = objective.with_penalty(crf._penalty())
+                    problem = crf.set_params(c1=float(c1), c2=float(c2))._problem()
+                    here = objective.with_penalty(problem.penalty)
                     start = _predict(here, weights, before, _stride(grid[1], j))
-                    result = _solve(crf, here, start)
+                    result = _solve(problem, here, start)
                     before, weights = weights, result.parameters
                     row = weights if j == 0 else row
-                    fitted = crf._as_fitted(model, training, weights)
+                    fitted = crf._with(fit.attributes(weights))
                     path.scores[i, j] = check_score(scorer(fitted, *held))
                     path.n_iter[i, j] = result.n_iter
                     if not result.converged:
@@ -312,9 +313,9 @@ def _predict(
     return ahead if values[1] < values[0] else weights
 
 
-def _solve(crf: CRFClassifier, objective: Objective, start: FloatArray) -> SolverResult:
-    """Minimize the objective with the solver of an estimator; Ctrl-C ends the search."""
-    result: SolverResult = crf._make_solver().solve(objective, start)
+def _solve(problem: Problem, objective: Objective, start: FloatArray) -> SolverResult:
+    """Minimize the objective; Ctrl-C ends the search."""
+    result: SolverResult = problem.solver.solve(objective, start)
     if result.interrupted:
         raise KeyboardInterrupt
     return result
@@ -358,12 +359,3 @@ def _warn_of_failures(paths: list[Path]) -> None:
             f"{len(messages)} of {total} fits did not converge; the first is {messages[0]}.",
             ConvergenceWarning,
         )
-
-
-def _fitted_attributes(estimator: Any) -> dict[str, Any]:
-    """Return what a fit has set."""
-    return {
-        name: value
-        for name, value in vars(estimator).items()
-        if name.endswith("_") or name in ("_feature_names", "_transition_names")
-    }

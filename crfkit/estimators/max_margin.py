@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from crfkit._parallel import ThreadMap
 from crfkit._params import check_number, check_option
-from crfkit.estimators._callbacks import with_callbacks
-from crfkit.estimators._kernelized import KernelizedChain, check_kernel_chain
-from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
-from crfkit.estimators._solving import SolvedChainClassifier, check_solver, ready_solver
-from crfkit.estimators._structure import StructureMixin
-from crfkit.estimators._training import TrainingData
+from crfkit.estimators import _segment_predictions, _segment_views
+from crfkit.estimators._kernelized import (
+    KernelledTokens,
+    check_kernel,
+    check_kernel_chain,
+    has_kernel,
+    kernel_solver,
+)
+from crfkit.estimators._parameters import chosen_solver, labels_of, make_problem
+from crfkit.estimators._segment_predictions import if_segments
+from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import Segments
 from crfkit.labels.costs import ZeroOneCost
 from crfkit.losses import HingeLoss, Loss
-from crfkit.objective.batch import Objective
+from crfkit.losses.likelihood import shared_weight
 from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import register
 from crfkit.solvers.base import LOSS_NEEDS, Solver
 from crfkit.solvers.margin import MARGIN_SOLVERS
+from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
+from crfkit.training.data import TrainingData
+from crfkit.training.problem import Problem
 
 # What the losses are called: how the margin is made to depend on the cost, and the search for the
 # worst labelling.
@@ -28,56 +35,6 @@ RESCALINGS = {
     "slack_rescaling": ("slack", "exact"),
     "approximate_slack_rescaling": ("slack", "approximate"),
 }
-
-
-class MarginChainClassifier(SolvedChainClassifier):
-    """A linear chain whose weights minimize ``1/2 |w|^2`` plus ``C`` times a sum of slacks.
-
-    A subclass has the parameters below.
-    """
-
-    C: float
-    loss: str
-    cost: Any
-    solver: str | Solver
-
-    def _check_parameters(self) -> None:
-        check_number("C", self.C)
-        if not self.C > 0.0:
-            raise ValueError(f"C={self.C!r} must be above 0.")
-        check_option("loss", self.loss, RESCALINGS)
-        check_solver(self.solver, MARGIN_SOLVERS)
-        _check_fits(self.solver)
-        super()._check_parameters()
-
-    def _make_solver(self) -> Any:
-        return ready_solver(self.solver, MARGIN_SOLVERS, self.max_iter, self.random_state)
-
-    def _loss(self, training: TrainingData) -> Loss:
-        rescaling, search = RESCALINGS[self.loss]
-        cost = training.cost(self.cost)
-        exact = isinstance(cost, ZeroOneCost) or getattr(cost, "counts_errors", False)
-        if self.loss == "slack_rescaling" and not exact:
-            raise ValueError(
-                "loss='slack_rescaling' needs cost='hamming' or 'zero_one'. Use one of them, "
-                "loss='margin_rescaling', or 'approximate_slack_rescaling', whose slacks are lower "
-                "bounds."
-            )
-        return HingeLoss(cost, rescaling=rescaling, search=search)
-
-    def _penalty(self) -> ElasticNet:
-        return ElasticNet(0.0, 0.5)
-
-    def _objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
-        """Return what the solver minimizes: C multiplies the weights of sequences."""
-        weighted = training._replace(weight=float(self.C) * training.weight)
-        objective = super()._objective(model, weighted, threads)
-        if not objective.has_sequence_weights:
-            raise ValueError(
-                f"{type(self).__name__} needs the same weight for all tokens of a sequence: give "
-                "sample_weight a number for each sequence."
-            )
-        return objective
 
 
 def _check_fits(solver: str | Solver) -> None:
@@ -92,7 +49,7 @@ def _check_fits(solver: str | Solver) -> None:
 
 
 @register(check=check_kernel_chain)
-class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, MarginChainClassifier):
+class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Max-margin Markov network (Taskar, Guestrin and Koller 2003).
 
     Also called structural support vector machine (Tsochantaridis, Joachims, Hofmann and Altun
@@ -231,6 +188,15 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
     """
 
     decoding = "viterbi"
+    predict_segments = if_segments(_segment_predictions.predict_segments)
+    predict_n_best = if_segments(_segment_predictions.predict_n_best)
+    length_distribution = if_segments(_segment_views.length_distribution)
+    max_lengths_ = _segment_views.max_lengths
+    first_features_ = _segment_views.first_features
+    last_features_ = _segment_views.last_features
+    single_features_ = _segment_views.single_features
+    segment_features_ = _segment_views.segment_features
+    segment_feature_names_in_ = _segment_views.segment_feature_names
 
     def __init__(
         self,
@@ -269,14 +235,6 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_segments(self) -> None:
-        super()._check_segments()
-        if self._has_kernel:
-            raise ValueError(
-                f"kernel={self.kernel!r:.60} compares tokens, not segments: use kernel='linear', "
-                "or structure='chain'."
-            )
-
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights.
@@ -302,4 +260,43 @@ class MaxMarginCRF(NoProbabilitiesMixin, StructureMixin, KernelizedChain, Margin
         ValueError, TypeError
             If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
-        return self._fit(X, y, sample_weight)
+        return self._learn(*self._task(X, y, sample_weight))
+
+    def _problem(self) -> Problem:
+        check_number("C", self.C)
+        if not self.C > 0.0:
+            raise ValueError(f"C={self.C!r} must be above 0.")
+        check_option("loss", self.loss, RESCALINGS)
+        solver = chosen_solver(self, MARGIN_SOLVERS)
+        _check_fits(self.solver)
+        check_kernel(self.kernel, self.kernel_params, self.solver)
+        labels = labels_of(self.structure, self.warm_start)
+        weights = None
+        if has_kernel(self.kernel):
+            if labels.of_segments:
+                raise ValueError(
+                    f"kernel={self.kernel!r:.60} compares tokens, not segments: use "
+                    "kernel='linear', or structure='chain'."
+                )
+            solver, weights = kernel_solver(solver), KernelledTokens.of(self)
+        return make_problem(
+            self, labels=labels, weights=weights, loss=self._loss, scale=float(self.C),
+            penalty=ElasticNet(0.0, 0.5), solver=solver,
+        )  # fmt: skip
+
+    def _loss(self, training: TrainingData) -> Loss:
+        rescaling, search = RESCALINGS[self.loss]
+        cost = training.cost(self.cost)
+        exact = isinstance(cost, ZeroOneCost) or getattr(cost, "counts_errors", False)
+        if self.loss == "slack_rescaling" and not exact:
+            raise ValueError(
+                "loss='slack_rescaling' needs cost='hamming' or 'zero_one'. Use one of them, "
+                "loss='margin_rescaling', or 'approximate_slack_rescaling', whose slacks are lower "
+                "bounds."
+            )
+        if shared_weight(training.weight, training.data.offsets) is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the same weight for all tokens of a sequence: give "
+                "sample_weight a number for each sequence."
+            )
+        return HingeLoss(cost, rescaling=rescaling, search=search)

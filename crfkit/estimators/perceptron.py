@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import Any, Self
 
 from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray
-from crfkit.data import LabelSequences
-from crfkit.estimators._callbacks import with_callbacks
-from crfkit.estimators._early_stopping import EarlyStopping
-from crfkit.estimators._no_probabilities import NoProbabilitiesMixin
-from crfkit.estimators._online import OnlineChainClassifier
-from crfkit.estimators._structure import StructureMixin
-from crfkit.estimators._training import Labeled, TrainingData
-from crfkit.estimators._voting import Ballot, check_votes, elect
+from crfkit.estimators import _segment_predictions, _segment_views
+from crfkit.estimators._parameters import labels_of, make_problem
+from crfkit.estimators._segment_predictions import if_segments
+from crfkit.estimators._voting import Ballot, check_votes
+from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import Segments
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import register
-from crfkit.potentials import LinearModel
 from crfkit.solvers.online.batch_updates import MistakeLoss
 from crfkit.solvers.online.learner import count_updates
 from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
 from crfkit.solvers.online.updates import UpdateRule, find_coefficients
-
-_VOTES = ("vote_changes_", "vote_counts_", "vote_order_")
+from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
+from crfkit.training.data import TrainingData
+from crfkit.training.early_stopping import EarlyStopping
+from crfkit.training.fit import Fit
+from crfkit.training.problem import Problem
 
 
 @register(check=check_votes)
-class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClassifier):
+class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Structured perceptron (Collins 2002), passive-aggressive learning, AROW and MIRA.
 
     The score of a label sequence is that of :class:`CRFClassifier`. Learning looks at one sequence
@@ -177,9 +174,15 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
     [['DET', 'NOUN', 'VERB']]
     """
 
-    decoding: ClassVar[str] = "viterbi"  # type: ignore[misc]
-    max_iter: int
-    _ballot: Ballot | None
+    predict_segments = if_segments(_segment_predictions.predict_segments)
+    predict_n_best = if_segments(_segment_predictions.predict_n_best)
+    length_distribution = if_segments(_segment_views.length_distribution)
+    max_lengths_ = _segment_views.max_lengths
+    first_features_ = _segment_views.first_features
+    last_features_ = _segment_views.last_features
+    single_features_ = _segment_views.single_features
+    segment_features_ = _segment_views.segment_features
+    segment_feature_names_in_ = _segment_views.segment_feature_names
 
     def __init__(
         self,
@@ -252,7 +255,7 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
         ValueError, TypeError
             If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val)
+        return self._learn(*self._task(X, y, sample_weight, X_val, y_val))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over a batch of data from the weights so far, or from 0.
@@ -282,62 +285,13 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
             As for `fit`, or if `classes` are missing or others than before, or a label is not one
             of them.
         """
-        fitted = self._partial_fit(X, y, classes, sample_weight)
-        self._forget(_VOTES)
-        return fitted
+        return self._learn_batch((X, y, sample_weight), classes)
 
-    def predict(self, X: Any) -> LabelSequences:
-        """Return the labels of sequences.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            In the form the model was fitted with, or PackedSequences.
-
-        Returns
-        -------
-        LabelSequences
-            A list with the list of labels of each sequence.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            If a token cannot be read or the number of features is another one.
-        """
-        if not hasattr(self, "vote_changes_"):
-            return super().predict(X)
-        data = self._pack(X)
-        codes = elect(self, data, self._decoder())
-        return LabelSequences.from_codes(codes, self.classes_, data.offsets)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole("max_iter", self.max_iter)
-        check_flag("shuffle", self.shuffle)
-        if self.tol is not None:
-            check_number("tol", self.tol)
-        if self.averaging is not None:
-            check_option("averaging", self.averaging, AVERAGES)
-        find_coefficients(self.update)
-
-    def _check_segments(self) -> None:
-        super()._check_segments()
-        for name, wrong, right in (
-            ("averaging='vote'", self.averaging == "vote", "averaging='average'"),
-            (f"search={self.search!r:.60}", self.search is not None, "search=None"),
-            ("n_best > 1", find_coefficients(self.update).n_best > 1, "n_best=1"),
-        ):
-            if wrong:
-                raise ValueError(
-                    f"{name} looks at labels of tokens, not of segments: use {right}, or "
-                    "structure='chain'."
-                )
-
-    def _decoder(self) -> Any:
+    @property
+    def decoding(self) -> Any:
+        """The decoder of predictions: the search of learning."""
         if self.search is None:
-            return super()._decoder()
+            return "viterbi"
         methods = (getattr(self.search, name, None) for name in ("violation", "decode"))
         if isinstance(self.search, type) or not all(map(callable, methods)):
             raise TypeError(
@@ -346,49 +300,45 @@ class StructuredPerceptron(NoProbabilitiesMixin, StructureMixin, OnlineChainClas
             )
         return self.search
 
-    def _loss(self, training: TrainingData) -> Loss:
-        return MistakeLoss(None if self.cost is None else training.cost(self.cost))
-
-    def _penalty(self) -> ElasticNet:
-        return ElasticNet(0.0, 0.0)
-
-    def _make_solver(self) -> OnlineSolver:
+    def _problem(self) -> Problem:
+        check_whole("max_iter", self.max_iter)
+        check_flag("shuffle", self.shuffle)
+        if self.tol is not None:
+            check_number("tol", self.tol)
+        if self.averaging is not None:
+            check_option("averaging", self.averaging, AVERAGES)
+        rule = find_coefficients(self.update)
+        labels = labels_of(self.structure, self.warm_start)
+        for name, wrong, right in (
+            ("averaging='vote'", self.averaging == "vote", "averaging='average'"),
+            (f"search={self.search!r:.60}", self.search is not None, "search=None"),
+            ("n_best > 1", rule.n_best > 1, "n_best=1"),
+        ):
+            if wrong and labels.of_segments:
+                raise ValueError(
+                    f"{name} looks at labels of tokens, not of segments: use {right}, or "
+                    "structure='chain'."
+                )
         solver = OnlineSolver(
             self.update, averaging=self.averaging, max_iter=self.max_iter, tol=self.tol,
             shuffle=self.shuffle, search=self.search,
         )  # fmt: skip
         if self.random_state is not None:
             solver.random_state = self.random_state
-        solver.recorder = self.__dict__.get("_ballot")
-        return solver
+        solver.recorder = Ballot() if self.averaging == "vote" else None
+        return make_problem(
+            self, labels=labels, loss=self._loss, penalty=ElasticNet(0.0, 0.0), solver=solver,
+            further=_votes if self.averaging == "vote" else None,
+        )  # fmt: skip
 
-    def _learn(self, training: TrainingData, validation: Labeled | None = None) -> Self:
-        start, before = self._first_weights(training), self.__dict__.get("coef_")
-        # While it is fitted, a model predicts by its last weights, in scorers and callbacks too.
-        votes = {name: self.__dict__.pop(name) for name in _VOTES if name in self.__dict__}
-        self._ballot = Ballot() if self.averaging == "vote" else None
-        try:
-            super()._learn(training, validation)
-            if self._ballot is not None:
-                self._count_votes(self._ballot, training, start)
-        finally:
-            del self._ballot
-            if self.__dict__.get("coef_") is before:  # no fit: the last one's votes are for these
-                self.__dict__.update(votes)
-        return self
+    def _loss(self, training: TrainingData) -> Loss:
+        return MistakeLoss(None if self.cost is None else training.cost(self.cost))
 
-    def _count_votes(self, ballot: Ballot, training: TrainingData, start: FloatArray) -> None:
-        """Set the votes of the passes whose weights were kept."""
-        best: int | None = getattr(self, "best_iteration_", None)
-        passes = self.n_iter_ if best is None else best
-        total = passes * count_updates(training.weight, training.data.offsets)
-        ties = LabelOrder.by_appearance(training.codes, len(training.classes), training.weight)
-        kept = ballot.attributes(self._choose_model(training), start, total)
-        self._set_fitted(kept | {"vote_order_": ties.order})
 
-    def _first_weights(self, training: TrainingData) -> FloatArray:
-        """Return the weights that the first step of a fit with votes starts from."""
-        if self.averaging != "vote":
-            return np.zeros(0)
-        model: LinearModel = self._choose_model(training)
-        return self._start(model, training)
+def _votes(fit: Fit, start: FloatArray, passes: int) -> dict[str, Any]:
+    """Return the votes of the passes whose weights were kept, as fitted attributes."""
+    training, ballot = fit.training, fit.problem.solver.recorder
+    total = passes * count_updates(training.weight, training.data.offsets)
+    ties = LabelOrder.by_appearance(training.codes, len(training.classes), training.weight)
+    found: dict[str, Any] = ballot.attributes(fit.model, start, total)
+    return found | {"vote_order_": ties.order}

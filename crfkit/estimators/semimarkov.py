@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from crfkit.estimators._callbacks import with_callbacks
-from crfkit.estimators._early_stopping import EarlyStopping
-from crfkit.estimators._gradient import LossChainClassifier
-from crfkit.estimators._segment_layout import SegmentLabels
-from crfkit.estimators._segment_predictions import SegmentProbabilities
+from crfkit.estimators import _probabilities, _segment_predictions, _segment_views
+from crfkit.estimators._parameters import chosen_loss, chosen_solver, elastic_net, make_problem
+from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
-from crfkit.solvers import Solver
+from crfkit.solvers import SOLVERS, Solver
+from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
+from crfkit.training.early_stopping import EarlyStopping
+from crfkit.training.problem import Problem
 
 
 @register(check=check_chain_model)
-class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
+class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Semi-Markov conditional random field: labels of segments (Sarawagi and Cohen 2004).
 
     Models ``P(s | x) = exp(score(x, s)) / Z(x)``, where a segmentation ``s`` cuts the sequence into
@@ -189,12 +190,23 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
     True
     """
 
-    all_possible_states = False
-    all_possible_transitions = False
-    boundary_weights = False
     decoding = "viterbi"
-    validation_fraction = 0.1
-    warm_start = False
+    has_probabilities = True
+    predict_proba = _probabilities.predict_proba
+    predict_marginals = _probabilities.predict_marginals
+    sequence_log_proba = _segment_predictions.sequence_log_proba
+    predict_segments = _segment_predictions.predict_segments
+    predict_n_best = _segment_predictions.predict_n_best
+    predict_segment_proba = _segment_predictions.predict_segment_proba
+    likely_segments = _segment_predictions.likely_segments
+    expected_lengths = _segment_predictions.expected_lengths
+    length_distribution = _segment_views.length_distribution
+    max_lengths_ = _segment_views.max_lengths
+    first_features_ = _segment_views.first_features
+    last_features_ = _segment_views.last_features
+    single_features_ = _segment_views.single_features
+    segment_features_ = _segment_views.segment_features
+    segment_feature_names_in_ = _segment_views.segment_feature_names
 
     def __init__(
         self,
@@ -264,19 +276,15 @@ class SemiMarkovCRF(SegmentProbabilities, LossChainClassifier):
             If X, y, the weights or a parameter cannot be used, or a segment is longer or shorter
             than is allowed, or follows one that it may not follow; the message says where and why.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val)
+        return self._learn(*self._task(X, y, sample_weight, X_val, y_val))
 
-    @property
-    def _segments(self) -> Segments:
-        return Segments(
+    def _problem(self) -> Problem:
+        segments = Segments(
             max_length=self.max_length, length=self.length, outside=self.outside,
             scheme=self.scheme, token_parts=self.token_parts, constraints=self.constraints,
         )  # fmt: skip
-
-    @property
-    def _layout(self) -> SegmentLabels:
-        return self._segments._layout()
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._segments._check_parameters()
+        segments._check_parameters()
+        return make_problem(
+            self, labels=segments._layout(), loss=chosen_loss(self), penalty=elastic_net(self),
+            solver=chosen_solver(self, SOLVERS),
+        )  # fmt: skip

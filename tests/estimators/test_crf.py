@@ -211,14 +211,14 @@ def test_a_fit_that_did_not_converge_says_what_stopped_and_what_to_try():
 
 
 def test_control_c_keeps_the_model_trained_so_far_and_says_so(monkeypatch):
-    from crfkit.estimators import _callbacks
+    from crfkit.training import callbacks
 
     def interrupt(self, record, parameters):
         if record.iteration == 3:
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(_callbacks.FitProgress, "__call__", interrupt)
+    monkeypatch.setattr(callbacks.FitProgress, "__call__", interrupt)
     with pytest.warns(ConvergenceWarning, match="interrupted by the user after 3 iterations"):
         crf = CRFClassifier().fit(X, Y)
     assert (crf.n_iter_, crf.converged_) == (3, False)
@@ -267,7 +267,9 @@ def test_solver_parameters_are_reached_by_name():
     crf = CRFClassifier(solver=LBFGS()).set_params(solver__tol=1e-3, solver__memory=3)
     assert (crf.solver.tol, crf.solver.memory) == (1e-3, 3)
     assert crf.fit(X, Y).converged_
-    assert CRFClassifier(solver=LBFGS(max_iter=50), max_iter=1000)._make_solver().max_iter == 1000
+    assert (
+        CRFClassifier(solver=LBFGS(max_iter=50), max_iter=1000)._problem().solver.max_iter == 1000
+    )
 
 
 def test_a_badly_scaled_feature_is_named(rng):
@@ -341,7 +343,7 @@ def test_the_gap_of_a_value_that_the_log_does_not_have_is_unknown():
 
 
 def test_a_warning_of_a_large_model_names_the_line_of_the_user(monkeypatch):
-    monkeypatch.setattr("crfkit.estimators._size.LARGE", 1)
+    monkeypatch.setattr("crfkit.training.size.LARGE", 1)
     with pytest.warns(UserWarning, match="weights") as told:
         CRFClassifier().fit(X, Y)
     assert told[0].filename == __file__

@@ -11,10 +11,10 @@ from sklearn.model_selection import GridSearchCV
 import crfkit
 from crfkit import CRFClassifier, EarlyStopping, PackedSequences, SequenceVectorizer
 from crfkit._types import IterationRecord, SolverResult
-from crfkit.estimators._early_stopping import Watch
 from crfkit.losses import AnnealedHingeLoss, SoftenedHingeLoss
 from crfkit.metrics import get_scorer
 from crfkit.solvers import LBFGS, SOLVERS
+from crfkit.training.early_stopping import Watch
 
 
 def make(seed, sequences=40, noise=0.3):
@@ -288,13 +288,15 @@ def test_the_seed_reaches_a_solver_made_by_name(monkeypatch):
             self.random_state = random_state
 
     monkeypatch.setitem(SOLVERS, "seeded", Seeded)
-    assert CRFClassifier(solver="seeded", random_state=7)._make_solver().random_state == 7
-    assert CRFClassifier(solver="seeded")._make_solver().random_state == 0
+    assert CRFClassifier(solver="seeded", random_state=7)._problem().solver.random_state == 7
+    assert CRFClassifier(solver="seeded")._problem().solver.random_state == 0
     assert (
-        CRFClassifier(solver=Seeded(random_state=None), random_state=7)._make_solver().random_state
+        CRFClassifier(solver=Seeded(random_state=None), random_state=7)
+        ._problem()
+        .solver.random_state
         is None
     )
-    assert CRFClassifier(solver=Seeded(random_state=1))._make_solver().random_state == 1
+    assert CRFClassifier(solver=Seeded(random_state=1))._problem().solver.random_state == 1
 
 
 def test_it_works_in_a_search_and_is_cloned_and_saved(tmp_path):

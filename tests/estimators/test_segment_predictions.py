@@ -12,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from crfkit import SegmentConstraints, SemiMarkovCRF, SequenceVectorizer
-from crfkit.estimators import _base, _segment_predictions
+from crfkit.estimators import _segment_predictions
+from crfkit.inference import model as fitted_model
 from crfkit.metrics import Segment
 from crfkit.structures import SemiMarkov
 from tests.estimators.segmentations import (
@@ -289,7 +290,7 @@ def test_everything_is_bit_equal_for_any_number_of_threads(model, monkeypatch):
     monkeypatch.setattr(_segment_predictions, "SHARE", 7)
     found = []
     for n_jobs in (1, 2, 4):
-        monkeypatch.setattr(_base, "LEAST_CHUNK", 3 * n_jobs)
+        monkeypatch.setattr(fitted_model, "LEAST_CHUNK", 3 * n_jobs)
         monkeypatch.setattr(model, "n_jobs", n_jobs)
         segments = model.predict_segments(sequences)
         found.append(

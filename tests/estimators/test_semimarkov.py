@@ -68,7 +68,7 @@ def twins(request):
     parameters, form, data = SAME[request.param]
     given = {"c2": 0.1, "solver": EXACT} | parameters
     flags = {
-        name: getattr(form, name)
+        name: getattr(form, name, False)
         for name in ("boundary_weights", "all_possible_states", "all_possible_transitions")
     }
     return form(**given, **SINGLE, constraints=SPLIT), CRFClassifier(**given, **flags), data()
@@ -77,11 +77,12 @@ def twins(request):
 def test_segments_of_one_token_have_the_objective_of_a_chain(twins):
     data, found = twins[2], []
     for estimator in twins[:2]:
-        training = estimator._read(data, RUNS, [1.0, 2.0, 0.5, 1.0, 3.0])
-        scores = estimator._choose_model(training)
+        problem = estimator._problem()
+        training = problem.read(data, RUNS, [1.0, 2.0, 0.5, 1.0, 3.0])
+        scores = problem.model(training)
         w = np.random.default_rng(3).normal(size=scores.n_parameters)
         with ThreadMap(1) as threads:
-            found.append(estimator._objective(scores, training, threads).value_and_grad(w))
+            found.append(problem.objective(scores, training, threads).value_and_grad(w))
     (value, gradient), (chain_value, chain_gradient) = found
     np.testing.assert_allclose(value, chain_value, rtol=1e-13)
     np.testing.assert_allclose(gradient, chain_gradient, rtol=1e-11, atol=1e-12)

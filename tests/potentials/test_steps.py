@@ -37,12 +37,12 @@ def fitted(data, labels, **options):
 def test_a_fit_and_its_predictions_do_not_depend_on_the_structure(monkeypatch, boundaries):
     data, codes = make_data()
     sparse = fitted(data, codes.tolist(), boundary_weights=boundaries)
-    assert isinstance(sparse._scorer(data)[0].structure, SparseChain)
+    assert isinstance(sparse._model_for(data).model.structure, SparseChain)
     proba, labels = sparse.predict_proba(data), sparse.predict(data)
     log_proba = sparse.sequence_log_proba(data, codes.tolist())
     monkeypatch.setattr(steps, "SPARSE_LABELS", 1000)
     dense = fitted(data, codes.tolist(), boundary_weights=boundaries)
-    assert isinstance(dense._scorer(data)[0].structure, Chain)
+    assert isinstance(dense._model_for(data).model.structure, Chain)
     assert sparse.transitions_.shape == dense.transitions_.shape == (60, 60)
     np.testing.assert_allclose(sparse.transitions_, dense.transitions_, atol=1e-9)
     np.testing.assert_allclose(sparse.objective_, dense.objective_, rtol=1e-12)
@@ -66,6 +66,6 @@ def test_transitions_set_by_hand_may_forbid_steps():
     crf = fitted(data, codes.tolist())
     forbidden = np.where(crf.transitions_ == 0.0, 0.0, -np.inf)
     crf.transitions_ = forbidden
-    assert isinstance(crf._scorer(data)[0].structure, SparseChain)
+    assert isinstance(crf._model_for(data).model.structure, SparseChain)
     for labels in crf.predict(data):
         assert np.isfinite(forbidden[labels[:-1], labels[1:]]).all()

@@ -67,7 +67,7 @@ class _Opened:
         self.index = FrozenIndex(vectorizer.vocabulary_)
         self.names = vectorizer.get_feature_names_out()
         none = encode([[]], self.index)
-        model, self.weights = classifier._scorer(packed(none, len(self.names), None))
+        model, self.weights = classifier._model_for(packed(none, len(self.names), None))
         # CRFsuite's models have no weights of first and last labels: do not look for them.
         self.model = LinearChainModel(
             [b for b in model.blocks if b.kind != "boundary" or self.weights[b.name].any()]
@@ -89,7 +89,8 @@ class _Opened:
         ):  # the encoder tells what is wrong, if anything is
             rows = encode([items], self.index)
         data = packed(rows, len(self.names), None)
-        return self.model.scores(self.weights, data, Chunk(0, rows.offsets))
+        found: Potentials = self.model.scores(self.weights, data, Chunk(0, rows.offsets))
+        return found
 
     def _plain_rows(self, items: list[Any]) -> AttributeRows:
         """Return the attributes of items whose values are all 1."""

@@ -17,8 +17,8 @@ from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._base import SequenceClassifier
 from crfkit.estimators._views import WeightView
+from crfkit.estimators.base import SequenceClassifier
 from crfkit.persistence import register
 
 #: Parameters of python-crfsuite by the names of the constructor.

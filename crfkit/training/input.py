@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.matrices import is_matrix
+from crfkit.data.names import Names, name_array
 from crfkit.features import SequenceVectorizer
 
 
@@ -124,3 +127,61 @@ def _only_empty(sequences: Any, n_features: int) -> PackedSequences:
             "matrices or PackedSequences too."
         )
     return PackedSequences.from_matrices(packed, n_features)
+
+
+class Attributes(NamedTuple):
+    """How many attributes there are, and their names, where they have any."""
+
+    size: int
+    names: Names | None
+
+
+class Schema(NamedTuple):
+    """The attributes of tokens, of transitions and of segments; None where there are no such."""
+
+    tokens: Attributes
+    transitions: Attributes | None
+    segments: Attributes | None
+
+    @classmethod
+    def of(cls, data: PackedSequences) -> Self:
+        """Return those of packed sequences."""
+        rows = None if data.segments is None else data.segments.rows
+        return cls(
+            Attributes(data.n_features, data.names),
+            *(
+                None if part is None else Attributes(part.n_features, part.names)
+                for part in (data.transitions, rows)
+            ),
+        )
+
+    def check_counts(self, data: PackedSequences) -> None:
+        """Raise ValueError if there are other attributes of transitions or segments."""
+        for kind in ("transitions", "segments"):
+            parts = (getattr(one, kind) for one in (Schema.of(data), self))
+            given, expected = (None if part is None else part.size for part in parts)
+            if given != expected:
+                counts = ["no" if count is None else count for count in (given, expected)]
+                raise ValueError(
+                    f"X has {counts[0]} attributes of {kind}, but the model was fitted with "
+                    f"{counts[1]}. Transform X with the transformer the model was fitted with."
+                )
+
+    def check_names(self, data: PackedSequences) -> None:
+        """Raise ValueError if attributes have other names, or another order."""
+        for given, expected in zip(Schema.of(data), self, strict=True):
+            if given is not None and expected is not None:
+                _check_names(given.names, expected.names)
+
+
+def _check_names(names: Names | None, expected: Names | None) -> None:
+    if names is None or expected is None or names is expected:
+        return
+    ours, theirs = name_array(names), name_array(expected)
+    if np.array_equal(ours, theirs):
+        return
+    place = int(np.argmax(ours != theirs))
+    raise ValueError(
+        f"feature {place} of X has the name {ours[place]!r}, but the model was fitted with "
+        f"{theirs[place]!r} there. Transform X with the vectorizer the model was fitted with."
+    )

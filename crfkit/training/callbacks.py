@@ -14,7 +14,7 @@ __all__ = ["CallbackSupportMixin", "FitProgress", "with_callbacks"]
 
 
 class FitProgress:
-    """Tells scikit-learn's callbacks, and the terminal, of the iterations of a solver.
+    """Tells scikit-learn's callbacks of the iterations of a solver.
 
     Parameters
     ----------
@@ -26,8 +26,6 @@ class FitProgress:
         Returns X and y for callbacks that ask for them.
     attributes : callable
         Turns parameters into the fitted attributes of the estimator.
-    every : int
-        Print every so many iterations; 0 for never.
     """
 
     def __init__(
@@ -36,19 +34,15 @@ class FitProgress:
         max_iter: int | None,
         training: Callable[[], tuple[Any, Any]],
         attributes: Callable[[FloatArray], dict[str, Any]],
-        every: int,
     ) -> None:
         self.estimator = estimator
         self.attributes = attributes
-        self.every = every
         self.data = {"X": lambda: training()[0], "y": lambda: training()[1]}
         self.context = estimator._init_callback_context(max_subtasks=max_iter)
         self.context.call_on_fit_task_begin(estimator=estimator, **self.data)
 
     def __call__(self, record: IterationRecord, parameters: FloatArray) -> bool:
         """Report an iteration; returns whether a callback asks to stop."""
-        if self.every and record.iteration % self.every == 0:
-            print(describe(record), flush=True)
         if record.iteration == 0:
             return False
         task = self.context.subcontext(task_name="iteration")

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.metrics import get_scorer
-from crfkit.persistence import register
+from crfkit.training.data import Labeled, TrainingData, read_validation
 
 Scorer = Callable[[Any, Any, Any], float]
 
 
-@register
 class EarlyStopping(BaseEstimator):  # type: ignore[misc]
     """When to end a fit that is watched on a validation part.
 
@@ -63,6 +63,55 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
         check_whole("patience", self.patience, 1)
         check_whole("every", self.every, 1)
         check_number("tol", self.tol)
+
+
+def hold_out(
+    training: TrainingData, X_val: Any, y_val: Any, *, early: bool, fraction: float,
+    random_state: Any,
+) -> tuple[TrainingData, Labeled | None]:  # fmt: skip
+    """Return what to learn from, and what to watch the fit on, if it is to be watched.
+
+    Parameters
+    ----------
+    training : TrainingData
+        All that there is to learn from.
+    X_val, y_val
+        What the user wants the fit to be watched on, if anything.
+    early : bool
+        Whether it is to be watched.
+    fraction : float
+        The share of the sequences that are held out for it.
+    random_state : int, RandomState or None
+        Chooses them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X_val and y_val cannot be used, or nothing is left to learn from.
+    """
+    given = X_val is not None
+    if given != (y_val is not None):
+        missing, present = ("y_val", "X_val") if given else ("X_val", "y_val")
+        raise ValueError(f"{present} was given without {missing}: give both, or neither.")
+    if not early:
+        if given:
+            raise ValueError(
+                "X_val and y_val are used by early stopping only: set early_stopping=True, or "
+                "leave them out."
+            )
+        return training, None
+    if given:
+        return training, read_validation(X_val, y_val, training)
+    total = len(training.data)
+    count = math.ceil(fraction * total)
+    if count >= total:
+        raise ValueError(
+            f"early_stopping holds out {count} of {total} sequences, which leaves none to "
+            "learn from: give more sequences, or X_val and y_val."
+        )
+    order = check_random_state(random_state).permutation(total)
+    held, kept = np.sort(order[:count]), np.sort(order[count:])
+    return training.take(kept), Labeled(training.data[held], training.labels[held])
 
 
 def find_scorer(scoring: Any) -> Scorer:

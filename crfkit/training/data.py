@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream
-from crfkit.data.names import Names
 from crfkit.data.packed import ranges
 from crfkit.data.validation import (
     check_lengths,
@@ -19,12 +18,10 @@ from crfkit.data.validation import (
     check_training,
     warn_if_badly_scaled,
 )
-from crfkit.estimators._base import check_names, check_segments, check_steps
-from crfkit.estimators._input import pack_new, pack_training
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.coding import Coded, LabelCoding, read_labels
 from crfkit.labels.costs import Cost, make_cost
-from crfkit.potentials.blocks import names_of
+from crfkit.training.input import Schema, pack_new, pack_training
 
 Read = Callable[[Any, IntArray], Coded]
 LABELS = LabelCoding()
@@ -72,21 +69,6 @@ class TrainingData(NamedTuple):
     def labels(self) -> LabelSequences:
         """The labels as sequences."""
         return self.coding.write(self.codes, self.classes, self.data.offsets)
-
-    @property
-    def transition_names(self) -> Names | None:
-        """Names of the attributes of transitions, where they have any."""
-        return None if self.data.transitions is None else self.data.transitions.names
-
-    @property
-    def segment_names(self) -> Names | None:
-        """Names of the attributes of segments, where they have any."""
-        return None if self.data.segments is None else self.data.segments.rows.names
-
-    @property
-    def names(self) -> dict[str, Names | None]:
-        """Names of the attributes of tokens, transitions and segments, where they have any."""
-        return names_of(self.data)
 
     def take(self, sequences: IntArray) -> TrainingData:
         """Return some of the sequences, with the labels that occur in them.
@@ -152,13 +134,9 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     """Read and check what a model is to be scored on; errors say that it is X_val or y_val."""
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
-        check_steps(
-            data,
-            None if training.data.transitions is None else training.data.transitions.n_features,
-        )
-        check_names(data, training.data.names, training.transition_names, training.segment_names)
-        own = training.data.segments
-        check_segments(data, None if own is None else own.n_features)
+        schema = Schema.of(training.data)
+        schema.check_counts(data)
+        schema.check_names(data)
         stream = LabelStream(training.coding.as_predicted(y, data.offsets))
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:

@@ -1,0 +1,437 @@
+"""What all estimators of sequences share."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from crfkit._parallel import ThreadMap
+from crfkit._params import check_method, check_option
+from crfkit._types import FloatArray, IntArray, Potentials, SolverResult
+from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.labels import LabelStream
+from crfkit.data.names import name_array
+from crfkit.data.validation import check_lengths, check_sample_weight
+from crfkit.estimators._spaces import fitted_labels, fitted_weights
+from crfkit.estimators._views import WeightView
+from crfkit.estimators._voting import elect
+from crfkit.inference import DECODERS
+from crfkit.inference.constraints import why_impossible
+from crfkit.inference.model import FittedModel
+from crfkit.persistence import save
+from crfkit.persistence.files import Path
+from crfkit.potentials.blocks import NAMES_OF, sparse_counts
+from crfkit.potentials.size import ParameterCounts, parameter_counts
+from crfkit.structures import NoSegmentationError, Structure
+from crfkit.training.callbacks import FitProgress
+from crfkit.training.data import Labeled
+from crfkit.training.early_stopping import Watch, find_scorer, hold_out
+from crfkit.training.fit import Fit
+from crfkit.training.input import Attributes, Schema, pack_new
+from crfkit.training.partial_fit import carried_over, learn_batch, named_weights
+from crfkit.training.problem import Problem
+
+Answer = TypeVar("Answer")
+
+# What only models with probabilities have, and which of them to use.
+_OF_PROBABILITIES = {
+    "predict_proba": "CRFClassifier", "expected_lengths": "SemiMarkovCRF",
+    "likely_segments": "SemiMarkovCRF", "predict_segment_proba": "SemiMarkovCRF",
+}  # fmt: skip
+_DERIVED = ("_fitted_model", "_matching_names")
+# Fitted attributes whose names do not end as those of scikit-learn.
+_PRIVATE = (*NAMES_OF.values(), "_partial_state")
+# Of a search over penalties.
+_NO_REFIT = (
+    "this %(name)s was fitted with refit=False: it has scores, but no weights. Set refit=True, or "
+    "fit a CRFClassifier with c1_ and c2_."
+)
+
+
+class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
+    """A classifier that gives each token of a sequence a label."""
+
+    @abstractmethod
+    def predict(self, X: Any) -> LabelSequences:
+        """Return the labels of sequences."""
+
+    def save(self, path: Path, *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the model to one file, which ``crfkit.load`` reads.
+
+        Parameters
+        ----------
+        path : str, path or binary file object
+            Where to write.
+        metadata : dict, optional
+            Anything that JSON can hold, such as metrics.
+
+        Raises
+        ------
+        TypeError, ValueError, OSError
+            As ``crfkit.save``.
+        """
+        save(self, path, metadata=metadata)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state; parameters that an older version did not have get their defaults."""
+        known = inspect.signature(type(self).__init__).parameters.values()
+        defaults = {p.name: p.default for p in known if p.default is not p.empty}
+        super().__setstate__(defaults | state)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        # Not "classifier": scikit-learn would then stratify by y, which is a list of sequences.
+        tags.estimator_type = "sequence_classifier"
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        tags.input_tags.sparse = True
+        tags.input_tags.dict = True
+        tags.input_tags.string = True
+        return tags
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the token accuracy: the share of tokens whose label is right.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `predict`.
+        y : iterable of sequences of labels
+            The true labels. A label that the model does not know counts as an error.
+        sample_weight : array of shape (S,) or sequence of arrays of shape (T,), optional
+            Weights of sequences (each of its tokens counts with it) or of tokens.
+
+        Returns
+        -------
+        float
+            Between 0 and 1; NaN if there is no token.
+        """
+        predicted = LabelStream(self.predict(X))
+        truth = LabelStream(self._true_labels(y, predicted.offsets))
+        check_lengths(predicted.offsets, truth.offsets, "y")
+        weight = check_sample_weight(sample_weight, truth.offsets)
+        if not len(weight):
+            return float("nan")
+        classes = list(truth.index)
+        right = predicted.codes_for(classes) == truth.codes_for(classes)
+        return float(weight[right].sum() / weight.sum())
+
+    def _true_labels(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form in which `predict` returns them: as tags."""
+        return fitted_labels(self).labels(self, y, offsets)
+
+
+class LinearClassifier(SequenceClassifier):
+    """A classifier with linear potentials: how it is fitted, and what it knows when it is.
+
+    A subclass says in `_problem` what it is. Weights are fitted attributes; what predicts with them
+    is made from them when it is needed, so that they may be assigned by hand.
+    """
+
+    decoding: Any
+    n_jobs: int | None
+    warm_start: Any = False
+    has_probabilities: ClassVar[bool] = False
+
+    if not TYPE_CHECKING:  # where any attribute would then seem to be there
+
+        def __getattr__(self, name: str) -> Any:
+            """Say why something is not there, if that is known; Python asks for nothing else."""
+            if name in _OF_PROBABILITIES and not type(self).has_probabilities:
+                raise AttributeError(
+                    f"{type(self).__name__} has no probabilities, so no {name}: use "
+                    f"{_OF_PROBABILITIES[name]}."
+                )
+            return super().__getattribute__(name)  # raises the error again
+
+    @abstractmethod
+    def _problem(self) -> Problem:
+        """Return what a fit minimizes, and how.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter cannot be used.
+        """
+
+    def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
+        """Return how many weights `fit` would learn from the same data, without fitting.
+
+        Parameters
+        ----------
+        X, y : iterable of S sequences
+            As for `fit`.
+
+        Returns
+        -------
+        ParameterCounts
+            The weights by kind, their total and the memory that fitting them takes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `fit`.
+        """
+        problem = self._problem()
+        return parameter_counts(problem.model(problem.read(X, y)))
+
+    def _task(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
+    ) -> tuple[Fit, Labeled | None]:
+        """Return the fit that is to be run, and what it is watched on."""
+        problem = self._problem()
+        training, held = hold_out(
+            problem.read(X, y, sample_weight), X_val, y_val,
+            early=problem.early_stopping is not None, fraction=problem.validation_fraction,
+            random_state=problem.random_state,
+        )  # fmt: skip
+        return Fit(problem, training), held
+
+    def _learn(self, fit: Fit, held: Labeled | None = None) -> Self:
+        """Run a fit, and take what it finds."""
+        start = self._start(fit)
+        watch = None if held is None else self._watch(fit, held)
+        with self._without_the_last_fit():
+            progress = FitProgress(
+                self, getattr(fit.problem.solver, "max_iter", None),
+                lambda: (fit.training.data, fit.training.labels), fit.attributes,
+            )  # fmt: skip
+            result: SolverResult = fit.run(start, progress, watch)
+            progress.close(result.parameters)
+            found = fit.attributes(result.parameters) | fit.results(start, result, watch)
+        self._set_fitted(found)
+        fit.report(result, watch)
+        return self
+
+    def _learn_batch(self, batch: tuple[Any, Any, Any], classes: Any) -> Self:
+        """Make a pass over X, y and sample weights."""
+        problem, fitted = self._problem(), self.__sklearn_is_fitted__()
+        if problem.labels.of_segments or (fitted and fitted_labels(self).of_segments):
+            raise ValueError("partial_fit learns labels of tokens, not of segments: use fit.")
+        known = vars(self) if fitted else {}
+        schema = self._schema if fitted else None
+        self._set_fitted(learn_batch(problem, known, schema, batch, classes))
+        return self
+
+    def _start(self, fit: Fit) -> FloatArray:
+        """Return the first parameters: zeros, or those of the last fit."""
+        if not (self.warm_start and "coef_" in vars(self)) or fit.problem.weights is not None:
+            return np.zeros(fit.model.n_parameters)
+        if fitted_labels(self).of_segments:
+            raise ValueError(
+                "warm_start=True carries weights of the labels of tokens over, but the last fit "
+                "learned those of segments: use warm_start=False."
+            )
+        return carried_over(named_weights(vars(self)), fit.model, fit.training)
+
+    def _watch(self, fit: Fit, held: Labeled) -> Watch:
+        """Return the callback that ends the fit."""
+        rules = fit.problem.early_stopping
+        assert rules is not None
+        scorer = find_scorer(rules.scoring)
+        return Watch(rules, lambda w: scorer(self._with(fit.attributes(w)), *held))
+
+    def _with(self, attributes: dict[str, Any]) -> Self:
+        """Return a copy that is fitted so."""
+        fitted = copy.copy(self)
+        fitted._set_fitted(attributes)
+        return fitted
+
+    def _set_fitted(self, attributes: dict[str, Any]) -> None:
+        """Set the fitted attributes, and forget what was derived from older ones."""
+        for name in (*_DERIVED, *fitted_attributes(self)):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+
+    @contextmanager
+    def _without_the_last_fit(self) -> Iterator[None]:
+        """Hide it from callbacks; it is given back if the next one fails."""
+        hidden = fitted_attributes(self)
+        for name in hidden:
+            del self.__dict__[name]
+        try:
+            yield
+        except BaseException:
+            self.__dict__.update(hidden)
+            raise
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "coef_" in vars(self) or "dual_coef_" in vars(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is derived."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        for derived in _DERIVED:
+            state.pop(derived, None)
+        return state
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the attributes, shape (D,), where they are known."""
+        return self._names_of("_feature_names")
+
+    @property
+    def step_feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the attributes of transitions, shape (D2,), where there are any."""
+        return self._names_of("_transition_names")
+
+    def _names_of(self, attribute: str) -> NDArray[np.object_]:
+        names = self.__dict__.get(attribute)
+        if names is None:
+            raise AttributeError("the model is not fitted, or on features without names")
+        return name_array(names)
+
+    @property
+    def state_features_(self) -> WeightView:
+        """Mapping view ``{(attribute, label): weight}`` of the weights that are not 0."""
+        check_is_fitted(self)
+        if "coef_" not in vars(self):
+            raise AttributeError("a model with a kernel has no weights of attributes")
+        return self._token_view("coef_")
+
+    def _token_view(self, attribute: str) -> WeightView:
+        names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return WeightView(getattr(self, attribute), names, self.classes_)
+
+    @property
+    def step_features_(self) -> WeightView:
+        """Mapping view ``{(attribute, (label, next label)): weight}`` of transition attributes."""
+        check_is_fitted(self)
+        steps = list(itertools.product(self.classes_, repeat=2))
+        if self.transition_coef_ is None:
+            return WeightView(sp.csr_array((0, len(steps))), [], steps)
+        names = getattr(self, "step_feature_names_in_", range(self.transition_coef_.shape[0]))
+        return WeightView(self.transition_coef_, names, steps)
+
+    @property
+    def transition_features_(self) -> WeightView:
+        """Mapping view ``{(label, next label): weight}`` of the weights that are not 0."""
+        check_is_fitted(self)
+        return WeightView(sp.csr_array(self.transitions_), self.classes_, self.classes_)
+
+    def predict(self, X: Any) -> LabelSequences:
+        """Return the labels of sequences.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            In the form the model was fitted with, or PackedSequences.
+
+        Returns
+        -------
+        LabelSequences
+            A list with the list of labels of each sequence.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError, ValueError
+            If a token cannot be read or the number of features is another one.
+        """
+        data = self._pack(X)
+        decoder = self._decoder()
+        if "vote_changes_" in vars(self):
+            codes = elect(self, data, decoder)
+        else:
+            found = self._ask(data, decoder.decode)
+            codes = np.concatenate(found) if found else np.empty(0, np.int32)
+        coding = fitted_labels(self).coding(self)
+        labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
+        return labels
+
+    @property
+    def _schema(self) -> Schema:
+        """The attributes that the model was fitted to."""
+        fitted = vars(self)
+        parts = [
+            None if fitted.get(weights) is None
+            else Attributes(int(fitted[weights].shape[0]), fitted.get(names))
+            for weights, names in (
+                ("transition_coef_", "_transition_names"), ("segment_coef_", "_segment_names")
+            )
+        ]  # fmt: skip
+        return Schema(Attributes(self.n_features_in_, fitted.get("_feature_names")), *parts)
+
+    def _pack(self, X: Any) -> PackedSequences:
+        """Return new data in the form of the training data."""
+        check_is_fitted(self, msg=_NO_REFIT if "scores_" in vars(self) else None)
+        schema = self._schema
+        data = pack_new(X, vars(self).get("vectorizer_"), schema.tokens.size)
+        schema.check_counts(data)
+        # The last names that passed are remembered: comparing 300,000 of them takes its time.
+        given = [None if part is None else part.names for part in Schema.of(data)]
+        passed = vars(self).get("_matching_names", [None] * len(given))
+        if any(ours is not theirs for ours, theirs in zip(given, passed, strict=True)):
+            schema.check_names(data)
+            self._matching_names = given
+        return data
+
+    def _decoder(self) -> Any:
+        if isinstance(self.decoding, str):
+            check_option("decoding", self.decoding, DECODERS)
+            return DECODERS[self.decoding]()
+        check_method("decoding", self.decoding, "decode")
+        return self.decoding
+
+    def _ask(
+        self,
+        data: PackedSequences,
+        question: Callable[[Structure, Potentials], Answer],
+        *,
+        share: int | None = None,
+        fixed: Any = None,
+    ) -> list[Answer]:
+        """Return the answers to a question about each chunk; see :class:`FittedModel`."""
+        try:
+            with ThreadMap(self.n_jobs) as threads:
+                return self._model_for(data).ask(data, question, threads, share)
+        except NoSegmentationError as error:
+            raise ValueError(why_impossible(self, error, data.offsets, fixed)) from error
+
+    def _model_for(self, data: PackedSequences) -> FittedModel:
+        """Return the model of the fitted weights, made once for a layout of sparse attributes."""
+        weights = fitted_weights(self)
+        fitted = tuple(map(vars(self).get, weights.fitted_names))
+        sizes = sparse_counts(data)
+        cached: _Kept | None = vars(self).get("_fitted_model")
+        if cached is None or not cached.serves(sizes, fitted):
+            cached = self._fitted_model = _Kept(
+                FittedModel(*weights.model(self, sizes)), sizes, fitted
+            )
+        return cached.model
+
+
+class _Kept(NamedTuple):
+    """The model of fitted weights, and what it was made from."""
+
+    model: FittedModel
+    sizes: Mapping[str, int]
+    fitted: tuple[Any, ...]
+
+    def serves(self, sizes: Mapping[str, int], fitted: tuple[Any, ...]) -> bool:
+        """Whether it was made for this layout of the attributes and from these very weights."""
+        same = all(ours is theirs for ours, theirs in zip(self.fitted, fitted, strict=True))
+        return same and self.sizes == sizes
+
+
+def fitted_attributes(estimator: Any) -> dict[str, Any]:
+    """Return what a fit has set."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if (name.endswith("_") and not name.startswith("_")) or name in _PRIVATE
+    }

@@ -1,0 +1,1 @@
+"""Training: what is to be learned from what, and the fit itself."""

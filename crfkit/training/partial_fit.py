@@ -1,0 +1,163 @@
+"""Learning from one batch of data after another, and from the weights of a last fit.
+
+A solver that learns from batches has ``handles_partial = True`` and a method
+``partial(objective, start, state)``, which makes one pass over the data of the objective and
+returns the parameters and its state: a dict. `state` is what it returned the last time, or None.
+Arrays of shape (P,) in it belong to the weights and follow them when the model grows: a new weight
+has 0 in them. All else must be numbers, strings and the like, so that it can be saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import FloatArray
+from crfkit.data import PackedSequences
+from crfkit.data.labels import LabelStream
+from crfkit.features import SequenceVectorizer
+from crfkit.labels.coding import read_labels
+from crfkit.potentials.blocks import NAMES_OF, names_of
+from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
+from crfkit.solvers import SOLVERS
+from crfkit.training.data import TrainingData, read_training
+from crfkit.training.input import Schema, pack_more, pack_training
+from crfkit.training.problem import Problem
+
+
+def named_weights(fitted: Mapping[str, Any]) -> NamedWeights:
+    """Return fitted attributes as weights with their names."""
+    names = {kind: fitted.get(name) for kind, name in NAMES_OF.items()}
+    return NamedWeights(fitted["classes_"], names, fitted)
+
+
+def carried_over(weights: NamedWeights, model: Any, training: TrainingData) -> FloatArray:
+    """Return older weights as parameters of a model, matched by names."""
+    return transfer_weights(weights, model, training.classes, names_of(training.data))
+
+
+def learn_batch(
+    problem: Problem, fitted: Mapping[str, Any], schema: Schema | None, batch: tuple[Any, Any, Any],
+    classes: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Make one pass over a batch; return the fitted attributes after it.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimized, and how.
+    fitted : dict
+        The fitted attributes so far; empty before the first batch.
+    schema : Schema or None
+        The attributes so far.
+    batch : tuple
+        X, y and sample weights.
+    classes : sequence of labels or None
+        All labels that will ever occur; needed for the first batch.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the solver does not learn from batches, or the data do not fit.
+    """
+    if not _learns_from_batches(problem.solver):
+        names = sorted(name for name, solver in SOLVERS.items() if _learns_from_batches(solver))
+        raise ValueError(
+            f"partial_fit needs a solver that learns from batches, which "
+            f"{type(problem.solver).__name__} does not: set solver to one of {names}."
+        )
+    training = read_training(
+        *batch, pack=partial(_pack, fitted=fitted, schema=schema),
+        read=partial(read_labels, classes=_all_classes(classes, fitted)),
+    )  # fmt: skip
+    model = problem.model(training)
+    start, state = np.zeros(model.n_parameters), None
+    if fitted:
+        model, start, state = _continue(fitted, model, training)
+    with ThreadMap(problem.n_jobs) as threads:
+        objective = problem.objective(model, training, threads)
+        parameters, state = problem.solver.partial(objective, start, state)
+    return problem.attributes(model, training, parameters) | {
+        "n_parameters_": model.n_parameters,
+        "n_iter_": fitted.get("n_iter_", 0) + 1,
+        "_partial_state": _store(state or {}, model),
+    }
+
+
+def _learns_from_batches(solver: Any) -> bool:
+    return bool(getattr(solver, "handles_partial", False))
+
+
+def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> NDArray[np.object_]:
+    """Return the labels of the model: those of the first call, or of the last fit."""
+    known: NDArray[np.object_] | None = fitted.get("classes_")
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "the first call of partial_fit needs classes: all labels that will occur."
+            )
+        return known
+    given = _distinct(classes)
+    if known is None:
+        return given
+    if set(given) != set(known):
+        raise ValueError(
+            f"classes={list(given)!r:.80} are not those of the model, "
+            f"{list(known)!r:.80}: leave classes out, or fit a new model."
+        )
+    return known
+
+
+def _pack(
+    X: Any, *, fitted: Mapping[str, Any], schema: Schema | None
+) -> tuple[PackedSequences, SequenceVectorizer | None]:
+    if schema is None:
+        return pack_training(X)
+    data, vectorizer = pack_more(X, fitted["vectorizer_"], fitted["n_features_in_"])
+    schema.check_counts(data)
+    if vectorizer is not fitted["vectorizer_"]:  # a larger one begins with the names of the model
+        schema = schema._replace(tokens=schema.tokens._replace(names=None))
+    schema.check_names(data)
+    return data, vectorizer
+
+
+def _continue(
+    fitted: Mapping[str, Any], model: Any, training: TrainingData
+) -> tuple[Any, FloatArray, dict[str, Any] | None]:
+    """Return the model with all weights it had before, their values, and the solver's state."""
+    weights, stored = named_weights(fitted), fitted.get("_partial_state", {})
+    arrays = {
+        name: weights._replace(fitted=parts) for name, parts in stored.get("arrays", {}).items()
+    }
+    model = extend(model, [named.fitted for named in (weights, *arrays.values())])
+    state = stored.get("others", {}) | {
+        name: carried_over(named, model, training) for name, named in arrays.items()
+    }
+    return model, carried_over(weights, model, training), state or None
+
+
+def _store(state: dict[str, Any], model: Any) -> dict[str, Any]:
+    """Return the state of a solver with its arrays as fitted weights, which can be saved."""
+    shape = (model.n_parameters,)
+    arrays, others = {}, {}
+    for name, value in state.items():
+        if isinstance(value, np.ndarray) and value.shape == shape:
+            arrays[name] = model.fitted(value)
+        else:
+            others[name] = value
+    return {"arrays": arrays, "others": others}
+
+
+def _distinct(classes: Any) -> NDArray[np.object_]:
+    """Return the labels that are listed, sorted where they can be compared."""
+    if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
+        raise TypeError(f"classes={classes!r:.60} must be a list of labels.")
+    try:
+        return LabelStream([list(classes)]).classes()
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"in classes: {error}") from error
