@@ -67,7 +67,7 @@ class ThreadMap:
         """
         helpers = min(self.n_workers, len(items)) - 1
         if helpers < 1:
-            return [function(item) for item in items]
+            return list(map(function, items))
         if self._pool is None:  # made when the first work for it comes
             self._pool = ThreadPoolExecutor(self.n_workers - 1)
         work = _Work(function, items)

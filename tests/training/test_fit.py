@@ -1,0 +1,65 @@
+"""Data -> problem -> fit -> fitted model, without an estimator."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from crfkit import CRFClassifier
+from crfkit._parallel import ThreadMap
+from crfkit.inference import ViterbiDecoder
+from crfkit.inference.model import FittedModel
+from crfkit.training.fit import Fit
+
+X = [[["a"], ["b"]], [["b"]], [["a"], ["a"], ["b"]]]
+Y = [["A", "B"], ["B"], ["A", "A", "B"]]
+
+
+def problem(**parameters):
+    return CRFClassifier(c2=0.1, solver="lbfgs", **parameters)._problem()
+
+
+def test_a_fit_is_that_of_the_estimator():
+    fit = Fit(problem(), problem().read(X, Y))
+    start = np.zeros(fit.model.n_parameters)
+    result = fit.run(start)
+    crf = CRFClassifier(c2=0.1, solver="lbfgs").fit(X, Y)
+    found = fit.attributes(result.parameters) | fit.results(start, result)
+    np.testing.assert_array_equal(found["coef_"].toarray(), crf.coef_.toarray())
+    assert found["objective_"] == crf.objective_ and found["n_iter_"] == crf.n_iter_
+    assert all(name in vars(crf) for name in found)
+
+
+def test_the_parameters_of_a_fit_predict_without_an_estimator():
+    fit = Fit(problem(), problem().read(X, Y))
+    result = fit.run(np.zeros(fit.model.n_parameters))
+    with ThreadMap(1) as threads:
+        model = FittedModel(fit.model, fit.model.bind(result.parameters))
+        codes = np.concatenate(model.ask(fit.training.data, ViterbiDecoder().decode, threads))
+    np.testing.assert_array_equal(codes, fit.training.codes)
+
+
+def test_a_callback_is_told_of_each_iteration_and_may_end_the_fit():
+    fit, seen = Fit(problem(), problem().read(X, Y)), []
+
+    def callback(record, parameters):
+        seen.append((record.iteration, parameters.copy()))
+        return record.iteration == 2
+
+    result = fit.run(np.zeros(fit.model.n_parameters), callback)
+    assert [number for number, _ in seen] == [0, 1, 2]
+    np.testing.assert_array_equal(seen[-1][1], result.parameters)
+    with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
+        fit.report(result)
+
+
+@pytest.mark.parametrize(("scale", "c2"), [(1.0, 0.1), (4.0, 0.4)])
+def test_the_scale_multiplies_the_loss(scale, c2):
+    from dataclasses import replace
+
+    from crfkit.objective.penalties import ElasticNet
+
+    scaled = replace(problem(), scale=scale, penalty=ElasticNet(0.0, c2))
+    fit = Fit(scaled, scaled.read(X, Y))
+    result = fit.run(np.zeros(fit.model.n_parameters))
+    reference = CRFClassifier(c2=0.1, solver="lbfgs").fit(X, Y)
+    np.testing.assert_allclose(result.value, scale * reference.objective_, rtol=1e-5)
