@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from crfkit._params import check_number, check_option
+from crfkit.data.targets import Weights
 from crfkit.estimators import _segment_predictions, _segment_views
 from crfkit.estimators._kernelized import (
     KernelledTokens,
@@ -19,7 +20,6 @@ from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import Segments
 from crfkit.labels.costs import ZeroOneCost
 from crfkit.losses import HingeLoss, Loss
-from crfkit.losses.likelihood import shared_weight
 from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import register
 from crfkit.solvers.base import LOSS_NEEDS, Solver
@@ -294,7 +294,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
                 "loss='margin_rescaling', or 'approximate_slack_rescaling', whose slacks are lower "
                 "bounds."
             )
-        if shared_weight(training.weight, training.data.offsets) is None:
+        if Weights.of(training.weight, training.data.offsets).sequences is None:
             raise ValueError(
                 f"{type(self).__name__} needs the same weight for all tokens of a sequence: give "
                 "sample_weight a number for each sequence."
