@@ -7,29 +7,12 @@ what must hold between restored arrays, and `files` is what users call.
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from crfkit import data, features, inference, losses, solvers
 from crfkit._types import IterationRecord
-from crfkit.data import LabelSequences, PackedSegments, PackedSequences
-from crfkit.features import (
-    SegmentFeatures,
-    SequenceUnion,
-    SequenceVectorizer,
-    TemplateFeatures,
-    TransitionFeatures,
-    WindowFeatures,
-)
-from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
-from crfkit.features.templates.vocabulary import TemplateVocabulary
-from crfkit.features.union import JoinedNames
-from crfkit.inference import BeamSearch, PosteriorDecoder, ViterbiDecoder
-from crfkit.labels.costs import AdditiveCost, ZeroOneCost
-from crfkit.losses import (
-    AnnealedHingeLoss,
-    HingeLoss,
-    LogLoss,
-    PerceptronLoss,
-    SoftenedHingeLoss,
-    SoftmaxMarginLoss,
-)
+from crfkit.data import PackedSegments, PackedSequences
+from crfkit.features import SequenceVectorizer, union
+from crfkit.features.templates import tables, vocabulary
+from crfkit.labels import costs
 from crfkit.persistence.checks import (
     check_chain_model,
     check_csr,
@@ -41,45 +24,12 @@ from crfkit.persistence.checks import (
 )
 from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
-from crfkit.persistence.registry import register
-from crfkit.solvers import (
-    AROW,
-    GIS,
-    IIS,
-    LBFGS,
-    MIRA,
-    OEG,
-    OWLQN,
-    SAG,
-    SGD,
-    AutoSolver,
-    ConjugateGradient,
-    NewtonCG,
-    OnlineSolver,
-    PassiveAggressive,
-    Perceptron,
-    ProximalQuasiNewton,
-    Rprop,
-)
-from crfkit.solvers.margin import (
-    SMO,
-    BlockFrankWolfe,
-    CuttingPlane,
-    KernelFrankWolfe,
-    MarginEG,
-    Subgradient,
-)
+from crfkit.persistence.registry import register, register_room
+from crfkit.solvers import margin
 
-for _cls in (
-    AutoSolver, LBFGS, OEG, OWLQN, SAG, SGD, ConjugateGradient, NewtonCG, ProximalQuasiNewton,
-    Rprop, GIS, IIS, OnlineSolver, Perceptron, PassiveAggressive, AROW, MIRA, BeamSearch,
-    LogLoss, SoftmaxMarginLoss, SoftenedHingeLoss, AnnealedHingeLoss, HingeLoss, PerceptronLoss,
-    AdditiveCost, ZeroOneCost,
-    BlockFrankWolfe, CuttingPlane, Subgradient, SMO, MarginEG, KernelFrankWolfe,
-    PosteriorDecoder, ViterbiDecoder, IterationRecord, LabelSequences,
-    TemplateFeatures, WindowFeatures, TemplateVocabulary, StringTable, TextTable, ItemTable,
-    SequenceUnion, TransitionFeatures, SegmentFeatures, JoinedNames, FunctionTransformer,
-):  # fmt: skip
+for _room in (data, features, tables, vocabulary, union, costs, losses, inference, solvers, margin):
+    register_room(_room)
+for _cls in (IterationRecord, FunctionTransformer):
     register(_cls)
 register(check=check_steps)(Pipeline)
 register(check=check_steps)(FeatureUnion)
@@ -102,5 +52,6 @@ __all__ = [
     "load",
     "loads",
     "register",
+    "register_room",
     "save",
 ]

@@ -21,6 +21,7 @@ from crfkit.persistence.container import (
 )
 from crfkit.persistence.encoder import CSR_CLASSES, MAX_DEPTH, VERSION_KEY
 from crfkit.persistence.functions import AllowedFunctions
+from crfkit.persistence.history import with_new_names
 from crfkit.persistence.registry import REGISTRY
 from crfkit.persistence.requests import ATTRIBUTE, restored_requests
 
@@ -199,7 +200,8 @@ class Decoder:
             raise ValueError(f"{cls.__name__} is a record")
         new = cls.__new__(cls)
         if state is not None:
-            attributes = {name: self.value(node) for name, node in state.items()}
+            stored = {name: self.value(node) for name, node in state.items()}
+            attributes = with_new_names(cls, stored)
             attributes |= {k: v for k, v in _defaults(cls).items() if k not in attributes}
             if ATTRIBUTE in attributes:
                 attributes[ATTRIBUTE] = restored_requests(new, attributes[ATTRIBUTE])

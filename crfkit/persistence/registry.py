@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from inspect import isabstract
+from types import ModuleType
 from typing import Any, TypeVar, overload
 
 # Rooms above this one that register classes, their own and scikit-learn's, once they are imported.
@@ -20,6 +22,7 @@ class Registry:
         self._classes: dict[str, type] = {}
         self._names: dict[type, str] = {}
         self._checks: dict[type, Check] = {}
+        self._rooms: list[ModuleType] = []
 
     def add(self, cls: type, name: str | None = None, check: Check | None = None) -> None:
         """Give a class a name; ValueError if another class has it."""
@@ -34,8 +37,21 @@ class Registry:
         if check is not None:
             self._checks[cls] = check
 
+    def add_room(self, room: ModuleType) -> None:
+        """Take the public classes of a module, and those of its dicts, now and later."""
+        self._rooms.append(room)
+        self._look_around()
+
+    def _look_around(self) -> None:
+        """Give the classes of all rooms their names; a dict may have got another one."""
+        for cls in (cls for room in self._rooms for cls in _public_classes(room)):
+            if cls not in self._names:
+                self.add(cls)
+
     def name(self, cls: type) -> str | None:
         """Return the name of a class, None if it has none."""
+        if cls not in self._names:
+            self._look_around()
         return self._names.get(cls)
 
     def find(self, name: Any) -> type:
@@ -45,6 +61,8 @@ class Registry:
         if name not in self._classes and name.startswith(("crfkit.", "sklearn.")):
             for room in _REGISTERING:
                 import_module(room)
+        if name not in self._classes:
+            self._look_around()
         if name not in self._classes:
             raise ValueError(
                 f"the class {name!r:.80} is not known: import the package that registers it, or "
@@ -57,6 +75,24 @@ class Registry:
         for check in (self._checks.get(type(item)), getattr(type(item), "_check_state", None)):
             if check is not None:
                 check(item)
+
+
+def _public_classes(room: ModuleType) -> Iterator[type]:
+    """Yield the classes that a module exports, or defines, where it does not say what it exports.
+
+    Those of its dicts, by which estimators find losses, solvers and decoders, are among them.
+    """
+    names = getattr(room, "__all__", None)
+    for name, item in list(vars(room).items()):
+        own = not name.startswith("_") and getattr(item, "__module__", "") == room.__name__
+        if (own if names is None else name in names) and isinstance(item, (type, dict)):
+            found = item.values() if isinstance(item, dict) else [item]
+            yield from (cls for cls in found if _is_real(cls))
+
+
+def _is_real(item: Any) -> bool:
+    """Whether this is a class that has objects."""
+    return isinstance(item, type) and not (isabstract(item) or getattr(item, "_is_protocol", False))
 
 
 REGISTRY = Registry()
@@ -120,3 +156,16 @@ def register_class(cls: Class, name: str | None = None, check: Check | None = No
     """Register a class and return it."""
     REGISTRY.add(cls, name, check)
     return cls
+
+
+def register_room(room: ModuleType) -> None:
+    """Allow the objects of all classes that a module exports in model files.
+
+    Those in its dicts too, so that a loss, solver or decoder that is found by name can be saved.
+
+    Parameters
+    ----------
+    room : module
+        A package or a module.
+    """
+    REGISTRY.add_room(room)

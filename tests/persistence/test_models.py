@@ -1,3 +1,4 @@
+import copy
 import io
 import os
 import pickle
@@ -14,6 +15,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
 from crfkit.inference import ViterbiDecoder
+from crfkit.losses import LOSSES, LogLoss
 from crfkit.persistence import (
     ModelFileError,
     SaveMixin,
@@ -24,6 +26,8 @@ from crfkit.persistence import (
     register,
     save,
 )
+from crfkit.persistence.history import _PARTS
+from crfkit.solvers import SGD
 from tests.ids import kinds
 from tests.persistence import models
 from tests.persistence.fuzz import assemble
@@ -254,3 +258,32 @@ def test_a_large_model_keeps_its_predictions(data_home, tmp_path):
     loaded = load(tmp_path / "model.crfkit", mmap=True)
     assert loaded["crf"].predict(loaded["data"]) == crf.predict(packed)
     assert loaded["crf"]._feature_names is loaded["data"].names
+
+
+def test_models_with_older_names_of_attributes_come_back(rng):
+    """Transitions were called steps, and parts of the state of a solver had names of their own."""
+    data, y = models.packed_data()
+    steps = PackedSequences(sp.csr_array(np.eye(12)[:, :3]), offsets=data.offsets)
+    data = data.with_transitions(steps)
+    crf = CRFClassifier(solver=SGD(average=True)).partial_fit(data, y, classes=sorted(
+        {label for s in y for label in s}, key=str))  # fmt: skip
+    older = copy.copy(crf)
+    vars(older)["step_coef_"] = vars(older).pop("transition_coef_")
+    vars(older)["_step_names"] = vars(older).pop("_transition_names")
+    old = {new: name for name, new in _PARTS.items()}
+    state = older._partial_state
+    arrays = {n: {old[a]: v for a, v in part.items()} for n, part in state["arrays"].items()}
+    older._partial_state = state | {"arrays": arrays}
+    again = loads(dumps(older))
+    assert again.predict(data) == crf.predict(data)
+    assert again.partial_fit(data, y).predict(data) == crf.partial_fit(data, y).predict(data)
+
+
+def test_what_is_found_by_name_can_be_saved(monkeypatch):
+    class MyLoss(LogLoss):
+        """Registered by name alone."""
+
+    with pytest.raises(TypeError, match="MyLoss"):
+        dumps(MyLoss())
+    monkeypatch.setitem(LOSSES, "my_loss", MyLoss)
+    assert type(loads(dumps(MyLoss()))) is MyLoss
