@@ -7,12 +7,18 @@ what must hold between restored arrays, and `files` is what users call.
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from crfkit import data, features, inference, losses, solvers
+import crfkit.data
+import crfkit.features
+import crfkit.features.union
+import crfkit.inference
+import crfkit.labels.costs
+import crfkit.losses
+import crfkit.solvers
+import crfkit.solvers.margin
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.features import SequenceVectorizer, union
+from crfkit.features import SequenceVectorizer
 from crfkit.features.templates import tables, vocabulary
-from crfkit.labels import costs
 from crfkit.persistence.checks import (
     check_chain_model,
     check_csr,
@@ -25,9 +31,11 @@ from crfkit.persistence.checks import (
 from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
 from crfkit.persistence.registry import register, register_room
-from crfkit.solvers import margin
 
-for _room in (data, features, tables, vocabulary, union, costs, losses, inference, solvers, margin):
+for _room in (
+    crfkit.data, crfkit.features, tables, vocabulary, crfkit.features.union, crfkit.labels.costs,
+    crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
+):  # fmt: skip
     register_room(_room)
 for _cls in (IterationRecord, FunctionTransformer):
     register(_cls)
