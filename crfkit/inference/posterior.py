@@ -22,7 +22,9 @@ def _of_labels(expected: FloatArray, scores: Potentials) -> FloatArray:
     """
     if scores.n_codes == scores.n_labels:
         return expected
-    codes = expected[:, : scores.n_codes].reshape(len(expected), -1, scores.n_labels)
+    codes = expected[:, : scores.n_codes].reshape(
+        len(expected), scores.n_codes // scores.n_labels, scores.n_labels
+    )
     label: FloatArray = np.minimum(codes.sum(axis=1), 1.0)
     return label
 

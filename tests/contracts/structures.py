@@ -10,6 +10,7 @@ import numpy as np
 from crfkit._parallel import ThreadMap
 from crfkit._types import Counts, Potentials
 from crfkit.structures import Chain, SegmentOffset, SemiMarkov, SparseChain, Structure
+from tests.extensions.ring import Ring
 from tests.oracles import (
     add_path,
     all_segmentations,
@@ -19,6 +20,7 @@ from tests.oracles import (
     random_scores,
     random_segment_scores,
     segment_parts,
+    table_of,
     thinned,
 )
 
@@ -104,7 +106,25 @@ def _offset(soft: bool) -> SemiMarkov:
     return SemiMarkov(SegmentOffset(*arrays))
 
 
+def _around(scores: Potentials, s: int) -> list[Labeling]:
+    """The labelings of a chain, and the transition from the last token to the first."""
+    start, end = (int(place) for place in scores.offsets[s : s + 2])
+
+    def closed(path: tuple[int, ...], score: float, add: Callable) -> Labeling:
+        place = (table_of(scores, start), path[-1], path[0])
+
+        def add_closed(out: Counts, amount: float) -> None:
+            add(out, amount)
+            out.pair[place] += amount
+
+        return path, score + float(scores.pair[place]), add_closed
+
+    chain = _labelings(scores, s)
+    return chain if end - start < 2 else [closed(*labeling) for labeling in chain]
+
+
 CASES = {
+    "ring (an extension)": Case(Ring(), _chain, _around),
     "chain": Case(Chain(), _chain, _labelings),
     "chain over threads": Case(Chain(ThreadMap(1)), _chain, _labelings),
     "sparse chain": Case(SPARSE, _sparse, _sparse_labelings),
