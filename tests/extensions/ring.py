@@ -28,14 +28,13 @@ class Ring(Structure[ChainPotentials]):
             before, after = _before(unary, tables), _after(unary, tables, logsumexp)
             log_z[s] = logsumexp(before[-1] + after[-1])
             if np.isneginf(log_z[s]):
-                raise NoPathError(scores.first + s, 0)
+                raise NoPathError(scores.first + s, int(np.isfinite(before[:-1]).any((1, 2)).sum()))
             joint = weight[s] * np.exp(before + after - log_z[s])  # [t, first label, label]
             out.unary[tokens] = joint.sum(axis=1)
             for t in range(1, len(unary)):
                 ahead = tables[t] + (unary[t] + after[t])[:, None] - log_z[s]
                 out.pair[index[t]] += weight[s] * np.exp(before[t - 1][:, :, None] + ahead).sum(0)
-            if len(unary) > 1:
-                out.pair[index[0]] += joint[-1].T
+            out.pair[index[0]] += joint[-1].T * (len(unary) > 1)
         return log_z
 
     def argmax(self, scores: ChainPotentials) -> tuple[CodeArray, FloatArray]:
@@ -48,7 +47,7 @@ class Ring(Structure[ChainPotentials]):
                 path[t] = np.argmax(unary[t] + tables[t][path[t - 1]] + after[t][path[0]])
         value = self.score(scores, labels)
         if np.isneginf(value).any():
-            raise NoPathError(scores.first + int(np.argmin(value)), 0)
+            self.log_partition(scores, value, self.zeros(scores))  # raises
         return labels, value
 
     def score(self, scores: ChainPotentials, labels: CodeArray) -> FloatArray:
@@ -79,8 +78,8 @@ def _sequences(scores: ChainPotentials) -> Iterator[tuple[int, slice, FloatArray
 
 def _around(index: Any, path: CodeArray) -> tuple[Any, CodeArray, CodeArray]:
     """Where the transitions around a ring have their scores."""
-    count = len(path) if len(path) > 1 else 0
-    return index[:count], np.roll(path, 1)[:count], path[:count]
+    some = slice(len(path) * (len(path) > 1))
+    return index[some], np.roll(path, 1)[some], path[some]
 
 
 def _after(unary: FloatArray, tables: FloatArray, total: Any) -> FloatArray:

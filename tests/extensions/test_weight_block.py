@@ -1,73 +1,19 @@
 """A kind of weight that is defined here passes for one of the package."""
 
-from typing import ClassVar, Self
-
 import numpy as np
 import pytest
 
 from crfkit import CRFClassifier, StructuredPerceptron
-from crfkit._parallel import SERIAL, ThreadMap
+from crfkit._parallel import ThreadMap
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import ModelFileError, dumps, loads
 from crfkit.potentials import LinearChainModel
-from crfkit.potentials.blocks import LABELS, ONE, Pattern, Table, WeightBlock
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers import SGD
+from tests.extensions.even_tokens import EvenBlock
 from tests.oracles import finite_difference
-
-
-class EvenBlock(WeightBlock):
-    """Weights of the labels of each second token."""
-
-    name = "even"
-    kind = "even token x label"
-    tables: ClassVar = (Table("even_weights_", ONE, LABELS, "even tokens"),)
-    is_full = True
-
-    def __init__(self, n_labels: int) -> None:
-        self.n_labels = n_labels
-
-    @property
-    def pattern(self) -> Pattern:
-        every = np.arange(self.n_labels, dtype=np.int32)
-        return Pattern(np.array([0, self.n_labels]), every, self.n_labels, 1)
-
-    @classmethod
-    def of_pattern(cls, pattern) -> Self:
-        return cls(pattern.n_columns)
-
-    @classmethod
-    def choose(cls, choice) -> Self:
-        return cls(choice.n_labels)
-
-    def bind(self, parameters):
-        return parameters
-
-    def prepare(self, data, chunks, threads, reading):
-        """Return the tokens of each chunk."""
-        starts = [np.repeat(chunk.offsets[:-1], np.diff(chunk.offsets)) for chunk in chunks]
-        pairs = zip(chunks, starts, strict=True)
-        return [
-            np.flatnonzero((np.arange(c.tokens.start, c.tokens.stop) - s) % 2) for c, s in pairs
-        ]
-
-    def add(self, bound, prepared, index, parts, threads):
-        parts.unary[prepared[index]] += bound
-
-    def pullback(self, residuals, prepared, threads, out):
-        for chunk, tokens in zip(residuals.chunks, prepared, strict=True):
-            first = chunk.tokens.start - residuals.begin
-            out += residuals.unary[first + tokens].sum(axis=0)
-
-    def active(self, prepared, index):
-        return self.all_weights
-
-    def active_gradient(self, residuals, prepared, index):
-        out = np.zeros(self.n_labels)
-        self.pullback(residuals, [prepared[index]], SERIAL, out)
-        return out
 
 
 @pytest.fixture(autouse=True)
