@@ -40,6 +40,11 @@ class Topology(ABC):
 
     @property
     @abstractmethod
+    def arrays(self) -> tuple[IntArray, ...]:
+        """What potentials hold of it, each of shape (N,), the same for all parts of the data."""
+
+    @property
+    @abstractmethod
     def first_tokens(self) -> IntArray:
         """The tokens that weights of first labels are for."""
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import chunk_tokens
@@ -21,7 +23,7 @@ from crfkit.potentials.chain_blocks import (
     transition_rows,
 )
 from crfkit.potentials.linear import LinearModel, Prepared, check_not_negative
-from crfkit.structures import ChainPotentials, Structure
+from crfkit.structures import Structure
 
 
 class LinearChainModel(LinearModel):
@@ -33,6 +35,9 @@ class LinearChainModel(LinearModel):
     ----------
     blocks : list of WeightBlock
         First weights of attributes of tokens and of transitions, then others.
+    structure : Structure, optional
+        Reads the potentials of data with a topology, if it is no chain: transitions lead into each
+        token from the one that the topology says.
     """
 
     block_types: ClassVar[dict[str, type[WeightBlock]]] = {
@@ -40,8 +45,11 @@ class LinearChainModel(LinearModel):
         for block in (StateBlock, TransitionBlock, StartBlock, EndBlock, TransitionAttributeBlock)
     }
 
-    def __init__(self, blocks: list[WeightBlock]) -> None:
-        plain = all(block.name != TransitionAttributeBlock.name for block in blocks)
+    def __init__(self, blocks: list[WeightBlock], structure: Structure | None = None) -> None:
+        self._given = structure
+        plain = structure is None and all(
+            block.name != TransitionAttributeBlock.name for block in blocks
+        )
         super().__init__(
             [b.in_short() if plain and isinstance(b, TransitionBlock) else b for b in blocks]
         )
@@ -49,7 +57,7 @@ class LinearChainModel(LinearModel):
     @classmethod
     def of_fitted(cls, blocks: list[WeightBlock], fitted: Mapping[str, Any]) -> Self:
         """Return the model of fitted weights in blocks."""
-        return cls(blocks)
+        return cls(blocks, fitted.get("structure_"))
 
     @property
     def n_labels(self) -> int:
@@ -72,7 +80,7 @@ class LinearChainModel(LinearModel):
     @cached_property
     def structure(self) -> Structure:
         """The structure that reads the potentials."""
-        return self.get(TransitionBlock).structure
+        return self._given or self.get(TransitionBlock).structure
 
     def linear(self, structure: Structure) -> tuple[Self, Structure]:
         """Return the model and the structure: all potentials are learned."""
@@ -90,13 +98,28 @@ class LinearChainModel(LinearModel):
         check_not_negative([data, data.transitions])
 
     def complete(self, fitted: dict[str, Any], parameters: FloatArray) -> None:
-        """Add nothing: all fitted attributes are weights."""
+        """Add the structure, where it is no chain."""
+        if self._given is not None:
+            fitted["structure_"] = self._given
 
     def finish(self, parts: PotentialParts, chunk: Chunk) -> Potentials:
         """Return the potentials that blocks have added to."""
-        if parts.index is None:
-            return ChainPotentials.of(parts.unary, parts.pair, parts.offsets, chunk.first)
-        return ChainPotentials(parts.unary, parts.pair, parts.index, parts.offsets, chunk.first)
+        topology = parts.topology
+        if (topology is None) != (self._given is None):
+            raise ValueError(
+                "X does not say which token each transition comes from, but the model was fitted "
+                "to data that do: transform X with the transformer the model was fitted with."
+                if topology is None
+                else f"X has a {type(topology).__name__}, but the model was fitted to chains: "
+                "X.with_topology(None) leaves it out."
+            )
+        more = () if topology is None else topology.arrays
+        index = np.zeros(1, np.uint32) if parts.index is None else parts.index
+        structure: Any = self.structure
+        found: Potentials = structure.potentials(
+            parts.unary, parts.pair, index, parts.offsets, chunk.first, *more
+        )
+        return found
 
     def residuals(
         self, unary: FloatArray, pairs: list[FloatArray], chosen: Sequence[int], prepared: Prepared

@@ -13,6 +13,7 @@ from crfkit.potentials.choice import Choice
 from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear_chain import LinearChainModel
 from crfkit.potentials.semimarkov import SemiMarkovModel
+from crfkit.structures import structure_for
 
 
 def choose_features(
@@ -25,7 +26,8 @@ def choose_features(
     data, codes, n_labels, **options
         As for :class:`crfkit.potentials.choice.Choice`.
     """
-    return LinearChainModel(LinearChainModel.choose(Choice(data, codes, n_labels, **options)))
+    blocks = LinearChainModel.choose(Choice(data, codes, n_labels, **options))
+    return LinearChainModel(blocks, structure_for(data.topology))
 
 
 def choose_segment_features(

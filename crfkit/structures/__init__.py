@@ -1,6 +1,13 @@
 """Structures answer questions about potentials: sums, maxima, path scores, expectations."""
 
-from crfkit.structures.base import Capability, MissingCapabilityError, NoPathError, Structure
+from crfkit.structures.base import (
+    OF_TOPOLOGY,
+    Capability,
+    MissingCapabilityError,
+    NoPathError,
+    Structure,
+    structure_for,
+)
 from crfkit.structures.chain import Chain
 from crfkit.structures.offset import SegmentOffset
 from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, Spans
@@ -8,6 +15,7 @@ from crfkit.structures.semimarkov import NoSegmentationError, SemiMarkov
 from crfkit.structures.sparse_chain import SparseChain
 
 __all__ = [
+    "OF_TOPOLOGY",
     "Capability",
     "Chain",
     "ChainPotentials",
@@ -20,4 +28,5 @@ __all__ = [
     "Spans",
     "SparseChain",
     "Structure",
+    "structure_for",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.data.topology import Topology
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -69,6 +70,29 @@ class Offset(Protocol):
 
     def added_to(self, potentials: Any) -> Any:
         """Return the sum of the potentials and the offset."""
+
+
+# The structures of sequences whose topology is of a class; that of others is a chain.
+OF_TOPOLOGY: dict[type[Topology], Structure[Any]] = {}
+
+
+def structure_for(topology: Topology | None) -> Structure[Any] | None:
+    """Return the structure of sequences with this topology; None for chains.
+
+    Raises
+    ------
+    TypeError
+        If no structure is known for it.
+    """
+    if topology is None:
+        return None
+    if type(topology) not in OF_TOPOLOGY:
+        known = ", ".join(sorted(kind.__name__ for kind in OF_TOPOLOGY)) or "none"
+        raise TypeError(
+            f"no structure reads a {type(topology).__name__}; known are: {known}. Add it to "
+            "crfkit.structures.OF_TOPOLOGY."
+        )
+    return OF_TOPOLOGY[type(topology)]
 
 
 class Structure(ABC, Generic[P]):

@@ -11,6 +11,7 @@ from crfkit._types import Chunk
 from crfkit.data.labels import LabelStream
 from crfkit.data.topology import Topology
 from crfkit.potentials.selection import choose_features
+from crfkit.structures import OF_TOPOLOGY, Chain
 
 
 class Backwards(Topology):
@@ -48,6 +49,10 @@ class Backwards(Topology):
     @property
     def last_tokens_of_sequences(self):
         return self.offsets[1:][self.lengths > 0] - 1
+
+    @property
+    def arrays(self):
+        return ()
 
     @property
     def first_tokens(self):
@@ -103,8 +108,15 @@ def test_a_union_keeps_it_and_refuses_two():
         make_sequence_union(Ordered(), Ordered(turned=False)).fit_transform(X)
 
 
-def test_weights_are_those_of_transitions_in_its_order(data):
+def test_a_topology_that_no_structure_reads_is_refused(data):
+    codes = np.zeros(data.n_tokens, np.int32)
+    with pytest.raises(TypeError, match="no structure reads a Backwards; known are: "):
+        choose_features(data, codes, 1)
+
+
+def test_weights_are_those_of_transitions_in_its_order(data, monkeypatch):
     """Boundary weights and transitions of seen pairs follow it; potentials stay those of chains."""
+    monkeypatch.setitem(OF_TOPOLOGY, Backwards, Chain())
     stream = LabelStream(Y)
     codes = stream.codes_for(stream.classes())
     model = choose_features(data, codes, 2, boundaries=True)
@@ -121,3 +133,15 @@ def test_weights_are_those_of_transitions_in_its_order(data):
 
 def test_a_plain_fit_has_none():
     assert CRFClassifier().fit([[["a"]]], [["x"]]).vectorizer_.transform([[["a"]]]).topology is None
+
+
+def test_models_and_data_of_another_order_are_told_apart(data, monkeypatch):
+    monkeypatch.setitem(OF_TOPOLOGY, Backwards, Chain())
+    data, y = data[[0, 1, 3]], [Y[0], Y[1], Y[3]]
+    plain = CRFClassifier().fit(data.with_topology(None), y)
+    turned = CRFClassifier().fit(data, y)
+    assert turned.predict(data) == y
+    with pytest.raises(ValueError, match="X has a Backwards, but the model was fitted to chains"):
+        plain.predict(data)
+    with pytest.raises(ValueError, match="X does not say which token each transition comes from"):
+        turned.predict(data.with_topology(None))
