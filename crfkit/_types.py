@@ -19,8 +19,8 @@ IntArray = NDArray[np.int64]
 PtrArray = NDArray[np.uint64]
 IdArray = NDArray[np.uint32]
 CodeArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
 ByteArray = NDArray[np.uint8]
+BoolArray = NDArray[np.bool_]
 LabelArray = NDArray[np.uint16]
 Random = np.random.RandomState
 

@@ -31,6 +31,15 @@ def distinct_rows(data: PackedSequences, begin: int, end: int) -> tuple[PackedSe
     row_of : ndarray of shape (end - begin,)
         Row of each token.
     """
+    tokens, row_of = distinct_tokens(data, begin, end)
+    return data.take_tokens(tokens), row_of
+
+
+def distinct_tokens(data: PackedSequences, begin: int, end: int) -> tuple[IntArray, IdArray]:
+    """Return the first token of each distinct row, and which of them each token has.
+
+    Parameters and results as for `distinct_rows`, with tokens in place of their features.
+    """
     keys = _row_keys(data, begin, end)
     _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
     if not _equal_rows(data, begin + np.arange(end - begin), begin + first[row_of]):
@@ -38,7 +47,7 @@ def distinct_rows(data: PackedSequences, begin: int, end: int) -> tuple[PackedSe
     order = np.argsort(first)
     rank = np.empty(len(order), np.uint32)
     rank[order] = np.arange(len(order), dtype=np.uint32)
-    return data.take_tokens(begin + first[order]), rank[row_of]
+    return begin + first[order], rank[row_of]
 
 
 def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:

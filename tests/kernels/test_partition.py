@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
-from crfkit.oracles.partition import BatchPartition
+from crfkit.oracles.batch_design import make_batch_design
 from crfkit.oracles.weights import AlignedWeights
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear_chain import chain_model
@@ -36,13 +36,15 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     data = PackedSequences(sp.csr_array(x), offsets=offsets)
     chunks = make_chunks(offsets, 8)
     with ThreadMap(2) as threads:
-        entries = BatchPartition(weights, data, chunks, threads)
+        heads = np.array([chunk.tokens.start for chunk in chunks] + [data.n_tokens])
+        design = make_batch_design(
+            weights.layout, weights.state_positions, weights.width, data, heads, threads
+        )
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]
-    scores, moved = _by_lists(entries, weights.pack(w), chunks, weights)
+    scores, moved = _by_lists(design, weights.pack(w), chunks, weights)
     np.testing.assert_allclose(scores[:, :n_labels], x @ table, atol=1e-13)
-    np.testing.assert_array_equal(entries.heads, [chunk.first for chunk in chunks] + [len(LENGTHS)])
     for index, chunk in enumerate(chunks):
         gradient = np.zeros(mask.shape)
         gradient[mask] = weights.unpack(moved[index])[: model.state.n_parameters]
@@ -50,26 +52,29 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
         np.testing.assert_allclose(gradient, np.where(mask, expected, 0.0), atol=1e-12)
 
 
-def _by_lists(entries, flat, chunks, weights):
+def _by_lists(design, flat, chunks, weights):
     """Scores of all tokens, and the gradient to the weights for the scores as residual."""
-    (row_ptr, found, factor), (cell_ptr, cells, places, scale), rows = entries.arrays
-    batch_ptr, columns, col_ptr, tokens, turned = rows
-    step, table = entries.step, weights.table(flat)
-    scores = np.zeros((len(row_ptr) - 1, weights.width))
+    stride, table = design.stride, weights.table(flat)
+    scores = np.zeros((len(design.row_ptr) - 1, weights.width))
     gradients = []
     for batch, chunk in enumerate(chunks):
         own, gradient = scores[chunk.tokens], np.zeros(weights.size)
         for t in range(chunk.tokens.start, chunk.tokens.stop):
-            for n in range(row_ptr[t], row_ptr[t + 1]):
-                scores[t] += factor[n * step] * table[found[n]]
-        for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
-            own.reshape(-1)[cells[n]] += scale[n * step] * flat[places[n]]
-        assert (np.diff(columns[batch_ptr[batch] : batch_ptr[batch + 1]].astype(int)) > 0).all()
-        for c in range(batch_ptr[batch], batch_ptr[batch + 1]):
-            for n in range(col_ptr[c], col_ptr[c + 1]):
-                weights.table(gradient)[columns[c]] += turned[n * step] * own[tokens[n]]
-        for n in range(cell_ptr[batch], cell_ptr[batch + 1]):
-            gradient[places[n]] += scale[n * step] * own.reshape(-1)[cells[n]]
+            for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+                scores[t] += design.row_values[n * stride] * table[design.rows[n]]
+        cells = range(design.cell_ptr[batch], design.cell_ptr[batch + 1])
+        for n in cells:
+            value = design.cell_values[n * stride] * flat[design.positions[n]]
+            own.reshape(-1)[design.cells[n]] += value
+        columns = range(design.batch_ptr[batch], design.batch_ptr[batch + 1])
+        assert (np.diff(design.columns[columns].astype(int)) > 0).all()
+        for c in columns:
+            for n in range(design.col_ptr[c], design.col_ptr[c + 1]):
+                value = design.token_values[n * stride] * own[design.tokens[n]]
+                weights.table(gradient)[design.columns[c]] += value
+        for n in cells:
+            value = design.cell_values[n * stride] * own.reshape(-1)[design.cells[n]]
+            gradient[design.positions[n]] += value
         gradients.append(gradient)
     return scores, gradients
 

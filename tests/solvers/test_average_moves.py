@@ -1,4 +1,4 @@
-"""Steps along the mean of gradients: the compiled ones of a chain are those for any structure."""
+"""Updates of SAG: compiled ones of chains are those on the parts of any structure."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,10 @@ import pytest
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.objective.penalties import ElasticNet
-from crfkit.solvers.stochastic.lipschitz import Metric
-from crfkit.solvers.stochastic.sag_state import ChainAverages, GeneralAverages, make_averages
+from crfkit.oracles.batches import ChainBatchOracle
+from crfkit.solvers.stochastic.general import GeneralBatchOracle
+from crfkit.solvers.stochastic.lipschitz import Preconditioner
+from crfkit.solvers.stochastic.sag_state import SagState
 from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_dual_moves import LENGTHS, make_wide, wide_objective
 
@@ -28,9 +30,10 @@ def make_form(rng, form, n_labels, lengths):
 
 def pair(objective, tokens, start):
     """The compiled and the general form."""
-    fast = make_averages(objective.minibatches(tokens, 0), start)
-    assert type(fast) is ChainAverages
-    return fast, GeneralAverages(objective.minibatches(tokens, 0), start)
+    fast = SagState(objective.minibatches(tokens, 0), start)
+    assert type(fast.oracle) is ChainBatchOracle
+    batches = objective.minibatches(tokens, 0)
+    return fast, SagState(batches, start, GeneralBatchOracle(batches))
 
 
 def assert_same(fast, plain):
@@ -99,7 +102,7 @@ def test_one_label_has_nothing_to_move(rng):
     data, codes = make_form(rng, "both", 1, LENGTHS)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, 1, threads)
-        fast = make_averages(objective.minibatches(6, 0), np.zeros(objective.n_parameters))
+        fast = SagState(objective.minibatches(6, 0), np.zeros(objective.n_parameters))
         fast.run_pass(np.random.RandomState(0), 1)
         np.testing.assert_allclose(fast.weights(), 0.0, atol=1e-12)
 
@@ -122,9 +125,9 @@ def test_values_and_steps_are_bit_equal_for_any_number_of_threads(rng):
     for n_jobs in (1, 2, 4):
         with ThreadMap(n_jobs) as threads:
             objective = wide_objective(data, codes, 11, threads)
-            averages = make_averages(objective.minibatches(9, 0), np.zeros(objective.n_parameters))
+            averages = SagState(objective.minibatches(9, 0), np.zeros(objective.n_parameters))
             for seed in range(3):
-                averages.run_pass(np.random.RandomState(seed), 1)
+                averages.run_pass(np.random.RandomState(seed), 1 + seed)
             w = averages.weights()
             found.append((w, averages.value(w), averages.lower_bound()))
     assert found[0][0].any()
@@ -133,22 +136,33 @@ def test_values_and_steps_are_bit_equal_for_any_number_of_threads(rng):
             np.testing.assert_array_equal(a, b)
 
 
-def test_other_models_take_the_general_way(rng):
+@pytest.mark.parametrize("blocks", ["", "sparse", "dense", "sparse dense"])
+def test_boundary_weights_and_attributes_of_transitions_are_compiled(rng, blocks):
+    data, codes = make_data(rng, "sparse dense", LENGTHS)
+    if blocks:
+        data = data.with_transitions(make_data(rng, blocks, LENGTHS)[0])
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, boundaries=True)
+        fast, plain = pair(objective, 6, np.zeros(objective.n_parameters))
+        for averages in (fast, plain):
+            for together in (1, 3):
+                averages.run_pass(np.random.RandomState(together), together)
+        assert_same(fast, plain)
+
+
+def test_tokens_of_different_weights_take_the_general_way(rng):
     with ThreadMap(1) as threads:
         data, codes = make_data(rng, "sparse dense", LENGTHS)
-        ends = make_objective(data, codes, threads, boundaries=True)
         uneven = make_objective(data, codes, threads, weight=rng.random(len(codes)))
-        for objective in (ends, uneven):
-            start = np.zeros(objective.n_parameters)
-            found = make_averages(objective.minibatches(6, 0), start)
-            assert type(found) is GeneralAverages
+        state = SagState(uneven.minibatches(6, 0), np.zeros(uneven.n_parameters))
+        assert type(state.oracle) is GeneralBatchOracle
 
 
 def test_the_metric_is_symmetric_and_shortens_no_step(rng):
     data, codes = make_form(rng, "both", 9, LENGTHS * 4)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, 9, threads)
-        metric = Metric(objective.minibatches(9, 0))
+        metric = Preconditioner(objective.minibatches(9, 0))
     size = metric.always.stop - metric.always.start
     matrix = np.array([metric(row) for row in np.eye(size)])
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
@@ -163,14 +177,16 @@ def test_the_metric_is_good_for_features_of_any_size(rng, scale):
     data, codes = make_form(rng, "dense", 3, LENGTHS)
     data = PackedSequences.from_flat(scale * data.dense, LENGTHS)
     with ThreadMap(1) as threads:
-        metric = Metric(wide_objective(data, codes, 3, threads).minibatches(9, 0))
+        metric = Preconditioner(wide_objective(data, codes, 3, threads).minibatches(9, 0))
     assert np.linalg.eigvalsh(metric.features).min() >= 1.0 - 1e-12
-    assert metric.steps.min() >= 1.0
+    assert metric.transitions.min() >= 1.0
     assert metric.most <= 101.0
 
 
 def test_without_dense_features_all_steps_are_alike(rng):
     with ThreadMap(1) as threads:
-        metric = Metric(make_objective(*make_data(rng, "sparse"), threads).minibatches(9, 0))
+        metric = Preconditioner(
+            make_objective(*make_data(rng, "sparse"), threads).minibatches(9, 0)
+        )
     assert (metric.most, metric.always.stop - metric.always.start) == (1.0, 0)
-    assert (metric.steps == 1.0).all()
+    assert (metric.transitions == 1.0).all()

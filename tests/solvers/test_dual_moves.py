@@ -1,4 +1,4 @@
-"""Steps of the dual: the compiled ones of a chain are those for any structure."""
+"""Updates of the dual: compiled ones of chains are those on the parts of any structure."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,11 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.objective.batch import Objective
+from crfkit.oracles.batches import ChainBatchOracle
 from crfkit.potentials.selection import choose_features
-from crfkit.solvers.stochastic import dual_state as dual_moves
-from crfkit.solvers.stochastic.dual_state import ChainSteps, GeneralSteps, make_steps
-from crfkit.structures import Chain
+from crfkit.solvers.stochastic.dual_state import DualState
+from crfkit.solvers.stochastic.general import GeneralBatchOracle
+from crfkit.structures import SparseChain
 from tests.objective.test_batch import make_data, make_objective
 
 LENGTHS = (3, 0, 1, 5, 2, 0, 6, 0, 9, 1)
@@ -32,39 +33,48 @@ def make_wide(rng, n_labels, lengths, values):
     return data, rng.integers(n_labels, size=n_tokens).astype(np.int32)
 
 
-@pytest.fixture(autouse=True)
-def general_steps_round_scores(monkeypatch):
-    """Have the steps of any structure keep scores of 32 bits, as those of a chain do."""
-    mix = dual_moves.dual_mix
-
-    def rounded_mix(before, target, rate, moved):
-        mix(before, target, rate, moved)
-        moved[:] = moved.astype(np.float32)
-
-    monkeypatch.setattr(dual_moves, "dual_mix", rounded_mix)
-
-
 def wide_objective(data, codes, n_labels, threads, weight=None, penalty=None):
     base = make_objective(*make_data(np.random.default_rng(0), "sparse"), threads)
     model = choose_features(data, codes, n_labels)
     weight = np.ones(len(codes)) if weight is None else weight
     return Objective(
-        model, Chain(), base.loss, penalty or base.penalty, data, codes, weight, threads
+        model, model.structure, base.loss, penalty or base.penalty, data, codes, weight, threads
     )
 
 
-def assert_same_steps(objective, rng, threshold=0.0, tokens=6):
-    """Some steps of all batches, from the same parameters."""
+def pair(batches, own_w):
+    """The compiled and the general form."""
+    fast, plain = DualState(batches, own_w), DualState(batches, own_w, GeneralBatchOracle(batches))
+    assert type(fast.oracle) is ChainBatchOracle
+    return fast, plain
+
+
+def block(state, index):
+    """The potentials and the counts of a batch: labels, then transitions that can be used."""
+    blocks = []
+    for at in (state.oracle.index.unary, state.oracle.index.pair):
+        for vector in (state.blocks.potentials, state.blocks.expected):
+            blocks.append(vector[at[index] : at[index + 1]].astype(float))
+    return blocks
+
+
+def assert_same_distributions(fast, plain, **tolerance):
+    for index in range(len(fast.batches)):
+        for found, expected in zip(block(fast, index), block(plain, index), strict=True):
+            if len(found) == len(expected):  # else one has a list in place of a table
+                np.testing.assert_allclose(found, expected, **tolerance)
+
+
+def assert_same_steps(objective, rng, threshold=0.0, tokens=6, together=1):
+    """Some updates of all batches."""
     batches = objective.minibatches(tokens, 0)
-    own_w = threshold > 0.0
-    fast, plain = make_steps(batches, own_w), GeneralSteps(batches, own_w)
-    assert type(fast) is ChainSteps
+    fast, plain = pair(batches, threshold > 0.0)
     for steps in (fast, plain):
         steps.rates[:] = 0.5
     for _ in range(3):
         order = rng.permutation(len(batches))
         for steps in (fast, plain):
-            steps.advance(order, 1, 0.05, threshold)
+            steps.advance(order, together, 0.05, threshold)
         tolerance = {"rtol": 1e-8, "atol": 1e-9}
         np.testing.assert_allclose(fast.collect(fast.w), plain.w, **tolerance)
         np.testing.assert_allclose(fast.collect(fast.dual), plain.dual, **tolerance)
@@ -72,11 +82,7 @@ def assert_same_steps(objective, rng, threshold=0.0, tokens=6):
         np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-8)
         np.testing.assert_allclose(fast.gaps, plain.gaps, rtol=1e-7, atol=1e-9)
         assert np.count_nonzero(fast.w) <= objective.n_parameters  # none where no weight is
-    for index in range(len(batches)):
-        block, expected = fast.block(index), plain.block(index)
-        assert expected is not None
-        np.testing.assert_allclose(block.scores, expected.scores, **tolerance)
-        np.testing.assert_allclose(block.expected, expected.expected, atol=1e-8)
+    assert_same_distributions(fast, plain, rtol=1e-8, atol=1e-8)
     w = rng.normal(size=objective.n_parameters)
     np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
 
@@ -100,17 +106,13 @@ def test_distributions_become_those_of_parameters_of_any_size(rng, n_labels, sca
     data, codes = make_wide(rng, n_labels, LENGTHS * 3, values=False)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, n_labels, threads)
-        batches = objective.minibatches(6, 0)
         w = scale * rng.normal(size=objective.n_parameters)
-        fast, plain = make_steps(batches, True), GeneralSteps(batches, True)
+        fast, plain = pair(objective.minibatches(6, 0), True)
         for steps in (fast, plain):
             steps.adopt(w, 0.1, 0.2)
         np.testing.assert_allclose(fast.collect(fast.w), plain.w, atol=1e-9)
         np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-10 * scale)
-        for index in range(len(batches)):
-            block, expected = fast.block(index), plain.block(index)
-            np.testing.assert_allclose(block.scores, expected.scores, atol=1e-12 * scale)
-            np.testing.assert_allclose(block.expected, expected.expected, atol=1e-9)
+        assert_same_distributions(fast, plain, rtol=0.0, atol=1e-7 * scale)
         np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)
         fast.reset()
         assert not (fast.w.any() or fast.dual.any() or fast.entropies.any())
@@ -120,7 +122,7 @@ def test_one_label_has_nothing_to_move(rng):
     data, codes = make_wide(rng, 1, LENGTHS, values=True)
     with ThreadMap(1) as threads:
         objective = wide_objective(data, codes, 1, threads)
-        steps = make_steps(objective.minibatches(6, 0), own_w=False)
+        steps = DualState(objective.minibatches(6, 0), own_w=False)
         steps.rates[:] = 0.5
         steps.advance(np.arange(len(steps.rates)), 1, 0.05, 0.0)
         np.testing.assert_allclose(steps.w, 0.0, atol=1e-13)
@@ -136,17 +138,18 @@ def test_little_data_has_steps_too(rng, lengths):
         assert_same_steps(make_objective(*make_data(rng, "sparse", lengths), threads), rng)
 
 
-def test_steps_are_bit_equal_for_any_number_of_threads(rng):
+@pytest.mark.parametrize("together", [1, 3])
+def test_updates_are_bit_equal_for_any_number_of_threads(rng, together):
     data, codes = make_wide(rng, 11, tuple(rng.integers(0, 9, size=80).tolist()), values=True)
     found = []
-    for n_jobs in (1, 2, 4, 7):
+    for n_jobs in (1, 2, 4):
         with ThreadMap(n_jobs) as threads:
             batches = wide_objective(data, codes, 11, threads).minibatches(30, 0)
-            steps = make_steps(batches, own_w=True)
+            steps = DualState(batches, own_w=True)
             steps.rates[:] = 0.5
             for seed in range(5):
                 order = np.random.RandomState(seed).permutation(len(batches))
-                steps.advance(order, 1, 0.01, 0.2)
+                steps.advance(order, together, 0.01, 0.2)
             value = steps.value(np.ones(batches.n_parameters))
             found.append((steps.w, steps.dual, steps.rates, steps.entropies, value))
     assert found[0][0].any()
@@ -159,17 +162,17 @@ def test_a_step_that_lowers_the_dual_is_undone(rng):
     data, codes = make_wide(rng, 9, LENGTHS * 2, values=False)
     with ThreadMap(1) as threads:
         batches = wide_objective(data, codes, 9, threads).minibatches(20, 0)
-        steps = make_steps(batches, own_w=False)
+        steps = DualState(batches, own_w=False)
         steps.rates[:] = 0.5
         steps.advance(np.arange(len(batches)), 1, 0.05, 0.0)
-        before, rate = steps.block(0), steps.rates[0]
+        before, rate = block(steps, 0), steps.rates[0]
         w, entropy = steps.w.copy(), steps.entropies[0]
         steps.w[:] *= -40.0
         wrong = steps.w.copy()
         steps.advance(np.array([0]), 1, 0.05, 0.0)
         assert steps.rates[0] <= 0.5 * rate
         np.testing.assert_allclose(steps.w, wrong, atol=1e-12 * np.abs(wrong).max())
-        np.testing.assert_array_equal(steps.block(0).scores, before.scores)
+        np.testing.assert_array_equal(block(steps, 0)[0], before[0])
         assert steps.entropies[0] == entropy
         steps.w[:] = w
 
@@ -178,7 +181,7 @@ def test_scores_that_overflow_move_nothing(rng):
     data, codes = make_wide(rng, 9, LENGTHS, values=False)
     with ThreadMap(1) as threads:
         batches = wide_objective(data, codes, 9, threads).minibatches(20, 0)
-        steps = make_steps(batches, own_w=False)
+        steps = DualState(batches, own_w=False)
         steps.rates[:] = 0.5
         steps.w[batches.n_parameters // 2 :: 7] = np.nan
         before = steps.w.copy()
@@ -188,9 +191,33 @@ def test_scores_that_overflow_move_nothing(rng):
         assert (steps.rates < 0.5).any()
 
 
-def test_other_models_take_the_general_way(rng):
+FORMS = {
+    "dense": ("sparse dense", {}),
+    "boundary weights": ("sparse", {"boundaries": True}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("together", [1, 4])
+def test_all_chains_are_compiled(rng, form, together):
+    blocks, options = FORMS[form]
     with ThreadMap(1) as threads:
-        dense = make_objective(*make_data(rng, "sparse dense", LENGTHS), threads)
-        ends = make_objective(*make_data(rng, "sparse", LENGTHS), threads, boundaries=True)
-        for objective in (dense, ends):
-            assert type(make_steps(objective.minibatches(6, 0), own_w=False)) is GeneralSteps
+        objective = make_objective(*make_data(rng, blocks, LENGTHS), threads, **options)
+        assert_same_steps(objective, rng, 0.2, together=together)
+
+
+@pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
+def test_attributes_of_transitions_are_compiled(rng, blocks):
+    data, codes = make_data(rng, "sparse", LENGTHS)
+    data = data.with_transitions(make_data(rng, blocks, LENGTHS)[0])
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, boundaries=True)
+        assert_same_steps(objective, rng, 0.2)
+
+
+def test_many_labels_of_which_few_follow_one_another_are_compiled(rng):
+    data, codes = make_wide(rng, 55, LENGTHS, values=False)
+    with ThreadMap(1) as threads:
+        objective = wide_objective(data, codes, 55, threads)
+        assert type(objective.structure) is SparseChain
+        assert_same_steps(objective, rng)

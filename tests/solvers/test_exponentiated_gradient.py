@@ -9,7 +9,6 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
-from crfkit.solvers.stochastic.dual_state import parts_of
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual, drawn_by_gap
 from crfkit.structures import Chain
 from tests.objective.test_batch import make_data, make_objective
@@ -67,15 +66,14 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 2)
         total = np.zeros(objective.n_parameters)
         for index in range(len(batches)):
-            block = dual.steps.block(index)
             scores = batches.scores(batches.bind(dual.weights()), index)
             counts = batches.structure.zeros(scores)
             batches.structure.add_counts(
                 scores, batches.labels(index), batches.sequence_weight(index), counts
             )
-            expected = parts_of(block.expected, scores)
-            counts.unary[...] -= expected.unary
-            counts.pair[...] -= expected.pair
+            expected, at = dual.steps.blocks.expected, dual.steps.oracle.index
+            for out, ptr in ((counts.unary, at.unary), (counts.pair, at.pair)):
+                out -= expected[ptr[index] : ptr[index + 1]].reshape(out.shape)
             np.add.at(total, batches.places(index), batches.gradient(index, counts))
     shrunk = np.sign(total) * np.maximum(np.abs(total) - penalty.l1, 0.0)
     np.testing.assert_allclose(dual.weights(), shrunk / (2.0 * dual.c2), atol=1e-10)

@@ -205,7 +205,7 @@ def test_the_dual_of_the_exponentiated_gradient_never_falls(batch_tokens):
         search, duals = _Distributions(batches), [0.0]
         for _ in range(40):
             for index in range(len(batches)):
-                search.steps.advance(np.array([index]), 1, search.c2, 0.0)
+                search.steps.advance(np.array([index]), search.c2)
                 duals.append(search.lower_bound)
 
         def moments(index, scores):

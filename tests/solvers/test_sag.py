@@ -7,10 +7,11 @@ from scipy.sparse import csr_array
 import crfkit.solvers.stochastic.lipschitz as module
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
+from crfkit.kernels.solvers.sag import LEAST_CHANGE, LESS, LONGEST_PAUSE, MORE
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import SAG
-from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Metric
-from crfkit.solvers.stochastic.sag_state import GeneralAverages
+from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Preconditioner
+from crfkit.solvers.stochastic.sag_state import SagState
 from tests.objective.test_batch import make_objective
 from tests.solvers.stochastic import optimum, problem
 
@@ -91,17 +92,61 @@ def run(average, passes, batches_per_update=1):
 def test_the_direction_is_the_sum_of_the_remembered_gradients(batches_per_update):
     with problem(features=40, blocks="sparse") as objective:
         batches = objective.minibatches(6, 0)
-        average = GeneralAverages(batches, np.zeros(objective.n_parameters))
+        average = SagState(batches, np.zeros(objective.n_parameters))
         run(average, 30, batches_per_update)
         total = np.zeros(objective.n_parameters)
-        for index, tangent in enumerate(average.tangents):
-            total[batches.places(index)] += batches.gradient(index, tangent.residual)
+        at, residuals = average.oracle.index, average._memory.residuals
+        for index in range(len(batches)):
+            out = batches.structure.zeros(batches.scores(batches.bind(total), index))
+            for part, ptr in ((out.unary, at.unary), (out.pair, at.pair)):
+                part[...] = residuals[ptr[index] : ptr[index + 1]].reshape(part.shape)
+            total[batches.places(index)] += batches.gradient(index, out)
     np.testing.assert_allclose(average.direction, total, atol=1e-11)
+
+
+class Estimates(LipschitzEstimates):
+    """Tests of estimates and lengths of steps, as simple as can be."""
+
+    def __init__(self, batches):
+        super().__init__(batches)
+        self.batches, self.guess = batches, batches.mean_square
+
+    def is_due(self, index):
+        if self.estimates[index] == 0.0:
+            self.estimates[index] = self.guess / LESS
+            return True
+        self.wait[index] -= 1
+        return self.wait[index] < 0
+
+    def test(self, index, scores, value, gradient, places):
+        vector = np.zeros(self.batches.n_parameters)
+        vector[places] = gradient
+        square, estimate = gradient @ gradient, LESS * self.estimates[index]
+        if square <= LEAST_CHANGE * abs(value) * estimate:
+            return
+        along = self.batches.scores(self.batches.bind(vector), index)
+        tests, after = 0, np.inf
+        while after > value - 0.5 * square / estimate:
+            estimate *= MORE if tests else 1.0
+            both = zip(scores.arrays(), along.arrays(), strict=True)
+            moved = scores.with_arrays(*(a - b / estimate for a, b in both))
+            after, tests = self.batches.value_and_residual(moved, index)[0], tests + 1
+        pause = min(2 * max(self.pause[index], 1), LONGEST_PAUSE) if tests == 1 else 1
+        self.estimates[index], self.pause[index], self.wait[index] = estimate, pause, pause
+
+    def guess_from(self, index):
+        if self.pause[index]:
+            self.guess = 0.5 * self.estimates[index]
+
+    def step(self, decay):
+        most, mean = self.estimates.max(), self.estimates[self.estimates > 0.0].mean()
+        length = 0.5 / (most + decay) + 0.5 / (mean + decay)
+        return min(length, 0.5 / decay) if decay else length
 
 
 def eager(batches, start, passes):
     """The same method with whole vectors and without anything put off."""
-    random, smoothness = np.random.RandomState(1), LipschitzEstimates(batches, Metric(batches))
+    random, smoothness = np.random.RandomState(1), Estimates(batches)
     decay = 2.0 * batches.penalty.l2 / len(batches)
 
     def look(w, index):
@@ -131,7 +176,7 @@ def test_lazy_steps_equal_eager_ones(rng, l2, size):
     with problem(features=40, blocks="sparse", penalty=(0.0, l2)) as objective:
         batches = objective.minibatches(6, 0)
         start = size * rng.normal(size=objective.n_parameters)
-        average = GeneralAverages(batches, start)
+        average = SagState(batches, start)
         run(average, 4)
         expected = eager(batches, start, 4)
     np.testing.assert_allclose(average.weights(), expected, rtol=1e-9, atol=1e-12)
@@ -140,24 +185,26 @@ def test_lazy_steps_equal_eager_ones(rng, l2, size):
 def test_estimates_bound_the_decrease_along_the_gradient(rng):
     with problem() as objective:
         batches = objective.minibatches(8, 0)
-        smoothness = LipschitzEstimates(batches, Metric(batches))
         w = rng.normal(size=objective.n_parameters)
+        state, metric = SagState(batches, w), Preconditioner(batches)
+        tiny = state._settings._replace(longest=1e-300)  # tests, and moves nothing
+        state._run(np.arange(len(batches)), tiny)
         for index in range(len(batches)):
-            scores = batches.scores(batches.bind(w), index)
+            scores, vector = batches.scores(batches.bind(w), index), np.zeros_like(w)
             value, residual = batches.value_and_residual(scores, index)
             gradient, places = batches.gradient(index, residual), batches.places(index)
-            assert smoothness.is_due(index)
-            smoothness.test(index, scores, value, gradient, places)
-            estimate, moved = smoothness.estimates[index], w.copy()
-            moved[places] -= gradient / estimate
+            vector[places] = gradient
+            vector[metric.always] = metric(vector[metric.always])
+            estimate, moved = state.smoothness.estimates[index], w.copy()
+            moved -= vector / estimate
             after = batches.value_and_residual(batches.scores(batches.bind(moved), index), index)[0]
-            assert after <= value - 0.5 * gradient @ gradient / estimate + 1e-12
+            assert after <= value - 0.5 * gradient @ vector[places] / estimate + 1e-12
 
 
 def test_half_of_the_visits_are_in_proportion_to_the_estimates():
     with problem(count=60) as objective:
         batches = objective.minibatches(8, 0)
-        smoothness = LipschitzEstimates(batches, Metric(batches))
+        smoothness = LipschitzEstimates(batches)
         smoothness.estimates[:] = 1.0
         smoothness.estimates[3] = 1e9
         order = smoothness.draw(np.random.RandomState(0))
@@ -277,7 +324,7 @@ def test_a_metric_of_single_features_leads_to_the_same_optimum(monkeypatch, most
     monkeypatch.setattr(module, "MOST_FEATURES", most)
     with problem(blocks="sparse dense") as objective:
         value, w = optimum(objective)
-        metric = Metric(objective.minibatches(12, 0))
+        metric = Preconditioner(objective.minibatches(12, 0))
         fast = solve(objective, tol=0.0, gtol=1e-7)
     assert (metric.features.shape[1] == 1) == (most == 0)
     np.testing.assert_allclose(fast.value, value, rtol=1e-10)

@@ -6,8 +6,6 @@ weights of attribute ``a`` are ``ptr[a]:ptr[a + 1]``, each with its column.
 
 from __future__ import annotations
 
-import math
-
 from crfkit._types import FloatArray, IdArray, PtrArray
 from crfkit.compiler.jit import kernel
 
@@ -72,60 +70,3 @@ def touched_scatter(
             value = values[n * step]
             for p in range(local[c], local[c + 1]):
                 out[p] += value * residual[row, touched[p]]
-
-
-@kernel
-def touched_dual_step(
-    places: IdArray,  # (n,)
-    change: FloatArray,  # (n,)
-    factor: float,
-    threshold: float,
-    dual: FloatArray,  # (P,) out, added to
-    w: FloatArray,  # (P,) out: the dual vector shrunk to zero by the threshold
-) -> float:
-    """``v += factor change``, ``w = sign(v) max(|v| - threshold, 0)``; returns the rise of |w|^2.
-
-    Where the threshold is 0, `dual` and `w` may be the same array.
-    """
-    rise = 0.0
-    for n in range(places.shape[0]):
-        p = places[n]
-        before = w[p]
-        value = dual[p] + factor * change[n]
-        dual[p] = value
-        after = math.copysign(max(abs(value) - threshold, 0.0), value)
-        w[p] = after
-        rise += (after - before) * (after + before)
-    return rise
-
-
-@kernel
-def dual_mix(
-    before: FloatArray,  # (n,)
-    target: FloatArray,  # (n,)
-    rate: float,
-    out: FloatArray,  # (n,) out
-) -> None:
-    """``out = (1 - rate) before + rate target``."""
-    for i in range(before.shape[0]):
-        out[i] = before[i] + rate * (target[i] - before[i])
-
-
-@kernel
-def dual_change(
-    before: FloatArray,  # (n,) scores before a step
-    target: FloatArray,  # (n,) scores that the step leads towards
-    after: FloatArray,  # (n,) scores after it
-    expected_before: FloatArray,  # (n,) expected counts before
-    expected_after: FloatArray,  # (n,) and after
-    residual: FloatArray,  # (n,) out: the difference of the two
-) -> tuple[float, float]:
-    """Return ``after . expected_after`` and ``residual . (target - before)``."""
-    inner = 0.0
-    slope = 0.0
-    for i in range(before.shape[0]):
-        change = expected_after[i] - expected_before[i]
-        residual[i] = change
-        inner += after[i] * expected_after[i]
-        slope += change * (target[i] - before[i])
-    return inner, slope

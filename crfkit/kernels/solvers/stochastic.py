@@ -11,45 +11,23 @@ import math
 from crfkit._types import FloatArray, IdArray
 from crfkit.compiler.jit import kernel
 
-# Columns of a table of weights that are moved later, side by side: most are not in any cache.
-VALUE = 0
-SEEN = 1
-DIRECTION = 2
-
 
 @kernel
-def lazy_read(
-    places: IdArray,  # (n,)
-    scale: float,
+def lazy_move(
+    indices: IdArray,  # (n,)
     total: float,  # sum of the lengths of all steps so far
-    lazy: FloatArray,  # (P, 3) in and out: v, the total when it was last moved, direction since
-    w: FloatArray,  # (P,) out
+    direction: FloatArray,  # (P,) since each weight was last moved
+    v: FloatArray,  # (P,) in and out
+    seen: FloatArray,  # (P,) in and out: the total when it was last moved
 ) -> None:
-    """``v -= (total - seen) direction`` and ``w = scale v``: all steps that were put off, at once.
+    """``v -= (total - seen) direction``: all steps that were put off, at once.
 
     Just-in-time updates (Schmidt et al. 2015, section 3.3).
     """
-    for n in range(places.shape[0]):
-        p = places[n]
-        v = lazy[p, VALUE] - (total - lazy[p, SEEN]) * lazy[p, DIRECTION]
-        lazy[p, VALUE] = v
-        lazy[p, SEEN] = total
-        w[p] = scale * v
-
-
-@kernel
-def lazy_turn(
-    places: IdArray,  # (n,)
-    change: FloatArray,  # (n,)
-    total: float,
-    lazy: FloatArray,  # (P, 3) in and out
-) -> None:
-    """``direction += change``, after the steps along the old one that were put off."""
-    for n in range(places.shape[0]):
-        p = places[n]
-        lazy[p, VALUE] -= (total - lazy[p, SEEN]) * lazy[p, DIRECTION]
-        lazy[p, SEEN] = total
-        lazy[p, DIRECTION] += change[n]
+    for n in range(indices.shape[0]):
+        p = indices[n]
+        v[p] -= (total - seen[p]) * direction[p]
+        seen[p] = total
 
 
 @kernel
@@ -106,3 +84,28 @@ def cumulative_l1(
         clipped = side * max(0.0, abs(w) - (due + side * paid[p]))
         paid[p] += clipped - w
         v[p] = clipped / scale
+
+
+@kernel
+def dual_step(
+    indices: IdArray,  # (n,)
+    change: FloatArray,  # (n,)
+    factor: float,
+    threshold: float,
+    dual: FloatArray,  # (P,) out, added to
+    w: FloatArray,  # (P,) out: the dual vector shrunk to zero by the threshold
+) -> float:
+    """``v += factor change``, ``w = sign(v) max(|v| - threshold, 0)``; returns the rise of |w|^2.
+
+    Where the threshold is 0, `dual` and `w` may be the same array.
+    """
+    rise = 0.0
+    for n in range(indices.shape[0]):
+        p = indices[n]
+        before = w[p]
+        value = dual[p] + factor * change[n]
+        dual[p] = value
+        after = math.copysign(max(abs(value) - threshold, 0.0), value)
+        w[p] = after
+        rise += (after - before) * (after + before)
+    return rise

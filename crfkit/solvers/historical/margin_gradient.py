@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._params import check_whole
-from crfkit._types import FloatArray, IntArray, Potentials, Random
+from crfkit._types import Counts, FloatArray, IdArray, IntArray, Potentials, Random
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers.stochastic import dual_step
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.stochastic.base import PassLog
-from crfkit.solvers.stochastic.dual_state import GOLD, Block, GeneralSteps, Move, Moves, parts_of
+from crfkit.solvers.stochastic.dual_state import GOLD
 
 # The first rate, and by how much a step may change the rate of a batch at most.
 FIRST_RATE, SLOWER, FASTER = 1.0, 0.1, 4.0
@@ -89,8 +90,50 @@ class MarginEG(DualMarginSolver):
     def _pass(
         self, search: _Distributions, number: int, random: Random, log: PassLog
     ) -> FloatArray:
-        search.steps.advance(random.permutation(len(search.batches)), 1, search.c2, 0.0)
+        search.steps.advance(random.permutation(len(search.batches)), search.c2)
         return search.weights()
+
+
+class BlockDistribution(NamedTuple):
+    """The distributions of a batch.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (Q,)
+        The potentials that stand for them, those of labels before those of transitions.
+    expected : ndarray of shape (Q,)
+        Their expected counts, weighted, in the same order.
+    cost : float
+        Their expected cost, weighted.
+    """
+
+    scores: FloatArray
+    expected: FloatArray
+    cost: float
+
+
+class Proposal(NamedTuple):
+    """An update of a batch: where it leads, and what it changes.
+
+    Attributes
+    ----------
+    block : BlockDistribution
+        The distributions after it.
+    rise : float
+        The rise of their cost.
+    slope : float
+        The rise of the dual if that were linear.
+    indices : ndarray of shape (n,)
+        Parameters that it moves.
+    gradient : ndarray of shape (n,)
+        The change of the expected counts of their features.
+    """
+
+    block: BlockDistribution
+    rise: float
+    slope: float
+    indices: IdArray
+    gradient: FloatArray
 
 
 class _Distributions(DualSearch):
@@ -103,15 +146,15 @@ class _Distributions(DualSearch):
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self.steps.collect(self.steps.w)
+        return self.steps.w.copy()
 
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
-        return float(self.steps.entropies.sum())
+        return float(self.steps.costs.sum())
 
 
-class _AscentSteps(GeneralSteps):
-    """Steps along the gradient of the dual.
+class _AscentSteps:
+    """Updates along the gradient of the dual.
 
     Parameters
     ----------
@@ -120,13 +163,17 @@ class _AscentSteps(GeneralSteps):
     """
 
     def __init__(self, search: DualSearch) -> None:
-        super().__init__(search.batches, own_w=False)
-        self._search, self._moves = search, _Ascents(search)
+        self.batches, self._search, self._ascents = search.batches, search, _Ascents(search)
+        self.costs, self.rates = np.zeros((2, len(self.batches)))
+        self.w = np.zeros(self.batches.n_parameters)
+        self._blocks: list[BlockDistribution | None] = [None] * len(self.batches)
 
-    def advance(
-        self, order: IntArray, batches_per_update: int, c2: float, threshold: float
-    ) -> None:
-        """Make a step of each of some batches, with a smaller rate where one lowers the dual."""
+    def block(self, index: int) -> BlockDistribution | None:
+        """Return the distributions of a batch; None for those on the true labels."""
+        return self._blocks[index]
+
+    def advance(self, order: IntArray, c2: float) -> None:
+        """Update each of some batches, with a smaller rate where that lowers the dual."""
         for index in order.tolist():
             bound = self.batches.bind(self.w)
             for _ in range(TRIES):
@@ -134,12 +181,20 @@ class _AscentSteps(GeneralSteps):
                 if self._has_all(index, move, bound) or self._is_made(index, move, c2):
                     break
 
-    def _has_all(self, index: int, move: Move, bound: Any) -> bool:
+    def _move(self, bound: Any, index: int) -> Proposal:
+        """Return the update of a batch at some parameters."""
+        return self._ascents(bound, index, self._blocks[index], float(self.rates[index]))
+
+    def _apply(self, move: Proposal, factor: float) -> float:
+        """Move the parameters there, or back; returns the rise of |w|^2."""
+        return dual_step(frozen(move.indices), move.gradient, factor, 0.0, self.w, self.w)
+
+    def _has_all(self, index: int, move: Proposal, bound: Any) -> bool:
         """Whether the worst labellings of a batch have all mass, and more of a score is no use.
 
         Potentials would grow without end, and the mass could not come back soon.
         """
-        weight = self._moves.weights[index]
+        weight = self._ascents.weights[index]
         if move.slope > NO_SLOPE * float(weight.sum()):
             return False
         scores, block = self._search.augmented(bound, index), self.block(index)
@@ -148,24 +203,24 @@ class _AscentSteps(GeneralSteps):
         mean = inner(counts, np.concatenate([scores.unary.reshape(-1), scores.pair.reshape(-1)]))
         return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
 
-    def _is_made(self, index: int, move: Move, c2: float) -> bool:
+    def _is_made(self, index: int, move: Proposal, c2: float) -> bool:
         """Make a step if it raises the dual, and choose the next rate; returns if it does.
 
         Along the way from one distribution to the other the dual is a parabola.
         """
-        fall = c2 * self._apply(move, -0.5 / c2, 0.0)
+        fall = c2 * self._apply(move, -0.5 / c2)
         rises = move.rise - fall >= -NO_SLOPE * move.slope
         if rises:
-            self._keep(index, move)
+            self._blocks[index], self.costs[index] = move.block, move.block.cost
         else:
-            self._apply(move, 0.5 / c2, 0.0)
+            self._apply(move, 0.5 / c2)
         best = 0.5 * move.slope / max(move.slope - (move.rise - fall), TINY)
         factor = min(max(best, SLOWER), FASTER) if move.slope > 0.0 else FASTER
         self.rates[index] = min(self.rates[index] * factor, LARGEST_RATE)
         return rises
 
 
-class _Ascents(Moves):
+class _Ascents:
     """Steps along the gradient of the dual: expected costs take the place of entropies.
 
     Parameters
@@ -175,10 +230,13 @@ class _Ascents(Moves):
     """
 
     def __init__(self, search: DualSearch) -> None:
-        super().__init__(search.batches)
-        self._search = search
+        self._search, self.batches = search, search.batches
+        batches = self.batches
+        self.weights = [frozen(batches.sequence_weight(i)) for i in range(len(batches))]
 
-    def __call__(self, bound: Any, index: int, block: Block | None, rate: float) -> Move:
+    def __call__(
+        self, bound: Any, index: int, block: BlockDistribution | None, rate: float
+    ) -> Proposal:
         """Return the step of a batch, with its rate."""
         scores = self._search.augmented(bound, index)
         before = block or self._first(scores, index)
@@ -194,12 +252,23 @@ class _Ascents(Moves):
         mean = inner(parts_of(expected, scores).unary[:, : added.shape[1]], added)
         residual = expected - before.expected
         gradient = self.batches.gradient(index, parts_of(residual, scores))
-        return Move(
-            Block(moved, frozen(expected), mean), mean - before.entropy, inner(residual, target),
+        return Proposal(
+            BlockDistribution(moved, frozen(expected), mean), mean - before.cost,
+            inner(residual, target),
             self.batches.places(index), frozen(gradient),
         )  # fmt: skip
 
-    def _first(self, scores: Potentials, index: int) -> Block:
+    def _vertex(self, scores: Potentials, index: int) -> BlockDistribution:
+        """Return the distributions of a batch that are all on the true labels."""
+        start, expected = np.zeros((2, scores.unary.size + scores.pair.size))
+        labels = self.batches.labels(index)
+        parts_of(start, scores).unary[np.arange(len(labels)), labels] = GOLD
+        self.batches.structure.add_counts(
+            scores, labels, self.weights[index], parts_of(expected, scores)
+        )
+        return BlockDistribution(frozen(start), frozen(expected), 0.0)
+
+    def _first(self, scores: Potentials, index: int) -> BlockDistribution:
         """Return the distributions of a batch before its first visit.
 
         The true labels have the more mass, the farther a share of others moves the parameters: the
@@ -214,3 +283,9 @@ class _Ascents(Moves):
         square = inner(change, change) / max(float(weight.max(initial=0.0)), TINY)
         more = np.log(max(1.0, square / self.batches.penalty.l2))
         return vertex._replace(scores=frozen((1.0 + more / GOLD) * vertex.scores))
+
+
+def parts_of(flat: FloatArray, scores: Potentials) -> Counts:
+    """Return views of a vector in the shapes of unary and pair scores."""
+    cut = scores.unary.size
+    return Counts(flat[:cut].reshape(scores.unary.shape), flat[cut:].reshape(scores.pair.shape))

@@ -9,7 +9,7 @@ import numpy as np
 from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, Potentials, Random
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.design.touched import touched_dual_step
+from crfkit.kernels.solvers.stochastic import dual_step
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
 from crfkit.solvers.margin.marginals import ChainMarginals
@@ -183,4 +183,4 @@ class _Factored(DualSearch):
             mass = min(mass, 2.0 * self.c2 * slope / square)
         marginals.move(target, source, mass)
         factor = -self.weight[index] * mass / (2.0 * self.c2)
-        touched_dual_step(frozen(self.batches.places(index)), change, factor, 0.0, self.w, self.w)
+        dual_step(frozen(self.batches.places(index)), change, factor, 0.0, self.w, self.w)

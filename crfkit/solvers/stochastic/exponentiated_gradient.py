@@ -14,7 +14,7 @@ from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
-from crfkit.solvers.stochastic.dual_state import make_steps
+from crfkit.solvers.stochastic.dual_state import DualState
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0
@@ -59,9 +59,7 @@ class OEG(MiniBatchSolver):
     batches_per_update : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
         one after the other. The result depends on it, and not on the number of threads. More than
-        one pays where a batch takes milliseconds: with many labels or many tokens a batch. Sparse
-        features of a chain whose steps share their scores do not need it: up to four threads share
-        each batch, whatever the number here.
+        one pays where a batch takes a millisecond: with many labels or many tokens a batch.
     check_every : int or None, default=None
         The objective is evaluated, and the log gets a record, after so many passes. None: where the
         rise of the dual lets the gap be expected near `tol`, and at the latest every 5 passes.
@@ -190,7 +188,7 @@ class _Dual:
         self.batches, self.penalty = batches, penalty
         self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
         # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
-        self.steps = make_steps(batches, own_w=penalty.l1 > 0.0)
+        self.steps = DualState(batches, own_w=penalty.l1 > 0.0)
         self.steps.rates[:] = FIRST_RATE
         if start.any():
             self._start_at(start)

@@ -1,4 +1,4 @@
-"""How far steps of stochastic average gradient go: their metric, and the smoothness of losses."""
+"""Preconditioner and per-batch Lipschitz estimates of stochastic average gradient."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import math
 
 import numpy as np
 
-from crfkit._types import FloatArray, IdArray, IntArray, Potentials, Random
+from crfkit._types import FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.design.gather import scatter_dense
-from crfkit.kernels.solvers.sag import LEAST_CHANGE, LESS, LONGEST_PAUSE, MORE, MOST_TESTS
-from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 
 # What happens to all estimates of a smoothness when the objective rose in a pass.
@@ -21,7 +19,7 @@ POWER, LEAST_SHARE = 0.5, 1e-4
 METRIC_TOKENS, MOST_FEATURES = 1 << 14, 512
 
 
-class Metric:
+class Preconditioner:
     """How far steps go along dense features, and between labels, compared with sparse features.
 
     The sum of the squares of the data along a direction tells how large a curvature can be there.
@@ -41,8 +39,8 @@ class Metric:
         feature is dense.
     features : ndarray of shape (F, F) or (F, 1)
         The metric of dense features: symmetric, positive definite; or its diagonal alone.
-    steps : ndarray of shape (P2,)
-        That of steps.
+    transitions : ndarray of shape (P2,)
+        That of transitions.
     most : float
         The largest number that it multiplies with.
     caution : float
@@ -58,7 +56,7 @@ class Metric:
         dense = batches.data.dense
         if dense is None:
             self.always = slice(last, last)
-            self.features, self.steps, self.most = np.zeros((0, 0)), np.ones(n_steps), 1.0
+            self.features, self.transitions, self.most = np.zeros((0, 0)), np.ones(n_steps), 1.0
             self.caution = 0.0
             return
         self.caution = 1.0
@@ -71,8 +69,8 @@ class Metric:
                   math.sqrt(counts.max(initial=1)))  # fmt: skip
         lengths = _lengths(squares * (largest / top) ** 2)
         self.features = frozen(lengths[:, None] if axes is None else (axes * lengths) @ axes.T)
-        self.steps = _lengths(counts / top / top)
-        self.most = float(max(lengths.max(initial=1.0), self.steps.max(initial=1.0)))
+        self.transitions = _lengths(counts / top / top)
+        self.most = float(max(lengths.max(initial=1.0), self.transitions.max(initial=1.0)))
 
     def __call__(self, gradient: FloatArray) -> FloatArray:
         """Return the metric times a gradient, for the parameters at `always`, shape (n,)."""
@@ -82,7 +80,7 @@ class Metric:
         table = state.dense_table(gradient[:cut])
         diagonal = self.features.shape[1] == 1
         dense = state.take_dense(self.features * table if diagonal else self.features @ table)
-        return np.concatenate([dense, self.steps * gradient[cut:]])
+        return np.concatenate([dense, self.transitions * gradient[cut:]])
 
 
 def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray | None]:
@@ -130,64 +128,23 @@ class LipschitzEstimates:
     ----------
     batches : StochasticObjective
         The data.
-    metric : Metric
-        What steps are multiplied with.
+
+    Attributes
+    ----------
+    estimates : ndarray of shape (B,)
+        0 before the first one.
+    wait, pause : ndarray of shape (B,)
+        Updates until the next test of each, and between tests.
     """
 
-    def __init__(self, batches: StochasticObjective, metric: Metric) -> None:
-        self.batches, self._metric = batches, metric
+    def __init__(self, batches: StochasticObjective) -> None:
         count = len(batches)
         self.estimates = np.zeros(count)
-        self.guess = batches.mean_square or 1.0
         self.wait, self.pause = np.zeros(count, np.int64), np.zeros(count, np.int64)
-
-    def is_due(self, index: int) -> bool:
-        """Whether the batch that is now visited shall be tested."""
-        if self.estimates[index] == 0.0:
-            self.estimates[index] = self.guess / LESS
-            return True
-        self.wait[index] -= 1
-        return bool(self.wait[index] < 0)
-
-    def test(self, index: int, scores: Potentials, value: float, whole: FloatArray,
-             places: IdArray) -> None:  # fmt: skip
-        """Find a good estimate, given the gradient of the batch at its places."""
-        vector, always = np.zeros(self.batches.n_parameters), self._metric.always
-        vector[places] = whole
-        vector[always] = self._metric(vector[always])
-        square, estimate = inner(whole, vector[places]), LESS * float(self.estimates[index])
-        if not square > LEAST_CHANGE * abs(value) * estimate:
-            return
-        along = self.batches.scores(self.batches.bind(vector), index)
-        tests = 0
-        while tests < MOST_TESTS:
-            both = zip(scores.arrays(), along.arrays(), strict=True)
-            moved = scores.with_arrays(*(array - change / estimate for array, change in both))
-            tests += 1
-            if self.batches.value_and_residual(moved, index)[0] <= value - 0.5 * square / estimate:
-                break
-            estimate *= MORE
-        self.estimates[index] = estimate
-        good = tests == 1
-        self.pause[index] = min(2 * max(self.pause[index], 1), LONGEST_PAUSE) if good else 1
-        self.wait[index] = self.pause[index]
 
     def raise_all(self) -> None:
         """Make steps shorter: a test sees the curvature along one direction, not the largest."""
         self.estimates *= RISE
-
-    def guess_from(self, index: int) -> None:
-        """Let the estimate of a batch be the first guess for others, if it was tested."""
-        if self.pause[index]:
-            self.guess = 0.5 * float(self.estimates[index])
-
-    def step(self, decay: float) -> float:
-        """Return the length of a step: ``1/2 (1 / (max L + decay) + 1 / (mean L + decay))``."""
-        most = float(self.estimates.max())
-        mean = float(self.estimates.sum() / np.count_nonzero(self.estimates))
-        mean = max(mean, self._metric.caution * most)
-        length = 0.5 / (most + decay) + 0.5 / (mean + decay)
-        return min(length, 0.5 / decay) if decay else length
 
     def draw(self, random: Random) -> IntArray:
         """Return as many batches as there are, half at random, half in proportion to L.
@@ -203,8 +160,3 @@ class LipschitzEstimates:
         order[::2] = np.minimum(np.searchsorted(ends, drawn, side="right"), count - 1)
         order[1::2] = random.permutation(count)[: count // 2]
         return order
-
-
-def inner(a: FloatArray, b: FloatArray) -> float:
-    """Return the sum of products, added up by this thread alone."""
-    return vector_dot(frozen(a.reshape(-1)), frozen(b.reshape(-1)))

@@ -14,7 +14,7 @@ from crfkit.kernels.solvers.sag import LEAST_CHANGE
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
-from crfkit.solvers.stochastic.sag_state import Averages, make_averages
+from crfkit.solvers.stochastic.sag_state import SagState
 
 # Passes in which the objective has to fall.
 PERIOD = 5
@@ -54,9 +54,7 @@ class SAG(MiniBatchSolver):
         time a pass and more passes.
     batches_per_update : int, default=1
         Batches that are computed from the same parameters, by as many threads at once, and applied
-        one after the other. The result depends on it, and not on the number of threads. Not used on
-        chains whose steps share their scores, without boundary weights and with equal weights
-        within a sequence: their visits are compiled code, one after the other.
+        one after the other. The result depends on it, and not on the number of threads.
     check_every : int or None, default=None
         The objective is evaluated, and the log gets a record, after so many passes. None: where the
         gap is known, after every 5 passes, and where the last losses of the batches let it be
@@ -106,19 +104,19 @@ class SAG(MiniBatchSolver):
         if self.check_every is not None:
             check_whole("check_every", self.check_every, 1)
 
-    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Averages:
-        return make_averages(batches, start)
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> SagState:
+        return SagState(batches, start)
 
-    def _pass(self, search: Averages, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: SagState, number: int, random: Random, log: PassLog) -> FloatArray:
         if log.history[-1].iteration == number and _has_risen(log):  # once for each rise
             search.smoothness.raise_all()
         search.run_pass(random, int(self.batches_per_update))
         return search.weights()
 
-    def _value(self, search: Averages, w: FloatArray) -> float:
+    def _value(self, search: SagState, w: FloatArray) -> float:
         return search.value(w)
 
-    def _is_due(self, search: Averages, number: int, log: PassLog) -> bool:
+    def _is_due(self, search: SagState, number: int, log: PassLog) -> bool:
         if self.check_every is not None:
             return number % self.check_every == 0
         if not log.history or not (search.batches.penalty.l2 and _is_convex(search.batches)):
@@ -127,12 +125,12 @@ class SAG(MiniBatchSolver):
         late = number >= last.iteration + CHECK_EVERY
         return late or search.expected_gap() <= NEARLY * self.tol * abs(last.value)
 
-    def _distance(self, search: Averages, value: float) -> tuple[float, float]:
+    def _distance(self, search: SagState, value: float) -> tuple[float, float]:
         bound = search.lower_bound() if _is_convex(search.batches) else -math.inf
         gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
         return search.gradient_norm(), gap
 
-    def _why_done(self, search: Averages, w: FloatArray, log: PassLog) -> str | None:
+    def _why_done(self, search: SagState, w: FloatArray, log: PassLog) -> str | None:
         record = log.history[-1]
         if record.gap <= self.tol * abs(record.value):
             return f"the gap {record.gap:.3g} is below tol"

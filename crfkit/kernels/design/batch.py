@@ -1,0 +1,406 @@
+"""The design matrix batch by batch: the rows and the single weights that the scores of each read.
+
+Weights are one vector. Attributes with weights for many columns have rows of a table; each other
+weight stands alone. The lists of a batch go from its tokens to the rows, from the rows to the
+tokens, and from cells, positions in the scores of the batch, to single weights.
+
+Shapes: ``B`` batches, ``N`` tokens of all, ``L`` weights, ``H`` rows of ``W`` columns, ``Q`` tokens
+of the largest batch, ``F`` dense features.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from crfkit._types import ByteArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import (
+    WIDTH,
+    add,
+    fill,
+    larger,
+    load,
+    multiply,
+    multiply_add,
+    prefetch,
+    prefetch_at,
+    smaller,
+    store,
+    subtract,
+    total,
+    where_bits,
+)
+from crfkit.kernels._strips import STRIP, strip_columns, strips_add
+from crfkit.kernels.design.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
+
+
+class BatchDesign(NamedTuple):
+    """The entries of all batches."""
+
+    heads: IntArray  # (B + 1,) the first token of each batch
+    row_ptr: IntArray  # (N + 1,) where the rows of each token start
+    rows: IdArray  # (n,) rows of the table
+    row_values: FloatArray  # (n,) or (1,)
+    batch_ptr: IntArray  # (B + 1,) where the rows of each batch start
+    columns: IdArray  # (C,) rows that occur in each batch, rising
+    col_ptr: IntArray  # (C + 1,) where the tokens of each start
+    tokens: IdArray  # (n,) tokens of the batch, rising within a row
+    token_values: FloatArray  # (n,) or (1,)
+    cell_ptr: IntArray  # (B + 1,) where the cells of each batch start
+    cells: IdArray  # (m,) positions in the scores of the batch, (Q W,)
+    positions: IdArray  # (m,) of their weights in the vector
+    cell_values: FloatArray  # (m,) or (1,)
+    stride: int  # 0 where all values are 1 and one is kept, else 1
+    dense: FloatArray  # (N, F)
+    first_dense: int  # the row of the first dense feature; the others follow
+
+
+class BatchRoom(NamedTuple):
+    """Room for a batch."""
+
+    scores: FloatArray  # (Q, W)
+    scores_flat: FloatArray  # (Q W,) the same
+    residual: FloatArray  # (Q, W)
+    residual_flat: FloatArray  # (Q W,) the same
+    dense_ptr: IntArray  # (Q + 1,) where the dense features of each token that are not 0 start
+    dense_rows: IdArray  # (Q F + 1,) their rows
+    dense_values: FloatArray  # (Q F + 1,)
+    products: FloatArray  # (F, W)
+    counting: IdArray  # 0, 1, 2, ...
+    one: FloatArray  # (1,) a 1
+
+
+class Weights(NamedTuple):
+    """A vector over the weights, and views of it as rows."""
+
+    flat: FloatArray  # (L,)
+    table: FloatArray  # (H, W) its beginning
+    wide: FloatArray  # (G, K W) rows of attributes of transitions
+
+
+class LazyWeights(NamedTuple):
+    """Weights that are moved when they are next needed (Schmidt et al. 2015, section 3.3)."""
+
+    v: Weights
+    direction: Weights
+    seen_rows: FloatArray  # (H,) the sum of the lengths of all steps when each row was moved
+    seen_wide: FloatArray  # (G,)
+    seen: FloatArray  # (L,) the same of single weights
+
+
+@kernel
+def list_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
+    """List the dense features of the tokens of a batch that are not 0."""
+    count, dense, begin = 0, design.dense, design.heads[batch]
+    room.dense_ptr[0] = 0
+    for t in range(begin, design.heads[batch + 1]):
+        for f in range(dense.shape[1]):
+            room.dense_rows[count] = design.first_dense + f
+            room.dense_values[count] = dense[t, f]
+            count += dense[t, f] != 0.0
+        room.dense_ptr[t - begin + 1] = count
+
+
+@kernel
+def gather_batch(
+    design: BatchDesign,
+    batch: int,
+    scale: float,
+    dense_scale: float,  # of the weights of dense features
+    flat: FloatArray,  # (L,)
+    table: FloatArray,  # (H, W)
+    room: BatchRoom,
+) -> None:
+    """``scores[t, k] = scale sum_a x[t, a] w[a, k]`` for the tokens of a batch."""
+    scores, scores_flat, stride = room.scores, room.scores_flat, design.stride
+    begin, width = design.heads[batch], scores.shape[1]
+    count, end = design.heads[batch + 1] - begin, design.cell_ptr[batch + 1]
+    for n in range(count * width):
+        scores_flat[n] = 0.0
+    for n in range(design.cell_ptr[batch], end):
+        prefetch_at(flat, design.positions[min(n + CELLS_AHEAD, end - 1)])
+        value = design.cell_values[n * stride] * flat[design.positions[n]]
+        scores_flat[design.cells[n]] += value
+    for row in range(count):
+        t = begin + row
+        strips_add(design.rows, design.row_values, stride, design.row_ptr[t],
+                   design.row_ptr[t + 1], table, row, scores)  # fmt: skip
+    if scale != 1.0:
+        for n in range(count * width):
+            scores_flat[n] *= scale
+    if design.dense.shape[1]:
+        list_dense(design, batch, room)
+        for n in range(room.dense_ptr[count]):
+            room.dense_values[n] *= dense_scale
+        for row in range(count):
+            strips_add(room.dense_rows, room.dense_values, 1, room.dense_ptr[row],
+                       room.dense_ptr[row + 1], table, row, scores)  # fmt: skip
+
+
+@kernel
+def _add_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
+    """``products[f, k] = sum_t x[t, f] residual[t, k]``."""
+    products, residual = room.products, room.residual
+    if products.shape[0] == 0:
+        return
+    list_dense(design, batch, room)
+    for f in range(products.shape[0]):
+        for k in range(0, products.shape[1], WIDTH):
+            store(fill(0.0), products, f, k)
+    for row in range(design.heads[batch + 1] - design.heads[batch]):
+        for n in range(room.dense_ptr[row], room.dense_ptr[row + 1]):
+            x, f = fill(room.dense_values[n]), room.dense_rows[n] - design.first_dense
+            for k in range(0, products.shape[1], WIDTH):
+                after = multiply_add(x, load(residual, row, k), load(products, f, k))
+                store(after, products, f, k)
+
+
+@kernel
+def add_batch(
+    design: BatchDesign,
+    batch: int,
+    flat: FloatArray,  # (L,) out, added to
+    table: FloatArray,  # (H, W) its rows
+    room: BatchRoom,
+) -> float:
+    """``out[a, k] += sum_t x[t, a] residual[t, k]``; returns the rise of the squares of cells.
+
+    Rows get something also where they have no weight.
+    """
+    residual, stride = room.residual, design.stride
+    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
+        strips_add(design.tokens, design.token_values, stride, design.col_ptr[c],
+                   design.col_ptr[c + 1], residual, design.columns[c], table)  # fmt: skip
+    rise = 0.0
+    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
+        p = design.positions[n]
+        before = flat[p]
+        after = before + design.cell_values[n * stride] * room.residual_flat[design.cells[n]]
+        flat[p] = after
+        rise += (after - before) * (after + before)
+    _add_dense(design, batch, room)
+    for f in range(room.products.shape[0]):
+        h = design.first_dense + f
+        for k in range(0, table.shape[1], WIDTH):
+            store(multiply_add(fill(1.0), load(room.products, f, k), load(table, h, k)), table, h,
+                  k)  # fmt: skip
+    return rise
+
+
+@kernel
+def move_batch(
+    design: BatchDesign,
+    batch: int,
+    factor: float,
+    threshold: float,
+    dual: FloatArray,  # (L,)
+    dual_table: FloatArray,  # (H, W) its rows
+    w: FloatArray,  # (L,)
+    w_table: FloatArray,  # (H, W)
+    bits: ByteArray,  # (H, V) which columns of rows are weights
+    room: BatchRoom,
+) -> float:
+    """``v -= factor X' residual``, ``w = sign(v) max(|v| - threshold, 0)``.
+
+    Returns the rise of ``|w|^2``.
+    """
+    residual, residual_flat, stride = room.residual, room.residual_flat, design.stride
+    rise, rises, width = 0.0, fill(0.0), w_table.shape[1]
+    end = design.batch_ptr[batch + 1]
+    for c in range(design.batch_ptr[batch], end):
+        soon = design.columns[min(c + ROWS_AHEAD, end - 1)]
+        for k in range(0, min(width, MOST_ASKED), WIDTH):
+            prefetch(dual_table, soon, k)
+            prefetch(w_table, soon, k)
+        rises = rows_move(design.tokens, design.token_values, stride, design.col_ptr[c],
+                          design.col_ptr[c + 1], residual, bits, -factor, threshold,
+                          design.columns[c], dual_table, w_table, rises)  # fmt: skip
+    end = design.cell_ptr[batch + 1]
+    for n in range(design.cell_ptr[batch], end):
+        soon = design.positions[min(n + CELLS_AHEAD, end - 1)]
+        prefetch_at(dual, soon)
+        prefetch_at(w, soon)
+        p = design.positions[n]
+        before = w[p]
+        change = design.cell_values[n * stride] * residual_flat[design.cells[n]]
+        value = dual[p] - factor * change
+        dual[p] = value
+        after = math.copysign(max(abs(value) - threshold, 0.0), value)
+        w[p] = after
+        rise += (after - before) * (after + before)
+    if room.products.shape[0]:
+        _add_dense(design, batch, room)
+        rises = move_rows(room.products, design.first_dense, factor, threshold, dual_table,
+                          w_table, bits, room, rises)  # fmt: skip
+    return rise + total(rises)
+
+
+@part
+def move_rows(
+    products: FloatArray,  # (F, W)
+    first: int,  # the row of the first of these
+    factor: float,
+    threshold: float,
+    dual_table: FloatArray,  # (H, W)
+    w_table: FloatArray,  # (H, W)
+    bits: ByteArray,  # (H, V)
+    room: BatchRoom,
+    rises: FloatArray,
+) -> FloatArray:
+    """``v -= factor products`` for rows that follow one another; returns vector `rises` + rises."""
+    for f in range(products.shape[0]):
+        rises = rows_move(room.counting, room.one, 0, f, f + 1, products, bits, -factor, threshold,
+                          first + f, dual_table, w_table, rises)  # fmt: skip
+    return rises
+
+
+@part
+def move_row(h: int, lag: float, v: FloatArray, direction: FloatArray, bits: ByteArray) -> None:
+    """``v[h] -= lag direction[h]`` for the weights of a row."""
+    x = fill(-lag)
+    for k in range(0, v.shape[1], WIDTH):
+        along = where_bits(bits[h, k // WIDTH], load(direction, h, k))
+        store(multiply_add(x, along, load(v, h, k)), v, h, k)
+
+
+@kernel
+def catch_up_batch(
+    design: BatchDesign,
+    batch: int,
+    whole: float,  # the sum of the lengths of all steps
+    v: FloatArray,  # (H, W)
+    direction: FloatArray,  # (H, W)
+    seen: FloatArray,  # (H,)
+    bits: ByteArray,  # (H, V)
+    lazy: LazyWeights,
+) -> None:
+    """Make the steps that were put off, for the sparse weights of a batch."""
+    end = design.batch_ptr[batch + 1]
+    for c in range(design.batch_ptr[batch], end):
+        soon = design.columns[min(c + ROWS_AHEAD, end - 1)]
+        for k in range(0, v.shape[1], WIDTH):
+            prefetch(v, soon, k)
+            prefetch(direction, soon, k)
+        h = design.columns[c]
+        move_row(h, whole - seen[h], v, direction, bits)
+        seen[h] = whole
+    end = design.cell_ptr[batch + 1]
+    flat, along, lags = lazy.v.flat, lazy.direction.flat, lazy.seen
+    for n in range(design.cell_ptr[batch], end):
+        soon = design.positions[min(n + CELLS_AHEAD, end - 1)]
+        prefetch_at(flat, soon)
+        prefetch_at(along, soon)
+        p = design.positions[n]
+        flat[p] -= (whole - lags[p]) * along[p]
+        lags[p] = whole
+
+
+@kernel
+def settle_rows(
+    first: int,  # rows first:last
+    last: int,
+    scale: float,
+    whole: float,
+    v: FloatArray,  # (H, W)
+    direction: FloatArray,  # (H, W)
+    seen: FloatArray,  # (H,)
+    bits: ByteArray,  # (H, V)
+) -> None:
+    """Make the steps that were put off for some rows, and write them with the scale 1."""
+    x = fill(scale)
+    for h in range(first, last):
+        move_row(h, whole - seen[h], v, direction, bits)
+        for k in range(0, v.shape[1], WIDTH):
+            store(multiply(x, load(v, h, k)), v, h, k)
+        seen[h] = 0.0
+
+
+@kernel
+def mask_rows(design: BatchDesign, batch: int, probe: FloatArray, bits: ByteArray) -> float:
+    """Let what is no weight be 0 in the rows of a batch; returns the sum of the squares."""
+    squares = fill(0.0)
+    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
+        h = design.columns[c]
+        for k in range(0, probe.shape[1], WIDTH):
+            x = where_bits(bits[h, k // WIDTH], load(probe, h, k))
+            store(x, probe, h, k)
+            squares = multiply_add(x, x, squares)
+    return total(squares)
+
+
+@kernel
+def mask_dense(design: BatchDesign, probe: FloatArray, bits: ByteArray) -> float:
+    """Let what is no weight be 0 in the rows of dense features; returns the sum of the squares."""
+    squares = fill(0.0)
+    for h in range(design.first_dense, design.first_dense + design.dense.shape[1]):
+        for k in range(0, probe.shape[1], WIDTH):
+            x = where_bits(bits[h, k // WIDTH], load(probe, h, k))
+            store(x, probe, h, k)
+            squares = multiply_add(x, x, squares)
+    return total(squares)
+
+
+@kernel
+def clear_batch(design: BatchDesign, batch: int, flat: FloatArray, table: FloatArray) -> None:
+    """Write zeros where a batch has weights."""
+    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
+        clear_rows(design.columns[c], design.columns[c] + 1, table)
+    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
+        flat[design.positions[n]] = 0.0
+    clear_rows(design.first_dense, design.first_dense + design.dense.shape[1], table)
+
+
+@part
+def clear_rows(first: int, last: int, table: FloatArray) -> None:
+    """Write zeros to some rows."""
+    for h in range(first, last):
+        for k in range(0, table.shape[1], WIDTH):
+            store(fill(0.0), table, h, k)
+
+
+@part
+def rows_move(rows: IdArray, values: FloatArray, step: int, begin: int, end: int,
+              residual: FloatArray, bits: ByteArray, factor: float, threshold: float, h: int,
+              dual: FloatArray, w: FloatArray, rise: FloatArray) -> FloatArray:  # fmt: skip
+    """``v[h, k] += factor sum_n values[n] residual[rows[n], k]`` over ``begin <= n < end``.
+
+    Where there is a weight; ``w = sign(v) max(|v| - threshold, 0)``. Returns the vector `rise` plus
+    the rise of |w|^2. Rows are padded to whole vectors. Where the threshold is 0, `dual` and `w`
+    may be the same array.
+    """
+    size = w.shape[1]
+    for start in range(0, size, STRIP):
+        p, q, r = strip_columns(start, size)
+        a, b, c = fill(0.0), fill(0.0), fill(0.0)
+        for n in range(begin, end):
+            x, row = fill(values[n * step]), rows[n]
+            a = multiply_add(x, load(residual, row, p), a)
+            b = multiply_add(x, load(residual, row, q), b)
+            c = multiply_add(x, load(residual, row, r), c)
+        x, byte = fill(factor), start // WIDTH
+        a = multiply_add(x, where_bits(bits[h, byte], a), load(dual, h, p))
+        b = multiply_add(x, where_bits(bits[h, byte + 1], b), load(dual, h, q))
+        c = multiply_add(x, where_bits(bits[h, byte + 2], c), load(dual, h, r))
+        d, e, f = load(w, h, p), load(w, h, q), load(w, h, r)
+        store(a, dual, h, p)
+        store(b, dual, h, q)
+        store(c, dual, h, r)
+        a, b, c = _shrunk(a, threshold), _shrunk(b, threshold), _shrunk(c, threshold)
+        store(a, w, h, p)
+        store(b, w, h, q)
+        store(c, w, h, r)
+        rise = multiply_add(subtract(a, d), add(a, d), rise)
+        if q > p:  # else they are the same numbers
+            rise = multiply_add(subtract(b, e), add(b, e), rise)
+        if r > q:
+            rise = multiply_add(subtract(c, f), add(c, f), rise)
+    return rise
+
+
+@part
+def _shrunk(x: FloatArray, threshold: float) -> FloatArray:
+    """``sign(x) max(|x| - threshold, 0)``, as the sum of its positive and its negative part."""
+    nothing = fill(0.0)
+    up = larger(nothing, subtract(x, fill(threshold)))
+    return add(up, smaller(nothing, add(x, fill(threshold))))

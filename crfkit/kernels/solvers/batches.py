@@ -1,0 +1,110 @@
+"""Parts of the kernels that update weights after each small batch of sequences.
+
+A solver is written once; what depends on the structure and on the features are the parts declared
+here, with a body for each class of problems: see :mod:`crfkit.compiler.dispatch`.
+
+The potentials of a batch are one vector, `Workspace.potentials`: those of labels from 0 on, those
+of transitions (or whatever else there is) from `first_pair` on. Counts, residuals and changes have
+the same places. What is remembered of all batches is one vector too, see `BlockIndex`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.dispatch import dispatched
+from crfkit.compiler.jit import kernel
+from crfkit.kernels.design.batch import Weights
+
+
+class BlockIndex(NamedTuple):
+    """Where the numbers of each batch stand in a vector over the potentials of all batches."""
+
+    unary: IntArray  # (B + 1,)
+    pair: IntArray  # (B + 1,)
+    first_pair: int  # where those of pairs stand in a workspace
+
+
+@dispatched
+def gather(problem: Any, batch: int, scale: float, weights: Weights, workspace: Any) -> None:
+    """Compute the potentials of a batch.
+
+    Weights are multiplied by the scale, but for those that `step_always` moves.
+    """
+
+
+@dispatched
+def expected(problem: Any, batch: int, workspace: Any) -> float:
+    """Return the weighted sum of log Z, less what is not learned of the scores of the true labels.
+
+    Given the potentials; the weighted expected counts are written.
+    """
+    raise NotImplementedError
+
+
+@dispatched
+def loss(problem: Any, batch: int, workspace: Any) -> float:
+    """Return the loss of a batch, given the potentials; its gradient to them replaces counts."""
+    raise NotImplementedError
+
+
+@dispatched
+def move_dual(
+    problem: Any, batch: int, factor: float, threshold: float, dual: Weights, w: Weights,
+    workspace: Any,
+) -> float:  # fmt: skip
+    """``v -= factor X' change``, ``w = sign(v) max(|v| - threshold, 0)``.
+
+    Returns the rise of ``|w|^2``; `change` is a vector like the potentials, in the workspace.
+    """
+    raise NotImplementedError
+
+
+@dispatched
+def catch_up(problem: Any, batch: int, total: float, lazy: Any) -> None:
+    """``v -= (total - seen) direction`` where a batch has weights that are moved lazily."""
+
+
+@dispatched
+def add_gradient(problem: Any, batch: int, out: Weights, workspace: Any) -> float:
+    """``out += X' change``; returns something that `aim` needs."""
+    raise NotImplementedError
+
+
+@dispatched
+def aim(problem: Any, batch: int, metric: Any, probe: Weights, workspace: Any) -> float:
+    """``probe = M X' change`` for the metric M; returns ``(X' change) . probe``."""
+    raise NotImplementedError
+
+
+@dispatched
+def clear(problem: Any, batch: int, probe: Weights) -> None:
+    """Let a probe be 0 again."""
+
+
+@dispatched
+def step_always(
+    problem: Any, length: float, decay: float, known: float, metric: Any, lazy: Any, workspace: Any
+) -> None:
+    """``w -= length M (direction / known + decay w)`` for weights that are moved in each step."""
+
+
+@dispatched
+def settle(problem: Any, scale: float, total: float, lazy: Any) -> None:
+    """Move all weights that are moved lazily, and write them with the scale 1."""
+
+
+@kernel
+def batch_losses(
+    first: int,  # batches first:last
+    last: int,
+    problem: Any,
+    weights: Weights,
+    workspace: Any,
+    losses: FloatArray,  # (B,) out
+) -> None:
+    """Compute the loss of some batches."""
+    for batch in range(first, last):
+        gather(problem, batch, 1.0, weights, workspace)
+        losses[batch] = loss(problem, batch, workspace)

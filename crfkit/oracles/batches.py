@@ -1,0 +1,268 @@
+"""Small batches of sequences in compiled form, for solvers that move after each of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import Chunk, CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.data import PackedSequences
+from crfkit.kernels.chain.arrays import ChainWorkspace
+from crfkit.kernels.chain.batches import (
+    ChainBatches,
+    ChainBatchWorkspace,
+    ChainMetric,
+    ChainRoom,
+)
+from crfkit.kernels.design.batch import LazyWeights, Weights
+from crfkit.kernels.solvers.batches import BlockIndex
+from crfkit.oracles.batch_design import batch_room, make_batch_design
+from crfkit.oracles.weights import AlignedWeights, aligned
+from crfkit.potentials import LinearModel
+from crfkit.potentials.distinct import distinct_tokens
+from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.structures import Chain, SparseChain, Structure
+
+# With more labels a table of all transitions, of which few have weights, is slower than a list.
+MOST_LABELS = 150
+# Short sequences of about so many tokens are worked on together.
+TOGETHER = 96
+
+
+class BatchData(NamedTuple):
+    """Labeled sequences in batches."""
+
+    model: LinearModel
+    data: PackedSequences
+    chunks: list[Chunk]
+    labels: CodeArray  # (N,)
+    weight: FloatArray  # (S,) of each sequence
+    threads: ThreadMap
+
+
+class Preconditioner(Protocol):
+    """How far steps go along the parameters that each batch reads."""
+
+    always: slice  # these parameters; the others are moved when they are needed
+    features: FloatArray  # (F, F) of dense features, or its diagonal, (F, 1)
+    transitions: FloatArray  # (P2,)
+
+
+class BatchOracle(ABC):
+    """Batches as a problem of the parts in `crfkit.kernels.solvers.batches`.
+
+    Attributes
+    ----------
+    problem : object
+        Chooses the bodies of the parts by its class.
+    index : BlockIndex
+        Where the potentials of each batch stand in a vector over those of all.
+    size : int
+        Length L of the vector of weights.
+    """
+
+    problem: Any
+    index: BlockIndex
+    size: int
+
+    @abstractmethod
+    def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what runs a kernel of a solver on the problem."""
+
+    @abstractmethod
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters, shape (P,), as the vector that parts read: a new array (L,)."""
+
+    @abstractmethod
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in such a vector: a new array."""
+
+    @abstractmethod
+    def weights(self, flat: FloatArray) -> Weights:
+        """Return a vector, shape (L,), and its views."""
+
+    @abstractmethod
+    def metric(self, preconditioner: Preconditioner) -> Any:
+        """Return how far steps go, in the form that `aim` and `step_always` read."""
+
+    @abstractmethod
+    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
+        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
+
+    @abstractmethod
+    def workspace(self) -> Any:
+        """Return room for a batch, for one thread."""
+
+    @property
+    def n_potentials(self) -> int:
+        """Length T of a vector over the potentials of all batches."""
+        return int(self.index.pair[-1])
+
+    def lazy(self, v: FloatArray) -> LazyWeights:
+        """Return weights, shape (L,), that are moved when they are next needed."""
+        views, direction = self.weights(v), self.weights(aligned(self.size))
+        rows, wide = np.zeros(len(views.table)), np.zeros(len(views.wide))
+        return LazyWeights(views, direction, rows, wide, np.zeros(self.size))
+
+
+class ChainBatchOracle(BatchOracle):
+    """Batches of linear chains with the log loss.
+
+    Parameters
+    ----------
+    batches : BatchData
+        The batches.
+    """
+
+    def __init__(self, batches: BatchData) -> None:
+        model, data, threads = batches.model, batches.data, batches.threads
+        aligned_weights = self._weights = AlignedWeights(model)
+        self.size, self.n_labels = aligned_weights.size, model.n_labels
+        self._transitions = model.transition_from, model.transition_to
+        first = np.array([chunk.first for chunk in batches.chunks] + [len(data)], np.int64)
+        index, tables, table_heads = _tables(aligned_weights, data, batches.chunks)
+        width = aligned_weights.width
+        design = make_batch_design(
+            aligned_weights.layout, aligned_weights.state_positions, width,
+            aligned_weights.with_boundaries(data), data.offsets[first], threads,
+        )  # fmt: skip
+        transitions = make_batch_design(
+            aligned_weights.wide_layout, aligned_weights.wide_positions, self.n_labels * width,
+            tables, table_heads, threads,
+        )  # fmt: skip
+        self.problem = ChainBatches(
+            frozen(first), frozen(data.offsets), frozen(batches.weight), frozen(batches.labels),
+            frozen(index), design, aligned_weights.bits, transitions, aligned_weights.wide_bits,
+            aligned_weights.base,
+        )  # fmt: skip
+        unary, pair = design.heads * self.n_labels, table_heads * self.n_labels**2
+        most = int(np.diff(design.heads).max(initial=0)) * self.n_labels
+        self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
+
+    def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the compiled kernel."""
+        return kernel
+
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters, shape (P,), as the vector that parts read: a new array (L,)."""
+        return self._weights.pack(parameters)
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in such a vector: a new array."""
+        return self._weights.unpack(flat)
+
+    def weights(self, flat: FloatArray) -> Weights:
+        """Return a vector, shape (L,), and its views."""
+        return Weights(flat, self._weights.table(flat), self._weights.wide_table(flat))
+
+    def metric(self, preconditioner: Preconditioner) -> ChainMetric:
+        """Return how far steps go along dense features and transitions."""
+        table = np.zeros((self.n_labels, self._weights.width))
+        table[self._transitions] = preconditioner.transitions
+        return ChainMetric(frozen(preconditioner.features), frozen(table))
+
+    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
+        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
+        problem, size = self.problem, self.n_labels
+        labels, lengths = problem.labels.astype(np.int64), np.diff(problem.offsets)
+        tokens, weight = np.arange(len(labels)), np.repeat(problem.weight, lengths)
+        potentials, counts = np.zeros((2, self.n_potentials))
+        potentials[tokens * size + labels] = gold
+        counts[tokens * size + labels] = weight
+        later = np.delete(tokens, problem.offsets[:-1][lengths > 0])
+        batch = np.repeat(np.arange(len(self.index.pair) - 1), np.diff(problem.design.heads))
+        table = (
+            problem.transition_index[later].astype(np.int64)
+            if len(problem.transition_index) > 1
+            else 0
+        )
+        places = (table * size + labels[later - 1]) * size + labels[later]
+        np.add.at(counts, self.index.pair[batch[later]] + places, weight[later])
+        return potentials, counts
+
+    def workspace(self) -> ChainBatchWorkspace:
+        """Return room for a batch, for one thread."""
+        problem, size, width = self.problem, self.n_labels, self._weights.width
+        most, n_dense = self.index.first_pair // size, problem.design.dense.shape[1]
+        n_tables = int(np.diff(problem.transitions.heads).max(initial=1))
+        design = batch_room(problem.design, width, size)
+        transitions = batch_room(problem.transitions, size * width, size)
+        first, shape = most * size, (n_tables, size, size)
+        vectors = np.zeros((4, first + n_tables * size * size))
+        potentials, counts, direction, change = vectors
+        unary, pair = potentials[:first].reshape(most, size), potentials[first:].reshape(shape)
+        return ChainBatchWorkspace(
+            potentials, unary, pair, counts, counts[:first].reshape(most, size),
+            counts[first:].reshape(shape), direction, change, first, design, transitions,
+            aligned(size, width), aligned(1, n_dense, width), self._room(unary, pair),
+        )  # fmt: skip
+
+    def _room(self, unary: FloatArray, pair: FloatArray) -> ChainRoom:
+        """Return room for the sums of a batch, whose potentials are views."""
+        (tokens, size), n_tables = unary.shape, len(pair)
+        node, shift, pair_shift = np.empty((tokens, size)), np.empty(tokens), np.empty(n_tables)
+        factor, transposed = np.zeros((2, n_tables, size, size))
+        sequences = int(np.diff(self.problem.first).max(initial=0))
+        own = len(self.problem.transition_index) > 1
+        index = np.zeros(tokens if own else 1, np.uint32)
+        starts, level = np.zeros(sequences + 1, np.int64), np.zeros(sequences)
+        rows = max(tokens, TOGETHER)
+        sums = ChainWorkspace(
+            np.empty(tokens), np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
+        )
+        return ChainRoom(
+            frozen(unary), frozen(pair), pair.reshape(-1, size), node, frozen(node), shift,
+            frozen(shift), factor, factor.reshape(-1, size), frozen(factor), transposed,
+            frozen(transposed), pair_shift, frozen(pair_shift), index, frozen(index), starts,
+            frozen(starts), level, frozen(level),
+            frozen(np.arange(sequences)), sums, np.empty((3, size)), np.zeros(pair.shape),
+            np.zeros(pair.shape), np.zeros(sequences), np.zeros(sequences, np.int64),
+        )  # fmt: skip
+
+
+def _tables(
+    weights: AlignedWeights, data: PackedSequences, chunks: list[Chunk]
+) -> tuple[Any, PackedSequences, IntArray]:
+    """Return the table of each transition, the attributes of the tables, and those of batches."""
+    if not len(weights.wide_positions):
+        heads = np.arange(len(chunks) + 1)
+        return np.zeros(1, np.uint32), _no_features(len(chunks)), heads
+    assert data.transitions is not None, "which the model has weights for"
+    attributes = data.transitions
+    found = [distinct_tokens(attributes, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
+    heads = np.concatenate([[0], np.cumsum([len(tokens) for tokens, _ in found])]).astype(np.int64)
+    index = np.concatenate([np.zeros(0, np.uint32), *(rows for _, rows in found)])
+    if len(index) < 2:  # one entry would stand for all
+        index = np.zeros(2, np.uint32)
+    tokens = np.concatenate([np.zeros(0, np.int64), *(tokens for tokens, _ in found)])
+    return index, attributes.take_tokens(tokens), heads
+
+
+def _no_features(n_tokens: int) -> PackedSequences:
+    return PackedSequences(sp.csr_array((n_tokens, 0)), offsets=np.array([0, n_tokens]))
+
+
+# Given batches, returns their oracle, or None.
+Maker = Callable[[BatchData], BatchOracle | None]
+
+BATCH_ORACLES: dict[tuple[type, type], Maker] = {}
+
+
+def find_batch_oracle(batches: BatchData, structure: Structure) -> BatchOracle | None:
+    """Return the oracle of batches with the log loss; None if there is none."""
+    make = BATCH_ORACLES.get((type(batches.model), type(structure)))
+    return None if make is None or batches.model.extra_blocks else make(batches)
+
+
+def _few_labels(batches: BatchData) -> BatchOracle | None:
+    return ChainBatchOracle(batches) if batches.model.n_labels <= MOST_LABELS else None
+
+
+BATCH_ORACLES[LinearChainModel, Chain] = ChainBatchOracle
+BATCH_ORACLES[LinearChainModel, SparseChain] = _few_labels

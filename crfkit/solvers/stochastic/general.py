@@ -1,0 +1,287 @@
+"""Small batches on any structure and with any loss, as a problem of the kernels of solvers.
+
+The text of the solvers is the one that is compiled for linear chains; what it asks of batches is
+answered by the methods of the objective.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crfkit._types import Counts, FloatArray, IdArray, Potentials
+from crfkit.compiler.dispatch import implements, interpreted
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.design.batch import LazyWeights, Weights
+from crfkit.kernels.solvers.batches import (
+    BlockIndex,
+    add_gradient,
+    aim,
+    batch_losses,
+    catch_up,
+    clear,
+    expected,
+    gather,
+    loss,
+    move_dual,
+    settle,
+    step_always,
+)
+from crfkit.kernels.solvers.stochastic import dual_step, lazy_move
+from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.oracles.batches import BatchData, BatchOracle, find_batch_oracle
+from crfkit.oracles.token_design import PIECES
+
+NOTHING = slice(0, 0)
+
+
+class GeneralWorkspace(NamedTuple):
+    """Vectors (V,) over the potentials of the largest batch."""
+
+    potentials: FloatArray
+    counts: FloatArray
+    direction: FloatArray
+    change: FloatArray
+
+
+class GeneralBatches:
+    """Batches whose potentials are computed by the methods of an objective.
+
+    Parameters
+    ----------
+    batches : StochasticObjective
+        The data.
+
+    Attributes
+    ----------
+    always : slice
+        Parameters that are moved in each step, not when they are needed.
+    """
+
+    def __init__(self, batches: StochasticObjective) -> None:
+        self.batches, self.always = batches, NOTHING
+        self._own = threading.local()
+        bound = batches.bind(np.zeros(batches.n_parameters))
+
+        def sizes(index: int) -> tuple[int, int]:
+            scores = batches.scores(bound, index)
+            return scores.unary.size, scores.pair.size
+
+        found = np.array(batches.threads(sizes, range(len(batches))), np.int64).reshape(-1, 2)
+        unary, pair = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in found.T)
+        most = int(found[:, 0].max(initial=0))
+        self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
+        self.room = most + int(found[:, 1].max(initial=0))
+
+    def gather(self, batch: int, scale: float, flat: FloatArray, workspace: Any) -> None:
+        """Compute the potentials of a batch."""
+        if scale != 1.0:
+            places, w = self.batches.places(batch), self._scratch(len(flat))
+            w[places] = scale * flat[places]
+            w[self.always] = flat[self.always]
+            flat = w
+        scores = self.batches.scores(self.batches.bind(flat), batch)
+        self._own.scores = scores
+        parts = self.parts(workspace.potentials)
+        parts.unary[...], parts.pair[...] = scores.unary, scores.pair
+
+    def _scratch(self, size: int) -> FloatArray:
+        """Return room for parameters, of this thread."""
+        if not hasattr(self._own, "w"):
+            self._own.w = np.zeros(size)
+        w: FloatArray = self._own.w
+        return w
+
+    def parts(self, vector: FloatArray, batch: int | None = None) -> Counts:
+        """Return views of a vector (V,), for the batch that this thread has gathered last."""
+        if batch is not None and self._own.scores.first != self.batches.chunks[batch].first:
+            zeros = np.zeros(self.batches.n_parameters)
+            self._own.scores = self.batches.scores(self.batches.bind(zeros), batch)
+        unary, pair = self._own.scores.unary, self._own.scores.pair
+        at = self.index.first_pair
+        return Counts(
+            vector[: unary.size].reshape(unary.shape),
+            vector[at : at + pair.size].reshape(pair.shape),
+        )
+
+    def potentials(self, workspace: Any) -> Potentials:
+        """Return the potentials in a workspace."""
+        unary, pair = self.parts(workspace.potentials)
+        potentials: Potentials = self._own.scores.with_arrays(unary, pair)
+        return potentials
+
+    def gradient(self, batch: int, workspace: Any) -> FloatArray:
+        """Return the gradient to the parameters of a batch, given a change of its counts."""
+        return self.batches.gradient(batch, self.parts(workspace.change, batch))
+
+    def lazy(self, batch: int) -> IdArray:
+        """Return the parameters of a batch that are moved when they are needed."""
+        places = self.batches.places(batch)
+        always = self.always
+        if always.start == always.stop:
+            return frozen(places)
+        return frozen(places[(places < always.start) | (places >= always.stop)])
+
+
+class GeneralBatchOracle(BatchOracle):
+    """Batches on any structure and with any loss.
+
+    Parameters
+    ----------
+    batches : StochasticObjective
+        The data.
+    """
+
+    def __init__(self, batches: StochasticObjective) -> None:
+        self.problem = GeneralBatches(batches)
+        self.index, self.size = self.problem.index, batches.n_parameters
+
+    def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the text of a kernel as a Python function."""
+        return interpreted(kernel)
+
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return a copy."""
+        return parameters.copy()
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return a copy."""
+        return flat.copy()
+
+    def weights(self, flat: FloatArray) -> Weights:
+        """Return a vector, shape (P,), without rows."""
+        return Weights(flat, np.zeros((0, 0)), np.zeros((0, 0)))
+
+    def metric(self, preconditioner: Any) -> Any:
+        """Return the preconditioner, whose parameters are moved in each step."""
+        self.problem.always = preconditioner.always
+        return preconditioner
+
+    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
+        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
+        problem, batches, index = self.problem, self.problem.batches, self.index
+        potentials, counts = np.zeros((2, self.n_potentials))
+        bound = batches.bind(np.zeros(batches.n_parameters))
+        for b in range(len(batches)):
+            scores, labels = batches.scores(bound, b), batches.labels(b)
+            unary = slice(int(index.unary[b]), int(index.unary[b + 1]))
+            pair = slice(int(index.pair[b]), int(index.pair[b + 1]))
+            shape = scores.unary.shape
+            potentials[unary].reshape(shape)[np.arange(len(labels)), labels] = gold
+            out = Counts(counts[unary].reshape(shape), counts[pair].reshape(scores.pair.shape))
+            problem.batches.structure.add_counts(scores, labels, batches.sequence_weight(b), out)
+        return potentials, counts
+
+    def workspace(self) -> GeneralWorkspace:
+        """Return room for a batch, for one thread."""
+        return GeneralWorkspace(*np.zeros((4, self.problem.room)))
+
+
+def make_batch_oracle(batches: StochasticObjective) -> BatchOracle:
+    """Return the compiled form of batches, or, where there is none, the general one."""
+    structure, found = batches.structure, None
+    plain = structure.offset is None and batches.has_sequence_weights
+    if batches.loss.is_log_likelihood and plain:
+        weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
+        data = BatchData(
+            batches.model, batches.data, batches.chunks, batches.all_labels, weight,
+            batches.threads,
+        )  # fmt: skip
+        found = find_batch_oracle(data, structure)
+        batches.release_data()
+    return GeneralBatchOracle(batches) if found is None else found
+
+
+def total_loss(batches: StochasticObjective, oracle: BatchOracle, parameters: FloatArray) -> float:
+    """Return the sum of the losses of all batches, over threads."""
+    weights, losses = oracle.weights(oracle.pack(parameters)), np.zeros(len(batches))
+    edges = np.linspace(0, len(batches), PIECES + 1).astype(int).tolist()
+
+    def work(piece: int) -> None:
+        oracle.run(batch_losses)(
+            edges[piece], edges[piece + 1], oracle.problem, weights, oracle.workspace(), losses
+        )
+
+    batches.visits += len(batches)
+    batches.threads(work, range(PIECES))
+    return float(losses.sum())
+
+
+@implements(gather, GeneralBatches)
+def _gather(problem: Any, batch: int, scale: float, weights: Weights, workspace: Any) -> None:
+    problem.gather(batch, scale, weights.flat, workspace)
+
+
+@implements(expected, GeneralBatches)
+def _expected(problem: Any, batch: int, workspace: Any) -> float:
+    batches, potentials = problem.batches, problem.potentials(workspace)
+    out, weight = problem.parts(workspace.counts), batches.sequence_weight(batch)
+    out.pair[...] = 0.0
+    with batches.original_sequence_numbers():
+        log_z = batches.structure.log_partition(potentials, frozen(weight), out)
+    offset = batches.structure.offset_score(potentials, batches.labels(batch))
+    return float(np.sum(weight * (log_z - offset)))
+
+
+@implements(loss, GeneralBatches)
+def _loss(problem: Any, batch: int, workspace: Any) -> float:
+    value, residual = problem.batches.value_and_residual(problem.potentials(workspace), batch)
+    out = problem.parts(workspace.counts)
+    out.unary[...], out.pair[...] = residual.unary, residual.pair
+    return float(value)
+
+
+@implements(move_dual, GeneralBatches)
+def _move_dual(
+    problem: Any, batch: int, factor: float, threshold: float, dual: Weights, w: Weights,
+    workspace: Any,
+) -> float:  # fmt: skip
+    places, gradient = problem.batches.places(batch), problem.gradient(batch, workspace)
+    return dual_step(frozen(places), frozen(gradient), -factor, threshold, dual.flat, w.flat)
+
+
+@implements(catch_up, GeneralBatches)
+def _catch_up(problem: Any, batch: int, total: float, lazy: LazyWeights) -> None:
+    lazy_move(problem.lazy(batch), total, lazy.direction.flat, lazy.v.flat, lazy.seen)
+
+
+@implements(add_gradient, GeneralBatches)
+def _add_gradient(problem: Any, batch: int, out: Weights, workspace: Any) -> float:
+    out.flat[problem.batches.places(batch)] += problem.gradient(batch, workspace)
+    return 0.0
+
+
+@implements(aim, GeneralBatches)
+def _aim(problem: Any, batch: int, metric: Any, probe: Weights, workspace: Any) -> float:
+    gradient, places = problem.gradient(batch, workspace), problem.batches.places(batch)
+    probe.flat[places] = gradient
+    probe.flat[problem.always] = metric(probe.flat[problem.always])
+    return vector_dot(frozen(gradient), frozen(probe.flat[places]))
+
+
+@implements(clear, GeneralBatches)
+def _clear(problem: Any, batch: int, probe: Weights) -> None:
+    probe.flat[problem.batches.places(batch)] = 0.0
+    probe.flat[problem.always] = 0.0
+
+
+@implements(step_always, GeneralBatches)
+def _step_always(
+    problem: Any, length: float, decay: float, known: float, metric: Any, lazy: LazyWeights,
+    workspace: Any,
+) -> None:  # fmt: skip
+    w = lazy.v.flat[problem.always]
+    mean = lazy.direction.flat[problem.always] / known + decay * w
+    lazy.v.flat[problem.always] = w - length * metric(mean)
+
+
+@implements(settle, GeneralBatches)
+def _settle(problem: Any, scale: float, total: float, lazy: LazyWeights) -> None:
+    kept = lazy.v.flat[problem.always].copy()
+    lazy.v.flat[:] = scale * (lazy.v.flat - (total - lazy.seen) * lazy.direction.flat)
+    lazy.v.flat[problem.always] = kept
+    lazy.seen[:] = 0.0
