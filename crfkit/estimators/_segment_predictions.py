@@ -22,7 +22,14 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
 from crfkit.estimators._segment_views import check_has_segments, no_segments
 from crfkit.estimators._spaces import fitted_labels
-from crfkit.inference.constraints import ANY, fixed_codes, log_shares, with_fixed
+from crfkit.inference import ViterbiDecoder
+from crfkit.inference.constraints import (
+    ANY,
+    allowed_codes,
+    conditional_log_proba,
+    fixed_codes,
+    with_fixed,
+)
 from crfkit.labels.coding import check_apart, read_listed
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
@@ -108,7 +115,7 @@ def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Seg
         As for `predict`, or if `n` is no whole number of at least 1.
     """
     check_whole("n", n, 1)
-    data, size = self._pack(X), len(self.classes_)
+    data, size, decoder = self._pack(X), len(self.classes_), ViterbiDecoder()
 
     def search(
         structure: Structure, potentials: Potentials
@@ -117,7 +124,7 @@ def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Seg
         if self.has_probabilities:
             base = structure.log_partition(potentials, base + 1.0, structure.zeros(potentials))
         for s, one in enumerate(potentials.each()):
-            codes, values = structure.k_best(one, _at_most(int(n), len(one.unary), size))
+            codes, values = decoder.k_best(structure, one, _at_most(int(n), len(one.unary), size))
             places = np.arange(len(codes) + 1) * codes.shape[1]
             listed = _segments_of(self, _runs(self, codes.reshape(-1), places), places)
             found.append(list(zip((values - base[s]).tolist(), listed, strict=True)))
@@ -160,7 +167,8 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
     codes[cannot[sequences]] = ANY
 
     def ask(structure: Structure, potentials: Potentials) -> FloatArray:
-        return log_shares(structure, potentials, codes[_tokens(data, potentials)])
+        own = codes[_tokens(data, potentials)]
+        return conditional_log_proba(structure, potentials, own)
 
     log_proba = np.concatenate([np.zeros(0), *self._ask(data, ask, share=SHARE)])
     log_proba[cannot] = -np.inf
@@ -316,7 +324,8 @@ def _best_codes(estimator: Any, data: PackedSequences, fixed: CodeArray) -> Code
 
     def decode(structure: Structure, potentials: Potentials) -> CodeArray:
         own = fixed[_tokens(data, potentials)]
-        return structure.argmax(with_fixed(potentials, own))[0]
+        allowed = allowed_codes(own, potentials.n_labels)
+        return ViterbiDecoder().decode(structure, potentials, allowed)
 
     return np.concatenate([np.empty(0, np.int32), *estimator._ask(data, decode, fixed=fixed)])
 

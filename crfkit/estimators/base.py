@@ -28,7 +28,7 @@ from crfkit.estimators._spaces import fitted_labels, fitted_weights
 from crfkit.estimators._views import WeightView
 from crfkit.estimators._voting import elect
 from crfkit.inference import DECODERS
-from crfkit.inference.constraints import why_impossible
+from crfkit.inference.constraints import infeasibility_message
 from crfkit.inference.model import FittedModel
 from crfkit.persistence import save
 from crfkit.persistence.files import Path
@@ -400,7 +400,7 @@ class LinearClassifier(SequenceClassifier):
             with ThreadMap(self.n_jobs) as threads:
                 return self._model_for(data).ask(data, question, threads, share)
         except NoSegmentationError as error:
-            raise ValueError(why_impossible(self, error, data.offsets, fixed)) from error
+            raise ValueError(infeasibility_message(self, error, data.offsets, fixed)) from error
 
     def _model_for(self, data: PackedSequences) -> FittedModel:
         """Return the model of the fitted weights, made once for a layout of sparse attributes."""

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_option, check_whole
 from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
+from crfkit.inference.base import Decoder
 from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
 from crfkit.structures import Structure
 from crfkit.structures.chain_tables import chain_arrays
@@ -15,7 +16,7 @@ from crfkit.structures.chain_tables import chain_arrays
 UPDATES = ("max_violation", "early")
 
 
-class BeamSearch(BaseEstimator):  # type: ignore[misc]
+class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
     """Keeps the best prefixes of a labelling at each token.
 
     Of prefixes that end with the same label only the best is kept, so that a beam as wide as there
@@ -46,7 +47,7 @@ class BeamSearch(BaseEstimator):  # type: ignore[misc]
         self.width = width
         self.update = update
 
-    def decode(self, structure: Structure, scores: Potentials) -> CodeArray:
+    def search(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
         return self._search(scores, np.zeros(len(scores.unary), np.int32))[0]
 
@@ -89,7 +90,7 @@ class BeamSearch(BaseEstimator):  # type: ignore[misc]
         check_whole("width", self.width, 1)
         check_option("update", self.update, UPDATES)
         length, size = scores.unary.shape
-        if scores.pair.shape[1:] != (size, size):
+        if not scores.is_dense:
             raise ValueError(
                 "search with a beam needs a table of all steps, which a model of so many labels "
                 "and so few steps does not have: use all_possible_transitions=True, or search=None."

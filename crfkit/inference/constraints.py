@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data.labels import UNKNOWN
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
@@ -18,12 +17,14 @@ from crfkit.structures import NoPathError, NoSegmentationError, Structure
 ANY, BEGINS, EITHER = -1, -2, -3
 
 
-def with_fixed(scores: Potentials, fixed: CodeArray) -> Potentials:
-    """Return scores that forbid all codes but the fixed ones, shape (N,)."""
+def allowed_codes(fixed: CodeArray, size: int) -> BoolArray | None:
+    """Return which of the 2 K codes each token may have, (N, 2 K), or None where all may any.
+
+    Given the fixed ones, shape (N,), and the number of labels.
+    """
     if (fixed == ANY).all():
-        return scores
-    size = scores.n_labels
-    allowed = np.ones((len(fixed), scores.n_codes), bool)
+        return None
+    allowed = np.ones((len(fixed), 2 * size), bool)
     known = np.flatnonzero((fixed >= 0) | (fixed <= EITHER))
     labels = np.where(fixed >= 0, fixed, EITHER - fixed)[known]
     allowed[known] = False
@@ -31,11 +32,17 @@ def with_fixed(scores: Potentials, fixed: CodeArray) -> Potentials:
     either = fixed[known] <= EITHER
     allowed[known[either], labels[either] + size] = True
     allowed[fixed == BEGINS, :size] = False
-    return scores.clamp(allowed)
+    return allowed
 
 
-def log_shares(structure: Structure, scores: Potentials, fixed: CodeArray) -> FloatArray:
-    """Return the log-probability of what the fixed codes leave of each sequence, shape (S,).
+def with_fixed(potentials: Potentials, fixed: CodeArray) -> Potentials:
+    """Return potentials that forbid all codes but the fixed ones, shape (N,)."""
+    allowed = allowed_codes(fixed, potentials.n_labels)
+    return potentials if allowed is None else potentials.clamp(allowed)
+
+
+def conditional_log_proba(structure: Structure, scores: Potentials, fixed: CodeArray) -> FloatArray:
+    """Return the log-probability of the fixed codes of each sequence, shape (S,).
 
     Raises
     ------
@@ -48,7 +55,7 @@ def log_shares(structure: Structure, scores: Potentials, fixed: CodeArray) -> Fl
         return _log_sums(structure, clamped) - log_z
     except NoSegmentationError as error:
         possible[np.array([error.sequence, *error.others]) - scores.first] = False
-    rest = _some(clamped, possible)
+    rest = clamped.take(np.flatnonzero(possible))
     try:
         shares = _log_sums(structure, rest)
     except NoPathError:  # one by one, so that none is summed again for each of the others
@@ -56,11 +63,6 @@ def log_shares(structure: Structure, scores: Potentials, fixed: CodeArray) -> Fl
     found = np.full(len(log_z), -np.inf)
     found[possible] = shares - log_z[possible]
     return found
-
-
-def _some(scores: Potentials, chosen: NDArray[np.bool_]) -> Potentials:
-    """Return the scores of the chosen sequences, shape (S,)."""
-    return scores.take(np.flatnonzero(chosen))
 
 
 def _log_sums(structure: Structure, scores: Potentials) -> FloatArray:
@@ -156,7 +158,7 @@ def _sequence_of(token: int, offsets: IntArray) -> tuple[int, int]:
     return s, int(offsets[s])
 
 
-def why_impossible(
+def infeasibility_message(
     model: Any, error: NoPathError, offsets: IntArray, fixed: CodeArray | None
 ) -> str:
     """Return what to tell of a sequence that has no segmentation."""

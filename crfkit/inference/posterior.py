@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit.inference.base import Decoder
 from crfkit.structures import Structure
 
 
@@ -29,7 +30,7 @@ def _of_labels(expected: FloatArray, scores: Potentials) -> FloatArray:
     return label
 
 
-class PosteriorDecoder:
+class PosteriorDecoder(Decoder):
     """The most probable label of each token, by its marginal probability.
 
     This maximizes the expected number of correct labels (Gross, Russakovsky, Do and Batzoglou
@@ -37,7 +38,7 @@ class PosteriorDecoder:
     together. Of equal probabilities the lowest label wins.
     """
 
-    def decode(self, structure: Structure, scores: Potentials) -> CodeArray:
+    def search(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
         labels: CodeArray = marginals(structure, scores)[0].argmax(axis=1).astype(np.int32)
         return labels

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,18 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit._warnings import warn_user
 
 
-class Cost(Protocol):
-    """The cost of a labelling, given the true one: never negative, 0 for the true one."""
+class Cost(ABC):
+    """The cost of a labelling, given the true one: never negative, 0 for the true one.
 
+    Attributes
+    ----------
+    is_additive : bool
+        Whether it is a sum over tokens, and has `added`.
+    """
+
+    is_additive: ClassVar[bool] = False
+
+    @abstractmethod
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
         """Return the cost of the predicted labels of each sequence, shape (S,).
 
@@ -27,14 +37,33 @@ class Cost(Protocol):
             Where the sequences start, and the end.
         """
 
+    @abstractmethod
     def of_labels(self, codes: IntArray) -> Cost:
         """Return the cost where some labels, shape (K2,), are all there are."""
 
+    @abstractmethod
     def of_segments(self) -> Cost:
         """Return the cost of codes of segments (:class:`crfkit.structures.SemiMarkov`)."""
 
+    @abstractmethod
+    def check_size(self, n_labels: int) -> None:
+        """Raise ValueError if it is the cost of another number of labels."""
 
-class AdditiveCost:
+    def added(self, labels: CodeArray) -> FloatArray:
+        """Return what to add to the unary scores of tokens with these true labels, (N, K).
+
+        Raises
+        ------
+        ValueError
+            If the cost is not a sum over tokens.
+        """
+        raise ValueError(
+            f"the cost {type(self).__name__} is no sum over tokens, which this loss adds to the "
+            "scores. Use cost='hamming' or a matrix, or loss='hinge'."
+        )
+
+
+class AdditiveCost(Cost):
     """A sum over tokens of the cost of predicting a label where another is true.
 
     It can be added to the unary scores, and so works with any structure (Taskar, Guestrin and
@@ -51,9 +80,18 @@ class AdditiveCost:
         If a cost is negative or not finite, or the true label has one.
     """
 
+    is_additive: ClassVar[bool] = True
+
     def __init__(self, table: FloatArray) -> None:
         _check_table(table)
         self.table = table
+
+    def check_size(self, n_labels: int) -> None:
+        """Raise ValueError if it is the cost of another number of labels."""
+        if len(self.table) != n_labels:
+            raise ValueError(
+                f"the cost is one of {len(self.table)} labels, but there are {n_labels}."
+            )
 
     def of_labels(self, codes: IntArray) -> AdditiveCost:
         """Return the cost where some labels, shape (K2,), are all there are."""
@@ -85,8 +123,11 @@ class AdditiveCost:
         return bool(np.array_equal(self.table, hamming(len(self.table)).table))
 
 
-class ZeroOneCost:
+class ZeroOneCost(Cost):
     """1 where any label of a sequence is wrong."""
+
+    def check_size(self, n_labels: int) -> None:
+        """Accept any number of labels."""
 
     def of_labels(self, codes: IntArray) -> ZeroOneCost:
         """Return itself: it is the same for all labels."""
@@ -110,6 +151,25 @@ def sums(values: FloatArray, offsets: IntArray) -> FloatArray:
 def hamming(n_labels: int) -> AdditiveCost:
     """Return the Hamming loss, the number of wrong labels."""
     return AdditiveCost(1.0 - np.eye(n_labels))
+
+
+def find_cost(cost: Any, n_labels: int) -> Cost:
+    """Return the cost of a loss, which may be the name of one that is the same for all labels.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither such a name nor a cost.
+    """
+    if isinstance(cost, str) and cost in ("hamming", "zero_one"):
+        return hamming(n_labels) if cost == "hamming" else ZeroOneCost()
+    if not isinstance(cost, Cost):
+        raise TypeError(
+            f"cost={cost!r:.80} must be 'hamming', 'zero_one' or a cost made of labels by "
+            "crfkit.labels.costs.make_cost."
+        )
+    cost.check_size(n_labels)
+    return cost
 
 
 def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:

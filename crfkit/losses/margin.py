@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from crfkit._params import check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
-from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost
-from crfkit.losses._costs import added_cost, find_cost, with_cost
+from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost, find_cost
 from crfkit.losses._worst import WorstLabellingLoss
 from crfkit.structures import Structure
 
@@ -77,7 +76,7 @@ class HingeLoss(WorstLabellingLoss):
         if isinstance(cost, ZeroOneCost):
             return _worst_by_errors(structure, scores, labels, gold, most=1)
         if self.rescaling == "margin":
-            return structure.argmax(with_cost(scores, labels, cost))[0]
+            return structure.argmax(scores.plus_unary(cost.added(labels)))[0]
         if self.search == "approximate":
             return _worst_corner(structure, scores, labels, gold, cost)
         if isinstance(cost, AdditiveCost) and cost.counts_errors:
@@ -145,7 +144,7 @@ def _worst_corner(
     the line between, and the part that the product rises into is kept: it rises to the right of
     a corner if the hull falls by less than ``(1 + rise) / cost`` there.
     """
-    lengths, added = np.diff(scores.offsets), added_cost(cost, labels)
+    lengths, added = np.diff(scores.offsets), cost.added(labels)
 
     def corner(multiplier: FloatArray) -> _Corner:
         factor = np.repeat(multiplier, lengths)[:, None]

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from crfkit._types import CodeArray, Counts, Potentials
 from crfkit.data.targets import Targets, Weights
-from crfkit.losses._costs import find_cost, with_cost
+from crfkit.labels.costs import find_cost
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
 from crfkit.structures import Structure
@@ -88,7 +88,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
     ) -> tuple[Structure, Potentials]:
         """Return ``(cost + score) / tau``, and a structure that adds no more to it."""
         tau = self._temperature
-        augmented = with_cost(scores, labels, find_cost(self.cost, scores.n_codes))
+        augmented = scores.plus_unary(find_cost(self.cost, scores.n_codes).added(labels))
         if tau == 1.0:
             return structure, augmented
         whole = structure.with_offset(augmented)

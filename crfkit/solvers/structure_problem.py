@@ -32,7 +32,6 @@ from crfkit.kernels.oracle import (
 )
 from crfkit.labels.costs import AdditiveCost, Cost
 from crfkit.losses import HingeLoss
-from crfkit.losses._costs import with_cost
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.label_order import LabelOrder
 
@@ -187,7 +186,7 @@ def _predict(
         return math.nan, INFINITE
     labels = batches.labels(problem.batch[s])
     path = workspace.path[: len(labels)]
-    seen = scores if problem.cost is None else with_cost(scores, labels, problem.cost)
+    seen = scores if problem.cost is None else scores.plus_unary(problem.cost.added(labels))
     with batches.original_sequence_numbers():
         if problem.search is None:
             seen = batches.structure.with_offset(seen)

@@ -5,14 +5,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from crfkit.labels.costs import AdditiveCost, ZeroOneCost
+from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost
 from crfkit.losses import HingeLoss, PerceptronLoss
 from crfkit.structures import Chain, NoPathError
 from tests.oracles import chain_paths, chain_scores, evaluate, random_scores
 
 
-class NoCost:
+class NoCost(Cost):
     """Nothing costs anything."""
+
+    of_labels = of_segments = check_size = lambda self, *given: self
 
     def total(self, labels, predicted, offsets):
         return np.zeros(len(offsets) - 1)

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk
 from crfkit.data import PackedSequences
+from crfkit.labels.costs import find_cost
 from crfkit.losses import HingeLoss
-from crfkit.losses._costs import find_cost
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features

@@ -12,9 +12,8 @@ from scipy.optimize import minimize
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.labels.costs import AdditiveCost, hamming
+from crfkit.labels.costs import AdditiveCost, find_cost, hamming
 from crfkit.losses import AnnealedHingeLoss, HingeLoss, LogLoss, SoftenedHingeLoss
-from crfkit.losses._costs import find_cost
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet

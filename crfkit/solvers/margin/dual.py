@@ -9,7 +9,7 @@ import numpy as np
 from crfkit._types import FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
-from crfkit.losses._costs import find_cost, with_cost
+from crfkit.labels.costs import find_cost
 from crfkit.losses.margin import HingeLoss
 from crfkit.solvers.margin.tangents import CertifiedSolver
 
@@ -31,7 +31,7 @@ class DualMarginSolver(CertifiedSolver):
                 f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "
                 "another solver."
             )
-        if not hasattr(find_cost(loss.cost, objective.model.n_codes), "added"):
+        if not find_cost(loss.cost, objective.model.n_codes).is_additive:
             raise ValueError(
                 f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
                 "a matrix. Use another solver for this cost."
@@ -73,8 +73,8 @@ class DualSearch:
 
     def augmented(self, bound: Any, index: int) -> Potentials:
         """Return the scores of a batch with the costs added: the gradient of the dual."""
-        scores = self.batches.scores(bound, index)
-        return with_cost(scores, self.batches.labels(index), self.cost)
+        scores: Potentials = self.batches.scores(bound, index)
+        return scores.plus_unary(self.cost.added(self.batches.labels(index)))
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""

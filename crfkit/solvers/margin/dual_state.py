@@ -20,9 +20,8 @@ from crfkit.kernels.solvers.frank_wolfe import (
 )
 from crfkit.kernels.solvers.marginal_fw import Edges, MarginalWorkspace, marginal_updates
 from crfkit.kernels.solvers.vector import vector_dot
-from crfkit.labels.costs import AdditiveCost
+from crfkit.labels.costs import AdditiveCost, find_cost
 from crfkit.losses import HingeLoss
-from crfkit.losses._costs import find_cost
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder

@@ -9,7 +9,6 @@ import numpy as np
 from crfkit._types import Counts, FloatArray, IntArray, Potentials
 from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
-from crfkit.losses._costs import with_cost
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.online.learner import InfiniteScoresError, OnlineProblem
@@ -50,7 +49,7 @@ class MistakeLoss(Loss):
         level, labels = weights.shared, targets.labels
         seen = scores = potentials
         if self.cost is not None:
-            seen = with_cost(scores, labels, self.cost)
+            seen = scores.plus_unary(self.cost.added(labels))
         order = self.order or LabelOrder.by_code(scores.n_codes)
         path = order.predict(lambda ordered: structure.argmax(ordered)[0], seen)
         lengths = np.diff(scores.offsets)
