@@ -251,8 +251,8 @@ class TokenReader:
         if cell.offset == 0 and not cell.absolute:
             return codes
         out = np.empty(self.n_tokens, np.int32)
-        move = codes_spread if cell.absolute else codes_shift
-        move(frozen(codes), self.offsets, cell.offset, frozen(marks), out)
+        shift = codes_spread if cell.absolute else codes_shift
+        shift(frozen(codes), self.offsets, cell.offset, frozen(marks), out)
         return out
 
     def items(self, cell: Cell, code: int) -> Items:

@@ -21,7 +21,7 @@ from crfkit.features.templates.tables import NOTHING
 from crfkit.kernels.text.hashing import rows_join
 
 Path = tuple[int, ...]  # the sources of the cells of a conjunction
-Look = Callable[[Path, CodeArray, CodeArray], CodeArray]
+PairNumbers = Callable[[Path, CodeArray, CodeArray], CodeArray]
 Code = Callable[[int, str], int]
 
 
@@ -65,12 +65,14 @@ def grouped(
     return TemplateGroup(blocks, named, numeric, names, transition)
 
 
-def block_ids(reader: TokenReader, templates: TemplateGroup, look: Look, code: Code) -> CodeArray:
+def block_ids(
+    reader: TokenReader, templates: TemplateGroup, number: PairNumbers, code: Code
+) -> CodeArray:
     """Return the codes of the templates that own columns, shape (F, N)."""
     ids = np.empty((len(templates.blocks), reader.n_tokens), np.int32)
     known: dict[tuple[Cell, ...], CodeArray] = {}
     for row, template in zip(ids, templates.blocks, strict=True):
-        row[:] = _template_ids(reader, template, look, code, known) if template.cells else 0
+        row[:] = _template_ids(reader, template, number, code, known) if template.cells else 0
     if templates.transition:
         ids[:, _firsts(reader)] = NOTHING
     return ids
@@ -84,7 +86,7 @@ def _firsts(reader: TokenReader) -> IntArray:
 def _template_ids(
     reader: TokenReader,
     template: Template,
-    look: Look,
+    number: PairNumbers,
     code: Code,
     known: dict[tuple[Cell, ...], CodeArray],
 ) -> CodeArray:
@@ -96,7 +98,7 @@ def _template_ids(
     for n in range(1, len(cells)):
         key = template.cells[: n + 1]
         if key not in memory:
-            memory[key] = look(tuple(cell.source for cell in key), ids, cells[n])
+            memory[key] = number(tuple(cell.source for cell in key), ids, cells[n])
         ids = memory[key]
     return ids
 

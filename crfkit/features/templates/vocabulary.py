@@ -74,11 +74,13 @@ class TemplateVocabulary(LazyNames):
         """Learn the attributes of some tokens and return the rows of them."""
         tables: dict[Path, PairTable] = {}
 
-        def look(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
+        def number(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
             return tables.setdefault(path, PairTable()).number(left, right)
 
         self.blocks = _layout(templates)
-        ids = block_ids(reader, templates, look, lambda source, text: self.tables[source].add(text))
+        ids = block_ids(
+            reader, templates, number, lambda source, text: self.tables[source].add(text)
+        )
         self.columns = []
         self.n_blocked = 0
         for template, found in zip(templates.blocks, ids, strict=True):
@@ -97,11 +99,11 @@ class TemplateVocabulary(LazyNames):
         """Return the rows of some tokens."""
         tables, index = self._lookups()
 
-        def look(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
+        def number(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
             return tables[path].find(left, right)
 
         ids = block_ids(
-            reader, templates, look, lambda source, text: self.tables[source].code(text)
+            reader, templates, number, lambda source, text: self.tables[source].code(text)
         )
         named = named_entries(reader, templates, lambda name: index.get(name, NOTHING))
         return self._rows(reader, ids, named)
