@@ -1,14 +1,15 @@
-"""Recurrences on linear chains whose steps have a score for few pairs of labels.
+"""Recurrences on linear chains whose transitions have a score for few pairs of labels.
 
 Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels, ``E`` pairs of labels that have a score, the
-entries; all other steps have the score 0. Entries lie source by source, ``targets`` rising within
-``out_ptr[i]:out_ptr[i + 1]``; where they are read target by target, ``sources`` rise within
-``in_ptr[j]:in_ptr[j + 1]`` and ``entry`` says which entry each is.
+entries; all other transitions have the score 0. Entries lie source by source, ``targets`` rising
+within ``out_ptr[i]:out_ptr[i + 1]``; where they are read target by target, ``sources`` rise within
+``in_ptr[j]:in_ptr[j + 1]``.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel
@@ -17,6 +18,51 @@ from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 # A sum over unscored steps as a difference of sums has lost digits where the result is this much
 # smaller than what it was taken from: it is added up term by term instead.
 TRUST = 0.01
+
+
+class SparsePattern(NamedTuple):
+    """Which transitions have a score. Read-only."""
+
+    out_ptr: IdArray  # (K + 1,) where the entries from each label start
+    targets: IdArray  # (E,)
+    in_ptr: IdArray  # (K + 1,) where those into each label start, target by target
+    sources: IdArray  # (E,)
+
+
+class SparseScores(NamedTuple):
+    """Scores of the parts of chains; ``-inf`` forbids a part. Read-only."""
+
+    unary: FloatArray  # (N, K)
+    pair: FloatArray  # (E,) source by source
+    pair_in: FloatArray  # (E,) the same, target by target
+    offsets: IntArray  # (S + 1,)
+
+
+class SparseExponentials(NamedTuple):
+    """Exponentials of the scores of transitions, relative to the largest one. Read-only."""
+
+    shift: FloatArray  # (N,) the largest unary score of each token
+    factor: FloatArray  # (E,) exp(pair - pair_shift), source by source
+    factor_in: FloatArray  # (E,) the same, target by target
+    pair_shift: float  # the largest score of a transition
+    ground: float  # exp(0 - pair_shift)
+
+
+class SparseWorkspace(NamedTuple):
+    """Rooms of the forward-backward recurrences."""
+
+    node: FloatArray  # (N, K) in: exp(unary - shift), out: backward messages
+    norm: FloatArray  # (N,) scales of the forward vectors
+    beta: FloatArray  # (K,)
+
+
+class SparseSums(NamedTuple):
+    """Log partition functions and expected counts, which the kernels write."""
+
+    marginals: FloatArray  # (N, K) weighted marginals of labels
+    flow: FloatArray  # (E,) added to: weighted expected transitions divided by factor
+    log_z: FloatArray  # (S,)
+    status: IntArray  # (S,) the other outputs of a sequence are only valid where it is OK
 
 
 @kernel
@@ -39,7 +85,7 @@ def _sum_exactly(values: FloatArray, row: int, ids: IdArray, factor: FloatArray,
 @kernel
 def _reached(alpha: FloatArray, t: int, sources: IdArray, factor_in: FloatArray, begin: int,
              end: int) -> bool:  # fmt: skip
-    """Whether an allowed step leads from a reachable label at ``t - 1``; ``-inf`` forbids one."""
+    """Whether an allowed transition, not ``-inf``, leads from a reachable label at ``t - 1``."""
     k = 0
     for e in range(begin, end):
         stop = sources[e]
@@ -56,40 +102,38 @@ def _reached(alpha: FloatArray, t: int, sources: IdArray, factor_in: FloatArray,
 
 
 @kernel
-def _forward_status(alpha: FloatArray, unary: FloatArray, pair_in: FloatArray, in_ptr: IdArray,
-                    sources: IdArray, t: int, begin: int) -> int:  # fmt: skip
+def _forward_status(alpha: FloatArray, scores: SparseScores, pattern: SparsePattern, t: int,
+                    begin: int) -> int:  # fmt: skip
     """Tell an underflow from a label that no path reaches, and that from the end of all paths."""
     alive = False
     for j in range(alpha.shape[1]):
         if alpha[t, j] >= TINY:
             alive = True
-        elif unary[t, j] > -math.inf and (
-            t == begin or _reached(alpha, t, sources, pair_in, in_ptr[j], in_ptr[j + 1])
-        ):
-            return UNDERFLOW
+        elif scores.unary[t, j] > -math.inf:
+            first, last = pattern.in_ptr[j], pattern.in_ptr[j + 1]
+            if t == begin or _reached(alpha, t, pattern.sources, scores.pair_in, first, last):
+                return UNDERFLOW
     return OK if alive else t
 
 
 @kernel
 def _forward(
-    unary: FloatArray,  # (N, K)
-    node: FloatArray,  # (N, K) exp(unary - its largest)
-    pair_in: FloatArray,  # (E,) scores, target by target
-    factor_in: FloatArray,  # (E,) exp(score - shift), target by target
-    ground: float,  # exp(0 - shift)
-    in_ptr: IdArray,  # (K + 1,)
-    sources: IdArray,  # (E,)
+    scores: SparseScores,
+    exponentials: SparseExponentials,
+    pattern: SparsePattern,
     begin: int,
     end: int,
-    alpha: FloatArray,  # (N, K) out
-    norm: FloatArray,  # (N,) out
+    workspace: SparseWorkspace,
+    alpha: FloatArray,  # (N, K) out: forward vectors
 ) -> int:
     """Scaled forward recurrence of one sequence; returns its status.
 
     ``alpha_t(j) = node_t(j) (g sum_i alpha_{t-1}(i) + sum_e alpha_{t-1}(i_e) (factor_e - g)) /
-    norm_t`` with the entries ``e`` into ``j`` and ``g`` the factor of all other steps (Jeong, Lin
-    and Lee 2009: one constant for the steps never seen).
+    norm_t`` with the entries ``e`` into ``j`` and ``g`` the factor of all other transitions (Jeong,
+    Lin and Lee 2009: one constant for the transitions never seen).
     """
+    node, norm, ground = workspace.node, workspace.norm, exponentials.ground
+    factor, in_ptr, sources = exponentials.factor_in, pattern.in_ptr, pattern.sources
     size = node.shape[1]
     for t in range(begin, end):
         if t == begin:
@@ -101,13 +145,13 @@ def _forward(
                 everything += alpha[t - 1, i]
             everything *= ground
             for j in range(size):
-                part = 0.0
+                scored = 0.0
                 for e in range(in_ptr[j], in_ptr[j + 1]):
-                    part += alpha[t - 1, sources[e]] * (factor_in[e] - ground)
-                total = everything + part
+                    scored += alpha[t - 1, sources[e]] * (factor[e] - ground)
+                total = everything + scored
                 if total < TRUST * everything:
                     total = _sum_exactly(
-                        alpha, t - 1, sources, factor_in, in_ptr[j], in_ptr[j + 1], ground
+                        alpha, t - 1, sources, factor, in_ptr[j], in_ptr[j + 1], ground
                     )
                 alpha[t, j] = total
             for j in range(size):
@@ -118,7 +162,7 @@ def _forward(
             total += alpha[t, j]
             least = min(least, alpha[t, j])
         if least < TINY:
-            status = _forward_status(alpha, unary, pair_in, in_ptr, sources, t, begin)
+            status = _forward_status(alpha, scores, pattern, t, begin)
             if status != OK:
                 return status
         norm[t] = total
@@ -129,18 +173,13 @@ def _forward(
 
 @kernel
 def _backward(
-    node: FloatArray,  # (N, K) in: exp(unary - its largest), out: b
-    factor: FloatArray,  # (E,) exp(score - shift), source by source
-    ground: float,  # exp(0 - shift)
-    out_ptr: IdArray,  # (K + 1,)
-    targets: IdArray,  # (E,)
+    exponentials: SparseExponentials,
+    pattern: SparsePattern,
     begin: int,
     end: int,
-    norm: FloatArray,  # (N,) from the forward recurrence
     weight: float,
-    beta: FloatArray,  # (K,) workspace
-    alpha: FloatArray,  # (N, K) in: forward probabilities, out: weighted marginals
-    flow: FloatArray,  # (E,) out, added to: expected steps, before the product with factor
+    workspace: SparseWorkspace,  # after the forward recurrence
+    out: SparseSums,  # in: forward vectors, as the marginals
 ) -> None:
     """Scaled backward recurrence of one sequence, and the marginals.
 
@@ -148,6 +187,9 @@ def _backward(
     ``i``, with ``b_t(j) = node_t(j) beta_t(j) / norm_t``; the rest is that of a dense chain. The
     weight, which may be negative, is left out of the sums, whose terms must not cancel.
     """
+    node, norm, beta = workspace.node, workspace.norm, workspace.beta
+    factor, ground, alpha = exponentials.factor, exponentials.ground, out.marginals
+    out_ptr, targets, flow = pattern.out_ptr, pattern.targets, out.flow
     size = node.shape[1]
     for j in range(size):
         beta[j] = 1.0
@@ -162,12 +204,12 @@ def _backward(
         everything *= ground
         for i in range(size):
             before = weight * alpha[t - 1, i]
-            part = 0.0
+            scored = 0.0
             for e in range(out_ptr[i], out_ptr[i + 1]):
                 after = node[t, targets[e]]
                 flow[e] += before * after
-                part += after * (factor[e] - ground)
-            total = everything + part
+                scored += after * (factor[e] - ground)
+            total = everything + scored
             if total < TRUST * everything:
                 total = _sum_exactly(node, t, targets, factor, out_ptr[i], out_ptr[i + 1], ground)
             beta[i] = total
@@ -176,64 +218,45 @@ def _backward(
 
 
 @kernel
-def _log_total(norm: FloatArray, shift: FloatArray, step_shift: float, begin: int,
+def _log_total(norm: FloatArray, exponentials: SparseExponentials, begin: int,
                end: int) -> float:  # fmt: skip
-    """Add up ``log norm_t + shift_t``, and the shift of each step, in runs as for a dense chain."""
+    """Add up ``log norm_t + shift_t + pair_shift``, in runs as for a dense chain."""
     total = 0.0
     for run in range(begin, end, 128):
-        part = 0.0
+        partial = 0.0
         for t in range(run, min(run + 128, end)):
-            part += math.log(norm[t]) + shift[t]
+            partial += math.log(norm[t]) + exponentials.shift[t]
             if t > begin:
-                part += step_shift
-        total += part
+                partial += exponentials.pair_shift
+        total += partial
     return total
 
 
 @kernel
 def sparse_sum(
-    unary: FloatArray,  # (N, K) scores
-    node: FloatArray,  # (N, K) exp(unary - shift); overwritten
-    shift: FloatArray,  # (N,) largest unary score of each token
-    factor: FloatArray,  # (E,) exp(score - step_shift), source by source
-    out_ptr: IdArray,  # (K + 1,)
-    targets: IdArray,  # (E,)
-    pair_in: FloatArray,  # (E,) scores, target by target
-    factor_in: FloatArray,  # (E,) factors, target by target
-    in_ptr: IdArray,  # (K + 1,)
-    sources: IdArray,  # (E,)
-    step_shift: float,  # largest score of a step
-    offsets: IntArray,  # (S + 1,)
+    scores: SparseScores,
+    exponentials: SparseExponentials,
+    pattern: SparsePattern,
     weight: FloatArray,  # (S,) factor of the expected counts of each sequence
-    norm: FloatArray,  # (N,) workspace
-    beta: FloatArray,  # (K,) workspace
-    marginals: FloatArray,  # (N, K) out: weighted marginals
-    flow: FloatArray,  # (E,) out, added to: weighted expected steps divided by factor
-    log_z: FloatArray,  # (S,) out
-    status: IntArray,  # (S,) out; outputs of a sequence are only valid where it is OK
+    workspace: SparseWorkspace,
+    out: SparseSums,
 ) -> None:
-    """``log Z`` and the expected counts of labels and scored steps, in ``O(T (K + E))``.
+    """``log Z`` and the expected counts of labels and scored transitions, in ``O(T (K + E))``.
 
     Scaled forward-backward in the linear domain, one sequence after the other.
     """
-    ground = math.exp(-step_shift)
-    for s in range(offsets.shape[0] - 1):
-        begin = offsets[s]
-        end = offsets[s + 1]
-        log_z[s] = 0.0
-        status[s] = OK
+    for s in range(scores.offsets.shape[0] - 1):
+        begin, end = scores.offsets[s], scores.offsets[s + 1]
+        out.log_z[s] = 0.0
+        out.status[s] = OK
         if begin == end:
             continue
-        status[s] = _forward(
-            unary, node, pair_in, factor_in, ground, in_ptr, sources, begin, end, marginals, norm
+        out.status[s] = _forward(
+            scores, exponentials, pattern, begin, end, workspace, out.marginals
         )
-        if status[s] != OK:
-            continue
-        log_z[s] = _log_total(norm, shift, step_shift, begin, end)
-        _backward(
-            node, factor, ground, out_ptr, targets, begin, end, norm, weight[s], beta, marginals,
-            flow,
-        )  # fmt: skip
+        if out.status[s] == OK:
+            out.log_z[s] = _log_total(workspace.norm, exponentials, begin, end)
+            _backward(exponentials, pattern, begin, end, weight[s], workspace, out)
 
 
 @kernel
@@ -281,20 +304,18 @@ def _best_into(best: FloatArray, t: int, pair_in: FloatArray, sources: IdArray, 
 def _max_step(
     best: FloatArray,  # (N, K) in: row t - 1, out: row t, without the unary scores
     t: int,
-    pair: FloatArray,  # (E,) source by source
-    row_top: FloatArray,  # (K,) largest score of the steps from each label
-    out_ptr: IdArray,  # (K + 1,)
-    targets: IdArray,  # (E,)
-    pair_in: FloatArray,  # (E,) target by target
-    in_ptr: IdArray,  # (K + 1,)
-    sources: IdArray,  # (E,)
+    scores: SparseScores,
+    row_top: FloatArray,  # (K,) largest score of the transitions from each label
+    pattern: SparsePattern,
 ) -> None:
-    """``best_t(j) = max_i (best_{t-1}(i) + pair(i, j))``, the score of unscored steps being 0.
+    """``best_t(j) = max_i (best_{t-1}(i) + pair(i, j))``, that of unscored ones being 0.
 
     The best label gives all others its own score. A label counts beside it only if its largest
-    step may lift it above that (the bound by which CarpeDiem prunes; Esposito and Radicioni 2009).
-    Where the step from the best label is scored below 0, all are looked at.
+    score may lift it above that (the bound by which CarpeDiem prunes; Esposito and Radicioni 2009).
+    Where the transition from the best label is scored below 0, all are looked at.
     """
+    pair, out_ptr, targets = scores.pair, pattern.out_ptr, pattern.targets
+    pair_in, in_ptr, sources = scores.pair_in, pattern.in_ptr, pattern.sources
     size = best.shape[1]
     top = _top(best, t - 1, size)
     ground = best[t - 1, top] if top < size else -math.inf
@@ -346,15 +367,9 @@ def _dead_end(best: FloatArray, begin: int, end: int) -> int:
 
 @kernel
 def sparse_max(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (E,) scores, source by source
-    row_top: FloatArray,  # (K,) largest score of the steps from each label
-    out_ptr: IdArray,  # (K + 1,)
-    targets: IdArray,  # (E,)
-    pair_in: FloatArray,  # (E,) scores, target by target
-    in_ptr: IdArray,  # (K + 1,)
-    sources: IdArray,  # (E,)
-    offsets: IntArray,  # (S + 1,)
+    scores: SparseScores,
+    row_top: FloatArray,  # (K,) largest score of the transitions from each label
+    pattern: SparsePattern,
     best: FloatArray,  # (N, K) workspace
     labels: CodeArray,  # (N,) out
     value: FloatArray,  # (S,) out
@@ -365,7 +380,8 @@ def sparse_max(
     ``best_t(j) = unary_t(j) + max_i (best_{t-1}(i) + pair(i, j))``, the same numbers as those of a
     dense chain.
     """
-    size = unary.shape[1]
+    unary, offsets, size = scores.unary, scores.offsets, scores.unary.shape[1]
+    pair_in, in_ptr, sources = scores.pair_in, pattern.in_ptr, pattern.sources
     for s in range(offsets.shape[0] - 1):
         begin = offsets[s]
         end = offsets[s + 1]
@@ -376,7 +392,7 @@ def sparse_max(
         for j in range(size):
             best[begin, j] = unary[begin, j]
         for t in range(begin + 1, end):
-            _max_step(best, t, pair, row_top, out_ptr, targets, pair_in, in_ptr, sources)
+            _max_step(best, t, scores, row_top, pattern)
             for j in range(size):
                 best[t, j] += unary[t, j]
         last = _top(best, end - 1, size)
@@ -391,10 +407,11 @@ def sparse_max(
 
 
 @kernel
-def _entry(out_ptr: IdArray, targets: IdArray, source: int, target: int) -> int:
-    """Return the entry of a step by bisection, -1 if it has none."""
-    low = out_ptr[source] + 0  # adding a signed number makes it one
-    high = out_ptr[source + 1] + 0
+def _entry(pattern: SparsePattern, source: int, target: int) -> int:
+    """Return the entry of a transition by bisection, -1 if it has none."""
+    targets = pattern.targets
+    low = pattern.out_ptr[source] + 0  # adding a signed number makes it one
+    high = pattern.out_ptr[source + 1] + 0
     end = high
     while low < high:
         middle = (low + high) // 2
@@ -407,29 +424,26 @@ def _entry(out_ptr: IdArray, targets: IdArray, source: int, target: int) -> int:
 
 @kernel
 def sparse_score(
-    unary: FloatArray,  # (N, K) scores
-    pair: FloatArray,  # (E,) scores, source by source
-    out_ptr: IdArray,  # (K + 1,)
-    targets: IdArray,  # (E,)
-    offsets: IntArray,  # (S + 1,)
+    scores: SparseScores,
+    pattern: SparsePattern,
     labels: CodeArray,  # (N,)
-    score: FloatArray,  # (S,) out
+    value: FloatArray,  # (S,) out
 ) -> None:
-    """``score = sum_t unary_t(y_t) + sum_{t > 1} pair(y_{t-1}, y_t)``."""
+    """``value = sum_t unary_t(y_t) + sum_{t > 1} pair(y_{t-1}, y_t)``."""
+    offsets = scores.offsets
     for s in range(offsets.shape[0] - 1):
-        score[s] = 0.0
+        value[s] = 0.0
         for t in range(offsets[s], offsets[s + 1]):
-            score[s] += unary[t, labels[t]]
+            value[s] += scores.unary[t, labels[t]]
             if t > offsets[s]:
-                entry = _entry(out_ptr, targets, labels[t - 1], labels[t])
+                entry = _entry(pattern, labels[t - 1], labels[t])
                 if entry >= 0:
-                    score[s] += pair[entry]
+                    value[s] += scores.pair[entry]
 
 
 @kernel
 def sparse_add_path(
-    out_ptr: IdArray,  # (K + 1,)
-    targets: IdArray,  # (E,)
+    pattern: SparsePattern,
     offsets: IntArray,  # (S + 1,)
     labels: CodeArray,  # (N,)
     weight: FloatArray,  # (S,)
@@ -441,6 +455,6 @@ def sparse_add_path(
         for t in range(offsets[s], offsets[s + 1]):
             unary[t, labels[t]] += weight[s]
             if t > offsets[s]:
-                entry = _entry(out_ptr, targets, labels[t - 1], labels[t])
+                entry = _entry(pattern, labels[t - 1], labels[t])
                 if entry >= 0:
                     pair[entry] += weight[s]

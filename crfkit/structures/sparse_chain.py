@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -66,9 +67,11 @@ class SparseChain(Structure[ChainPotentials]):
         self.n_labels = n_labels
         self.source, self.target = rows, columns
         self._by_target = np.argsort(columns, kind="stable")
-        self._out = _frozen_pattern(np.searchsorted(rows, labels), columns)
         by_target = self._by_target
-        self._in = _frozen_pattern(np.searchsorted(columns[by_target], labels), rows[by_target])
+        self._pattern = kernels.SparsePattern(
+            *_frozen_ids(np.searchsorted(rows, labels), columns),
+            *_frozen_ids(np.searchsorted(columns[by_target], labels), rows[by_target]),
+        )
 
     def in_parallel(self, threads: ThreadMap) -> SparseChain:
         """Return itself: a sequence is worked on by one thread."""
@@ -90,22 +93,34 @@ class SparseChain(Structure[ChainPotentials]):
         node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
         dense_kernels.chain_shift(scores.unary, node, shift)
         np.exp(node, out=node)
-        pair = scores.pair[0]
-        step_shift = float(pair.max(initial=0.0))
-        factor = np.exp(pair - step_shift)
-        flow = np.zeros_like(factor)
+        pair_shift = float(scores.pair.max(initial=0.0))
+        factor = np.exp(scores.pair[0] - pair_shift)
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
-        norm, beta = np.empty_like(shift), np.empty(self.n_labels)
+        sums = kernels.SparseSums(out.unary, np.zeros_like(factor), log_z, status)
         kernels.sparse_sum(
-            scores.unary, node, frozen(shift), frozen(factor), *self._out,
-            frozen(pair[self._by_target]), frozen(factor[self._by_target]), *self._in,
-            step_shift, scores.offsets, frozen(weight), norm, beta, out.unary, flow, log_z, status,
+            self._arrays(scores),
+            kernels.SparseExponentials(
+                frozen(shift), frozen(factor), frozen(factor[self._by_target]), pair_shift,
+                math.exp(-pair_shift),
+            ),
+            self._pattern,
+            frozen(weight),
+            kernels.SparseWorkspace(node, np.empty_like(shift), np.empty(self.n_labels)),
+            sums,
         )  # fmt: skip
-        out.pair[0] += np.multiply(flow, factor, out=flow)
+        out.pair[0] += np.multiply(sums.flow, factor, out=sums.flow)
         raise_if_dead(scores, status)
         for s in np.flatnonzero(status == dense_kernels.UNDERFLOW):
             log_z[s] = self._sum_dense(scores, int(s), weight[s], out)
         return log_z
+
+    def _arrays(self, scores: ChainPotentials) -> kernels.SparseScores:
+        """Return the arrays of the potentials, as kernels read them."""
+        pair = scores.pair[0]
+        return kernels.SparseScores(
+            frozen(scores.unary), frozen(pair), frozen(pair[self._by_target]),
+            frozen(scores.offsets),
+        )  # fmt: skip
 
     def _sum_dense(self, scores: ChainPotentials, s: int, weight: float, out: Counts) -> float:
         """Sum one sequence as a dense chain."""
@@ -136,12 +151,11 @@ class SparseChain(Structure[ChainPotentials]):
         count = len(scores.offsets) - 1
         labels = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
-        pair = scores.pair[0]
         row_top = np.full(self.n_labels, -np.inf)
-        np.maximum.at(row_top, self.source, pair)
+        np.maximum.at(row_top, self.source, scores.pair[0])
         kernels.sparse_max(
-            scores.unary, pair, frozen(row_top), *self._out, frozen(pair[self._by_target]),
-            *self._in, scores.offsets, np.empty_like(scores.unary), labels, value, status,
+            self._arrays(scores), frozen(row_top), self._pattern, np.empty_like(scores.unary),
+            labels, value, status,
         )  # fmt: skip
         raise_if_dead(scores, status)
         return labels, value
@@ -150,9 +164,7 @@ class SparseChain(Structure[ChainPotentials]):
         """Return the score of the path of each sequence, shape (S,), as :meth:`Chain.score`."""
         scores = as_kernel_input(scores)
         value = np.empty(len(scores.offsets) - 1)
-        kernels.sparse_score(
-            scores.unary, scores.pair[0], *self._out, scores.offsets, frozen(labels), value
-        )
+        kernels.sparse_score(self._arrays(scores), self._pattern, frozen(labels), value)
         return value
 
     def add_counts(
@@ -160,7 +172,7 @@ class SparseChain(Structure[ChainPotentials]):
     ) -> None:
         """Add a weight to the parts on the path of each sequence, as :meth:`Chain.add_counts`."""
         kernels.sparse_add_path(
-            *self._out, frozen(scores.offsets), frozen(labels), frozen(weight), out.unary,
+            self._pattern, frozen(scores.offsets), frozen(labels), frozen(weight), out.unary,
             out.pair[0],
         )  # fmt: skip
 
@@ -208,5 +220,5 @@ class SparseChain(Structure[ChainPotentials]):
         out.pair[0] += moved.pair[0, self.source, self.target]
 
 
-def _frozen_pattern(ptr: IntArray, ids: IntArray) -> tuple[IdArray, IdArray]:
+def _frozen_ids(ptr: IntArray, ids: IntArray) -> tuple[IdArray, IdArray]:
     return frozen(ptr.astype(np.uint32)), frozen(ids.astype(np.uint32))

@@ -91,7 +91,7 @@ def test_texts_with_the_same_known_words_are_searched_once(monkeypatch):
     monkeypatch.setattr(
         similarity,
         "overlap_nearest",
-        lambda ptr, *rest: rows.append(len(ptr)) or search(ptr, *rest),
+        lambda some, *rest: rows.append(len(some.ptr)) or search(some, *rest),
     )
     found = WordOverlap(["Main Street", "High Street"]).jaccard(texts)
     assert found.tolist() == [0.25] * 30

@@ -37,8 +37,7 @@ def test_an_exact_sum_adds_up_all_terms():
 
 def test_the_path_counts_the_scored_steps_it_takes():
     labels, out = np.array([0, 1, 2, 2], np.int32), np.zeros(5)
-    ptr, targets = PATTERN._out
     kernels.sparse_add_path(
-        ptr, targets, np.array([0, 4]), labels, np.array([2.0]), np.zeros((4, 3)), out
+        PATTERN._pattern, np.array([0, 4]), labels, np.array([2.0]), np.zeros((4, 3)), out
     )
     assert out.tolist() == [0.0, 2.0, 0.0, 0.0, 2.0]

@@ -20,6 +20,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.features._lexicons import BLANK
 from crfkit.features.segments.words import Trie, number_rows
 from crfkit.features.templates.pairs import PairTable
+from crfkit.kernels.text import overlap
 from crfkit.kernels.text.edit import BITS, LEVELS, edit_nearest, letters_bag
 from crfkit.kernels.text.overlap import overlap_nearest, squares_left
 
@@ -204,8 +205,11 @@ class WordOverlap:
         """Return the largest similarity of each text, (n,), 0 if below `least`."""
         _, chosen, place = np.unique(_row_numbers(texts), return_index=True, return_inverse=True)
         different, index, (entries, shared, most) = texts.take(chosen), self._index, measure
-        y, rests = frozen(entries.words.data), frozen(entries.rest[index.places])
-        sizes = frozen(entries.size[index.owners])
+        listed = overlap.Entries(
+            index.starts, index.others, index.heads, index.places, index.owners,
+            frozen(entries.words.data), frozen(entries.rest[index.places]),
+            frozen(entries.size[index.owners]),
+        )  # fmt: skip
 
         def search(part: slice) -> FloatArray:
             some = different.take(part)
@@ -213,10 +217,12 @@ class WordOverlap:
             bound = most(rest) / np.repeat(some.size, np.diff(ptr))
             nearest, products = np.empty(len(ptr) - 1, np.int32), np.empty(len(ptr) - 1)
             overlap_nearest(
-                frozen(ptr), frozen(some.words.indices.astype(np.int32)), frozen(some.words.data),
-                frozen(rest), frozen(bound), frozen(some.size), index.starts, index.others,
-                index.heads, index.places, index.owners, y, rests, sizes, shared, least * _BELOW,
-                np.full(len(index.starts) - 1, -1, np.int32), nearest, products,
+                overlap.Texts(
+                    frozen(ptr), frozen(some.words.indices.astype(np.int32)),
+                    frozen(some.words.data), frozen(rest), frozen(bound), frozen(some.size),
+                ),
+                listed, shared, least * _BELOW, np.full(len(index.starts) - 1, -1, np.int32),
+                nearest, products,
             )  # fmt: skip
             both = some.size + entries.size[nearest]
             scores = products / np.where(nearest >= 0, both - shared * products, 1.0)

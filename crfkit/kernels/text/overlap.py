@@ -7,8 +7,34 @@ the weights ``x``, an entry ``y``; `rest` is the sum of the squares of these fro
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel, part
+
+
+class Texts(NamedTuple):
+    """Words of texts and their weights. Read-only."""
+
+    ptr: IntArray  # (n + 1,) where the words of each text begin
+    words: CodeArray  # (V,)
+    weights: FloatArray  # (V,)
+    rest: FloatArray  # (V,)
+    most: FloatArray  # (V,) the largest score of an entry that has this word, but none before it
+    sizes: FloatArray  # (n,)
+
+
+class Entries(NamedTuple):
+    """Words of entries and their weights, also by word: a place is one in `words`. Read-only."""
+
+    starts: IntArray  # (E + 1,) where the words of each entry begin
+    words: CodeArray  # (U,)
+    heads: IntArray  # (W + 1,) where the places of each word begin
+    places: IntArray  # (U,) where each word stands
+    owners: CodeArray  # (U,) the entry of each place
+    weights: FloatArray  # (U,)
+    rests: FloatArray  # (U,) of each place
+    sizes: FloatArray  # (U,) that of the entry of each place
 
 
 @part
@@ -45,20 +71,8 @@ def squares_left(
 
 @kernel
 def overlap_nearest(
-    ptr: IntArray,  # (n + 1,) where the words of each text begin
-    words: CodeArray,  # (V,)
-    x: FloatArray,  # (V,)
-    rest: FloatArray,  # (V,)
-    most: FloatArray,  # (V,) the largest score of an entry that has this word, but none before it
-    sizes: FloatArray,  # (n,)
-    starts: IntArray,  # (E + 1,) where the words of each entry begin
-    others: CodeArray,  # (U,)
-    heads: IntArray,  # (W + 1,) where the places of each word begin
-    places: IntArray,  # (U,) where in `others` each word stands
-    owners: CodeArray,  # (U,) the entry of each place
-    y: FloatArray,  # (U,)
-    rests: FloatArray,  # (U,) of each place
-    other_sizes: FloatArray,  # (U,) that of the entry of each place
+    texts: Texts,
+    entries: Entries,
     shared: float,  # c
     least: float,
     seen: CodeArray,  # (E,) -1s, for work
@@ -72,23 +86,27 @@ def overlap_nearest(
     of both rests (Cauchy), and the search ends when ``most`` says so (prefix filtering: Chaudhuri,
     Ganti and Kaushik 2006; for the nearest, Xiao, Wang, Lin and Shang 2009).
     """
+    ptr, words, rest, owners = texts.ptr, texts.words, texts.rest, entries.owners
+    heads, places, starts = entries.heads, entries.places, entries.starts
     for t in range(ptr.shape[0] - 1):
         top = least
         nearest[t], products[t] = -1, 0.0
         for i in range(ptr[t], ptr[t + 1]):
-            if most[i] <= top:
+            if texts.most[i] <= top:
                 break
             for k in range(heads[words[i]], heads[words[i] + 1]):
-                both = sizes[t] + other_sizes[k]
+                both = texts.sizes[t] + entries.sizes[k]
                 # s <= top, where p is as large as it can be.
-                if rest[i] * rests[k] * (1.0 + shared * top) ** 2 <= (top * both) ** 2:
+                largest = rest[i] * entries.rests[k]
+                if largest * (1.0 + shared * top) ** 2 <= (top * both) ** 2:
                     continue
                 if seen[owners[k]] == t:
                     continue
                 seen[owners[k]] = t
                 product = _product(
-                    words, x, i, ptr[t + 1], others, y, places[k], starts[owners[k] + 1]
-                )
+                    words, texts.weights, i, ptr[t + 1],
+                    entries.words, entries.weights, places[k], starts[owners[k] + 1],
+                )  # fmt: skip
                 score = product / (both - shared * product)
                 if score > top:
                     top = score
