@@ -32,6 +32,10 @@ class Loss(ABC):
         Whether it has `hessian_product` and `hessian_diagonal`.
     is_staged : bool
         Whether it has `stages`.
+    rescaling : str
+        What its cost multiplies, "margin" or "slack"; empty if neither.
+    search : {"exact", "approximate"}
+        How the labeling is found that it is the loss of.
     """
 
     requires: ClassVar[frozenset[Capability]] = frozenset()
@@ -42,6 +46,8 @@ class Loss(ABC):
     takes_cost: ClassVar[bool] = False
     has_hessian: ClassVar[bool] = False
     is_staged: ClassVar[bool] = False
+    rescaling: str = ""
+    search: str = "exact"
 
     @abstractmethod
     def value_and_grad(

@@ -25,7 +25,7 @@ class DualMarginSolver(CertifiedSolver):
         super()._check_objective(objective)
         name, loss = type(self).__name__, objective.loss
         if type(loss) is not HingeLoss or loss.rescaling != "margin":
-            rescaled = getattr(loss, "rescaling", None)
+            rescaled = loss.rescaling
             raise ValueError(
                 f"solver {name} needs the hinge loss with margin rescaling, not "
                 f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "

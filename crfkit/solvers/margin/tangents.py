@@ -91,14 +91,13 @@ def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> fl
 
 def has_exact_values(loss: Any) -> bool:
     """Whether a loss is computed exactly, not from labellings found by an approximate search."""
-    rescaling, search = getattr(loss, "rescaling", None), getattr(loss, "search", None)
-    return not (rescaling == "slack" and search == "approximate")
+    return not (loss.rescaling == "slack" and loss.search == "approximate")
 
 
 def check_convex(solver: Any, objective: Any) -> None:
     """Raise ValueError if the loss of an objective is not convex."""
     name, loss = type(solver).__name__, objective.loss
-    if not (getattr(loss, "is_convex", False) and objective.has_sequence_weights):
+    if not (loss.is_convex and objective.has_sequence_weights):
         raise ValueError(
             f"solver {name} needs a convex loss, and the same weight for all tokens of a "
             f"sequence; {type(loss).__name__} with these weights is none."
