@@ -44,6 +44,7 @@ from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_uni
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.spaces import SegmentWeights
 
 FOLDS = 5
 # Tokens that penalties are chosen on, and variants tried.
@@ -223,10 +224,10 @@ def objective_of(
 ) -> Iterator[Objective]:
     """Provide the objective of segments, given as tags."""
     constraints = SegmentConstraints(too_long="split")
-    layout = Segments(max_length=max_length, constraints=constraints)._layout()
-    coded = layout.read(y, X.offsets)
+    segments = Segments(max_length=max_length, constraints=constraints)
+    coded = segments._layout().read(y, X.offsets)
     training = SimpleNamespace(data=X, **coded._asdict())
-    model = layout.choose(SemiMarkovCRF(), training)
+    model = SegmentWeights(segments).choose(SemiMarkovCRF(), training)
     with ThreadMap(n_jobs) as threads:
         yield Objective(
             model, model.structure, LogLoss(), ElasticNet(0.0, 1.0), X, coded.codes,

@@ -19,12 +19,12 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.data.validation import check_lengths
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._layout import TokenLabels
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.model import FittedModel
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
+from crfkit.potentials.spaces import TokenWeights
 from crfkit.training.data import TrainingData
 from crfkit.training.fit import Fit
 from crfkit.training.input import pack_new
@@ -228,7 +228,7 @@ class CRFsuiteWeights(NamedTuple):
 
     def attributes(self, *fitted: Any) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
-        return TokenLabels().attributes(*fitted)
+        return TokenWeights().attributes(*fitted)
 
     def _zero_entries(self, training: TrainingData) -> tuple[IntArray, IntArray]:
         """Return the columns of attributes with the value 0, and the tokens."""

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
-from crfkit.estimators._layout import TokenLabels
 from crfkit.estimators.segments import Segments
+from crfkit.labels.tokens import TokenLabels
 from crfkit.losses import LOSSES, Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.training.data import TrainingData

@@ -24,7 +24,6 @@ from crfkit.estimators._segment_views import check_has_segments, no_segments
 from crfkit.estimators._spaces import fitted_labels
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.constraints import (
-    ANY,
     allowed_codes,
     conditional_log_proba,
     fixed_codes,
@@ -33,7 +32,7 @@ from crfkit.inference.constraints import (
 from crfkit.labels.coding import check_apart, read_listed
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
 from crfkit.structures import Structure
 from crfkit.structures.semimarkov import span_probabilities
 

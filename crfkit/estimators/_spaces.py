@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from crfkit.estimators._kernelized import KernelledTokens
-from crfkit.estimators._layout import TokenLabels
-from crfkit.estimators._segment_layout import SegmentLabels
+from crfkit.labels.base import LabelSpace
+from crfkit.labels.segments import SegmentLabels
+from crfkit.labels.tokens import TokenLabels
+from crfkit.training.problem import weights_of
 
 
-def fitted_labels(estimator: Any) -> Any:
+def fitted_labels(estimator: Any) -> LabelSpace:
     """Return the label space of a fitted estimator, whatever its parameters say by now."""
     return SegmentLabels(None) if "length_scores_" in vars(estimator) else TokenLabels()
 
@@ -18,4 +20,4 @@ def fitted_weights(estimator: Any) -> Any:
     """Return what knows the model of the fitted weights."""
     if "dual_coef_" in vars(estimator):
         return KernelledTokens.of(estimator)
-    return fitted_labels(estimator)
+    return weights_of(fitted_labels(estimator))

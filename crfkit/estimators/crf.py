@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 from crfkit.estimators import _probabilities
-from crfkit.estimators._layout import TokenLabels
 from crfkit.estimators._parameters import chosen_loss, chosen_solver, elastic_net, make_problem
 from crfkit.estimators.base import LinearClassifier
+from crfkit.labels.tokens import TokenLabels
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import SOLVERS, Solver

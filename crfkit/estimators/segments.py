@@ -8,10 +8,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
-from crfkit.estimators._segment_layout import SegmentLabels
 from crfkit.features.lengths import length_basis
 from crfkit.labels.coding import is_label
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, get_scheme
+from crfkit.labels.segments import SegmentLabels
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 

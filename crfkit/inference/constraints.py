@@ -10,11 +10,8 @@ from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data.labels import UNKNOWN
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import Segmentation
+from crfkit.labels.segmentation import ANY, BEGINS, EITHER, Segmentation
 from crfkit.structures import NoPathError, NoSegmentationError, Structure
-
-# Instead of a code: any; any that begins a segment; and `EITHER - k`, one of the label k.
-ANY, BEGINS, EITHER = -1, -2, -3
 
 
 def allowed_codes(fixed: CodeArray, size: int) -> BoolArray | None:

@@ -8,6 +8,9 @@ import numpy as np
 
 from crfkit._types import CodeArray, IntArray
 
+# Instead of a code: any; any that begins a segment; and `EITHER - k`, one of the label k.
+ANY, BEGINS, EITHER = -1, -2, -3
+
 
 class Segmentation(NamedTuple):
     """Segments: the first token of each, the one after its last, and its label, all (n,)."""

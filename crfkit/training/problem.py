@@ -6,11 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from crfkit._parallel import ThreadMap
+from crfkit.labels.base import LabelSpace
+from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.blocks import NAMES_OF, names_of
+from crfkit.potentials.spaces import SegmentWeights, TokenWeights, WeightSpace
 from crfkit.training.data import TrainingData, read_training
 from crfkit.training.early_stopping import EarlyStopping
 
@@ -60,7 +65,7 @@ class Problem:
         How often iterations are printed.
     """
 
-    labels: Any
+    labels: LabelSpace
     loss: Callable[[TrainingData], Loss]
     penalty: ElasticNet
     solver: Any
@@ -77,12 +82,19 @@ class Problem:
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Read and check what the model is to be fitted to."""
         training = read_training(X, y, sample_weight, read=self.labels.read)
-        used: TrainingData = self.labels.drop_zero_weight_sequences(training)
-        return used
+        used = self.labels.learned_from(training.weight, training.data.offsets)
+        return training if used.all() else training.take(np.flatnonzero(used))
 
     def model(self, training: TrainingData) -> Any:
         """Return the model of potentials with the weights that are to be fitted."""
-        return (self.weights or self.labels).choose(self.features, training)
+        return self._weights.choose(self.features, training)
+
+    @property
+    def _weights(self) -> Any:
+        """What chooses the weights, by what labels are, if it is not given."""
+        if self.weights is not None:
+            return self.weights
+        return weights_of(self.labels)
 
     def objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
         """Return what the solver minimizes."""
@@ -94,8 +106,7 @@ class Problem:
     def attributes(self, model: Any, training: TrainingData, parameters: Any) -> dict[str, Any]:
         """Return the fitted attributes that prediction needs."""
         data = training.data
-        namer = self.weights or self.labels
-        named: dict[str, Any] = namer.attributes(
+        named: dict[str, Any] = self._weights.attributes(
             model, parameters, training.classes, training.coding
         )
         return named | {
@@ -103,3 +114,8 @@ class Problem:
             "vectorizer_": training.vectorizer,
             **{NAMES_OF[kind]: names for kind, names in names_of(data).items()},
         }
+
+
+def weights_of(labels: LabelSpace) -> WeightSpace:
+    """Return the weights that models of labels have."""
+    return SegmentWeights(labels.segments) if isinstance(labels, SegmentLabels) else TokenWeights()

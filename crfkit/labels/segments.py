@@ -1,47 +1,34 @@
-"""Labels of segments: how they are learned, and what their weights are called."""
+"""Labels of segments."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.labels import UNKNOWN
-from crfkit.data.validation import warn_if_lengths_badly_scaled
-from crfkit.estimators._layout import END, TokenLabels
-from crfkit.features.lengths import length_basis
-from crfkit.inference.constraints import EITHER
+from crfkit.labels.base import FittedLabels, LabelSpace
 from crfkit.labels.coding import Coded, SegmentCoding, are_segments, lists, read_segments
 from crfkit.labels.detect import illegible
-from crfkit.labels.limits import (
-    Limits,
-    check_limits,
-    check_names,
-    find_limits,
-    is_outside,
-)
+from crfkit.labels.limits import check_limits, check_names, find_limits, is_outside
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import Segmentation, segmentation_of
-from crfkit.potentials import LinearModel
-from crfkit.potentials.selection import choose_segment_features
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
+from crfkit.labels.segmentation import EITHER, segmentation_of
 
 NO_LIMIT = np.iinfo(np.int64).max
 
 
-class SegmentLabels(TokenLabels):
+class SegmentLabels(LabelSpace):
     """A label for each segment.
 
     Parameters
     ----------
     segments : Segments
-        What the user says of them.
+        What the user says of them; None for a model that is fitted.
     """
 
-    of_segments: ClassVar[bool] = True
-    MODEL: ClassVar[type[LinearModel]] = SemiMarkovModel
+    of_segments = True
 
     def __init__(self, segments: Any) -> None:
         self.segments = segments
@@ -59,16 +46,19 @@ class SegmentLabels(TokenLabels):
         check_names(self.segments, coded)
         size, classes, codes = len(coded.classes), coded.classes, coded.codes.copy()
         _join(codes, offsets, classes, self.segments.outside)
-        limits = self._limits(segmentation_of(codes, offsets, size), coded)
+        runs = segmentation_of(codes, offsets, size)
+        limits = find_limits(self.segments, coded.coding, classes, runs)
         _cut(codes, offsets, size, self._cut_at(limits.most, classes))
         check_limits(segmentation_of(codes, offsets, size), offsets, classes, limits)
         return coded._replace(codes=codes)
 
-    def coding(self, fitted: Any) -> SegmentCoding:
+    def coding(self, fitted: FittedLabels) -> SegmentCoding:
         """Return what the codes of a fitted model stand for."""
         return SegmentCoding(fitted.scheme_, OUTSIDE_LABEL)
 
-    def codes(self, fitted: Any, y: Any, offsets: IntArray) -> tuple[CodeArray, NDArray[np.bool_]]:
+    def codes(
+        self, fitted: FittedLabels, y: Any, offsets: IntArray
+    ) -> tuple[CodeArray, NDArray[np.bool_]]:
         """Return which codes tokens may have, and whether the model can have their labels: (N,).
 
         What labels leave open (how tokens outside are cut; how a run of labels is) is open there:
@@ -96,71 +86,21 @@ class SegmentLabels(TokenLabels):
         exact = labels + len(fitted.classes_) * (coded.codes >= size)
         return np.where(open_, EITHER - labels, exact).astype(np.int32), known
 
-    def labels(self, fitted: Any, y: Any, offsets: IntArray) -> Any:
+    def labels(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form of predicted ones: segments as tags."""
         return self.coding(fitted).as_predicted(y, offsets)
 
-    def drop_zero_weight_sequences(self, training: Any) -> Any:
-        """Return the training data without sequences of weight 0: lengths are learned from all."""
-        offsets = training.data.offsets
-        used = np.diff(np.concatenate([[0], np.cumsum(training.weight > 0.0)])[offsets]) > 0
-        used |= np.diff(offsets) == 0
-        return training if used.all() else training.take(np.flatnonzero(used))
-
-    def choose(self, estimator: Any, training: Any) -> LinearModel:
-        """Return the score model with the weights that are to be fitted."""
-        size = len(training.classes)
-        runs = segmentation_of(training.codes, training.data.offsets, size)
-        limits = self._limits(runs, training)
-        return choose_segment_features(
-            training.data,
-            training.codes,
-            size,
-            lengths=self._lengths(limits, runs),
-            parts=self._parts(training.data),
-            forbidden=limits.forbidden,
-            min_freq=estimator.min_freq,
-            all_states=estimator.all_possible_states,
-            all_transitions=estimator.all_possible_transitions,
-            boundaries=estimator.boundary_weights,
-        )
-
-    def attributes(
-        self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
-    ) -> dict[str, Any]:
-        """Return parameters as fitted attributes."""
-        plain = super().attributes(model, parameters, classes, coding)
-        return plain | {"scheme_": coding.scheme}
-
-    def _limits(self, runs: Segmentation, coded: Any) -> Limits:
-        return find_limits(self.segments, coded.coding, coded.classes, runs)
+    def learned_from(self, weight: FloatArray, offsets: IntArray) -> NDArray[np.bool_]:
+        """Return which sequences a model may learn from: lengths are learned from all, (S,)."""
+        used = np.diff(np.concatenate([[0], np.cumsum(weight > 0.0)])[offsets]) > 0
+        chosen: NDArray[np.bool_] = used | (np.diff(offsets) == 0)
+        return chosen
 
     def _cut_at(self, most: IntArray, classes: NDArray[np.object_]) -> IntArray:
         """Return the length at which segments of each label are cut, (K,)."""
         if self.segments._limits().too_long == "split":
             return most
         return np.where(is_outside(classes), most, NO_LIMIT)
-
-    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthModel:
-        """Return how the scores of lengths are made."""
-        most, least = limits.most, limits.least
-        longest = int(most.max(initial=1))
-        found = length_basis(self.segments.length, longest)
-        warn_if_lengths_badly_scaled(found.basis, found.names, runs.stop - runs.start)
-        lengths = np.arange(1, longest + 1)[:, None]
-        fixed = np.where((lengths <= most) & (lengths >= least), found.fixed[:, None], -np.inf)
-        chosen = np.ones((found.basis.shape[1], len(most)), bool)
-        return LengthModel(fixed, found.basis, chosen)
-
-    def _parts(self, data: Any) -> NDArray[np.bool_]:
-        """Return which attributes count for all, first, last, and single tokens, shape (D, 4)."""
-        wanted = np.array([part in self.segments.token_parts for part in TOKEN_PARTS])
-        parts = np.tile(wanted, (data.n_features, 1))
-        for attribute, name in enumerate(() if data.names is None else data.feature_names):
-            end = END.match(str(name))
-            if end:
-                parts[attribute] = np.array(TOKEN_PARTS) == end[1]
-        return parts
 
 
 def _join(codes: CodeArray, offsets: IntArray, classes: NDArray[np.object_], outside: str) -> None:
