@@ -11,6 +11,7 @@ from crfkit.solvers.batch import vectors
 from crfkit.solvers.batch.lbfgs import CorrectionPairs
 from crfkit.solvers.batch.line_search import Point
 from crfkit.solvers.batch.vectors import Vectors
+from tests.extensions.gradient_descent import GradientDescent
 from tests.objective.test_batch import make_data, make_objective
 
 
@@ -35,16 +36,17 @@ class Quadratic:
 
 
 # Those that need no more than derivatives; iterative scaling has tests of its own.
+ALL_SOLVERS = SOLVERS | {"gradient descent (an extension)": GradientDescent}
 BATCH = [
     name
-    for name, kind in SOLVERS.items()
+    for name, kind in ALL_SOLVERS.items()
     if set(kind.requires) <= {"value_and_grad", "hessian_product"}
 ]
 MONOTONE = [name for name in BATCH if name != "rprop"]
 
 
 def make_solver(name):
-    return SOLVERS[name](tol=0.0, gtol=1e-9, max_iter=5000)
+    return ALL_SOLVERS[name](tol=0.0, gtol=1e-9, max_iter=5000)
 
 
 @pytest.fixture(params=BATCH)
@@ -269,7 +271,7 @@ def test_results_are_bit_equal_for_any_number_of_threads(rng, monkeypatch, name)
     for n_jobs in (1, 3):
         with ThreadMap(n_jobs) as threads:
             objective = make_objective(data, codes, threads, ElasticNet(0.0, 0.3))
-            solver = SOLVERS[name](max_iter=6)
+            solver = ALL_SOLVERS[name](max_iter=6)
             results.append(solver.solve(objective, np.zeros(objective.n_parameters)))
     assert results[0].value == results[1].value
     np.testing.assert_array_equal(results[0].parameters, results[1].parameters)
