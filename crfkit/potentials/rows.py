@@ -16,6 +16,9 @@ from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.gather import (
+    ListedRows,
+    PairWeights,
+    SparseRows,
     collect_rows,
     gather_cells,
     gather_dense,
@@ -144,16 +147,27 @@ class RowIndex:
         values, step = data.value_array()
         indptr = data.indptr
         size = int(indptr[end] - indptr[begin])
-        row_ptr, found = np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32)
-        factor = np.empty(size) if step else np.empty(1)
+        listed = ListedRows(
+            np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32),
+            np.empty(size) if step else np.empty(1),
+        )  # fmt: skip
         gather_tokens(
-            frozen(indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)), frozen(values),
-            step, begin, end, self._codes[0], len(self.attributes), bound.tokens.single,
-            self.ptr, self.columns, frozen(bound.pairs), row_ptr, found, factor, out,
+            SparseRows(
+                frozen(indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
+                frozen(values), step,
+            ),
+            begin,
+            end,
+            PairWeights(
+                self._codes[0], len(self.attributes), bound.tokens.single, self.ptr, self.columns,
+                frozen(bound.pairs),
+            ),
+            listed,
+            out,
         )  # fmt: skip
         gather_rows(
-            frozen(row_ptr), frozen(found), frozen(factor if step else values), step,
-            bound.tokens.table, out,
+            frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
+            step, bound.tokens.table, out,
         )  # fmt: skip
 
     def add(self, table: FloatArray, begin: int, end: int, out: FloatArray) -> None:

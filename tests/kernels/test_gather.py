@@ -27,9 +27,15 @@ def test_gather_tokens_and_rows_are_together_a_matrix_product(rng, ones, full):
     row_ptr, found = np.empty(4, np.int64), np.empty(len(rows.data), np.uint32)
     factor, out = np.empty(len(rows.data)), np.zeros((3, 3))
     gather.gather_tokens(
-        rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), values, step, 2, 5, slots,
-        size, table.sum(axis=1), ptr, labels, table[mask], row_ptr, found, factor, out,
-    )  # fmt: skip
+        gather.SparseRows(
+            rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), values, step
+        ),
+        2,
+        5,
+        gather.PairWeights(slots, size, table.sum(axis=1), ptr, labels, table[mask]),
+        gather.ListedRows(row_ptr, found, factor),
+        out,
+    )
     gather.gather_rows(row_ptr, found, factor, step, table[full], out)
     np.testing.assert_allclose(out, (x @ table)[2:5], rtol=1e-13, atol=1e-15)
 

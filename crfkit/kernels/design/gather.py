@@ -8,6 +8,8 @@ negative values at every access.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
@@ -21,61 +23,81 @@ TILE = 32
 MOST_ASKED = 64
 
 
+class SparseRows(NamedTuple):
+    """Attributes of tokens. Read-only."""
+
+    indptr: PtrArray  # (N + 1,)
+    indices: IdArray  # (nnz,)
+    values: FloatArray  # (nnz,) or (1,)
+    stride: int  # 0 where all values are 1 and one is kept, else 1
+
+
+class PairWeights(NamedTuple):
+    """Weights of pairs of an attribute and a label, and where to find them. Read-only."""
+
+    slots: IdArray  # (D,) row in the table, H + label of the only weight, or H + K: pairs
+    n_slots: int  # H
+    single: FloatArray  # (D,) the only weight of an attribute
+    ptr: PtrArray  # (D + 1,)
+    labels: IdArray  # (P,)
+    weights: FloatArray  # (P,)
+
+
+class ListedRows(NamedTuple):
+    """Rows of the table that tokens have, which the kernel writes."""
+
+    ptr: IntArray  # (n + 1,)
+    rows: IdArray  # (nnz,) the rows of each token
+    values: FloatArray  # (nnz,) or (1,)
+
+
 @part
-def _ask(indptr: PtrArray, indices: IdArray, t: int, slots: IdArray, n_slots: int,
-         single: FloatArray, ptr: PtrArray) -> None:  # fmt: skip
+def _ask(tokens: SparseRows, t: int, pairs: PairWeights) -> None:
     """Have the machine fetch what tells the weights of the attributes of a token."""
-    for n in range(indptr[t], indptr[t + 1]):
-        if slots[indices[n]] >= n_slots:
-            prefetch_at(single, indices[n])
-            prefetch_at(ptr, indices[n])
+    for n in range(tokens.indptr[t], tokens.indptr[t + 1]):
+        attribute = tokens.indices[n]
+        if pairs.slots[attribute] >= pairs.n_slots:
+            prefetch_at(pairs.single, attribute)
+            prefetch_at(pairs.ptr, attribute)
 
 
 @kernel
 def gather_tokens(
-    indptr: PtrArray,  # (N + 1,)
-    indices: IdArray,  # (nnz,) attributes
-    values: FloatArray,  # (nnz,) or (1,)
-    step: int,
+    tokens: SparseRows,
     begin: int,
     end: int,
-    slots: IdArray,  # (D,) row in the table, H + label of the only weight, or H + K: pairs
-    n_slots: int,
-    single: FloatArray,  # (D,) the only weight of an attribute
-    ptr: PtrArray,  # (D + 1,)
-    labels: IdArray,  # (P,)
-    weights: FloatArray,  # (P,)
-    row_ptr: IntArray,  # (end - begin + 1,) out
-    found: IdArray,  # (n,) out: the rows of the table of each token
-    factor: FloatArray,  # (n,) or (1,) out: their values
+    pairs: PairWeights,
+    listed: ListedRows,  # out
     out: FloatArray,  # (end - begin, K) out, added to
 ) -> None:
     """``out[t, k] += sum_a x[begin + t, a] w[a, k]`` over attributes without a row in the table.
 
     The others are listed for `gather_rows`.
     """
+    indptr, indices, stride = tokens.indptr, tokens.indices, tokens.stride
+    slots, n_slots, ptr, labels = pairs.slots, pairs.n_slots, pairs.ptr, pairs.labels
     count = 0
-    row_ptr[0] = 0
+    listed.ptr[0] = 0
     for t in range(begin, end):
         row = t - begin
         if t + 2 < end:
             for n in range(indptr[t + 2], indptr[t + 3]):
                 prefetch_at(slots, indices[n])
         if t + 1 < end:
-            _ask(indptr, indices, t + 1, slots, n_slots, single, ptr)
+            _ask(tokens, t + 1, pairs)
         for n in range(indptr[t], indptr[t + 1]):
             attribute = indices[n]
-            slot, value = slots[attribute], values[n * step]
+            slot, value = slots[attribute], tokens.values[n * stride]
             if slot < n_slots:
-                found[count] = slot
-                factor[count * step] = value
+                listed.rows[count] = slot
+                listed.values[count * stride] = value
                 count += 1
             elif slot < n_slots + out.shape[1]:
-                out[row, slot - n_slots] += value * single[attribute]
+                out[row, slot - n_slots] += value * pairs.single[attribute]
             else:
                 for p in range(ptr[attribute], ptr[attribute + 1]):
-                    out[row, labels[p]] += value * weights[p]
-        row_ptr[row + 1] = count
+                    out[row, labels[p]] += value * pairs.weights[p]
+        listed.ptr[row + 1] = count
 
 
 @kernel
