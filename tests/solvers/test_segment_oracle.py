@@ -11,6 +11,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.semimarkov import SegmentOracle
+from crfkit.potentials.chain_blocks import TransitionBlock
 from crfkit.potentials.selection import choose_segment_features
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
 from crfkit.solvers.margin.dual_state import make_margin_state
@@ -174,7 +175,7 @@ def test_a_sequence_without_a_segmentation_is_named():
         fixed = np.full((LONGEST, LABELS), -np.inf)
         fixed[0, 0] = 0.0
         objective.model.lengths.fixed = fixed
-        objective.model.forbidden = np.ones((LABELS, LABELS), bool)
+        objective.model.get(TransitionBlock).forbidden = np.ones((LABELS, LABELS), bool)
         task = make_task(objective, RULES["mira"])
         zero, errors = np.zeros(objective.n_parameters), []
         for kind in (make_learner, SequentialLearner):
@@ -255,7 +256,7 @@ def test_a_visit_of_several_steps_is_several_visits():
 
 def test_forbidden_true_segments_are_named():
     with problem("free", HingeLoss(COST), lengths=(2, 3, 2)) as objective:
-        objective.model.forbidden = np.array([[False, True], [False, False]])
+        objective.model.get(TransitionBlock).forbidden = np.array([[False, True], [False, False]])
         objective.labels[:] = [2, 0, 2, 0, 3, 3, 2]
         batches = objective.minibatches(1, 0)
         steps = make_margin_state(batches, "marginals")

@@ -226,16 +226,16 @@ def _path_score(
                 value += workspace.transitions[0, before, label]
             first = row
         if row + 1 == length or codes[c, shift + row + 1] >= size:
-            value += _ending_score(problem, begin + row, row, row - first + 1, label, workspace)
+            value = _add_ending(value, begin + row, row, row - first + 1, label, problem, workspace)
             before = label
     return value + paid
 
 
 @part
-def _ending_score(problem: SegmentProblem, t: int, row: int, d: int, label: int,
-                  workspace: SegmentWorkspace) -> float:  # fmt: skip
-    """Return what is added where a segment ends: for that, its length and its attributes."""
-    size, value = problem.n_labels, 0.0
+def _add_ending(value: float, t: int, row: int, d: int, label: int, problem: SegmentProblem,
+                workspace: SegmentWorkspace) -> float:  # fmt: skip
+    """Add the scores of a segment that ends: of that, of its length and of its attributes."""
+    size = problem.n_labels
     value += workspace.scores[row, 2 * size + label]
     if d == 1:
         value += workspace.scores[row, 3 * size + label]
@@ -243,8 +243,7 @@ def _ending_score(problem: SegmentProblem, t: int, row: int, d: int, label: int,
     q = _find(problem.end_length, problem.end_ptr[t], problem.end_ptr[t + 1], d)
     if q >= 0:
         value += workspace.rows[problem.end_number[q], label]
-    result: float = value
-    return result
+    return value
 
 
 @implements(level, SegmentProblem)
