@@ -26,29 +26,26 @@ class LabelOrder(NamedTuple):
     rank: IntArray
 
     @classmethod
-    def by_appearance(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> LabelOrder:
+    def by_appearance(
+        cls, codes: CodeArray, n_labels: int, weight: FloatArray, n_codes: int | None = None
+    ) -> LabelOrder:
         """Return the order in which labels first occur; those that do not come last.
 
-        Tokens of weight 0, shape (N,), are left out.
+        Tokens of weight 0, shape (N,), are left out. Of segments, whose codes are more than the
+        labels, the order is that of the codes: in each of their parts, that of the labels.
         """
-        labels = labels[weight > 0.0]
+        labels = codes[weight > 0.0] % n_labels
         found, first = np.unique(labels, return_index=True)
         place = np.full(n_labels, len(labels))
         place[found] = first
-        order = np.argsort(place, kind="stable")
+        parts = np.arange(0, n_labels if n_codes is None else n_codes, n_labels)[:, None]
+        order = np.ravel(np.argsort(place, kind="stable") + parts)
         return cls(order, np.argsort(order))
 
     @classmethod
     def by_code(cls, n_labels: int) -> LabelOrder:
         """Return the order of the codes."""
         return cls(np.arange(n_labels), np.arange(n_labels))
-
-    @classmethod
-    def of_segments(cls, labels: CodeArray, n_labels: int, weight: FloatArray) -> LabelOrder:
-        """Return the order in which labels of segments first occur, given codes, for codes."""
-        order, rank = cls.by_appearance(labels % n_labels, n_labels, weight)
-        both = (np.concatenate([one, n_labels + one]) for one in (order, rank))
-        return cls(*both)
 
     def scores(self, scores: Potentials) -> Potentials:
         """Return scores of the labels in this order; as they are where few steps have one."""

@@ -45,7 +45,9 @@ KINDS = pytest.mark.parametrize("fixed", FIXED)
 
 
 def make_task(objective, rule, cost=None):
-    ties = LabelOrder.of_segments(objective.labels, objective.model.n_labels, objective.weight)
+    ties = LabelOrder.by_appearance(
+        objective.labels, objective.model.n_labels, objective.weight, objective.model.n_codes
+    )
     return OnlineProblem(objective, rule, cost, None, ties)
 
 

@@ -132,10 +132,9 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
         """
         random, problem = self._begin(objective)
         model = objective.model
-        rank = (
-            LabelOrder.of_segments if model.n_codes > model.n_labels else LabelOrder.by_appearance
+        order = LabelOrder.by_appearance(
+            objective.labels, model.n_labels, objective.weight, model.n_codes
         )
-        order = rank(objective.labels, model.n_labels, objective.weight)
         problem = problem._replace(order=order)
         log = SolverLog(objective, callback)
         return log.guard(lambda: self._iterate(problem, start, random, log))
