@@ -13,6 +13,9 @@ from crfkit.training.problem import weights_of
 
 def fitted_labels(estimator: Any) -> LabelSpace:
     """Return the label space of a fitted estimator, whatever its parameters say by now."""
+    own: LabelSpace | None = type(estimator).label_space
+    if own is not None:
+        return own
     return SegmentLabels(None) if "length_scores_" in vars(estimator) else TokenLabels()
 
 

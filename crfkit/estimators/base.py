@@ -61,7 +61,15 @@ _NO_REFIT = (
 
 
 class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier that gives each token of a sequence a label."""
+    """A classifier that gives each token of a sequence a label.
+
+    Attributes
+    ----------
+    label_space : LabelSpace or None
+        What the labels of a fitted model are; None where its fitted attributes tell.
+    """
+
+    label_space: ClassVar[Any] = None
 
     @abstractmethod
     def predict(self, X: Any) -> LabelSequences:
