@@ -49,6 +49,11 @@ def test_what_is_clamped_is_chosen(pair, seed):
     known = np.arange(len(labels)) % 2 == 0
     allowed = ~known[:, None] | (labels[:, None] == np.arange(scores.n_codes))
     found = decoder.decode(structure, scores.clamp(allowed))
+    if decoder.takes_constraints:
+        assert decoder.decode(structure, scores, allowed).tolist() == found.tolist()
+    else:
+        with pytest.raises(ValueError, match=f"{type(decoder).__name__} may choose labels"):
+            decoder.decode(structure, scores, allowed)
     assert (found % scores.n_labels)[known].tolist() == (labels % scores.n_labels)[known].tolist()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from crfkit._types import CodeArray, Potentials
-from crfkit.inference import marginals
+from crfkit.inference import Decoder, marginals
 from crfkit.structures import Structure
 
 
-class CautiousDecoder:
+class CautiousDecoder(Decoder):
     """The most probable label where it is likely enough, that of the best labeling elsewhere.
 
     Parameters
@@ -21,8 +21,8 @@ class CautiousDecoder:
     def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
 
-    def decode(self, structure: Structure, potentials: Potentials) -> CodeArray:
-        """Return label codes, shape (N,)."""
+    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
+        """Return codes of tokens, shape (N,)."""
         proba, _ = marginals(structure, potentials)
         best, _ = structure.argmax(potentials)
         certain = proba.max(axis=1, initial=0.0) >= self.threshold
