@@ -84,7 +84,7 @@ def chosen_solver(estimator: Any, solvers: Mapping[str, Any]) -> Any:
     if isinstance(solver, str):
         check_option("solver", solver, solvers)
         solver = solvers[solver]()
-        if estimator.random_state is not None and hasattr(solver, "random_state"):
+        if estimator.random_state is not None and solver.is_random:
             solver.random_state = estimator.random_state
     else:
         check_method("solver", solver, "solve")

@@ -39,12 +39,11 @@ RESCALINGS = {
 
 def _check_fits(solver: str | Solver) -> None:
     """Raise ValueError if a solver needs what the loss of a margin is not."""
-    for need in getattr(solver, "needs_of_loss", ()):
-        otherwise, what = LOSS_NEEDS[need]
-        if not getattr(HingeLoss, need, otherwise):
+    for need in () if isinstance(solver, str) else solver.needs_of_loss:
+        if not getattr(HingeLoss, need):
             raise ValueError(
-                f"solver={solver!r:.80} needs {what}, which a margin is not. Use one of "
-                f"{', '.join(map(repr, MARGIN_SOLVERS))}, or an object with options of these."
+                f"solver={solver!r:.80} needs {LOSS_NEEDS[need]}, which a margin is not. Use one "
+                f"of {', '.join(map(repr, MARGIN_SOLVERS))}, or an object with options of these."
             )
 
 

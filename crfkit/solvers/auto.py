@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
@@ -38,7 +37,7 @@ PATIENCE = 60
 HOPELESS = 20.0
 
 
-class AutoSolver(BaseEstimator):  # type: ignore[misc]
+class AutoSolver(Solver):
     """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
     For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
@@ -58,6 +57,7 @@ class AutoSolver(BaseEstimator):  # type: ignore[misc]
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
     handles_l1: ClassVar[bool] = True
+    is_random: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -144,8 +144,7 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
     random_state : int, RandomState or None
         For a stochastic solver.
     """
-    loss: Any = getattr(objective, "loss", None)
-    if not getattr(loss, "is_smooth", True):
+    if not objective.loss.is_smooth:
         if has_dual(objective):
             return BlockFrankWolfe(random_state=random_state)
         return SGD(random_state=random_state)
@@ -164,10 +163,7 @@ def has_dual(objective: Any) -> bool:
 
 def has_fast_dual(objective: Any) -> bool:
     """Whether online exponentiated gradient is the faster way to the optimum."""
-    penalty = getattr(objective, "penalty", None)
-    if penalty is None or not penalty.l2 > 0.0:
-        return False
-    if not getattr(objective.loss, "is_log_likelihood", False):
+    if not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
         return False
     if not objective.model.is_linear:
         return False

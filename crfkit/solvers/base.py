@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 
 Callback = Callable[[IterationRecord, FloatArray], bool | None]
 
-# What solvers may need of a loss: what holds where a loss does not say, and a name for messages.
-LOSS_NEEDS: dict[str, tuple[bool, str]] = {
-    "is_smooth": (True, "a differentiable loss"),
-    "has_hessian": (False, "a loss with second derivatives"),
-    "is_log_likelihood": (False, "the log loss"),
+# What solvers may need of a loss: attributes of it, and names for messages.
+LOSS_NEEDS: dict[str, str] = {
+    "is_smooth": "a differentiable loss",
+    "has_hessian": "a loss with second derivatives",
+    "is_log_likelihood": "the log loss",
 }
 
 
@@ -34,18 +36,35 @@ class SmoothObjective(Protocol):
         """Return the differentiable value and its gradient."""
 
 
-class Solver(Protocol):
+class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     """Minimizes an objective from a start.
 
-    `needs_of_loss` names what the loss of the objective has to be or to have: keys of
-    ``LOSS_NEEDS``. A solver without it takes any loss.
+    Attributes
+    ----------
+    requires : tuple of str
+        Methods that it calls of an objective.
+    needs_of_loss : tuple of str
+        What the loss of the objective has to be or to have: keys of ``LOSS_NEEDS``.
+    handles_l1 : bool
+        Whether it minimizes objectives with an L1 norm.
+    handles_partial : bool
+        Whether it has a method ``partial``, which learns from one batch after the other.
+    is_random : bool
+        Whether it has a parameter ``random_state``.
+    max_iter : int or None
+        Iterations at most; None where it has no limit, or leaves it to another solver.
     """
 
-    requires: ClassVar[tuple[str, ...]]
-    handles_l1: ClassVar[bool]
+    requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
+    needs_of_loss: ClassVar[tuple[str, ...]] = ()
+    handles_l1: ClassVar[bool] = False
+    handles_partial: ClassVar[bool] = False
+    is_random: ClassVar[bool] = False
+    max_iter: Any = None
 
+    @abstractmethod
     def solve(
-        self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
+        self, objective: Any, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Return the parameters found and why the search stopped.
 
@@ -73,13 +92,12 @@ def check_match(solver: Solver, objective: SmoothObjective) -> None:
             "Use solver='owlqn' (or 'auto'), or c1=0."
         )
     loss: Any = getattr(objective, "loss", None)
-    for need in () if loss is None else getattr(solver, "needs_of_loss", ()):
-        otherwise, what = LOSS_NEEDS[need]
-        if not getattr(loss, need, otherwise):
-            other = "lbfgs" if getattr(loss, "is_smooth", True) else "sgd"
+    for need in () if loss is None else solver.needs_of_loss:
+        if not getattr(loss, need):
+            other = "lbfgs" if loss.is_smooth else "sgd"
             raise ValueError(
-                f"solver {name} needs {what}, not {type(loss).__name__}. Use solver='{other}' "
-                "(or 'auto')."
+                f"solver {name} needs {LOSS_NEEDS[need]}, not {type(loss).__name__}. Use "
+                f"solver='{other}' (or 'auto')."
             )
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
-from crfkit.solvers.base import Callback
+from crfkit.solvers.base import Callback, Solver
 
 
 def resume(
-    solver: Any,
+    solver: Solver,
     objective: Any,
     before: SolverResult,
     callback: Callback | None,
@@ -68,7 +68,7 @@ def resume(
 
 
 def minimize(
-    solver: Any,
+    solver: Solver,
     objective: Any,
     start: FloatArray,
     callback: Callback | None = None,
@@ -111,7 +111,7 @@ def minimize(
     if not objective.loss.is_staged:
         plain: SolverResult = solver.solve(objective, start, _both(callback, watch))
         return plain
-    most = getattr(solver, "max_iter", None)
+    most = solver.max_iter
     if most is not None:
         check_whole("max_iter", most)
     losses = objective.loss.stages()
@@ -146,9 +146,9 @@ def _both(first: Callback | None, second: Callback | None) -> Callback:
     return ask
 
 
-def _limited(solver: Any, done: int, stages: int) -> Any:
+def _limited(solver: Solver, done: int, stages: int) -> Solver:
     """Return a solver with its part of the iterations that are left for some stages."""
-    most = getattr(solver, "max_iter", None)
+    most = solver.max_iter
     if most is None:
         return solver
     solver = copy.copy(solver)

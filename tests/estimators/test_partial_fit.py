@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 import crfkit
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
 from crfkit._types import IterationRecord, SolverResult
-from crfkit.solvers import SOLVERS
+from crfkit.solvers import SOLVERS, Solver
 from tests.estimators.test_early_stopping import make
 
 X, Y = make(0, 30)
@@ -15,7 +14,7 @@ CLASSES = [0, 1, 2]
 
 
 @crfkit.persistence.register(name="tests.Steps")
-class Steps(BaseEstimator):
+class Steps(Solver):
     """Gradient steps; its state counts the passes, and for each weight the steps it has seen."""
 
     requires = ("value_and_grad",)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Protocol
 
-from sklearn.base import BaseEstimator
-
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, SolverResult
-from crfkit.solvers.base import Callback, SmoothObjective, SolverLog, check_match
+from crfkit.solvers.base import Callback, SmoothObjective, Solver, SolverLog, check_match
 from crfkit.solvers.batch.line_search import Point
 from crfkit.solvers.batch.vectors import Vectors
 
@@ -31,15 +29,13 @@ class Memory(Protocol):
         """Learn from a step."""
 
 
-class BatchSolver(BaseEstimator):  # type: ignore[misc]
+class BatchSolver(Solver):
     """An iteration from point to point that stops by the value and the gradient.
 
     A subclass has the parameters `max_iter`, `tol`, `period` and `gtol` (see
     :class:`~crfkit.solvers.LBFGS`), says what it remembers, and makes one step.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
-    handles_l1: ClassVar[bool] = False
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
 
     max_iter: int

@@ -7,13 +7,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from crfkit._params import check_number, check_option, check_whole
 from crfkit._types import FloatArray, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
-from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
 from crfkit.solvers.margin.simplex_qp import solve_simplex_qp
 from crfkit.solvers.margin.tangents import (
     Tangent,
@@ -33,7 +32,7 @@ SWEEPS, LEAST_RISE = 100, 0.01
 TIE = 1e-12
 
 
-class CuttingPlane(BaseEstimator):  # type: ignore[misc]
+class CuttingPlane(Solver):
     """Cutting planes for a convex loss plus ``c2 |w|**2``.
 
     The loss is replaced by the largest of its tangents so far, which makes a small quadratic
@@ -71,7 +70,6 @@ class CuttingPlane(BaseEstimator):  # type: ignore[misc]
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
-    handles_l1: ClassVar[bool] = False
 
     def __init__(self, *, slack: str = "one", max_iter: int = 500, tol: float = 1e-3) -> None:
         self.slack = slack

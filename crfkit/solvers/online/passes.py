@@ -6,14 +6,13 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random, SolverResult
 from crfkit.labels.costs import AdditiveCost
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.solvers.base import Callback, SolverLog, check_match
+from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
 from crfkit.solvers.online.batch_updates import BatchLearner, MistakeLoss
 from crfkit.solvers.online.learner import (
     InfiniteScoresError,
@@ -29,7 +28,7 @@ from crfkit.structures import Capability
 AVERAGES = ("average", "vote", "batch")
 
 
-class OnlineSolver(BaseEstimator):  # type: ignore[misc]
+class OnlineSolver(Solver):
     """Looks at one sequence after the other and moves the weights after each mistake.
 
     A mistake is a sequence of which a predicted label is wrong, whatever its score: from weights of
@@ -81,7 +80,7 @@ class OnlineSolver(BaseEstimator):  # type: ignore[misc]
     """
 
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
-    handles_l1: ClassVar[bool] = False
+    is_random: ClassVar[bool] = True
     handles_partial: ClassVar[bool] = True
     recorder: Recorder | None = None
 

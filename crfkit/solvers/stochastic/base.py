@@ -6,13 +6,12 @@ import math
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, Random, SolverResult
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import Callback, SmoothObjective, SolverLog, check_match
+from crfkit.solvers.base import Callback, SmoothObjective, Solver, SolverLog, check_match
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
 LEAST_TOKENS = 32
@@ -43,7 +42,7 @@ class Search(Protocol):
         """Return the parameters, a new array."""
 
 
-class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
+class MiniBatchSolver(Solver):
     """Passes over small batches, between which the objective is evaluated.
 
     A subclass has the parameters `max_iter`, `tol`, `batch_tokens`, `batches_per_update` and
@@ -55,6 +54,7 @@ class MiniBatchSolver(BaseEstimator):  # type: ignore[misc]
 
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
     handles_l1: ClassVar[bool] = True
+    is_random: ClassVar[bool] = True
     log_kind: ClassVar[type[PassLog]] = PassLog
     # So many batches, if their size is not given; None where it has to be given.
     n_batches: ClassVar[int | None] = None

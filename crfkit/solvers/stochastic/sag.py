@@ -156,4 +156,4 @@ def _has_risen(log: PassLog) -> bool:
 
 def _is_convex(batches: StochasticObjective) -> bool:
     """Whether the loss lies above its tangents."""
-    return batches.has_sequence_weights and getattr(batches.loss, "is_convex", False)
+    return batches.has_sequence_weights and batches.loss.is_convex

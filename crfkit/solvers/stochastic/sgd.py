@@ -362,7 +362,7 @@ def calibrate(
 
 def is_smooth(batches: StochasticObjective) -> bool:
     """Whether the loss is differentiable everywhere."""
-    return bool(getattr(batches.loss, "is_smooth", True))
+    return batches.loss.is_smooth
 
 
 def has_settled(values: list[float], period: int, tol: float) -> bool:
