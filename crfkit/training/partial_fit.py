@@ -90,7 +90,7 @@ def learn_batch(
 
 
 def _learns_from_batches(solver: Any) -> bool:
-    return solver.handles_partial
+    return bool(getattr(solver, "handles_partial", False))
 
 
 def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> NDArray[np.object_]:

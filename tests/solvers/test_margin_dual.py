@@ -175,10 +175,10 @@ def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
         search = _Distributions(batches)
         search.steps.w[:] = rng.normal(size=batches.n_parameters)
         bound, rate = batches.bind(search.steps.w), 0.7
-        first = search.steps._moves(bound, 0, None, 0.3).block
+        first = search.steps._ascents(bound, 0, None, 0.3).block
         search.steps.w[:] = rng.normal(size=batches.n_parameters)
         bound = batches.bind(search.steps.w)
-        second = search.steps._moves(bound, 0, first, rate).block
+        second = search.steps._ascents(bound, 0, first, rate).block
         scores = search.augmented(bound, 0)
     cut = scores.unary.size
 
@@ -193,7 +193,7 @@ def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
     np.testing.assert_allclose(enumerated(scores, theta_of(second))[1], after, atol=1e-12)
     labels = batches.labels(0)
     cost = np.array([np.count_nonzero(np.array(path) != labels) for path in paths])
-    np.testing.assert_allclose(second.entropy, after @ cost, rtol=1e-10)
+    np.testing.assert_allclose(second.cost, after @ cost, rtol=1e-10)
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 7])
