@@ -32,7 +32,7 @@ from crfkit.kernels.oracle import (
     total_cost,
 )
 from crfkit.kernels.semimarkov.arrays import SegmentTables, SegmentViterbi, SpanIndex
-from crfkit.kernels.semimarkov.max import _best_segmentation, _find
+from crfkit.kernels.semimarkov.max import _best_label, _best_segmentation, _find
 
 
 class SegmentAttributes(NamedTuple):
@@ -195,14 +195,13 @@ def _best(
             tables, ends, workspace.table, problem.n_labels, 0, end - begin, begin, search
         )
         if status == OK:
-            found = Labeling(workspace.paths, 0, 0)
-            value = _path_score(problem, s, found, examples, workspace)
+            label = _best_label(workspace.best, end - begin, problem.n_labels)
+            value = workspace.best[end - begin, label]
             status = FOUND if abs(value) < math.inf else INFINITE
     return value, status
 
 
 @implements(path_score, SegmentProblem)
-@part
 def _path_score(
     problem: SegmentProblem,
     s: int,

@@ -187,10 +187,10 @@ def online_updates(
             if not examples.weight[s] > 0.0:
                 continue
             gather(problem, s, workspace)
-            top, status = best(problem, s, examples, workspace)
+            _, status = best(problem, s, examples, workspace)
             if status != FOUND:
                 return n, 0, status
-            size = _learn(s, top, update, problem, examples, state, workspace)
+            size = _learn(s, update, problem, examples, state, workspace)
         state.sums[COUNT] += 1.0
         if pause and size > 0:
             return n + 1, size, FOUND
@@ -200,7 +200,6 @@ def online_updates(
 @part
 def _learn(
     s: int,
-    top: float,
     update: UpdateCoefficients,
     problem: Any,
     examples: Examples,
@@ -213,6 +212,7 @@ def _learn(
     wrong, paid = count_mistakes(begin, end, gold, found, examples.cost)
     if wrong == 0:
         return 0
+    top = path_score(problem, s, found, examples, workspace)
     rise, near = top - path_score(problem, s, gold, examples, workspace), 0.0
     if examples.cost.shape[0] > 0:
         rise, near = rise - paid, abs(top) + paid
