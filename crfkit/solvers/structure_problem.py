@@ -148,7 +148,7 @@ class StructureWorkspace:
     scores: Potentials
     positions: Any
     changes: FloatArray
-    gold: float
+    top: float
     values: FloatArray
     stop: int
 
@@ -257,7 +257,7 @@ def _find_worst(
     rises = (found[1:] - found[0]).sum(axis=1)
     values = [problem.loss_of(s, *pair) for pair in zip(rises.tolist(), paths[1:], strict=True)]
     workspace.values = np.array(values[1:])
-    top = values[0]
+    workspace.top = top = values[0]
     return top, FOUND if abs(top) < math.inf else INFINITE
 
 
@@ -270,6 +270,8 @@ def _vertex_value(
     workspace: StructureWorkspace,
 ) -> float:
     """Return the loss of a vertex, scored with the worst labeling; 0 for the true labels."""
+    if labeling.codes is workspace.paths:
+        return workspace.top
     if labeling.codes is not problem.active.vertices:
         return 0.0
     return float(workspace.values[labeling.row])

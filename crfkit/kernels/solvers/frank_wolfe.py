@@ -115,6 +115,8 @@ def _find_worst(s: int, problem: Any, examples: Examples, workspace: Any) -> tup
     top, status = best(problem, s, examples, workspace)
     if status == FOUND:
         begin = problem.offsets[s]
+        # As the scores of vertices are added up, so that one that is found again has no gap.
+        top = path_score(problem, s, Labeling(workspace.paths, 0, 0), examples, workspace)
         gold = path_score(problem, s, Labeling(examples.labels, 0, begin), examples, workspace)
         if not gold > -math.inf:
             status = INFINITE
