@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from crfkit._types import FloatArray, SolverResult
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
 
 
-class GradientDescent(Solver, BaseEstimator):
+class GradientDescent(Solver):
     """Steps along the negative gradient, as long as the last two points tell (Barzilai, Borwein).
 
     A step is halved until it decreases the objective enough (Armijo 1966), so that the objective
@@ -27,9 +26,7 @@ class GradientDescent(Solver, BaseEstimator):
         Stop where the norm of the gradient is below this, times the norm of the parameters.
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
-    handles_l1: ClassVar[bool] = False
 
     def __init__(self, max_iter: int = 1000, tol: float = 1e-6, gtol: float = 1e-5) -> None:
         self.max_iter = max_iter
