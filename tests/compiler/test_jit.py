@@ -134,9 +134,10 @@ for transformer in (features, thawed(features)):
     thawed(crf).predict(transformer.transform([[("a", "1/2"), ("b", "0")], *words]))
 warm_up()  # by every solver, many labels, long sequences
 for module in list(sys.modules.values()):
-    if module.__name__.startswith("crfkit.kernels."):
+    if module.__name__.startswith("crfkit.kernels.") and "._" not in module.__name__:
         for name, function in vars(module).items():
-            if hasattr(function, "signatures") and function.__module__ == module.__name__:
+            own = getattr(function, "__module__", "") == module.__name__
+            if own and hasattr(function, "signatures") and not name.startswith("_"):
                 for signature in function.signatures:
                     records = [k.instance_class.__name__ for k in signature
                                if hasattr(k, "instance_class")]
