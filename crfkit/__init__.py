@@ -41,9 +41,9 @@ __all__ = [
     "Segments",
     "SemiMarkovCRF",
     "SequenceVectorizer",
-    "TransitionFeatures",
     "StructuredPerceptron",
     "TemplateFeatures",
+    "TransitionFeatures",
     "WindowFeatures",
     "__version__",
     "load",
@@ -73,8 +73,8 @@ _HOMES = {
     "save": "persistence",
 }
 _ROOMS = frozenset(
-    "compat data datasets decoding estimators features io losses metrics persistence solvers "
-    "structures testing".split()
+    "compat data datasets estimators features inference io labels losses metrics objective "
+    "persistence potentials solvers structures testing".split()
 )
 
 

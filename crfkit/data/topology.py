@@ -52,3 +52,12 @@ class Topology(ABC):
     @abstractmethod
     def last_tokens(self) -> IntArray:
         """The tokens that weights of last labels are for."""
+
+
+def check_no_topology(topology: Topology | None, model: str) -> None:
+    """Raise ValueError if there is a topology, which a model, given by its name, cannot use."""
+    if topology is not None:
+        raise ValueError(
+            f"X has a {type(topology).__name__}, which {model} cannot use: X.with_topology(None) "
+            "leaves it out."
+        )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crfkit._params import check_option
 from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
+from crfkit.data.topology import check_no_topology
 from crfkit.persistence import check_chain_model
 from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
 from crfkit.potentials.selection import choose_features
@@ -57,6 +58,7 @@ class KernelledTokens:
                 "X has attributes of transitions, whose weights need kernel='linear': leave "
                 "them out."
             )
+        check_no_topology(data.topology, "a model of kernels")
         chosen = choose_features(
             _one_attribute(data), training.codes, len(training.classes),
             min_freq=features.min_freq, all_transitions=features.all_possible_transitions,

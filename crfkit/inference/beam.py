@@ -10,7 +10,7 @@ from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.inference.base import Decoder
 from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
-from crfkit.structures import Structure
+from crfkit.structures import Structure, check_prefixes
 from crfkit.structures.chain_tables import chain_arrays
 
 UPDATES = ("max_violation", "early")
@@ -49,6 +49,7 @@ class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
 
     def search(self, structure: Structure, scores: Potentials) -> CodeArray:
         """Return label codes, shape (N,)."""
+        check_prefixes(structure)
         return self._search(scores, np.zeros(len(scores.unary), np.int32))[0]
 
     def violation(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:

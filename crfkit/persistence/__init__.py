@@ -15,6 +15,7 @@ import crfkit.labels.costs
 import crfkit.losses
 import crfkit.solvers
 import crfkit.solvers.margin
+import crfkit.structures
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features import SequenceVectorizer
@@ -34,7 +35,7 @@ from crfkit.persistence.registry import register, register_room
 
 for _room in (
     crfkit.data, crfkit.features, tables, vocabulary, crfkit.features.union, crfkit.labels.costs,
-    crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
+    crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin, crfkit.structures,
 ):  # fmt: skip
     register_room(_room)
 for _cls in (IterationRecord, FunctionTransformer):

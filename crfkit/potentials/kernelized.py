@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.topology import check_no_topology
 from crfkit.potentials.base import PotentialsModel
 from crfkit.potentials.chain_blocks import TransitionBlock, boundary_rows
 from crfkit.structures import Chain, ChainPotentials, Structure
@@ -330,6 +331,7 @@ class KernelChainModel(PotentialsModel):
         threads: ThreadMap = SERIAL,
     ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data."""
+        check_no_topology(data.topology, "a model of kernels")
         unary, offsets = self._values(data, chunk) @ bound.dual, chunk.offsets - chunk.tokens.start
         first, last = boundary_rows(offsets)
         unary[first] += bound.start

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray
 from crfkit.data import PackedSequences
+from crfkit.data.topology import check_no_topology
 from crfkit.potentials.choice import Choice
 from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear_chain import LinearChainModel
@@ -48,5 +49,6 @@ def choose_segment_features(
     parts : ndarray of shape (D, 4), dtype bool
         Which attributes count for all tokens of a segment, for its first, its last, and one alone.
     """
+    check_no_topology(data.topology, "a model of segments")
     choice = Choice(data, codes, n_labels, lengths=lengths, token_parts=parts, **options)
     return SemiMarkovModel(SemiMarkovModel.choose(choice))

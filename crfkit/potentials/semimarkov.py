@@ -12,6 +12,7 @@ from crfkit._types import Chunk, FloatArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import chunk_tokens
 from crfkit.data.segments import LocalSegments
+from crfkit.data.topology import check_no_topology
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.blocks import PotentialParts, Residuals, WeightBlock
 from crfkit.potentials.chain_blocks import (
@@ -150,6 +151,7 @@ class SemiMarkovModel(LinearModel):
 
     def finish(self, parts: PotentialParts, chunk: Chunk) -> Potentials:
         """Return the potentials that blocks have added to."""
+        check_no_topology(parts.topology, "a model of segments")
         size = self.n_labels
         transitions = parts.pair.reshape(len(parts.pair) * size, size)
         rows, spans = parts.rows, parts.spans

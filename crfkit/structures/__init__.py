@@ -6,6 +6,7 @@ from crfkit.structures.base import (
     MissingCapabilityError,
     NoPathError,
     Structure,
+    check_prefixes,
     structure_for,
 )
 from crfkit.structures.chain import Chain
@@ -28,5 +29,6 @@ __all__ = [
     "Spans",
     "SparseChain",
     "Structure",
+    "check_prefixes",
     "structure_for",
 ]

@@ -55,6 +55,7 @@ class Capability(Enum):
     SAMPLE = "samples"
     CONDITIONALS = "conditional distributions of single labels"
     ARGMAX_BY_HAMMING = "best paths by numbers of errors"
+    PREFIXES = "search with a beam: its labelings have no prefixes"
 
 
 class MissingCapabilityError(ValueError):
@@ -224,3 +225,9 @@ class Structure(ABC, Generic[P]):
             return np.zeros(len(potentials.offsets) - 1)
         none = potentials.with_arrays(*map(np.zeros_like, potentials.arrays()))
         return self.score(none, labels)
+
+
+def check_prefixes(structure: Structure[Any]) -> None:
+    """Raise MissingCapabilityError unless labelings of the structure have prefixes."""
+    if Capability.PREFIXES not in structure.capabilities:
+        raise structure.lacks(Capability.PREFIXES, "search=None")

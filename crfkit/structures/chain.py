@@ -67,7 +67,12 @@ class Chain(Structure[ChainPotentials]):
 
     potentials = ChainPotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.HESSIAN_PRODUCT, Capability.K_BEST, Capability.ARGMAX_BY_HAMMING}
+        {
+            Capability.HESSIAN_PRODUCT,
+            Capability.K_BEST,
+            Capability.ARGMAX_BY_HAMMING,
+            Capability.PREFIXES,
+        }
     )
 
     def __init__(self, threads: ThreadMap | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray, Potentials
+from crfkit._types import FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import chain_shift
@@ -30,7 +30,7 @@ def chain_arrays(scores: Potentials) -> ChainScores:
     )
 
 
-def exp_unary(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
+def exp_unary(scores: Potentials) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(unary - shift)`` and the shift: the largest score of each token."""
     node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
     chain_shift(frozen(scores.unary), node, shift)
@@ -39,11 +39,22 @@ def exp_unary(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
 
 def exp_pair(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
     """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1."""
-    factor = scores.pair.copy()
-    if len(scores.transition_index) > 1:  # none leads into a first token, whatever its table says
-        starts = scores.offsets[:-1]
+    starts = scores.offsets[:-1]
+    starts = starts[starts < len(scores.unary)]
+    return exp_tables(scores.pair, scores.transition_index, starts)
+
+
+def exp_tables(
+    pair: FloatArray, index: IdArray, without: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1.
+
+    No transition leads into the tokens `without`, whatever their table says.
+    """
+    factor = pair.copy()
+    if len(index) > 1:
         used = np.zeros(len(factor), bool)
-        used[np.delete(scores.transition_index, starts[starts < len(scores.unary)])] = True
+        used[np.delete(index, without)] = True
         factor[~used] = 0.0
     shift = factor.max(axis=(1, 2), initial=-np.inf)
     shift[shift == -np.inf] = 0.0
@@ -51,7 +62,7 @@ def exp_pair(scores: ChainPotentials) -> tuple[FloatArray, FloatArray]:
     return np.exp(factor, out=factor), shift
 
 
-def raise_if_dead(scores: ChainPotentials, status: IntArray) -> None:
+def raise_if_dead(scores: Potentials, status: IntArray) -> None:
     """Raise the error of the first sequence whose status is the token that no path gets past."""
     dead = np.flatnonzero(status >= 0)
     if len(dead):

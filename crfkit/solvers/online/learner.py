@@ -27,7 +27,7 @@ from crfkit.labels.costs import AdditiveCost
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.structure_problem import OnlineStructureProblem, StructureWorkspace
-from crfkit.structures import NoSegmentationError
+from crfkit.structures import NoSegmentationError, check_prefixes
 
 # Arrays of a state, each of shape (P,).
 VECTORS = ("current", "later", "gained")
@@ -340,7 +340,9 @@ def make_learner(
     if problem.update.n_best > 1:
         return KBestLearner(problem, start, saved)
     objective, oracle = problem.objective, None
-    if problem.search is None:
+    if problem.search is not None:
+        check_prefixes(objective.structure)
+    else:
         model, structure = objective.model.linear(objective.structure)
         order = problem.label_order
         oracle = find_oracle(model, structure, objective.data, order, objective.threads)
