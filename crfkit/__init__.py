@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SequenceVectorizer,
         TemplateFeatures,
         TransitionFeatures,
+        TreeFeatures,
         WindowFeatures,
         make_sequence_union,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "StructuredPerceptron",
     "TemplateFeatures",
     "TransitionFeatures",
+    "TreeFeatures",
     "WindowFeatures",
     "__version__",
     "load",
@@ -65,6 +67,7 @@ _HOMES = {
     "SemiMarkovCRF": "estimators",
     "SequenceVectorizer": "features",
     "TransitionFeatures": "features",
+    "TreeFeatures": "features",
     "StructuredPerceptron": "estimators",
     "TemplateFeatures": "features",
     "WindowFeatures": "features",

@@ -1,5 +1,6 @@
 """Packed sequences of features, sequences of labels."""
 
+from crfkit.data.forest import Forest
 from crfkit.data.frames import (
     frame_from_sequences,
     labels_from_frame,
@@ -10,6 +11,7 @@ from crfkit.data.packed import PackedSequences
 from crfkit.data.segments import PackedSegments
 
 __all__ = [
+    "Forest",
     "LabelSequences",
     "PackedSegments",
     "PackedSequences",

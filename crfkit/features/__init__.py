@@ -4,6 +4,7 @@ from crfkit.features.segments.vectorizer import SegmentFeatures
 from crfkit.features.templates.expressions import transition, window
 from crfkit.features.templates.vectorizer import TemplateFeatures
 from crfkit.features.transitions import TransitionFeatures
+from crfkit.features.trees import TreeFeatures
 from crfkit.features.union import SequenceUnion, make_sequence_union
 from crfkit.features.vectorizer import SequenceVectorizer
 from crfkit.features.windows import WindowFeatures
@@ -14,6 +15,7 @@ __all__ = [
     "SequenceVectorizer",
     "TransitionFeatures",
     "TemplateFeatures",
+    "TreeFeatures",
     "WindowFeatures",
     "make_sequence_union",
     "transition",

@@ -14,6 +14,7 @@ from crfkit.structures.offset import SegmentOffset
 from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, Spans
 from crfkit.structures.semimarkov import NoSegmentationError, SemiMarkov
 from crfkit.structures.sparse_chain import SparseChain
+from crfkit.structures.tree import Tree, TreePotentials
 
 __all__ = [
     "OF_TOPOLOGY",
@@ -29,6 +30,8 @@ __all__ = [
     "Spans",
     "SparseChain",
     "Structure",
+    "Tree",
+    "TreePotentials",
     "check_prefixes",
     "structure_for",
 ]

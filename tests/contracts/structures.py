@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Counts, Potentials
-from crfkit.structures import Chain, SegmentOffset, SemiMarkov, SparseChain, Structure
+from crfkit.data import Forest
+from crfkit.structures import (
+    Chain,
+    SegmentOffset,
+    SemiMarkov,
+    SparseChain,
+    Structure,
+    Tree,
+    TreePotentials,
+)
 from tests.extensions.ring import Ring
 from tests.oracles import (
     add_path,
@@ -123,7 +133,44 @@ def _around(scores: Potentials, s: int) -> list[Labeling]:
     return chain if end - start < 2 else [closed(*labeling) for labeling in chain]
 
 
+def _forest(seed: int, lengths: list[int], forbidden: float, own: bool) -> Potentials:
+    chain, rng = _chain(seed, lengths, forbidden, own), np.random.default_rng(seed)
+    forest = random_forest(rng, lengths)
+    return TreePotentials(*chain, *forest.arrays)
+
+
+def random_forest(rng: np.random.Generator, lengths: list[int]) -> Forest:
+    """Draw a forest: parents may come later in the sequence."""
+    parents = []
+    for length in lengths:
+        order, found = rng.permutation(length).tolist(), [None] * length
+        for place, t in enumerate(order):
+            if place and rng.random() < 0.8:
+                found[t] = order[rng.integers(place)]
+        parents.append(found)
+    return Forest.from_lists(parents)
+
+
+def _forest_labelings(scores: Potentials, s: int) -> list[Labeling]:
+    begin, end = (int(place) for place in scores.offsets[s : s + 2])
+
+    def listed(labels: tuple[int, ...]) -> Labeling:
+        parts = [("unary", (begin + t, label)) for t, label in enumerate(labels)]
+        for t, up in enumerate(scores.parent[begin:end].tolist()):
+            if up >= 0:
+                parts.append(("pair", (table_of(scores, begin + t), labels[up], labels[t])))
+
+        def add(out: Counts, amount: float) -> None:
+            for kind, place in parts:
+                getattr(out, kind)[place] += amount
+
+        return labels, float(sum(getattr(scores, kind)[place] for kind, place in parts)), add
+
+    return [listed(labels) for labels in product(range(3), repeat=end - begin)]
+
+
 CASES = {
+    "forest": Case(Tree(), _forest, _forest_labelings),
     "ring (an extension)": Case(Ring(), _chain, _around),
     "chain": Case(Chain(), _chain, _labelings),
     "chain over threads": Case(Chain(ThreadMap(1)), _chain, _labelings),

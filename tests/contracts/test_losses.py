@@ -7,7 +7,8 @@ import pytest
 
 from crfkit.data.targets import Targets, Weights
 from crfkit.losses import LOSSES, HingeLoss, LogLoss, PerceptronLoss, SoftenedHingeLoss
-from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain
+from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain, Tree, TreePotentials
+from tests.contracts.structures import random_forest
 from tests.extensions.cross_entropy import GeneralizedCrossEntropy
 from tests.extensions.ring import Ring
 from tests.oracles import evaluate, finite_difference, random_scores, random_segment_scores, thinned
@@ -16,6 +17,7 @@ STRUCTURES = {
     "chain": Chain(),
     "sparse chain": SparseChain([0, 0, 1, 2], [0, 2, 1, 0], 3),
     "segments": SemiMarkov(),
+    "forest": Tree(),
     "ring (an extension)": Ring(),
 }
 
@@ -67,6 +69,9 @@ def problem(structure, seed, own_steps=False):
     scores = random_scores(seed, [3, 1, 4], 3, own_steps=own_steps)
     if isinstance(structure, SparseChain):
         scores = thinned(scores, structure)
+    if isinstance(structure, Tree):
+        forest = random_forest(np.random.default_rng(seed), [3, 1, 4])
+        scores = TreePotentials(*scores, *forest.arrays)
     return scores, labels
 
 

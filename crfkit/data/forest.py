@@ -1,0 +1,185 @@
+"""Rooted trees over the tokens of sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crfkit._types import IntArray
+from crfkit.data.places import token_place
+from crfkit.data.topology import Topology
+
+
+class Forest(Topology):
+    """The parent of each token: one or several rooted trees a sequence, such as dependency trees.
+
+    A transition leads from a parent into each of its children. Weights of first labels are those of
+    roots, weights of last labels those of leaves.
+
+    Parameters
+    ----------
+    parent : array of int, shape (N,)
+        The position of each token's parent within its sequence; -1 for a root.
+    offsets : array of int, shape (S + 1,)
+        Where the sequences start, and the end.
+
+    Attributes
+    ----------
+    parent : ndarray of shape (N,)
+        As given.
+    order : ndarray of shape (N,)
+        The positions of each sequence in an order in which parents come before their children.
+
+    Raises
+    ------
+    ValueError
+        If a parent is no other token of the sequence, or the parents of a token never come to a
+        root: the message names the sequence and the position.
+
+    Examples
+    --------
+    >>> from crfkit.data import Forest
+    >>> forest = Forest.from_lists([[1, None, 1], [None]])
+    >>> forest.parent.tolist(), forest.order.tolist()
+    ([1, -1, 1, -1], [1, 0, 2, 0])
+    """
+
+    def __init__(self, parent: ArrayLike, offsets: ArrayLike) -> None:
+        self.parent: IntArray = np.asarray(parent, np.int64)
+        self.offsets: IntArray = np.asarray(offsets, np.int64)
+        if self.parent.shape != (self.offsets[-1],):
+            raise ValueError(
+                f"{self.parent.shape[0]} parents for {self.offsets[-1]} tokens: give one a token."
+            )
+        self._check_parents()
+        depth = _depths(self.before, self.offsets)
+        sequence = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+        self.order: IntArray = np.lexsort((depth, sequence)) - self._begin
+
+    @classmethod
+    def from_lists(cls, parents: Iterable[Iterable[Any]]) -> Self:
+        """Return the forest of sequences of parents.
+
+        Parameters
+        ----------
+        parents : iterable of S iterables
+            For each token, the position of its parent within the sequence, counted from 0; None or
+            -1 for a root.
+
+        Raises
+        ------
+        ValueError
+            As for the class, or if a parent is no whole number.
+        """
+        rows = [list(sequence) for sequence in parents]
+        for s, row in enumerate(rows):
+            for t, up in enumerate(row):
+                if up is not None and (isinstance(up, bool) or not hasattr(up, "__index__")):
+                    raise ValueError(
+                        f"sequence {s}, position {t}: the parent is {up!r}; give the position of a "
+                        "token, or None for a root."
+                    )
+        offsets = np.cumsum([0, *map(len, rows)])
+        return cls([-1 if up is None else up for row in rows for up in row], offsets)
+
+    @property
+    def _begin(self) -> IntArray:
+        return np.repeat(self.offsets[:-1], np.diff(self.offsets))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return self.parent.nbytes + self.order.nbytes + self.offsets.nbytes
+
+    @property
+    def before(self) -> IntArray:
+        """The parent of each token, by its place in all sequences together; -1 for none, (N,)."""
+        return np.where(self.parent < 0, -1, self.parent + self._begin)
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray]:
+        """The parents and the order."""
+        return self.parent, self.order
+
+    @property
+    def first_tokens(self) -> IntArray:
+        """The roots."""
+        return np.flatnonzero(self.parent < 0)
+
+    @property
+    def last_tokens(self) -> IntArray:
+        """The leaves."""
+        is_leaf, before = np.ones(len(self.parent), bool), self.before
+        is_leaf[before[before >= 0]] = False
+        return np.flatnonzero(is_leaf)
+
+    def check(self, offsets: IntArray) -> None:
+        """Raise ValueError, naming the first sequence that does not fit these offsets."""
+        if np.array_equal(offsets, self.offsets):
+            return
+        ours, theirs = np.diff(self.offsets), np.diff(offsets)
+        if len(ours) != len(theirs):
+            raise ValueError(
+                f"the forest has {len(ours)} sequences, the features have {len(theirs)}."
+            )
+        s = int(np.argmax(ours != theirs))
+        raise ValueError(
+            f"sequence {s}: the forest has {ours[s]} tokens, the features have {theirs[s]}."
+        )
+
+    def take(self, sequences: IntArray, offsets: IntArray) -> Forest:
+        """Return the forest of chosen sequences."""
+        begin, lengths = offsets[sequences], np.diff(offsets)[sequences]
+        chosen = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        tokens = np.arange(chosen[-1]) + np.repeat(begin - chosen[:-1], lengths)
+        new = Forest.__new__(Forest)
+        new.parent, new.order, new.offsets = self.parent[tokens], self.order[tokens], chosen
+        return new
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Forest):
+            return NotImplemented
+        return np.array_equal(self.parent, other.parent) and np.array_equal(
+            self.offsets, other.offsets
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _check_state(self) -> None:
+        """Raise ValueError unless the restored arrays are those of a forest."""
+        if not np.array_equal(Forest(self.parent, self.offsets).order, self.order):
+            raise ValueError("the order of the tokens is not that of their parents")
+
+    def _check_parents(self) -> None:
+        begin = self._begin
+        size = np.repeat(np.diff(self.offsets), np.diff(self.offsets))
+        own = np.arange(len(self.parent)) - begin
+        bad = (self.parent < -1) | (self.parent >= size) | (self.parent == own)
+        if bad.any():
+            t = int(np.argmax(bad))
+            what = "itself" if self.parent[t] == own[t] else f"{self.parent[t]}"
+            raise ValueError(
+                f"{token_place(self.offsets, t)}: the parent is {what}; it must be the position of "
+                f"another of the {size[t]} tokens, counted from 0, or None for a root."
+            )
+
+
+def _depths(before: IntArray, offsets: IntArray) -> IntArray:
+    """Return how many ancestors each token has, shape (N,), by jumps of doubled length."""
+    n_tokens = len(before)
+    jump = np.append(np.where(before < 0, n_tokens, before), n_tokens)  # the last one is above all
+    depth = (jump < n_tokens).astype(np.int64)
+    for _ in range(n_tokens.bit_length()):
+        if jump.min() == n_tokens:
+            return depth[:-1]
+        depth += depth[jump]
+        jump = jump[jump]
+    if jump.min() < n_tokens:
+        t = int(np.argmax(jump < n_tokens))
+        raise ValueError(
+            f"{token_place(offsets, t)}: its parents go round in a circle and never come to a root."
+        )
+    return depth[:-1]
