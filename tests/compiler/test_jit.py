@@ -137,7 +137,8 @@ for module in list(sys.modules.values()):
     if module.__name__.startswith("crfkit.kernels.") and "._" not in module.__name__:
         for name, function in vars(module).items():
             own = getattr(function, "__module__", "") == module.__name__
-            if own and hasattr(function, "signatures") and not name.startswith("_"):
+            # Parts, which are compiled into the kernels that call them, are not cached.
+            if own and hasattr(function, "signatures") and function.stats.cache_path:
                 for signature in function.signatures:
                     records = [k.instance_class.__name__ for k in signature
                                if hasattr(k, "instance_class")]
