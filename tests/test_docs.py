@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_session import agrees
+from tests.test_architecture import LEVELS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 LEAST_EXAMPLES = {"metrics.md": 10, "datasets.md": 10, "formats.md": 30}
@@ -103,3 +104,29 @@ def test_every_page_is_in_the_navigation():
     navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
     for page in DOCS.glob("*.md"):
         assert re.search(rf": {re.escape(page.name)}$", navigation, flags=re.M), page.name
+
+
+def test_the_page_on_architecture_has_each_room_at_its_level():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    shown = {}
+    for level, rooms in re.findall(r"^\| (\d) \| (.*) \|$", text, flags=re.M):
+        found = [name.replace("crfkit/__init__.py", "") for name in re.findall(r"`([^`]+)`", rooms)]
+        shown |= {name: int(level) for name in found if name in LEVELS}
+    assert shown == LEVELS
+
+
+def test_the_page_on_architecture_names_what_exists():
+    root = DOCS.parent
+    text = re.sub(r"```.*?```", "", (DOCS / "architecture.md").read_text("utf-8"), flags=re.S)
+    folders = [root, *(path for path in (root / "crfkit").rglob("*") if path.is_dir())]
+    sources = "\n".join(
+        p.read_text("utf-8") for f in ("crfkit", "tests") for p in (root / f).rglob("*.py")
+    )
+    for code in set(re.findall(r"`([^`]+)`", text)):
+        if "/" in code or code.endswith(".py"):
+            pattern = re.compile(r"\b_?x\b|<family>")  # stands for a new file
+            known = pattern.search(code) or any((folder / code).exists() for folder in folders)
+            assert known or (root / "crfkit" / code).exists(), code
+        else:
+            for name in re.findall(r"[A-Za-z_]\w{2,}", code):
+                assert re.search(rf"\b{name}\b", sources), code
