@@ -79,7 +79,7 @@ class Holdout:
     Parameters
     ----------
     model : LinearChainModel
-        The score model of the fit.
+        The model of potentials of the fit.
     training : TrainingData
         Tells the attributes and labels.
     X, y : iterable of sequences

@@ -42,9 +42,9 @@ class PackedSequences:
     feature_names : sequence of str or None
         Names of the D = D1 + D2 features.
     transitions : PackedSequences or None
-        Attributes of the step from the previous token into each token, of sequences of the same
+        Attributes of the transition from the previous token into each, of sequences of the same
         lengths: with them a model has weights for (attribute, label, next label). Those of first
-        tokens, into which no step leads, are not used.
+        tokens, into which no transition leads, are not used.
     segments : PackedSegments or None
         Attributes of runs of tokens, for models of segments.
     topology : Topology or None
@@ -226,7 +226,7 @@ class PackedSequences:
         Parameters
         ----------
         transitions : PackedSequences or None
-            Attributes of the step from the previous token into each token.
+            Attributes of the transition from the previous token into each.
 
         Raises
         ------

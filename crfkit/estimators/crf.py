@@ -66,8 +66,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     all_possible_states : bool, default=False
         Give every (attribute, label) pair a weight, not only those seen in the training data.
     all_possible_transitions : bool, default=False
-        Give every (label, next label) pair a weight, for each attribute of steps as well. Steps
-        without one are allowed, with score 0.
+        Give every (label, next label) pair a weight, for each attribute of transitions too.
+        Those without one are allowed, with score 0.
     boundary_weights : bool, default=False
         Learn weights of the labels of the first and of the last token of a sequence.
     decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
@@ -101,7 +101,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     transitions_ : ndarray of shape (K, K)
         Weights of the transitions from a label (row) to the next (column).
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of transitions; column ``i * K + j`` is the step from label ``i`` to
+        Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to
         ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
@@ -110,7 +110,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     n_features_in_ : int
         Number of attributes D.
     feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
-        Names of the attributes, and of those of steps, where they are known.
+        Names of the attributes, and of those of transitions, where they are known.
     state_features_, transition_features_, step_features_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)).
@@ -134,7 +134,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     See Also
     --------
     crfkit.features.SequenceVectorizer : The rules by which dicts become attributes.
-    crfkit.features.TemplateFeatures : Feature templates, also of steps.
+    crfkit.features.TemplateFeatures : Feature templates, also of transitions.
 
     Notes
     -----

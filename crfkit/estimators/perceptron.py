@@ -75,8 +75,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     all_possible_states : bool, default=False
         Give every (attribute, label) pair a weight, not only those seen in the training data.
     all_possible_transitions : bool, default=False
-        Give every (label, next label) pair a weight, for each attribute of steps as well. Steps
-        without one are allowed, with score 0.
+        Give every (label, next label) pair a weight, for each attribute of transitions too.
+        Those without one are allowed, with score 0.
     boundary_weights : bool, default=False
         Learn weights of the labels of the first and of the last token of a sequence.
     early_stopping : bool or EarlyStopping, default=False
@@ -106,7 +106,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     transitions_ : ndarray of shape (K, K)
         Weights of the transitions from a label (row) to the next (column).
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of transitions; column ``i * K + j`` is the step from label ``i`` to
+        Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to
         ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
@@ -122,7 +122,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     n_features_in_ : int
         Number of attributes D.
     feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
-        Names of the attributes, and of those of steps, where they are known.
+        Names of the attributes, and of those of transitions, where they are known.
     state_features_, transition_features_, step_features_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)).
@@ -156,10 +156,10 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     training data while these are learned, as in CRFsuite, and by votes; in `partial_fit`, and in
     `predict` otherwise, by `classes_`.
 
-    A chain with one table of steps, without `boundary_weights`, attributes of transitions and
-    `search`, and but for ``MIRA(n_best=...)``, is learned in compiled code, as segments without
-    attributes of steps are; everything else takes many times as long. Ctrl-C during `fit` ends it
-    with the weights of the last finished pass and a ``ConvergenceWarning``.
+    Chains are learned in compiled code, as segments without attributes of transitions are, but for
+    `search`, ``MIRA(n_best=...)``, and more than 150 labels of which few follow one another. These,
+    and trees, take many times as long. Ctrl-C during `fit` ends it with the weights of the last
+    finished pass and a ``ConvergenceWarning``.
 
     Of segmentations that score the same, the one whose last label comes first by these orders is
     predicted, then the one whose last segment is the shortest, and so on.

@@ -48,9 +48,9 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         list of these. None: no such weights.
     outside : {"single", "long"}, default="single"
         Whether each token outside of all segments (tag or label "O") is a segment of its own, as
-        in a linear chain, or each run of such tokens is one. Runs have lengths, and one step leads
-        into them and one out of them, so that labels before and behind them touch but for one "O".
-        They cost time where they are longer than the segments, unless
+        in a linear chain, or each run of such tokens is one. Runs have lengths, and one transition
+        leads into them and one out of them, so that labels before and behind them touch but for
+        one "O". They cost time where they are longer than the segments, unless
         ``max_length={"O": 10}`` cuts them; a run that is longer than all in the training data can
         only be several.
     scheme : str, default="auto"
@@ -116,7 +116,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Weights of the attributes of segments as a whole, where the features have such.
     transition_coef_ : csr_array of shape (D2, K * K) or None
         Weights of the attributes of transitions into the first tokens of segments; column ``i * K +
-        j`` is the step from label ``i`` to ``j``.
+        j`` leads from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Zeros.
     max_lengths_ : dict
@@ -128,7 +128,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     n_features_in_ : int
         Number of attributes D.
     feature_names_in_, step_feature_names_in_, segment_feature_names_in_ : ndarray
-        Names of the attributes, of those of steps, and of those of segments, where they are known.
+        Names of the attributes, of transitions and of segments, where they are known.
     state_features_, first_features_, last_features_, single_features_ : WeightView
         The weights that are not 0 as mappings from (attribute, label): of all, of first, of last,
         and of only tokens.
@@ -150,12 +150,12 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     Notes
     -----
     Sums over all segmentations take the time ``O(T (L K + K**2))`` and the memory ``O(T K)`` for a
-    sequence of T tokens, where Sarawagi and Cohen (2004) have ``O(T L K**2)``: the step to a label
-    does not depend on the length of its segment, and the scores of segments are multiplied up from
-    those of their tokens while lengths are tried.
+    sequence of T tokens, where Sarawagi and Cohen (2004) have ``O(T L K**2)``: the transition to a
+    label does not depend on the length of its segment, and the scores of segments are
+    multiplied up from those of their tokens while lengths are tried.
 
     Pairs and lengths that the training data do not have get no weight. Lengths within the limits
-    and steps without a weight are allowed, with score 0. A part of the data, as in
+    and transitions without a weight are allowed, with score 0. A part of the data, as in
     cross-validation, may lack a label or the longest segments: what the rest has then cannot be
     predicted, and labels that a dict names but the data lack are left out (with a warning where it
     names no other, and one looks like a slip for a label of the data).

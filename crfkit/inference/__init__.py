@@ -1,4 +1,4 @@
-"""Decoders turn scores into labels."""
+"""Decoders turn potentials into labels; a fitted model answers questions about new data."""
 
 from crfkit.inference.base import Decoder
 from crfkit.inference.beam import BeamSearch

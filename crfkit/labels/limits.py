@@ -85,7 +85,7 @@ def _by_label(
 def _forbidden_steps(
     pairs: Iterable[tuple[Any, Any]], coding: SegmentCoding, place: Mapping[Hashable, int]
 ) -> NDArray[np.bool_]:
-    """Return the steps that are not allowed, shape (K, K)."""
+    """Return the transitions that are not allowed, shape (K, K)."""
     forbidden = np.zeros((len(place), len(place)), bool)
     for pair in pairs:
         before, after = map(coding.key, pair)

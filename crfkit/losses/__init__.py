@@ -1,4 +1,4 @@
-"""Losses turn scores and labels into a value and a gradient with respect to the scores."""
+"""Losses turn potentials and labels into a value and a gradient to the potentials."""
 
 from crfkit.losses.base import Loss, check_match
 from crfkit.losses.likelihood import LogLoss

@@ -107,9 +107,9 @@ class LogLoss(Loss):
     ) -> None:
         """Write an estimate of the diagonal of the Hessian with respect to the scores.
 
-        The variance of each label, ``P (1 - P)``, and the expected number of each step, which
-        bounds its variance if steps are taken one by one. All tokens of a sequence count by the
-        largest of their weights.
+        The variance of each label, ``P (1 - P)``, and the expected number of each transition,
+        which bounds its variance if these are taken one by one. All tokens of a sequence
+        count by the largest of their weights.
         """
         level = _levels(weights, potentials.offsets)[:, -1].copy()
         structure.log_partition(potentials, level, out)

@@ -1,4 +1,4 @@
-"""The objective: score model x structure x loss x penalty, over threads."""
+"""The objective: potentials x structure x loss x penalty, over threads."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ class Objective:
         """Return an estimate of the diagonal of the Hessian, shape (P,): cheap, never negative.
 
         The variance of each feature as if tokens were independent (Sha and Pereira 2003,
-        section 3.2.1), and for steps their expected number, plus what the penalty adds.
+        section 3.2.1), and for transitions their expected number, plus what the penalty adds.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Objective:
 
 
 def _squared(data: PackedSequences) -> PackedSequences:
-    """Return data with the squares of all values but those of steps: the same, where all are 1."""
+    """Return data with squared values, but those of transitions: the same, where all are 1."""
     if data.values is None and data.dense is None:
         return data
     values = None if data.values is None else data.values**2

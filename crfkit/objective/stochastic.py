@@ -42,7 +42,7 @@ class StochasticObjective:
     Raises
     ------
     TypeError
-        If the score model is not linear.
+        If the potentials model is not linear.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class StochasticObjective:
         random_state: int | np.random.RandomState,
     ) -> None:
         if not model.is_linear:
-            raise TypeError("mini-batches need a linear score model; use solver='lbfgs'.")
+            raise TypeError("mini-batches need a linear model; use solver='lbfgs'.")
         order = check_random_state(random_state).permutation(len(data))
         rows = _token_order(data.offsets, order)
         self.model, self.structure = cast(LinearModel, model).linear(structure)
@@ -136,7 +136,7 @@ class StochasticObjective:
 
     @property
     def is_plain_chain(self) -> bool:
-        """Whether all steps of a chain share their scores, and nothing else is added to them."""
+        """Whether all transitions of a chain share their scores, and nothing is added to them."""
         return is_plain_chain(self.model, self.structure)
 
     @property
@@ -230,7 +230,7 @@ class StochasticObjective:
 
 
 def is_plain_chain(model: LinearModel, structure: Structure) -> bool:
-    """Whether all steps of a chain share their scores, and nothing else is added to them."""
+    """Whether all transitions of a chain share their scores, and nothing is added to them."""
     plain = model.homogeneous and not model.boundaries and not model.extra_blocks
     return plain and isinstance(structure, Chain)
 

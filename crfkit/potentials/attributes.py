@@ -112,7 +112,7 @@ class PreparedColumns:
 class AttributeWeights:
     """``scores[t, c] = sum_a x[t, a] w[a, c]`` for chosen pairs of attributes and columns.
 
-    A column is a label, or a step from label to label.
+    A column is a label, or a transition.
 
     Parameters
     ----------

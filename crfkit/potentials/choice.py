@@ -113,7 +113,7 @@ class Choice:
 
 
 def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
-    """Return ``i * K + j`` for the step from label i to label j into each token, -1 for a first."""
+    """Return ``i * K + j`` for the transition from label i to j into each token, -1 for a first."""
     transitions = np.full(len(codes), -1, np.int64)
     transitions[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]
     starts = offsets[:-1]

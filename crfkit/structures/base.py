@@ -31,7 +31,7 @@ class NoPathError(ValueError):
     sequence : int
         Index of the sequence in the data set.
     position : int
-        The first position that no path of allowed labels and steps gets past.
+        The first position that no path of allowed labels and transitions gets past.
     """
 
     def __init__(self, sequence: int, position: int) -> None:
@@ -39,8 +39,8 @@ class NoPathError(ValueError):
         self.position = position
         super().__init__(
             f"sequence {sequence}: no path is left at position {position}: every label there is "
-            "forbidden (score -inf) or cannot be reached by an allowed step from the position "
-            "before. Allow at least one label and one step into it."
+            "forbidden (score -inf) or cannot be reached by an allowed transition from the "
+            "position before. Allow at least one label and one transition into it."
         )
 
     def __reduce__(self) -> tuple[type[NoPathError], tuple[int, int]]:

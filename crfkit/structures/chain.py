@@ -46,7 +46,7 @@ MOST_LEVEL_BYTES = 4 << 30
 
 
 class Chain(Structure[ChainPotentials]):
-    """A label at each token, a score for each label and for each step to the next label.
+    """A label at each token, a score for each label and for each transition to the next one.
 
     Sums are computed by the scaled forward-backward recurrence of Rabiner (1989) in the linear
     domain. A sequence whose scores are spread too far for it (some 460 nats) is computed
@@ -96,8 +96,8 @@ class Chain(Structure[ChainPotentials]):
         weight : ndarray of shape (S,)
             Factor of the expected counts of each sequence.
         out : Counts
-            The expected unary counts (label marginals) replace ``out.unary``, the expected steps
-            are added to ``out.pair``.
+            The expected unary counts (label marginals) replace ``out.unary``, the expected
+            transitions are added to ``out.pair``.
 
         Returns
         -------
@@ -372,8 +372,8 @@ class Chain(Structure[ChainPotentials]):
         weight : ndarray of shape (S,)
             Factor of each sequence.
         out : Counts
-            The derivatives of the unary counts replace ``out.unary``, those of the steps are
-            added to ``out.pair``.
+            The derivatives of the unary counts replace ``out.unary``, those of the transitions
+            are added to ``out.pair``.
 
         Raises
         ------

@@ -49,9 +49,9 @@ class Lanes(NamedTuple):
     lane, start : ndarray of shape (n,)
         Where each is laid.
     token : ndarray of shape (T, W)
-        Which token each lane has at each step, -1 for none.
+        Which token each lane has at each time, -1 for none.
     fresh : ndarray of shape (T, W)
-        1 where no step leads into it.
+        1 where no transition leads into it.
     """
 
     order: IntArray

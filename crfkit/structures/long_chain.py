@@ -103,12 +103,12 @@ class Block(NamedTuple):
 
     @property
     def first_step(self) -> int:
-        """The table of the step into the first token."""
+        """The table of the transition into the first token."""
         return int(self.scores.transition_index[0])
 
     @property
     def first_table(self) -> FloatArray:
-        """The scores of the step into the first token, shape (K, K)."""
+        """The scores of the transition into the first token, shape (K, K)."""
         table: FloatArray = self.scores.pair[self.first_step]
         return table
 
@@ -145,7 +145,7 @@ class Ends(NamedTuple):
 def _sum_block(
     chain: Structure, block: Block, ends: Ends, weight: FloatArray, unary: FloatArray
 ) -> FloatArray:
-    """Write the marginals of a block; return its expected steps, with that into it."""
+    """Write the marginals of a block; return its expected transitions, with that into it."""
     enter, last = ends.enter[block.number], ends.leave[block.number]
     entered = block.entered_by(enter)
     entered.unary[-1] += last

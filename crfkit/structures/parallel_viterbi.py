@@ -108,7 +108,7 @@ def one_by_one(scores: ChainPotentials, reach: int, block: slice) -> list[Run]:
 
 
 def side_by_side(scores: ChainPotentials, reach: int, block: slice) -> list[Run]:
-    """Return the runs of the eighths of a block, whose steps share one table."""
+    """Return the runs of the eighths of a block, whose transitions share one."""
     apart, rest = divmod(block.stop - block.start, WIDTH)
     if rest or block.stop + reach > len(scores.unary):
         return one_by_one(scores, reach, block)

@@ -58,8 +58,8 @@ class NoSegmentationError(NoPathError):
         ValueError.__init__(
             self,
             f"sequence {sequence}: no segmentation is allowed: none gets past position {position}, "
-            "where every segment is forbidden (score -inf), too short or too long, or every step "
-            "into it is. Allow at least one segment that begins there.",
+            "where every segment is forbidden (score -inf), too short or too long, or every "
+            "transition into it is. Allow at least one segment that begins there.",
         )
 
 
@@ -69,9 +69,9 @@ class SemiMarkov(Structure[SegmentPotentials]):
     A label at a token has four scores, the columns of the unary scores: that its segment goes on
     there, begins there, ends there, and is this token alone, which adds to the two before. A
     segment has further the score of its length and, where it has a row, the one of that; and each
-    step to the next segment has one. All of them are real: ``-inf`` forbids. A labelling is a code
-    for each token, ``k`` where a segment of label ``k`` goes on and ``K + k`` where it begins, so
-    that the score of a code is that in its column.
+    transition to the next segment has one. All of them are real: ``-inf`` forbids. A labelling is
+    a code for each token, ``k`` where a segment of label ``k`` goes on and ``K + k`` where it
+    begins, so that the score of a code is that in its column.
 
     Sums are those of a scaled recurrence in the linear domain, as in :class:`Chain`, in time
     ``O(T (L K + K**2))`` and memory ``O(T K)``: the scores of a segment are multiplied up from
@@ -111,8 +111,8 @@ class SemiMarkov(Structure[SegmentPotentials]):
             Factor of the expected counts of each sequence.
         out : Counts
             The probabilities that a segment of a label goes on, begins, ends and is alone at a
-            token replace ``out.unary``, the expected steps, lengths and rows are added to
-            ``out.pair``.
+            token replace ``out.unary``, the expected transitions, lengths and rows are
+            added to ``out.pair``.
 
         Returns
         -------

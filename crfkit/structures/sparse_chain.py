@@ -1,4 +1,4 @@
-"""The linear chain of which few steps have a score."""
+"""The linear chain of which few transitions have a score."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from crfkit.structures.potentials import ChainPotentials
 
 
 class SparseChain(Structure[ChainPotentials]):
-    """A chain whose steps all have the score 0, but for E given pairs of labels.
+    """A chain whose transitions all have the score 0, but for E given pairs of labels.
 
     Answers the same questions as :class:`Chain` in time ``O(T (K + E))`` instead of
-    ``O(T K**2)``: the unscored steps count as all steps minus the scored ones (Jeong, Lin and Lee
-    2009, who tie the steps that were never seen in the same way). Where that difference would lose
+    ``O(T K**2)``: the unscored transitions count as all minus the scored ones (Jeong, Lin and Lee
+    2009, who tie those that were never seen in the same way). Where that difference would lose
     digits, its terms are added up one by one. A sequence whose scores are spread too far for the
     linear domain (some 460 nats) is computed again as a dense chain by sums of logarithms. The
-    best path is that of :class:`Chain` to the last bit; steps that cannot be part of it are left
-    out by the bound of Esposito and Radicioni (2009).
+    best path is that of :class:`Chain` to the last bit; transitions that cannot be part of it are
+    left out by the bound of Esposito and Radicioni (2009).
 
     The pair scores, ``Potentials.pair``, have the shape (1, E).
 

@@ -1,4 +1,4 @@
-"""The weights that a chunk touches agree with the score model on all of them."""
+"""The weights that a chunk touches agree with the model on all of them."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ def as_weights(dense, n_sparse):
 
 
 def make_model(rng, n_features, n_labels, n_steps, *, boundaries=True, n_dense=0):
-    """A score model with a random choice of weights."""
+    """A model with a random choice of weights."""
     source, target = np.nonzero(rng.random((n_labels, n_labels)) < 0.7)
     transitions = None
     if n_steps is not None:

@@ -84,7 +84,7 @@ class CuttingPlane(Solver):
         Parameters
         ----------
         objective : Objective
-            With a convex loss; with n slacks, a linear score model.
+            With a convex loss; with n slacks, a linear model of potentials.
         start : ndarray of shape (P,)
             Where the first tangents are taken; not changed.
         callback : callable, optional

@@ -1,4 +1,4 @@
-"""A distribution of the labels of a sequence, kept as the marginals of its labels and steps."""
+"""A distribution of the labels of a sequence, kept as marginals of labels and transitions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NO_MASS = 1e-13
 class ChainMarginals:
     """Consistent marginals of one sequence: a point of the marginal polytope of a chain.
 
-    Marginals of steps that are not negative, and whose sums over either label are the marginals of
-    the labels, belong to some distribution of the labellings (Taskar, Guestrin and Koller 2003,
-    section 4). The one of the largest entropy among these is the Markov chain
+    Marginals of transitions that are not negative, and whose sums over either label are the
+    marginals of the labels, belong to some distribution of the labellings (Taskar, Guestrin and
+    Koller 2003, section 4). The one of the largest entropy among these is the Markov chain
     ``a(y) = prod_t mu_t(y_t, y_{t+1}) / prod_{0 < t < T - 1} mu_t(y_t)``.
 
     Parameters
@@ -31,7 +31,7 @@ class ChainMarginals:
     node : ndarray of shape (T, K)
         Mass of each label at each token.
     edge : ndarray of shape (T - 1, K, K)
-        Mass of each step: from the label of token `t` to that of token ``t + 1``.
+        Mass of each transition: from the label of token `t` to that of token ``t + 1``.
     """
 
     def __init__(self, labels: CodeArray, n_labels: int) -> None:
@@ -73,7 +73,7 @@ class ChainMarginals:
         self._add(source, -mass)
 
     def supported(self, scores: Potentials) -> Potentials:
-        """Return scores of the same sequence that forbid all labels and steps without mass.
+        """Return scores of the same sequence that forbid all labels and transitions without mass.
 
         All paths that are left have mass under the distribution of the largest entropy.
         """
@@ -95,7 +95,7 @@ class ChainMarginals:
         return labels
 
     def _on_path(self, labels: CodeArray) -> tuple[FloatArray, FloatArray]:
-        """Return the mass of each label, (T,), and of each step, (T - 1,), of a labelling."""
+        """Return the mass of each label, (T,), and of each transition, (T - 1,), of a labelling."""
         steps = self.edge[self._tokens[:-1], labels[:-1], labels[1:]]
         return self.node[self._tokens, labels], steps
 

@@ -113,7 +113,7 @@ class OnlineSolver(Solver):
         Parameters
         ----------
         objective : Objective
-            With a linear score model; its loss and its penalty are not read.
+            With linear potentials; its loss and its penalty are not read.
         start : ndarray of shape (P,)
             First parameters; not changed.
         callback : callable, optional

@@ -75,7 +75,7 @@ class MiniBatchSolver(Solver):
         Parameters
         ----------
         objective : Objective
-            With a linear score model.
+            With linear potentials.
         start : ndarray of shape (P,)
             First parameters; not changed.
         callback : callable, optional

@@ -27,10 +27,10 @@ class SAG(MiniBatchSolver):
     """Stochastic average gradient with non-uniform sampling (Schmidt et al. 2015).
 
     Remembers the last gradient of each batch of sequences, as expected minus observed counts of
-    its labels and steps, and moves along the mean of them after each visit. Batches are visited
-    half at random, half in proportion to the estimated smoothness ``L_b`` of their loss, which
-    also gives the length of a step, ``1/2 (1 / max L + 1 / mean L)``. Weights of sparse features
-    that a batch does not touch are moved when they are next needed.
+    its labels and transitions, and moves along the mean of them after each visit. Batches are
+    visited half at random, half in proportion to the estimated smoothness ``L_b`` of their loss,
+    which also gives the length of a step, ``1/2 (1 / max L + 1 / mean L)``. Weights of sparse
+    features that a batch does not touch are moved when they are next needed.
 
     With dense features, steps along their principal axes are the longer the less the data vary
     there, by the square root; those of the weights of transitions between labels in the same way,
@@ -64,7 +64,7 @@ class SAG(MiniBatchSolver):
 
     Notes
     -----
-    Needs c1 = 0 and a linear score model. Holds a number for each token and label, and a table of
+    Needs c1 = 0 and linear potentials. Holds a number for each token and label, and a table of
     steps for each batch.
 
     Examples
