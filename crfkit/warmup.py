@@ -19,7 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import crfkit.kernels
-from crfkit.data import LabelSequences, PackedSequences
+from crfkit.compiler.jit import KERNELS
+from crfkit.data import Forest, LabelSequences, PackedSequences
 from crfkit.data.chunks import LONG_TOKENS
 from crfkit.estimators import (
     CRFClassifier,
@@ -33,6 +34,7 @@ from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
 from crfkit.solvers import MIRA, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
+from crfkit.structures import Tree, TreePotentials
 
 
 class KernelReport(NamedTuple):
@@ -68,7 +70,7 @@ def warm_up() -> list[KernelReport]:
         warnings.simplefilter("ignore")  # that two iterations are not enough
         for exercise in (
             _forms_of_data, _templates, _solvers, _many_labels, _spread_scores, _long_sequence,
-            _many_entries, _online, _margins, _segments,
+            _many_entries, _online, _margins, _segments, _trees,
         ):  # fmt: skip
             exercise()
     return report()
@@ -80,13 +82,15 @@ def report() -> list[KernelReport]:
     Helpers, whose names or modules begin with an underscore, are part of the kernels that call
     them.
     """
-    return [
-        _report(f"{module.__name__.removeprefix('crfkit.kernels.')}.{name}", function)
-        for module in map(import_module, _kernel_modules())
-        for name, function in vars(module).items()
-        if hasattr(function, "stats") and function.__module__ == module.__name__
-        if not name.startswith("_")
-    ]
+    for name in _kernel_modules():
+        import_module(name)
+    found = {}
+    for function in KERNELS:
+        home, name = function.__module__, function.__name__
+        private = name.startswith("_") or home.rpartition(".")[2].startswith("_")
+        if home.startswith("crfkit.kernels.") and not private:
+            found[f"{home.removeprefix('crfkit.kernels.')}.{name}"] = function
+    return [_report(name, function) for name, function in found.items()]
 
 
 def _report(name: str, function: Any) -> KernelReport:
@@ -214,6 +218,24 @@ def _segments() -> None:
         crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
     StructuredPerceptron(structure=Segments(), max_iter=1).fit(_words(X), y)
     MaxMarginCRF(structure=Segments(), max_iter=1).fit(_words(X), y)
+
+
+def _trees() -> None:
+    """Ask all questions about a tree; one of its labels is all but impossible."""
+    tree, forest = Tree(), Forest.from_lists([[None, 0, 0]])
+    unary = np.array([[0.0, -2000.0], [0.0, 1.0], [0.0, 0.0]])
+    index = np.zeros(1, np.uint32)
+    scores = TreePotentials(unary, np.zeros((1, 2, 2)), index, forest.offsets, 0, *forest.arrays)
+    labels, weight = tree.argmax(scores)[0], np.ones(1)
+    for each in (scores, scores.with_arrays(np.zeros((3, 2)), scores.pair)):
+        out = tree.zeros(each)
+        tree.log_partition(each, weight, out)
+        tree.hessian_product(each, each, weight, out)
+    tree.add_counts(scores, labels, weight, out)
+    tree.score(scores, labels)
+    tree.k_best(scores, 2)
+    tree.path_at_hamming(scores, labels, np.ones(1, np.int64))
+    tree.max_by_hamming(scores, labels)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,15 +30,19 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 # Kernels allocate nothing and return no arrays: references need not be counted (numba would do so
 # for each array that is read from a named tuple, in inner loops too).
-OPTIONS = {
+NO_REFERENCES = "_nrt"
+OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "fastmath": FASTMATH,
     "no_cfunc_wrapper": True,
-    "_nrt": False,
 }
+if hasattr(DefaultOptions, NO_REFERENCES):
+    OPTIONS[NO_REFERENCES] = False
 # Nor can helpers be called from Python: what translates the arguments is compiled for nothing.
 HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
+# All kernels that are compiled on their own.
+KERNELS: list[Any] = []
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -201,7 +206,14 @@ def kernel(function: F) -> F:
     compiled = _compiled(function, **OPTIONS)
     if compiled is not function:
         _enable_cache(compiled, function)
+        KERNELS.append(compiled)
     return compiled  # type: ignore[no-any-return]
+
+
+def count_references() -> None:
+    """Let kernels that are compiled from now on return arrays, as vectors in Python do."""
+    for options in (OPTIONS, HELPER_OPTIONS):
+        options.pop(NO_REFERENCES, None)
 
 
 def part(function: F) -> F:

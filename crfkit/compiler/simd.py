@@ -29,6 +29,7 @@ from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray
+from crfkit.compiler.jit import count_references
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,7 +90,10 @@ def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
     def replace(function: F) -> F:
         if numba.config.DISABLE_JIT:
             return np.errstate(over="ignore", invalid="ignore")(function)
-        made: F = _intrinsic(function, result, emit) if _emits() else numba.njit(function)
+        if _emits():
+            return _intrinsic(function, result, emit)
+        count_references()
+        made: F = numba.njit(function)
         return made
 
     return replace

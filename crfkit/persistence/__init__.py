@@ -15,7 +15,6 @@ import crfkit.labels.costs
 import crfkit.losses
 import crfkit.solvers
 import crfkit.solvers.margin
-import crfkit.structures
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features import SequenceVectorizer
@@ -32,13 +31,14 @@ from crfkit.persistence.checks import (
 from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
 from crfkit.persistence.registry import register, register_room
+from crfkit.structures import OF_TOPOLOGY
 
 for _room in (
     crfkit.data, crfkit.features, tables, vocabulary, crfkit.features.union, crfkit.labels.costs,
-    crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin, crfkit.structures,
+    crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, FunctionTransformer):
+for _cls in (IterationRecord, FunctionTransformer, *map(type, OF_TOPOLOGY.values())):
     register(_cls)
 register(check=check_steps)(Pipeline)
 register(check=check_steps)(FeatureUnion)

@@ -33,6 +33,8 @@ NEEDED = {
     "TemplateFeatures": lambda cls: cls(["w"]),
     "SegmentFeatures": lambda cls: cls(["seg.length"]),
     "SequenceUnion": lambda cls: cls([("a", crfkit.SequenceVectorizer())]),
+    "TreeFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
+    "Forest": lambda cls: cls([-1, 0, -1], [0, 2, 3]),
     "TransitionFeatures": lambda cls: cls(crfkit.SequenceVectorizer()),
     "PredefinedSplit": lambda cls: cls([0, 1, -1]),
     "SoftenedHingeLoss": lambda cls: cls(0.5),

@@ -283,6 +283,8 @@ def test_a_refit_without_early_stopping_tells_of_no_validation():
 
 def test_the_seed_reaches_a_solver_made_by_name(monkeypatch):
     class Seeded(LBFGS):
+        is_random = True
+
         def __init__(self, *, max_iter=1000, random_state=0):
             super().__init__(max_iter=max_iter)
             self.random_state = random_state

@@ -413,8 +413,9 @@ def test_many_labels_with_few_steps_are_learned():
     assert model.score(data, y) > 0.9
     with pytest.raises(ValueError, match="a table of all steps"):
         StructuredPerceptron(search=BeamSearch()).fit(data, y)
-    with pytest.raises(ValueError, match="use n_best=1"):
-        StructuredPerceptron(update=MIRA(n_best=2)).fit(data, y)
+    assert (
+        StructuredPerceptron(update=MIRA(n_best=2), max_iter=20).fit(data, y).score(data, y) > 0.9
+    )
 
 
 def test_features_are_chosen_as_for_a_crf():

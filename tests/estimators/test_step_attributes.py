@@ -118,7 +118,7 @@ def test_no_step_leads_into_a_first_token():
 
 def test_only_triples_that_were_seen_have_a_weight():
     data, codes, _ = random_problem(5, lengths=(6, 1, 5))
-    steps = choose_features(data, codes, 3).transitions.weights
+    steps = choose_features(data, codes, 3).transition_attributes
     x, moves = data.transitions.to_csr().toarray(), transition_columns(codes, data.offsets, 3)
     for a in range(3):
         seen = sorted({int(m) for t, m in enumerate(moves) if m >= 0 and x[t, a]})
@@ -219,11 +219,11 @@ def test_a_very_large_model_is_announced(monkeypatch):
 
 def test_steps_must_have_the_same_lengths():
     data, _, rng = random_problem(12)
-    with pytest.raises(ValueError, match="steps has 1 sequences of 2 tokens in all"):
+    with pytest.raises(ValueError, match="transitions has 1 sequences of 2 tokens in all"):
         data.with_transitions(random_block(rng, (2,)))
-    with pytest.raises(ValueError, match="have steps themselves"):
+    with pytest.raises(ValueError, match="have transitions themselves"):
         data.with_transitions(data)
-    with pytest.raises(TypeError, match="steps must be PackedSequences or None, not int"):
+    with pytest.raises(TypeError, match="transitions must be PackedSequences or None, not int"):
         data.with_transitions(3)
 
 

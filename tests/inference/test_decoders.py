@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from crfkit.inference import DECODERS, PosteriorDecoder, ViterbiDecoder, marginals
-from crfkit.structures import Chain
+from crfkit.structures import Capability, Chain, MissingCapabilityError
 from tests.contracts.structures import CASES
 from tests.oracles import chain_paths, chain_scores, random_scores
 
@@ -57,6 +57,10 @@ def test_what_is_decoded_is_allowed(case):
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_the_best_come_first(case):
     scores = case.potentials(1, [3], 0.0, False)
+    if Capability.K_BEST not in case.structure.capabilities:
+        with pytest.raises(MissingCapabilityError, match="no lists of the best labelings"):
+            ViterbiDecoder().k_best(case.structure, scores, 4)
+        return
     codes, value = ViterbiDecoder().k_best(case.structure, scores, 4)
     np.testing.assert_array_equal(codes[0], ViterbiDecoder().decode(case.structure, scores))
     assert (np.diff(value) <= 0.0).all()

@@ -5,6 +5,7 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
+from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.selection import choose_features
@@ -223,7 +224,7 @@ def test_it_says_what_it_cannot_do(data):
         with pytest.raises(ValueError, match="same weight for all tokens"):
             OEG().solve(make_objective(packed, codes, threads, weight=weight), start)
         other = make_objective(packed, codes, threads)
-        other.loss = object()
+        other.loss = HingeLoss()
         with pytest.raises(ValueError, match="log loss"):
             OEG().solve(other, start)
 

@@ -252,7 +252,7 @@ def test_sequences_of_length_one_are_the_multiclass_svm(rng, intercept, C):
             CuttingPlane(slack="n", tol=1e-13, max_iter=30),
         )[: 2 if C < 0.1 else 1]:
             result = solve(solver, objective)
-            table = model.bind(result.parameters).state.dense
+            table = model.bind(result.parameters)["state"].dense
             np.testing.assert_allclose(table[:5], svm.coef_.T, atol=1e-6)
             if intercept:
                 np.testing.assert_allclose(table[5], svm.intercept_, atol=1e-6)

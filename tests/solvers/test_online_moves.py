@@ -261,7 +261,7 @@ def test_boundary_weights_are_learned_by_compiled_code(rng, rule):
         )
         assert visits.is_compiled
         visits.run(np.arange(len(LENGTHS)))
-        assert objective.model.split(visits.weights())[2].any()
+        assert objective.model.split(visits.weights())["start"].any()
 
 
 @pytest.mark.parametrize("fast", [True, False])

@@ -5,6 +5,8 @@ import pytest
 
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers import OEG, SAG, SGD
+from crfkit.solvers.stochastic.dual_state import DualState
+from crfkit.solvers.stochastic.sag_state import SagState
 from tests.solvers.stochastic import problem
 
 SMALL = {"batch_tokens": 12, "tol": 0.0}
@@ -20,6 +22,10 @@ def counted(monkeypatch):
 
     monkeypatch.setattr(StochasticObjective, "__init__", begin)
     return made
+
+
+# What computes the value between passes.
+EVALUATED = {OEG: DualState, SAG: SagState, SGD: StochasticObjective}
 
 
 @pytest.mark.parametrize(
@@ -57,16 +63,16 @@ def test_a_calibration_counts_with_the_share_of_the_data_that_it_sees(monkeypatc
 
 @pytest.mark.parametrize("kind", [OEG, SAG, SGD])
 def test_control_c_while_a_pass_is_evaluated_keeps_the_pass(kind, monkeypatch):
-    value, calls, seen = StochasticObjective.value, [], {}
+    value, calls, seen = EVALUATED[kind].value, [], {}
 
-    def interrupted(self, w, chosen=None):
-        if chosen is None:
+    def interrupted(self, w, *chosen):
+        if not chosen:
             calls.append(w)
             if len(calls) == 3:
                 raise KeyboardInterrupt
-        return value(self, w, chosen)
+        return value(self, w, *chosen)
 
-    monkeypatch.setattr(StochasticObjective, "value", interrupted)
+    monkeypatch.setattr(EVALUATED[kind], "value", interrupted)
     with problem() as objective:
         solver = kind(**SMALL).set_params(**({} if kind is SGD else {"check_every": 1}))
         start = np.zeros(objective.n_parameters)
@@ -79,13 +85,13 @@ def test_control_c_while_a_pass_is_evaluated_keeps_the_pass(kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", [OEG, SAG, SGD])
 def test_a_value_that_is_not_finite_ends_the_search_at_the_last_good_pass(kind, monkeypatch):
-    value, calls = StochasticObjective.value, []
+    value, calls = EVALUATED[kind].value, []
 
-    def broken(self, w, chosen=None):
-        calls.append(chosen is None)
-        return value(self, w, chosen) if calls.count(True) < 3 else np.inf
+    def broken(self, w, *chosen):
+        calls.append(not chosen)
+        return value(self, w, *chosen) if calls.count(True) < 3 else np.inf
 
-    monkeypatch.setattr(StochasticObjective, "value", broken)
+    monkeypatch.setattr(EVALUATED[kind], "value", broken)
     with problem() as objective:
         solver = kind(**SMALL).set_params(**({} if kind is SGD else {"check_every": 1}))
         result = solver.solve(objective, np.zeros(objective.n_parameters))

@@ -124,7 +124,7 @@ def test_the_result_is_the_best_pass():
 def test_the_calibrated_rate_lowers_the_objective_at_any_scale(scale):
     with problem(count=60, blocks="sparse") as objective:
         batches = objective.minibatches(12, 0)
-        for part in batches._touched.prepared.state.entries:
+        for part in batches._touched.prepared.blocks["state"].rows.entries:
             part.values.flags.writeable = True
             part.values[:] *= scale
         zeros = np.zeros(objective.n_parameters)
