@@ -174,7 +174,7 @@ def _evaluate(
             copy_block(batch, index, workspace.potentials, room.along)
             tests = 0
             while tests < MOST_TESTS:
-                shift_block(batch, index, 1.0 / estimate, room, workspace.potentials)
+                _shift_block(batch, index, 1.0 / estimate, room, workspace.potentials)
                 tests += 1
                 if loss(problem, batch, workspace) <= value - 0.5 * square / estimate:
                     break
@@ -222,9 +222,9 @@ def _apply(
     """Replace the gradient of a batch in the sum of all, and make a step."""
     numbers, decay = memory.numbers, settings.decay
     unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
-    inner = remember(unary, index.unary[batch + 1] - unary, 0, room.residual, room.potentials,
+    inner = _remember(unary, index.unary[batch + 1] - unary, 0, room.residual, room.potentials,
                      memory.residuals, workspace.change)  # fmt: skip
-    inner += remember(pair, index.pair[batch + 1] - pair, at, room.residual, room.potentials,
+    inner += _remember(pair, index.pair[batch + 1] - pair, at, room.residual, room.potentials,
                       memory.residuals, workspace.change)  # fmt: skip
     add_gradient(problem, batch, lazy.direction, workspace)
     numbers[KNOWN] += 1.0 - memory.known[batch]
@@ -274,7 +274,7 @@ def copy_block(batch: int, index: BlockIndex, source: FloatArray, out: FloatArra
 
 
 @kernel
-def shift_block(
+def _shift_block(
     batch: int, index: BlockIndex, length: float, room: LineRoom, out: FloatArray
 ) -> None:
     """``out = potentials - length along`` for what belongs to a batch."""
@@ -286,7 +286,7 @@ def shift_block(
 
 
 @kernel
-def remember(
+def _remember(
     start: int,
     count: int,
     at: int,
