@@ -59,16 +59,23 @@ class Curve:
 
     def leave_out_evaluations(self, solver: Any) -> None:
         """Have the evaluations of a solver of mini-batches count neither as time nor as passes."""
-        evaluate = solver._value
+        start = solver._start
 
-        def timed(search: Any, w: FloatArray) -> float:
-            started, visits = time.perf_counter(), search.batches.visits
-            found: float = evaluate(search, w)
-            search.batches.visits = visits
-            self.uncounted += time.perf_counter() - started
-            return found
+        def start_timed(batches: Any, *args: Any) -> Any:
+            search = start(batches, *args)
+            evaluate = search.evaluate
 
-        solver._value = timed
+            def timed(w: FloatArray) -> Any:
+                started, done = time.perf_counter(), batches.n_computed
+                found = evaluate(w)
+                batches.n_computed = done
+                self.uncounted += time.perf_counter() - started
+                return found
+
+            search.evaluate = timed
+            return search
+
+        solver._start = start_timed
 
 
 def curve_of(data: _data.Labeled, c1: float, c2: float, name: str, best: float,

@@ -75,9 +75,9 @@ class DataFormat(abc.ABC):
     def tagged(self, sequence: Any, columns: Sequence[Sequence[str]]) -> list[str]:
         """Return the lines of a sequence with its labels, and with what follows them."""
 
+    @abc.abstractmethod
     def columns(self, width: int) -> Sequence[str] | None:
         """Return names of the columns, where they have any."""
-        return None
 
 
 class ColumnFormat(DataFormat):
@@ -131,6 +131,9 @@ class ColumnFormat(DataFormat):
     def tagged(self, sequence: list[str], columns: Sequence[Sequence[str]]) -> list[str]:
         """Return the lines with further columns."""
         return [self._between.join(cells) for cells in zip(sequence, *columns, strict=True)]
+
+    def columns(self, width: int) -> None:
+        """Return None: columns have no names."""
 
     @property
     def _between(self) -> str:
@@ -214,6 +217,9 @@ class CRFsuiteFormat(DataFormat):
     def tagged(self, sequence: None, columns: Sequence[Sequence[str]]) -> list[str]:
         """Return the labels, and what follows them."""
         return ["\t".join(cells) for cells in zip(*columns, strict=True)]
+
+    def columns(self, width: int) -> None:
+        """Return None: there are attributes, not columns."""
 
 
 FORMATS: dict[str, type[DataFormat]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from numbers import Real
 from typing import Any, NamedTuple
@@ -51,7 +52,29 @@ class Coded(NamedTuple):
     coding: Any
 
 
-class LabelCoding:
+class LabelCoding(ABC):
+    """How codes are read and written."""
+
+    @abstractmethod
+    def write(
+        self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
+    ) -> LabelSequences:
+        """Return the labels that codes stand for."""
+
+    @abstractmethod
+    def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
+        """Return which labels occur, rising, and codes with respect to these."""
+
+    @abstractmethod
+    def cost(self, cost: Cost) -> Cost:
+        """Return the cost of codes, given that of labels."""
+
+    @abstractmethod
+    def as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form of predicted ones."""
+
+
+class TokenCoding(LabelCoding):
     """A label is a code."""
 
     def write(
@@ -62,8 +85,7 @@ class LabelCoding:
 
     def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
         """Return which labels occur, rising, and codes with respect to these."""
-        present, fewer = np.unique(codes, return_inverse=True)
-        return present.astype(np.int64), fewer.astype(np.int32)
+        return _present(codes)
 
     def cost(self, cost: Cost) -> Cost:
         """Return the cost of codes, given that of labels."""
@@ -102,7 +124,7 @@ class SegmentCoding(LabelCoding):
 
     def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
         """Return which labels occur, rising, and codes with respect to these."""
-        present, labels = super().restrict(codes % n_labels, n_labels)
+        present, labels = _present(codes % n_labels)
         return present, (labels + len(present) * (codes >= n_labels)).astype(np.int32)
 
     def cost(self, cost: Cost) -> Cost:
@@ -179,6 +201,12 @@ class SegmentCoding(LabelCoding):
         return roles
 
 
+def _present(codes: CodeArray) -> tuple[IntArray, CodeArray]:
+    """Return which codes occur, rising, and codes with respect to these."""
+    present, fewer = np.unique(codes, return_inverse=True)
+    return present.astype(np.int64), fewer.astype(np.int32)
+
+
 def read_labels(y: Any, offsets: IntArray, classes: NDArray[np.object_] | None = None) -> Coded:
     """Return the codes of labels, with respect to given classes or those that occur.
 
@@ -198,7 +226,7 @@ def read_labels(y: Any, offsets: IntArray, classes: NDArray[np.object_] | None =
             f"{token_place(stream.offsets, token)}: the label {label!r} is not one of the classes "
             "of the model. Give all labels in the first call of partial_fit."
         )
-    return Coded(classes, codes, LabelCoding())
+    return Coded(classes, codes, TokenCoding())
 
 
 def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded:

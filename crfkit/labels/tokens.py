@@ -11,7 +11,7 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.validation import check_lengths
 from crfkit.labels.base import FittedLabels, LabelSpace
-from crfkit.labels.coding import Coded, LabelCoding, read_labels
+from crfkit.labels.coding import Coded, TokenCoding, read_labels
 
 
 class TokenLabels(LabelSpace):
@@ -29,9 +29,9 @@ class TokenLabels(LabelSpace):
         """
         return read_labels(y, offsets)
 
-    def coding(self, fitted: FittedLabels) -> LabelCoding:
+    def coding(self, fitted: FittedLabels) -> TokenCoding:
         """Return what the codes of a fitted model stand for."""
-        return LabelCoding()
+        return TokenCoding()
 
     def codes(
         self, fitted: FittedLabels, y: Any, offsets: IntArray

@@ -56,7 +56,7 @@ class StochasticObjective:
         Number of tokens N.
     offsets : ndarray of shape (S + 1,)
         Where the sequences start in the order in which they were dealt, and the end.
-    visits : int
+    n_computed : int
         How many batches were worked on so far, each as often as that was done.
     """
 
@@ -88,7 +88,7 @@ class StochasticObjective:
             Weights.of(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
             for chunk in self._chunks
         ]
-        self.n_parameters, self.n_tokens, self.visits = model.n_parameters, data.n_tokens, 0
+        self.n_parameters, self.n_tokens, self.n_computed = model.n_parameters, data.n_tokens, 0
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -165,9 +165,9 @@ class StochasticObjective:
             targets = Targets(labels)
             return self.loss.value_and_grad(self.structure, scores, targets, weights, out), out
 
-    def visit(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    def map_batches(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """Return ``[work(item) for item in items]``, over threads; an item stands for a batch."""
-        self.visits += len(items)
+        self.n_computed += len(items)
         return self.threads(work, items)
 
     def value(self, w: FloatArray, chosen: IntArray | None = None) -> float:
@@ -177,7 +177,7 @@ class StochasticObjective:
         def loss(index: int) -> float:
             return self.value_and_residual(self.scores(bound, index), index)[0]
 
-        losses = self.visit(loss, range(len(self)) if chosen is None else chosen.tolist())
+        losses = self.map_batches(loss, range(len(self)) if chosen is None else chosen.tolist())
         return sum(losses) + self.penalty_at(w) * (len(losses) / len(self) if losses else 1.0)
 
     def penalty_at(self, w: FloatArray) -> float:

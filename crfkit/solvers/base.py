@@ -102,7 +102,7 @@ def check_match(solver: Solver, objective: SmoothObjective) -> None:
 
 
 class SolverLog:
-    """Records of the iterations, and the parameters of the last one.
+    """Records of the iterations, and the parameters of the last or the best one.
 
     Parameters
     ----------
@@ -110,11 +110,24 @@ class SolverLog:
         Counts the evaluations.
     callback : callable or None
         Told of each iteration.
+    count : callable, optional
+        Counts the evaluations in its place.
+    keeps_best : bool
+        Whether the result is the best iteration, not the last one.
     """
 
-    def __init__(self, objective: SmoothObjective, callback: Callback | None) -> None:
+    def __init__(
+        self,
+        objective: SmoothObjective,
+        callback: Callback | None,
+        count: Callable[[], int] | None = None,
+        *,
+        keeps_best: bool = False,
+    ) -> None:
         self.objective = objective
         self.callback = callback
+        self._count, self._keeps_best = count, keeps_best
+        self._lowest = math.inf
         self.history: list[IterationRecord] = []
         self.parameters: FloatArray = np.empty(0)
         self._started = time.perf_counter()
@@ -129,6 +142,8 @@ class SolverLog:
         mistakes: int = -1,
     ) -> bool:
         """Note an iteration; returns whether the callback asks to stop."""
+        if self._count is not None:
+            self.objective.evaluations = self._count()
         record = IterationRecord(
             iteration=len(self.history) if iteration is None else iteration,
             value=value,
@@ -139,7 +154,8 @@ class SolverLog:
             gap=gap,
             mistakes=mistakes,
         )
-        self.parameters = w
+        if not self._keeps_best or value < self._lowest:
+            self.parameters, self._lowest = w, value
         self.history.append(record)
         return bool(self.callback is not None and self.callback(record, w))
 
@@ -157,11 +173,11 @@ class SolverLog:
             )
 
     def result(self, message: str, *, converged: bool, interrupted: bool = False) -> SolverResult:
-        """Return the last noted parameters as the result."""
+        """Return the last noted parameters, or the best ones, as the result."""
         last = self.history[-1]
         return SolverResult(
             parameters=self.parameters,
-            value=last.value,
+            value=self._lowest if self._keeps_best else last.value,
             n_iter=last.iteration,
             converged=converged,
             message=message,

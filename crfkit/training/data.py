@@ -19,12 +19,12 @@ from crfkit.data.validation import (
     warn_if_badly_scaled,
 )
 from crfkit.features import SequenceVectorizer
-from crfkit.labels.coding import Coded, LabelCoding, read_labels
+from crfkit.labels.coding import Coded, LabelCoding, TokenCoding, read_labels
 from crfkit.labels.costs import Cost, make_cost
 from crfkit.training.input import Schema, pack_new, pack_training
 
 Read = Callable[[Any, IntArray], Coded]
-LABELS = LabelCoding()
+LABELS: LabelCoding = TokenCoding()
 Pack = Callable[[Any], tuple[PackedSequences, SequenceVectorizer | None]]
 
 

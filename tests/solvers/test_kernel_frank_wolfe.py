@@ -56,7 +56,7 @@ def test_scores_and_the_dual_are_what_the_coefficients_say(problem):
         search, duals = _Search(KernelBlocks(objective, 2**30)), [0.0]
         for _ in range(6):
             for sequence in random.permutation(len(search.batches)).tolist():
-                search.visit(sequence, 3)
+                search.update(sequence, 3)
                 duals.append(search.lower_bound)
     assert (np.diff(duals) >= -1e-10).all()
     gram = data.dense @ data.dense.T
@@ -144,7 +144,7 @@ def test_equal_tokens_share_their_kernel_values_and_steps_repeat():
         objective = kernel_objective(data, codes, threads)
         search, duals = _Search(KernelBlocks(objective, 2**30)), [0.0]
         for sequence in [0, 1] * 20:
-            search.visit(sequence, 1)
+            search.update(sequence, 1)
             duals.append(search.lower_bound)
         best = solve(KernelFrankWolfe(tol=1e-9, max_iter=5000), objective)
         other = solve(SMO(tol=1e-3, max_iter=5000), margin_objective(data, codes, threads,

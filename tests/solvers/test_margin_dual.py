@@ -117,7 +117,7 @@ def test_smo_keeps_weights_and_marginals_together_and_its_dual_never_falls(max_e
         search, duals = _Factored(batches, max_entropy), [0.0]
         for _ in range(8):
             for index in random.permutation(len(batches)).tolist():
-                search.visit(index, random if pair == "drawn" else None)
+                search.update(index, random if pair == "drawn" else None)
                 duals.append(search.lower_bound)
         expected = weights_of_marginals(
             batches, lambda index, scores: counts_of_marginals(search, index, scores)
@@ -133,7 +133,7 @@ def test_smo_keeps_weights_and_marginals_together_and_its_dual_never_falls(max_e
 
 def test_smo_moves_the_mass_that_raises_the_dual_most(monkeypatch):
     found = []
-    move = _Factored._move
+    move = _Factored._shift
 
     def watched(self, index, scores, target, source, slope):
         before = self.marginals[index].node.copy(), self.marginals[index].edge.copy()
@@ -144,7 +144,7 @@ def test_smo_moves_the_mass_that_raises_the_dual_most(monkeypatch):
         kept = self.w
         for mass in np.linspace(0.0, most, 7):
             self.marginals[index].node, self.marginals[index].edge = (a.copy() for a in before)
-            self.marginals[index].move(target, source, mass)
+            self.marginals[index].shift(target, source, mass)
             self.w = weights_of_marginals(
                 self.batches, lambda i, s: counts_of_marginals(self, i, s)
             )
@@ -153,7 +153,7 @@ def test_smo_moves_the_mass_that_raises_the_dual_most(monkeypatch):
         self.w = kept
         assert not np.array_equal(w, kept)
 
-    monkeypatch.setattr(_Factored, "_move", watched)
+    monkeypatch.setattr(_Factored, "_shift", watched)
     with ThreadMap(1) as threads:
         solve(SMO(max_iter=4), make_problem(threads, boundaries=True))
     assert len(found) > 100

@@ -291,7 +291,7 @@ def test_steps_of_a_chain_count_their_visits(kind):
         batches = objective.minibatches(1, 0)
         steps = make_margin_state(batches, kind)
         steps.advance(np.arange(len(batches)))
-        assert batches.visits == len(batches)
+        assert batches.n_computed == len(batches)
 
 
 def test_scores_of_any_size_are_no_trouble(rng):

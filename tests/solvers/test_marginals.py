@@ -20,7 +20,7 @@ def moved(seed, length, n_labels, moves=6):
         source = marginals.draw(random)
         target = random.randint(n_labels, size=length).astype(np.int32)
         share = random.choice([0.3, 0.9, 1.0])
-        marginals.move(target, source, share * marginals.movable(target, source))
+        marginals.shift(target, source, share * marginals.movable(target, source))
     return marginals
 
 
@@ -62,14 +62,14 @@ def test_no_labelling_gives_away_more_than_it_may(seed, length, n_labels):
     for source in labellings(length, n_labels):
         most = marginals.movable(target, source)
         assert marginals.probability(source) <= most + 1e-12
-        marginals.move(target, source, most)
+        marginals.shift(target, source, most)
         assert marginals.node.min() >= 0.0
         np.testing.assert_allclose(marginals.node.sum(axis=1), 1.0, atol=1e-12)
 
 
 def test_where_labellings_agree_their_mass_does_not_limit_a_move():
     marginals = ChainMarginals(np.array([0, 0, 0]), 2)
-    marginals.move(np.array([0, 1, 1]), np.array([0, 0, 0]), 0.25)
+    marginals.shift(np.array([0, 1, 1]), np.array([0, 0, 0]), 0.25)
     assert marginals.movable(np.array([0, 0, 0]), np.array([0, 1, 1])) == 0.25
     assert marginals.movable(np.array([0, 1, 0]), np.array([0, 0, 0])) == 0.75
     assert marginals.movable(np.array([1, 0, 0]), np.array([0, 1, 1])) == 0.25

@@ -55,9 +55,9 @@ def test_a_calibration_counts_with_the_share_of_the_data_that_it_sees(monkeypatc
         result = SGD(**SMALL, max_iter=0).solve(objective, zeros)
     (batches,) = made
     sample = max(10, len(batches) // 10)
-    trials = (batches.visits - len(batches) - sample) / (2 * sample)
+    trials = (batches.n_computed - len(batches) - sample) / (2 * sample)
     assert trials == int(trials) >= 3
-    passes = batches.visits / len(batches)
+    passes = batches.n_computed / len(batches)
     assert passes <= result.history[0].evaluations < passes + 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, ClassVar, Protocol
 
 from crfkit._params import check_number, check_whole
@@ -37,6 +38,8 @@ class BatchSolver(Solver):
     """
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
+    # Whether the value may rise for a while: it has stalled where it neither rises nor falls.
+    may_rise: ClassVar[bool] = False
 
     max_iter: int
     tol: float
@@ -77,14 +80,18 @@ class BatchSolver(Solver):
             check_whole(name, getattr(self, name), least)
         for name in ("tol", "gtol"):
             check_number(name, getattr(self, name))
+        self._check_own_parameters()
 
+    def _check_own_parameters(self) -> None:
+        """Raise ValueError if a parameter that other methods do not have is out of range."""
+
+    @abstractmethod
     def _memory(self, objective: Any, vectors: Vectors) -> Memory:
         """Return the empty memory of the method."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Any) -> Point | None:
         """Return the next point, or None if there is none that is better."""
-        raise NotImplementedError
 
     def _evaluate(
         self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
@@ -174,7 +181,10 @@ class BatchSolver(Solver):
 
     def _has_stalled(self, log: SolverLog, since: int) -> bool:
         """Whether the objective changed too little, in the iterations from `since` on."""
-        return log.has_stalled(self.period, self.tol, since)
+        if not self.may_rise:
+            return log.has_stalled(self.period, self.tol, since)
+        last = [record.value for record in log.history[since:][-self.period - 1 :]]
+        return len(last) > self.period and max(last) - min(last) < self.tol * abs(last[-1])
 
     def _no_step(self, vectors: Vectors, point: Point, log: SolverLog) -> SolverResult:
         """Return the result where no step decreases the value: at its precision, or stuck."""

@@ -53,8 +53,7 @@ class ConjugateGradient(BatchSolver):
         self.max_line_search = max_line_search
         self.preconditioner = preconditioner
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_whole("max_line_search", self.max_line_search, 1)
         check_flag("preconditioner", self.preconditioner)
 

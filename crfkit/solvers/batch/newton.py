@@ -52,8 +52,7 @@ class NewtonCG(BatchSolver):
         self.gtol = gtol
         self.max_products = max_products
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_whole("max_products", self.max_products, 1)
 
     def _memory(self, objective: Any, vectors: Vectors) -> TrustRegion:

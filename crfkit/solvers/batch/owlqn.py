@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from crfkit.solvers.batch.lbfgs import LBFGS, CorrectionPairs
+from crfkit._params import check_whole
+from crfkit.solvers.batch.base import BatchSolver
+from crfkit.solvers.batch.lbfgs import CorrectionPairs
 from crfkit.solvers.batch.line_search import Point, orthant_search
 from crfkit.solvers.batch.vectors import Vectors
 
 
-class OWLQN(LBFGS):
+class OWLQN(BatchSolver):
     """Orthant-wise limited-memory quasi-Newton method (Andrew and Gao 2007).
 
     Minimizes a differentiable function plus ``c1 sum |w|``; many parameters end at exactly 0.
@@ -35,10 +37,19 @@ class OWLQN(LBFGS):
         memory: int = 6,
         max_line_search: int = 20,
     ) -> None:
-        super().__init__(
-            max_iter=max_iter, tol=tol, period=period, gtol=gtol, memory=memory,
-            max_line_search=max_line_search,
-        )  # fmt: skip
+        self.max_iter = max_iter
+        self.tol = tol
+        self.period = period
+        self.gtol = gtol
+        self.memory = memory
+        self.max_line_search = max_line_search
+
+    def _check_own_parameters(self) -> None:
+        for name in ("memory", "max_line_search"):
+            check_whole(name, getattr(self, name), 1)
+
+    def _memory(self, objective: Any, vectors: Vectors) -> CorrectionPairs:
+        return CorrectionPairs(self.memory, vectors)
 
     def _step(
         self, objective: Any, vectors: Vectors, point: Point, memory: CorrectionPairs

@@ -67,8 +67,7 @@ class ProximalQuasiNewton(BatchSolver):
         self.memory = memory
         self.max_line_search = max_line_search
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         for name in ("memory", "max_line_search"):
             check_whole(name, getattr(self, name), 1)
 

@@ -11,7 +11,6 @@ from crfkit._params import check_number
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import sign_step
-from crfkit.solvers.base import SolverLog
 from crfkit.solvers.batch.base import BatchSolver
 from crfkit.solvers.batch.line_search import Point
 from crfkit.solvers.batch.vectors import Vectors
@@ -41,6 +40,7 @@ class Rprop(BatchSolver):
     """
 
     handles_l1: ClassVar[bool] = True
+    may_rise: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -59,8 +59,7 @@ class Rprop(BatchSolver):
         self.step = step
         self.max_step = max_step
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         for name in ("step", "max_step"):
             check_number(name, getattr(self, name))
             if not getattr(self, name) > 0.0:
@@ -68,10 +67,6 @@ class Rprop(BatchSolver):
 
     def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
         return StepSizes(self.step, self.max_step, vectors)
-
-    def _has_stalled(self, log: SolverLog, since: int) -> bool:
-        last = [record.value for record in log.history[since:][-self.period - 1 :]]
-        return len(last) > self.period and max(last) - min(last) < self.tol * abs(last[-1])
 
     def _step(
         self, objective: Any, vectors: Vectors, point: Point, memory: StepSizes

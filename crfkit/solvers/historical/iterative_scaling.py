@@ -14,6 +14,8 @@ from crfkit.solvers.batch.vectors import Vectors
 
 # Newton's iterations for one update: each multiplies exp(T delta) by no less than 1 / e.
 NEWTON_STEPS = 100
+# What is asked of an objective.
+COUNTED = ("value_and_grad", "observed_counts", "expected_counts", "total_counts", "l2")
 
 
 class GIS(BatchSolver):
@@ -32,9 +34,7 @@ class GIS(BatchSolver):
         As for :class:`LBFGS`. The default of `tol` is smaller as steps are.
     """
 
-    requires: ClassVar[tuple[str, ...]] = (
-        "value_and_grad", "observed_counts", "expected_counts", "total_counts", "l2",
-    )  # fmt: skip
+    requires: ClassVar[tuple[str, ...]] = COUNTED
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
 
     def __init__(
@@ -45,31 +45,16 @@ class GIS(BatchSolver):
         self.period = period
         self.gtol = gtol
 
-    def _levels(self, totals: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the total counts that are told apart, and which of them each sequence has."""
-        return np.array([totals.max(initial=1.0)]), np.zeros(len(totals), np.int64)
-
     def _memory(self, objective: Any, vectors: Vectors) -> Counts:
-        levels, level_of = self._levels(objective.total_counts())
-        return Counts(objective.observed_counts(), levels, level_of)
+        totals = objective.total_counts()
+        levels = np.array([totals.max(initial=1.0)])
+        return Counts(objective.observed_counts(), levels, np.zeros(len(totals), np.int64))
 
     def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Counts) -> Point | None:
-        if len(memory.levels) == 1:
-            expected = [point.gradient + memory.observed - 2.0 * objective.l2 * point.w]
-        else:
-            expected = [
-                objective.expected_counts(point.w, memory.level_of == level)
-                for level in range(len(memory.levels))
-            ]
-        counts = np.maximum(np.array(expected), 0.0)
-        w = point.w + scaling_update(point.w, memory.observed, counts, memory.levels, objective.l2)
-        value, gradient = objective.value_and_grad(w)
-        if not value <= point.value + ROUNDING * abs(point.value) or np.array_equal(w, point.w):
-            return None
-        return Point(1.0, w, value, gradient, 0.0)
+        return scaled(objective, point, memory)
 
 
-class IIS(GIS):
+class IIS(BatchSolver):
     """Improved iterative scaling: algorithm T of Lafferty, McCallum and Pereira (2001).
 
     As :class:`GIS`, but expected counts are kept by the largest number ``T(x)`` of features of
@@ -86,6 +71,9 @@ class IIS(GIS):
         the bound.
     """
 
+    requires: ClassVar[tuple[str, ...]] = COUNTED
+    needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+
     def __init__(
         self,
         *,
@@ -95,14 +83,23 @@ class IIS(GIS):
         gtol: float = 1e-5,
         max_levels: int = 8,
     ) -> None:
-        super().__init__(max_iter=max_iter, tol=tol, period=period, gtol=gtol)
+        self.max_iter = max_iter
+        self.tol = tol
+        self.period = period
+        self.gtol = gtol
         self.max_levels = max_levels
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_whole("max_levels", self.max_levels, 1)
 
+    def _memory(self, objective: Any, vectors: Vectors) -> Counts:
+        return Counts(objective.observed_counts(), *self._levels(objective.total_counts()))
+
+    def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Counts) -> Point | None:
+        return scaled(objective, point, memory)
+
     def _levels(self, totals: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return the total counts that are told apart, and which of them each sequence has."""
         filled = np.sort(totals[totals > 0.0])
         if not len(filled):
             return np.ones(1), np.zeros(len(totals), np.int64)
@@ -135,6 +132,23 @@ class Counts:
 
     def add(self, before: Point, after: Point) -> None:
         """Learn nothing from steps."""
+
+
+def scaled(objective: Any, point: Point, counted: Counts) -> Point | None:
+    """Return the point that an update leads to, or None if it is not better."""
+    if len(counted.levels) == 1:
+        expected = [point.gradient + counted.observed - 2.0 * objective.l2 * point.w]
+    else:
+        expected = [
+            objective.expected_counts(point.w, counted.level_of == level)
+            for level in range(len(counted.levels))
+        ]
+    counts = np.maximum(np.array(expected), 0.0)
+    w = point.w + scaling_update(point.w, counted.observed, counts, counted.levels, objective.l2)
+    value, gradient = objective.value_and_grad(w)
+    if not value <= point.value + ROUNDING * abs(point.value) or np.array_equal(w, point.w):
+        return None
+    return Point(1.0, w, value, gradient, 0.0)
 
 
 def scaling_update(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crfkit._params import check_whole
 from crfkit._types import Counts, FloatArray, IdArray, IntArray, Potentials, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import dual_step
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
-from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
+from crfkit.solvers.margin.tangents import why_certified
+from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.solvers.stochastic.dual_state import GOLD
 
 # The first rate, and by how much a step may change the rate of a batch at most.
@@ -26,7 +27,7 @@ LARGEST_RATE, TINY = 1e4, 1e-300
 NO_SLOPE, NO_GAP = 1e-12, 1e-10
 
 
-class MarginEG(DualMarginSolver):
+class MarginEG(MiniBatchSolver):
     """Exponentiated gradient on the dual of a margin (Bartlett, Collins, Taskar, McAllester 2004).
 
     The distribution of the labellings of a sequence is ``a(y) ~ exp(sum of theta over its parts)``,
@@ -65,6 +66,9 @@ class MarginEG(DualMarginSolver):
     MarginEG(tol=0.001)
     """
 
+    handles_l1: ClassVar[bool] = False
+    batches_per_update = 1
+
     def __init__(
         self,
         *,
@@ -78,9 +82,8 @@ class MarginEG(DualMarginSolver):
         self.batch_tokens = batch_tokens
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_whole("batch_tokens", self.batch_tokens, 1)
+    def _check_objective(self, objective: Any) -> None:
+        check_dual(self, objective)
 
     def _start(
         self, batches: StochasticObjective, start: FloatArray, random: Random
@@ -88,10 +91,13 @@ class MarginEG(DualMarginSolver):
         return _Distributions(batches)
 
     def _pass(
-        self, search: _Distributions, number: int, random: Random, log: PassLog
+        self, search: _Distributions, number: int, random: Random, log: SolverLog
     ) -> FloatArray:
         search.steps.advance(random.permutation(len(search.batches)), search.c2)
         return search.weights()
+
+    def _why_done(self, search: _Distributions, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
 
 
 class BlockDistribution(NamedTuple):
@@ -148,6 +154,14 @@ class _Distributions(DualSearch):
         """Return the parameters, a new array."""
         return self.steps.w.copy()
 
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, float(self.batches.value(w))
+
+    def squared_norm(self) -> float:
+        """Return the squared norm of the weights."""
+        return inner(self.steps.w, self.steps.w)
+
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
         return float(self.steps.costs.sum())
@@ -177,45 +191,45 @@ class _AscentSteps:
         for index in order.tolist():
             bound = self.batches.bind(self.w)
             for _ in range(TRIES):
-                [move] = self.batches.visit(partial(self._move, bound), [index])
-                if self._has_all(index, move, bound) or self._is_made(index, move, c2):
+                [found] = self.batches.map_batches(partial(self._proposal, bound), [index])
+                if self._has_all(index, found, bound) or self._is_made(index, found, c2):
                     break
 
-    def _move(self, bound: Any, index: int) -> Proposal:
+    def _proposal(self, bound: Any, index: int) -> Proposal:
         """Return the update of a batch at some parameters."""
         return self._ascents(bound, index, self._blocks[index], float(self.rates[index]))
 
-    def _apply(self, move: Proposal, factor: float) -> float:
+    def _apply(self, proposal: Proposal, factor: float) -> float:
         """Move the parameters there, or back; returns the rise of |w|^2."""
-        return dual_step(frozen(move.indices), move.gradient, factor, 0.0, self.w, self.w)
+        return dual_step(frozen(proposal.indices), proposal.gradient, factor, 0.0, self.w, self.w)
 
-    def _has_all(self, index: int, move: Proposal, bound: Any) -> bool:
+    def _has_all(self, index: int, proposal: Proposal, bound: Any) -> bool:
         """Whether the worst labellings of a batch have all mass, and more of a score is no use.
 
         Potentials would grow without end, and the mass could not come back soon.
         """
         weight = self._ascents.weights[index]
-        if move.slope > NO_SLOPE * float(weight.sum()):
+        if proposal.slope > NO_SLOPE * float(weight.sum()):
             return False
         scores, block = self._search.augmented(bound, index), self.block(index)
         worst = inner(weight, self.batches.structure.argmax(scores)[1])
-        counts = move.block.expected if block is None else block.expected
+        counts = proposal.block.expected if block is None else block.expected
         mean = inner(counts, np.concatenate([scores.unary.reshape(-1), scores.pair.reshape(-1)]))
         return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
 
-    def _is_made(self, index: int, move: Proposal, c2: float) -> bool:
+    def _is_made(self, index: int, proposal: Proposal, c2: float) -> bool:
         """Make a step if it raises the dual, and choose the next rate; returns if it does.
 
         Along the way from one distribution to the other the dual is a parabola.
         """
-        fall = c2 * self._apply(move, -0.5 / c2)
-        rises = move.rise - fall >= -NO_SLOPE * move.slope
+        fall = c2 * self._apply(proposal, -0.5 / c2)
+        rises = proposal.rise - fall >= -NO_SLOPE * proposal.slope
         if rises:
-            self._blocks[index], self.costs[index] = move.block, move.block.cost
+            self._blocks[index], self.costs[index] = proposal.block, proposal.block.cost
         else:
-            self._apply(move, 0.5 / c2)
-        best = 0.5 * move.slope / max(move.slope - (move.rise - fall), TINY)
-        factor = min(max(best, SLOWER), FASTER) if move.slope > 0.0 else FASTER
+            self._apply(proposal, 0.5 / c2)
+        best = 0.5 * proposal.slope / max(proposal.slope - (proposal.rise - fall), TINY)
+        factor = min(max(best, SLOWER), FASTER) if proposal.slope > 0.0 else FASTER
         self.rates[index] = min(self.rates[index] * factor, LARGEST_RATE)
         return rises
 

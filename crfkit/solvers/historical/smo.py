@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,16 +11,18 @@ from crfkit._types import CodeArray, FloatArray, Potentials, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import dual_step
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.marginals import ChainMarginals
-from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.margin.tangents import why_certified
+from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.structures import Chain, Structure
 
 PAIRS = ("worst", "drawn")
 ALPHAS = ("max_entropy", "largest")
 
 
-class SMO(DualMarginSolver):
+class SMO(MiniBatchSolver):
     """Sequential minimal optimization on the factored dual (Taskar, Guestrin and Koller 2003).
 
     The dual variables are the marginals of the labels and steps of each sequence, in place of the
@@ -63,6 +65,10 @@ class SMO(DualMarginSolver):
     SMO(alpha='max_entropy')
     """
 
+    handles_l1: ClassVar[bool] = False
+    batch_tokens = 1
+    batches_per_update = 1
+
     def __init__(
         self,
         *,
@@ -78,13 +84,12 @@ class SMO(DualMarginSolver):
         self.alpha = alpha
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_option("pair", self.pair, PAIRS)
         check_option("alpha", self.alpha, ALPHAS)
 
     def _check_objective(self, objective: Any) -> None:
-        super()._check_objective(objective)
+        check_dual(self, objective)
         if not isinstance(objective.structure, Chain):
             raise ValueError(
                 "solver SMO needs a chain whose steps are a table of all pairs of labels, not "
@@ -94,10 +99,13 @@ class SMO(DualMarginSolver):
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Factored:
         return _Factored(batches, self.alpha == "max_entropy")
 
-    def _pass(self, search: _Factored, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: _Factored, number: int, random: Random, log: SolverLog) -> FloatArray:
         for index in random.permutation(len(search.batches)).tolist():
-            search.visit(index, random if self.pair == "drawn" else None)
+            search.update(index, random if self.pair == "drawn" else None)
         return search.weights()
+
+    def _why_done(self, search: _Factored, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
 
 
 class _Factored(DualSearch):
@@ -138,6 +146,14 @@ class _Factored(DualSearch):
         """Return the parameters, a new array."""
         return self.w.copy()
 
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, float(self.batches.value(w))
+
+    def squared_norm(self) -> float:
+        """Return the squared norm of the weights."""
+        return inner(self.w, self.w)
+
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
         return sum(
@@ -147,11 +163,11 @@ class _Factored(DualSearch):
             )
         )
 
-    def visit(self, index: int, random: Random | None) -> None:
+    def update(self, index: int, random: Random | None) -> None:
         """Make a step of a sequence, from a labelling that is drawn where there is `random`."""
         if not self.weight[index]:
             return
-        self.batches.visits += 1
+        self.batches.n_computed += 1
         marginals = self.marginals[index]
         scores = self.augmented(self.batches.bind(self.w), index)
         scores = scores.take_tokens(np.arange(len(scores.unary)), np.array([0, len(scores.unary)]))
@@ -159,14 +175,14 @@ class _Factored(DualSearch):
         source = self._least(marginals, scores) if random is None else marginals.draw(random)
         slope = float(top - self.chain.score(scores, source)[0])
         if slope > 0.0:
-            self._move(index, scores, target, source, slope)
+            self._shift(index, scores, target, source, slope)
 
     def _least(self, marginals: ChainMarginals, scores: Potentials) -> CodeArray:
         """Return the labelling of the least score among those that have mass."""
         opposite = scores.with_arrays(-scores.unary, -scores.pair)
         return self.chain.argmax(marginals.supported(opposite))[0]
 
-    def _move(
+    def _shift(
         self, index: int, scores: Potentials, target: CodeArray, source: CodeArray, slope: float
     ) -> None:
         """Move the best mass, given how fast the dual rises at first."""
@@ -181,6 +197,6 @@ class _Factored(DualSearch):
         square = self.weight[index] * inner(change, change)
         if square > 0.0:
             mass = min(mass, 2.0 * self.c2 * slope / square)
-        marginals.move(target, source, mass)
+        marginals.shift(target, source, mass)
         factor = -self.weight[index] * mass / (2.0 * self.c2)
         dual_step(frozen(self.batches.places(index)), change, factor, 0.0, self.w, self.w)

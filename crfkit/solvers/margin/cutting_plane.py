@@ -240,7 +240,7 @@ class _OwnPlanes:
         """
         self.objective.evaluations += 1
         work = partial(tangent, self.batches, self.batches.bind(w), 1.0)
-        found = self.batches.visit(work, range(len(self.batches)))
+        found = self.batches.map_batches(work, range(len(self.batches)))
         loss = sum(one.value for one in found)
         for index, (one, planes) in enumerate(zip(found, self.planes, strict=True)):
             height = planes.height(w[self.batches.places(index)]) if len(planes.offsets) else 0.0

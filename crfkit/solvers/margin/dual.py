@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,35 +11,29 @@ from crfkit._types import FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.labels.costs import find_cost
-from crfkit.losses.margin import HingeLoss
-from crfkit.solvers.margin.tangents import CertifiedSolver
+from crfkit.solvers.margin.tangents import certified_distance, check_l2
+from crfkit.solvers.stochastic.base import Search
 
 
-class DualMarginSolver(CertifiedSolver):
-    """Passes over sequences, each of which raises the dual of a margin; a subclass says how."""
-
-    # Each sequence is a batch, and they are visited one after the other.
-    batch_tokens = 1
-    batches_per_update = 1
-
-    def _check_objective(self, objective: Any) -> None:
-        super()._check_objective(objective)
-        name, loss = type(self).__name__, objective.loss
-        if type(loss) is not HingeLoss or loss.rescaling != "margin":
-            rescaled = loss.rescaling
-            raise ValueError(
-                f"solver {name} needs the hinge loss with margin rescaling, not "
-                f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "
-                "another solver."
-            )
-        if not find_cost(loss.cost, objective.model.n_codes).is_additive:
-            raise ValueError(
-                f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
-                "a matrix. Use another solver for this cost."
-            )
+def check_dual(solver: Any, objective: Any) -> None:
+    """Raise ValueError if an objective is no margin whose dual is one of tokens' labels."""
+    check_l2(solver, objective)
+    name, loss = type(solver).__name__, objective.loss
+    if loss.rescaling != "margin":
+        rescaled = loss.rescaling
+        raise ValueError(
+            f"solver {name} needs the hinge loss with margin rescaling, not "
+            f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "
+            "another solver."
+        )
+    if not find_cost(loss.cost, objective.model.n_codes).is_additive:
+        raise ValueError(
+            f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
+            "a matrix. Use another solver for this cost."
+        )
 
 
-class DualSearch:
+class DualSearch(Search):
     """The dual problem of a margin, and where a method has got to in it.
 
     For ``sum_i v_i max_y (cost_i(y) + w (f_i(y) - f_i(y_i))) + c2 |w|^2`` it is to maximize
@@ -76,24 +71,22 @@ class DualSearch:
         scores: Potentials = self.batches.scores(bound, index)
         return scores.plus_unary(self.cost.added(self.batches.labels(index)))
 
-    def weights(self) -> FloatArray:
-        """Return the parameters, a new array."""
-        raise NotImplementedError
-
+    @abstractmethod
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
-        raise NotImplementedError
 
-    @property
-    def square(self) -> float:
-        """The squared norm of the weights."""
-        w = frozen(self.weights())
-        return vector_dot(w, w)
+    @abstractmethod
+    def squared_norm(self) -> float:
+        """Return the squared norm of the weights."""
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the norm of the gradient, and the gap."""
+        return certified_distance(self, value)
 
     @property
     def lower_bound(self) -> float:
         """The dual: no parameters have a smaller objective."""
-        return self.expected_cost() - self.c2 * self.square
+        return self.expected_cost() - self.c2 * self.squared_norm()
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:

@@ -104,7 +104,7 @@ class MarginState(ABC):
             if status != FOUND:
                 self._raise(self.unpack(self.w), int(piece[done]))
             first += done
-            self.batches.visits += done
+            self.batches.n_computed += done
             if done < len(piece):
                 self._make_room()
 

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crfkit._params import check_flag, check_option, check_whole
-from crfkit._types import FloatArray, Random
+from crfkit._types import FloatArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
-from crfkit.losses import HingeLoss
 from crfkit.objective.stochastic import StochasticObjective
+from crfkit.solvers.base import SolverLog
 from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
-from crfkit.solvers.margin.tangents import CertifiedSolver
-from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.margin.tangents import certified_distance, check_l2, why_certified
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 
 STEPS = ("marginals", "pairwise", "classic")
 # The mean of the parameters of a pass is that at so many points of it.
 POINTS = 16
-# The objective is evaluated at least every so many passes.
-CHECK_EVERY = 5
 
 
-class BlockFrankWolfe(CertifiedSolver):
+class BlockFrankWolfe(MiniBatchSolver):
     """Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
 
     The dual of ``sum_i weight_i xi_i + c2 |w|**2`` is a sum of expected costs, minus
@@ -83,6 +81,11 @@ class BlockFrankWolfe(CertifiedSolver):
     MaxMarginCRF(solver=BlockFrankWolfe(tol=0.01))
     """
 
+    handles_l1: ClassVar[bool] = False
+    remedy: ClassVar[str] = (
+        ". Scale numeric features to about 1, or use solver='cutting_plane', which depends less on "
+        "their scale"
+    )
     # Each sequence is a batch.
     batch_tokens = 1
     batches_per_update = 1
@@ -108,18 +111,15 @@ class BlockFrankWolfe(CertifiedSolver):
         self.sampling = sampling
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_option("steps", self.steps, STEPS)
         check_whole("visit_steps", self.visit_steps, 1)
         check_option("sampling", self.sampling, SAMPLINGS)
         check_flag("averaging", self.averaging)
-        if self.check_every is not None:
-            check_whole("check_every", self.check_every, 1)
 
     def _check_objective(self, objective: Any) -> None:
-        super()._check_objective(objective)
-        if type(objective.loss) is not HingeLoss:
+        check_l2(self, objective)
+        if not objective.loss.rescaling:
             raise ValueError(
                 f"solver BlockFrankWolfe needs a hinge loss, not {type(objective.loss).__name__}. "
                 "Use solver='lbfgs'."
@@ -129,34 +129,17 @@ class BlockFrankWolfe(CertifiedSolver):
         state = make_margin_state(batches, self.steps, int(self.visit_steps))
         return _Search(state, self.averaging, start)
 
-    def _pass(self, search: _Search, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: _Search, number: int, random: Random, log: SolverLog) -> FloatArray:
         gaps = search.state.gaps
         chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
         search.run_pass(random.permutation(chosen))
         return search.weights()
 
-    def _is_due(self, search: _Search, number: int, log: PassLog) -> bool:
-        if not log.history or self.check_every is not None:
-            return number % (self.check_every or 1) == 0
-        late = number - log.history[-1].iteration >= CHECK_EVERY
-        return late or search.expected_gap <= self.tol * abs(search.lower_bound)
-
-    def _check(
-        self, search: Any, w: FloatArray, number: int, log: PassLog
-    ) -> tuple[str, bool] | None:
-        return super()._check(search, search.best(w), number, log)
-
-    def _value(self, search: _Search, w: FloatArray) -> float:
-        return search.value
-
-    def _how_far(self, log: PassLog) -> str:
-        return (
-            f"{super()._how_far(log)}. Scale numeric features to about 1, or use "
-            "solver='cutting_plane', which depends less on their scale"
-        )
+    def _why_done(self, search: _Search, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
 
 
-class _Search:
+class _Search(Search):
     """Shares of labellings, the parameters that they amount to, and their mean.
 
     Parameters
@@ -201,8 +184,16 @@ class _Search:
         of_mean = level - self.batches.penalty.l2 * vector_dot(frozen(self.mean), frozen(self.mean))
         self.lower_bound = max(self.lower_bound, self.state.lower_bound, of_mean)
 
-    def best(self, w: FloatArray) -> FloatArray:
-        """Return the parameters of the smallest objective so far; it is kept as `value`."""
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the norm of the gradient, and the gap."""
+        return certified_distance(self, value)
+
+    def is_near(self, tol: float, last: IterationRecord) -> bool:
+        """Whether the gap is expected below `tol`."""
+        return self.expected_gap <= tol * abs(self.lower_bound)
+
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters of the smallest objective so far, and that."""
         candidates = [w]
         if self.averaging and self._passes:
             candidates.append(self.state.unpack(self.mean))
@@ -210,4 +201,4 @@ class _Search:
             value = float(self.state.value(candidate))
             if not value >= self.value:
                 self.value, self._best = value, candidate
-        return self._best
+        return self._best, self.value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, Random
@@ -23,9 +23,10 @@ from crfkit.kernels.solvers.kernelized import (
 )
 from crfkit.oracles.weights import aligned
 from crfkit.potentials.kernelized import Gram, KernelChainModel
-from crfkit.solvers.base import check_match
-from crfkit.solvers.margin.dual import DualMarginSolver, DualSearch, inner
-from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
+from crfkit.solvers.margin.tangents import why_certified
+from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
 from crfkit.structures import ChainPotentials
 
@@ -37,7 +38,12 @@ NOT_DEFINITE = (
 ENOUGH = 0.1
 
 
-class KernelFrankWolfe(DualMarginSolver):
+def kernel_blocks(solver: KernelFrankWolfe, objective: Any, random: Random) -> KernelBlocks:
+    """Compute what is kept of the kernel values of an objective's tokens."""
+    return KernelBlocks(objective, int(solver.max_gib * 2**30))
+
+
+class KernelFrankWolfe(MiniBatchSolver):
     """Pairwise block-coordinate Frank-Wolfe for scores that are sums of kernel values.
 
     The method of :class:`~crfkit.solvers.margin.frank_wolfe.BlockFrankWolfe` with pairwise steps
@@ -70,6 +76,11 @@ class KernelFrankWolfe(DualMarginSolver):
     are not used.
     """
 
+    handles_l1: ClassVar[bool] = False
+    cut: ClassVar[Callable[..., Any]] = kernel_blocks
+    batch_tokens = 1
+    batches_per_update = 1
+
     def __init__(
         self,
         *,
@@ -85,35 +96,27 @@ class KernelFrankWolfe(DualMarginSolver):
         self.max_gib = max_gib
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_whole("steps", self.steps, 1)
         check_number("max_gib", self.max_gib)
 
     def _check_objective(self, objective: Any) -> None:
-        super()._check_objective(objective)
+        check_dual(self, objective)
         if not isinstance(objective.model, KernelChainModel):
             raise ValueError(
                 "solver KernelFrankWolfe is for kernels; use solver='bcfw' with kernel='linear'."
             )
 
-    def _begin(self, objective: Any) -> tuple[Random, Any]:
-        self._check_parameters()
-        check_match(self, objective)
-        self._check_objective(objective)
-        blocks = KernelBlocks(objective, int(self.max_gib * 2**30))
-        return check_random_state(self.random_state), blocks
-
     def _start(self, batches: Any, start: FloatArray, random: Random) -> _Search:
         return _Search(batches)
 
-    def _pass(self, search: _Search, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: _Search, number: int, random: Random, log: SolverLog) -> FloatArray:
         for sequence in random.permutation(drawn_by_gap(search.gaps, random)).tolist():
-            search.visit(sequence, int(self.steps))
+            search.update(sequence, int(self.steps))
         return search.weights()
 
-    def _value(self, search: _Search, w: FloatArray) -> float:
-        return search.value()
+    def _why_done(self, search: _Search, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
 
 
 class KernelBlocks:
@@ -134,7 +137,7 @@ class KernelBlocks:
         self.weight = Weights.of(objective.weight, self.offsets).shared
         ends = self.model.offsets is not None
         self.gram = Gram(self.model.kernel, objective.data, max_bytes, boundaries=ends)
-        self.visits = 0
+        self.n_computed = 0
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -191,14 +194,17 @@ class _Search(DualSearch):
         """Return the expected cost of all sequences, weighted."""
         return -2.0 * self.c2 * inner(self.state.dual, self.problem.costs)
 
-    @property
-    def square(self) -> float:
-        """The squared norm of the weights."""
+    def squared_norm(self) -> float:
+        """Return the squared norm of the weights."""
         unary, pair, dual = self.state
         of_tokens = inner(dual.T, unary)
         if of_tokens < 0.0 and of_tokens < NEGATIVE * inner(abs(dual.T), abs(unary)):
             raise ValueError(NOT_DEFINITE)
         return of_tokens + inner(pair, pair)
+
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters, those of the search, and the objective there."""
+        return w, self.value()
 
     def value(self) -> float:
         """Return the objective."""
@@ -208,13 +214,13 @@ class _Search(DualSearch):
         scores = ChainPotentials.of(unary, pair, blocks.offsets)
         worst = blocks.structure.argmax(scores)[1]
         gold = blocks.structure.score(scores, blocks.codes)
-        return inner(blocks.weight, worst - gold) + self.c2 * self.square
+        return inner(blocks.weight, worst - gold) + self.c2 * self.squared_norm()
 
-    def visit(self, sequence: int, steps: int) -> None:
+    def update(self, sequence: int, steps: int) -> None:
         """Make some steps of a sequence."""
         blocks, weight = self.batches, float(self.batches.weight[sequence])
         begin, end = blocks.offsets[sequence : sequence + 2].tolist()
-        blocks.visits += 1
+        blocks.n_computed += 1
         if begin == end or not weight:
             return
         vertices = self.vertices[sequence] = _with_room(self.vertices[sequence], steps)

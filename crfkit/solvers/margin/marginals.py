@@ -63,7 +63,7 @@ class ChainMarginals:
         held = np.append(nodes[differ], edges[differ[1:] | differ[:-1]])
         return float(held.min(initial=1.0))
 
-    def move(self, target: CodeArray, source: CodeArray, mass: float) -> None:
+    def shift(self, target: CodeArray, source: CodeArray, mass: float) -> None:
         """Move mass from the labelling `source` to `target`.
 
         ``mu_t(i, j) += mass ([i, j on the target] - [i, j on the source])``: equation 48 of Gupta's

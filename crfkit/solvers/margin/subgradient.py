@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,11 +12,18 @@ from crfkit._types import FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.margin.tangents import CertifiedSolver, check_convex, tangent
-from crfkit.solvers.stochastic.base import PassLog
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.margin.tangents import (
+    certified_distance,
+    check_convex,
+    check_l2,
+    tangent,
+    why_certified,
+)
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 
 
-class Subgradient(CertifiedSolver):
+class Subgradient(MiniBatchSolver):
     """Stochastic subgradient descent (Pegasos: Shalev-Shwartz, Singer and Srebro 2007).
 
     Step t goes along a subgradient of the loss of one batch and of the penalty, with the rate
@@ -24,7 +32,7 @@ class Subgradient(CertifiedSolver):
     weights that the batch does not touch. The first pass counts twice: as if one had been made
     before that found nothing to correct.
 
-    Each visit also tells a linear lower bound of the loss of its batch. Their mean, later passes
+    Each step also tells a linear lower bound of the loss of its batch. Their mean, later passes
     counting more, and the penalty have a minimum in closed form, which no parameters are below:
     the log has the gap between the objective and the largest such bound so far.
 
@@ -54,6 +62,7 @@ class Subgradient(CertifiedSolver):
     MaxMarginCRF(C=0.1, solver='subgradient')
     """
 
+    handles_l1: ClassVar[bool] = False
     batches_per_update = 1
 
     def __init__(
@@ -71,12 +80,11 @@ class Subgradient(CertifiedSolver):
         self.batch_tokens = batch_tokens
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_flag("averaging", self.averaging)
 
     def _check_objective(self, objective: Any) -> None:
-        super()._check_objective(objective)
+        check_l2(self, objective)
         check_convex(self, objective)
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Descent:
@@ -85,12 +93,15 @@ class Subgradient(CertifiedSolver):
             start = zeros  # steps from far off are too short to come back soon
         return _Descent(batches, start)
 
-    def _pass(self, search: _Descent, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: _Descent, number: int, random: Random, log: SolverLog) -> FloatArray:
         search.run_pass(random.permutation(len(search.batches)))
         return search.mean() if self.averaging else search.weights()
 
+    def _why_done(self, search: _Descent, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
 
-class _Descent:
+
+class _Descent(Search):
     """Sums of subgradients, and the parameters that they amount to.
 
     Parameters
@@ -100,6 +111,8 @@ class _Descent:
     start : ndarray of shape (P,)
         First parameters.
     """
+
+    batches: StochasticObjective
 
     def __init__(self, batches: StochasticObjective, start: FloatArray) -> None:
         self.batches, self._count = batches, max(len(batches), 1)
@@ -120,6 +133,14 @@ class _Descent:
         """Return the parameters, a new array."""
         return self._scale * self._sums
 
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, self.batches.value(w)
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the norm of the gradient, and the gap."""
+        return certified_distance(self, value)
+
     def mean(self) -> FloatArray:
         """Return the mean of the parameters after all steps, the later ones counting more."""
         steps = self.steps
@@ -136,11 +157,8 @@ class _Descent:
         for index in order.tolist():
             bound = self.batches.bind(self._sums)
             scale = self._scale
-
-            def look(index: int, bound: Any = bound, scale: float = scale) -> Any:
-                return tangent(self.batches, bound, scale, index)
-
-            [found] = self.batches.visit(look, [index])
+            work = partial(tangent, self.batches, bound, scale)
+            [found] = self.batches.map_batches(work, [index])
             self.steps += 1
             places = self.batches.places(index)
             self._sums[places] += found.gradient

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._types import Counts, FloatArray, Potentials
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+from crfkit.solvers.base import SolverLog
 
 # How far rounding may take bounds from what they are, as a share of the objective; a bound that is
 # above the objective by more than the second share is none.
@@ -48,33 +48,29 @@ def _inner(scores: Potentials, residual: Counts) -> float:
     return float(sum(np.sum(a[b != 0.0] * b[b != 0.0]) for a, b in pairs))
 
 
-class CertifiedSolver(MiniBatchSolver):
-    """Passes over small batches whose search has a `lower_bound` of the objective.
+def check_l2(solver: Any, objective: Any) -> None:
+    """Raise ValueError if there is no L2 penalty: without one, there is no bound."""
+    if not objective.penalty.l2 > 0.0:
+        raise ValueError(
+            f"solver {type(solver).__name__} needs an L2 penalty, but c2=0. Use solver='sgd'."
+        )
 
-    A loss whose values are themselves lower bounds leaves nothing certain: the log has no gap then.
+
+def certified_distance(search: Any, value: float) -> tuple[float, float]:
+    """Return NaN for the norm of the gradient, and the gap to the `lower_bound` of a search.
+
+    A loss whose values are themselves lower bounds leaves nothing certain: the gap is NaN then.
     """
+    gap = certified_gap(value, search.lower_bound)
+    return math.nan, gap if has_exact_values(search.batches.loss) else math.nan
 
-    handles_l1: ClassVar[bool] = False
 
-    def _check_objective(self, objective: Any) -> None:
-        if not objective.penalty.l2 > 0.0:
-            raise ValueError(
-                f"solver {type(self).__name__} needs an L2 penalty, but c2=0. Use solver='sgd'."
-            )
-
-    def _distance(self, search: Any, value: float) -> tuple[float, float]:
-        gap = certified_gap(value, search.lower_bound)
-        return math.nan, gap if has_exact_values(search.batches.loss) else math.nan
-
-    def _why_done(self, search: Any, w: FloatArray, log: PassLog) -> str | None:
-        value = log.history[-1].value
-        exact = has_exact_values(search.batches.loss)
-        gap = certified_gap(value, search.lower_bound, exact=exact)
-        return f"the gap {gap:.3g} is below tol" if gap <= self.tol * abs(value) else None
-
-    def _how_far(self, log: PassLog) -> str:
-        gap = log.history[-1].gap
-        return "" if math.isnan(gap) else f", at most {gap:.3g} above its optimum"
+def why_certified(search: Any, log: SolverLog, tol: float) -> str | None:
+    """Return that the gap is below `tol` times the objective, or None."""
+    value = log.history[-1].value
+    exact = has_exact_values(search.batches.loss)
+    gap = certified_gap(value, search.lower_bound, exact=exact)
+    return f"the gap {gap:.3g} is below tol" if gap <= tol * abs(value) else None
 
 
 def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> float:

@@ -3,43 +3,67 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, Random, SolverResult
+from crfkit._types import FloatArray, IterationRecord, Random, SolverResult
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import Callback, SmoothObjective, Solver, SolverLog, check_match
+from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
 LEAST_TOKENS = 32
+# The objective is evaluated at least every so many passes where `check_every` is None.
+CHECK_EVERY = 5
+# How messages tell the fields of a record that say how far the optimum is.
+DISTANCES = {
+    "gap": ", at most {:.3g} above its optimum",
+    "gradient_norm": ", the gradient norm {:.3g}",
+}
 
 
-class PassLog(SolverLog):
-    """A log that counts the passes over the data that some batches are visited in."""
-
-    def __init__(
-        self, objective: SmoothObjective, batches: StochasticObjective, callback: Callback | None
-    ) -> None:
-        super().__init__(objective, callback)
-        self._batches, self._before = batches, objective.evaluations
-
-    def add(self, *args: Any, **kwargs: Any) -> bool:
-        """Note an iteration; returns whether the callback asks to stop."""
-        passes = math.ceil(self._batches.visits / max(len(self._batches), 1))
-        self.objective.evaluations = self._before + passes
-        return super().add(*args, **kwargs)
-
-
-class Search(Protocol):
+class Search(ABC):
     """The parameters of a method on their way, and what it remembers of the batches."""
 
-    batches: StochasticObjective
+    batches: Any
 
+    @abstractmethod
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
+
+    @abstractmethod
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters to be noted after a pass, and the objective there.
+
+        Parameters
+        ----------
+        w : ndarray of shape (P,)
+            Those that the pass led to.
+        """
+
+    @abstractmethod
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return the norm of the gradient and the gap, NaN where they are not known."""
+
+    def is_near(self, tol: float, last: IterationRecord) -> bool:
+        """Whether the next evaluation is expected to end the search.
+
+        Asked where a solver has a parameter `check_every`, and that is None.
+        """
+        raise NotImplementedError
+
+
+def minibatches(solver: Any, objective: Any, random: Random) -> StochasticObjective:
+    """Cut the data of an objective into batches of the size that a solver asks for."""
+    tokens = solver.batch_tokens
+    if tokens is None:
+        tokens = max(LEAST_TOKENS, objective.data.n_tokens // solver.n_batches)
+    batches: StochasticObjective = objective.minibatches(int(tokens), random)
+    return batches
 
 
 class MiniBatchSolver(Solver):
@@ -47,24 +71,32 @@ class MiniBatchSolver(Solver):
 
     A subclass has the parameters `max_iter`, `tol`, `batch_tokens`, `batches_per_update` and
     `random_state` (see :class:`~crfkit.solvers.SAG`), starts a search, makes one pass and says
-    when it is done. The `evaluations` of its log are passes over the data: visits of batches,
-    divided by their number and rounded up, with those of starts, calibrations and evaluations of
-    the objective.
+    when it is done. The `evaluations` of its log are passes over the data: how often batches were
+    computed, divided by their number and rounded up, with those of starts, calibrations and
+    evaluations of the objective.
     """
 
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
     handles_l1: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
-    log_kind: ClassVar[type[PassLog]] = PassLog
+    # Whether the result is the best of all passes, not the last one.
+    keeps_best: ClassVar[bool] = False
+    # How the data are cut.
+    cut: ClassVar[Callable[..., Any]] = minibatches
     # So many batches, if their size is not given; None where it has to be given.
     n_batches: ClassVar[int | None] = None
     # What to do where the objective became infinite.
     advice: ClassVar[str] = ". Scale numeric features to about 1"
+    # What a message tells of the distance to the optimum: a key of `DISTANCES`; and what may help.
+    told: ClassVar[str] = "gap"
+    remedy: ClassVar[str] = ""
 
     max_iter: int
     tol: float
     batch_tokens: int | None
     batches_per_update: int
+    # Passes between evaluations of the objective; None for about as many as are of use.
+    check_every: int | None = 1
     random_state: int | np.random.RandomState | None
 
     def solve(
@@ -94,19 +126,22 @@ class MiniBatchSolver(Solver):
             finite at the start.
         """
         random, batches = self._begin(objective)
-        log = self.log_kind(objective, batches, callback)
+        before = objective.evaluations
+
+        def count() -> int:
+            passes = math.ceil(batches.n_computed / max(len(batches), 1))
+            return int(before + passes)
+
+        log = SolverLog(objective, callback, count, keeps_best=self.keeps_best)
         return log.guard(lambda: self._iterate(self._start(batches, start, random), random, log))
 
-    def _begin(self, objective: Any) -> tuple[Random, StochasticObjective]:
+    def _begin(self, objective: Any) -> tuple[Random, Any]:
         """Check the parameters and cut the data."""
         self._check_parameters()
         check_match(self, objective)
         self._check_objective(objective)
         random = check_random_state(self.random_state)
-        tokens = self.batch_tokens
-        if tokens is None:
-            tokens = max(LEAST_TOKENS, objective.data.n_tokens // self.n_batches)
-        return random, objective.minibatches(int(tokens), random)
+        return random, self.cut(objective, random)
 
     def _check_parameters(self) -> None:
         check_whole("max_iter", self.max_iter, 0)
@@ -114,40 +149,42 @@ class MiniBatchSolver(Solver):
         check_number("tol", self.tol)
         if self.batch_tokens is not None or self.n_batches is None:
             check_whole("batch_tokens", self.batch_tokens, 1)
+        if self.check_every is not None:
+            check_whole("check_every", self.check_every, 1)
+        self._check_own_parameters()
+
+    def _check_own_parameters(self) -> None:
+        """Raise ValueError if a parameter that other methods do not have is out of range."""
 
     def _check_objective(self, objective: Any) -> None:
         """Raise ValueError if the method cannot minimize an objective."""
 
-    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Search:
+    @abstractmethod
+    def _start(self, batches: Any, start: FloatArray, random: Random) -> Search:
         """Return a search at its first parameters."""
-        raise NotImplementedError
 
-    def _pass(self, search: Any, number: int, random: Random, log: PassLog) -> FloatArray:
+    @abstractmethod
+    def _pass(self, search: Any, number: int, random: Random, log: SolverLog) -> FloatArray:
         """Make a pass after `number` others; returns the parameters that it leads to."""
-        raise NotImplementedError
 
-    def _is_due(self, search: Any, number: int, log: PassLog) -> bool:
-        """Whether the objective is to be evaluated after so many passes."""
-        return True
-
-    def _value(self, search: Any, w: FloatArray) -> float:
-        """Return the objective at some parameters."""
-        value: float = search.batches.value(w)
-        return value
-
-    def _distance(self, search: Any, value: float) -> tuple[float, float]:
-        """Return the norm of the gradient and the gap, NaN where they are not known."""
-        return math.nan, math.nan
-
-    def _why_done(self, search: Any, w: FloatArray, log: PassLog) -> str | None:
+    @abstractmethod
+    def _why_done(self, search: Any, w: FloatArray, log: SolverLog) -> str | None:
         """Return why the last record is convergence, or None."""
-        raise NotImplementedError
 
-    def _how_far(self, log: PassLog) -> str:
+    def _is_due(self, search: Search, number: int, log: SolverLog) -> bool:
+        """Whether the objective is to be evaluated after so many passes."""
+        if not log.history or self.check_every is not None:
+            return number % (self.check_every or 1) == 0
+        late = number - log.history[-1].iteration >= CHECK_EVERY
+        return late or search.is_near(self.tol, log.history[-1])
+
+    def _how_far(self, log: SolverLog) -> str:
         """Return what is known of the distance to the optimum, for a message."""
-        return ""
+        known: float = getattr(log.history[-1], self.told)
+        distance = "" if math.isnan(known) else DISTANCES[self.told].format(known)
+        return distance + self.remedy
 
-    def _iterate(self, search: Search, random: Random, log: PassLog) -> SolverResult:
+    def _iterate(self, search: Search, random: Random, log: SolverLog) -> SolverResult:
         number, w = 0, search.weights()
         try:
             while True:
@@ -163,15 +200,15 @@ class MiniBatchSolver(Solver):
             raise
 
     def _check(
-        self, search: Search, w: FloatArray, number: int, log: PassLog
+        self, search: Search, w: FloatArray, number: int, log: SolverLog
     ) -> tuple[str, bool] | None:
         """Evaluate and note the objective; returns why to stop and whether it is convergence."""
-        value = self._value(search, w)
+        w, value = search.evaluate(w)
         if not math.isfinite(value):
             if not log.history:
                 raise ValueError(f"the objective is {value} at the start; it must be finite.")
             return f"the objective became {value}{self.advice}", False
-        if log.add(w, value, *self._distance(search, value), iteration=number):
+        if log.add(w, value, *search.distance(value), iteration=number):
             return "stopped by a callback", False
         done = self._why_done(search, w, log)
         if done is not None:

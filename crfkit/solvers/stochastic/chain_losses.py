@@ -27,6 +27,6 @@ def chain_losses(
     """
     losses = np.zeros(n_parts)
     edges = np.linspace(0, n_parts, PIECES + 1).astype(int).tolist()
-    batches.visits += len(batches)
+    batches.n_computed += len(batches)
     batches.threads(lambda i: work(edges[i], edges[i + 1], losses), range(PIECES))
     return float(losses.sum())

@@ -129,7 +129,7 @@ class DualState:
         oracle, weights, workspace = self.oracle, self._weights(read), self._workspace(0)
         for first in range(0, len(order), AT_ONCE):
             piece = frozen(order[first : first + AT_ONCE])
-            self.batches.visits += len(piece)
+            self.batches.n_computed += len(piece)
             oracle.run(eg_updates)(
                 piece, settings, oracle.problem, oracle.index, self.blocks, weights, workspace
             )
@@ -146,7 +146,7 @@ class DualState:
                 workspaces[number],
             )  # fmt: skip
 
-        proposals = self.batches.visit(work, range(len(chosen)))
+        proposals = self.batches.map_batches(work, range(len(chosen)))
         for batch, proposal, workspace in zip(chosen, proposals, workspaces, strict=True):
             apply(
                 batch, proposal, settings, oracle.problem, oracle.index, self.blocks, weights,

@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_option, check_whole
-from crfkit._types import FloatArray, IntArray, Random
+from crfkit._params import check_option
+from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.dual_state import DualState
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
@@ -31,8 +32,6 @@ SAMPLINGS = ("gap", "uniform")
 POINTS = 24
 # A vector of all parameters is added in so many parts, over threads.
 N_PARTS = 4
-# The objective is evaluated at least every so many passes.
-CHECK_EVERY = 5
 
 
 class OEG(MiniBatchSolver):
@@ -108,11 +107,8 @@ class OEG(MiniBatchSolver):
         self.sampling = sampling
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_option("sampling", self.sampling, SAMPLINGS)
-        if self.check_every is not None:
-            check_whole("check_every", self.check_every, 1)
 
     def _check_objective(self, objective: Any) -> None:
         if not objective.penalty.l2 > 0.0:
@@ -121,31 +117,16 @@ class OEG(MiniBatchSolver):
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Dual:
         return _Dual(batches, batches.penalty, start)
 
-    def _pass(self, search: _Dual, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: _Dual, number: int, random: Random, log: SolverLog) -> FloatArray:
         search.lower_c2(number)
         gaps = search.steps.gaps
         chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
         return search.run_pass(random.permutation(chosen), int(self.batches_per_update))
 
-    def _is_due(self, search: _Dual, number: int, log: PassLog) -> bool:
-        if not log.history or self.check_every is not None:
-            return number % (self.check_every or 1) == 0
-        late = number - log.history[-1].iteration >= CHECK_EVERY
-        return late or search.expected_gap <= self.tol * abs(search.lower_bound)
-
-    def _value(self, search: _Dual, w: FloatArray) -> float:
-        return search.steps.value(w)
-
-    def _distance(self, search: _Dual, value: float) -> tuple[float, float]:
-        return math.nan, max(value - search.last_bound, 0.0)
-
-    def _why_done(self, search: _Dual, w: FloatArray, log: PassLog) -> str | None:
+    def _why_done(self, search: _Dual, w: FloatArray, log: SolverLog) -> str | None:
         record = log.history[-1]
         near = record.gap <= self.tol * abs(record.value)
         return f"the gap {record.gap:.3g} is below tol" if near else None
-
-    def _how_far(self, log: PassLog) -> str:
-        return f", at most {log.history[-1].gap:.3g} above its optimum"
 
 
 def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
@@ -169,7 +150,7 @@ def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
     return np.minimum(drawn, size - 1)
 
 
-class _Dual:
+class _Dual(Search):
     """The dual problem: a distribution for each sequence, and the parameters they amount to.
 
     Parameters
@@ -181,6 +162,8 @@ class _Dual:
     start : ndarray of shape (P,)
         Parameters to start from, if they are worth something.
     """
+
+    batches: StochasticObjective
 
     def __init__(
         self, batches: StochasticObjective, penalty: ElasticNet, start: FloatArray
@@ -215,6 +198,18 @@ class _Dual:
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
         return self.steps.collect(self.steps.w)
+
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, self.steps.value(w)
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the norm of the gradient, and the gap."""
+        return math.nan, max(value - self.last_bound, 0.0)
+
+    def is_near(self, tol: float, last: IterationRecord) -> bool:
+        """Whether the gap is expected below `tol`."""
+        return self.expected_gap <= tol * abs(self.lower_bound)
 
     @property
     def last_bound(self) -> float:

@@ -206,7 +206,7 @@ def total_loss(batches: StochasticObjective, oracle: BatchOracle, parameters: Fl
             edges[piece], edges[piece + 1], oracle.problem, weights, oracle.workspace(), losses
         )
 
-    batches.visits += len(batches)
+    batches.n_computed += len(batches)
     batches.threads(work, range(PIECES))
     return float(losses.sum())
 

@@ -7,20 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from crfkit._params import check_number, check_whole
+from crfkit._params import check_number
 from crfkit._types import FloatArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.sag import LEAST_CHANGE
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.solvers.stochastic.sag_state import SagState
 
 # Passes in which the objective has to fall.
 PERIOD = 5
-# The objective is evaluated at least every so many passes, and where the gap that is expected from
-# the last losses of the batches is below so many times the one asked for.
-CHECK_EVERY, NEARLY = 5, 2.0
 
 
 class SAG(MiniBatchSolver):
@@ -78,6 +76,7 @@ class SAG(MiniBatchSolver):
     handles_l1: ClassVar[bool] = False
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
     n_batches: ClassVar[int | None] = 500
+    told: ClassVar[str] = "gradient_norm"
 
     def __init__(
         self,
@@ -98,39 +97,19 @@ class SAG(MiniBatchSolver):
         self.check_every = check_every
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_number("gtol", self.gtol)
-        if self.check_every is not None:
-            check_whole("check_every", self.check_every, 1)
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> SagState:
         return SagState(batches, start)
 
-    def _pass(self, search: SagState, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: SagState, number: int, random: Random, log: SolverLog) -> FloatArray:
         if log.history[-1].iteration == number and _has_risen(log):  # once for each rise
             search.smoothness.raise_all()
         search.run_pass(random, int(self.batches_per_update))
         return search.weights()
 
-    def _value(self, search: SagState, w: FloatArray) -> float:
-        return search.value(w)
-
-    def _is_due(self, search: SagState, number: int, log: PassLog) -> bool:
-        if self.check_every is not None:
-            return number % self.check_every == 0
-        if not log.history or not (search.batches.penalty.l2 and _is_convex(search.batches)):
-            return True
-        last = log.history[-1]
-        late = number >= last.iteration + CHECK_EVERY
-        return late or search.expected_gap() <= NEARLY * self.tol * abs(last.value)
-
-    def _distance(self, search: SagState, value: float) -> tuple[float, float]:
-        bound = search.lower_bound() if _is_convex(search.batches) else -math.inf
-        gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
-        return search.gradient_norm(), gap
-
-    def _why_done(self, search: SagState, w: FloatArray, log: PassLog) -> str | None:
+    def _why_done(self, search: SagState, w: FloatArray, log: SolverLog) -> str | None:
         record = log.history[-1]
         if record.gap <= self.tol * abs(record.value):
             return f"the gap {record.gap:.3g} is below tol"
@@ -144,16 +123,8 @@ class SAG(MiniBatchSolver):
                 return f"the gradient norm {search.gradient_norm():.3g} is below gtol"
         return None
 
-    def _how_far(self, log: PassLog) -> str:
-        return f", the gradient norm {log.history[-1].gradient_norm:.3g}"
 
-
-def _has_risen(log: PassLog) -> bool:
+def _has_risen(log: SolverLog) -> bool:
     """Whether the objective rose since the record before, by more than rounding."""
     values = [record.value for record in log.history[-2:]]
     return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])
-
-
-def _is_convex(batches: StochasticObjective) -> bool:
-    """Whether the loss lies above its tangents."""
-    return batches.has_sequence_weights and batches.loss.is_convex

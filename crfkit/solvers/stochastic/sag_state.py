@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray, Random
+from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.sag import (
     GUESS,
@@ -28,15 +28,19 @@ from crfkit.kernels.solvers.sag import (
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective, rounds
 from crfkit.oracles.batches import BatchOracle
+from crfkit.solvers.stochastic.base import Search
 from crfkit.solvers.stochastic.general import make_batch_oracle, total_loss
 from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Preconditioner
 
 # Batches, and their potentials, that are worked on between two times that the interpreter is heard:
 # a few hundredths of a second.
 AT_ONCE, POTENTIALS_AT_ONCE = 256, 1 << 20
+# The objective is evaluated where the gap that is expected from the last losses of the batches is
+# below so many times the one asked for.
+NEARLY = 2.0
 
 
-class SagState:
+class SagState(Search):
     """The parameters, the last gradient of each batch, and their sum.
 
     Parameters
@@ -53,6 +57,8 @@ class SagState:
     smoothness : LipschitzEstimates
         Of the loss of each batch.
     """
+
+    batches: StochasticObjective
 
     def __init__(
         self, batches: StochasticObjective, start: FloatArray, oracle: BatchOracle | None = None
@@ -107,6 +113,22 @@ class SagState:
         """Return the objective at some parameters."""
         return total_loss(self.batches, self.oracle, w) + self.batches.penalty_at(w)
 
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, self.value(w)
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return the norm of the gradient and the gap, NaN where the loss is not convex."""
+        bound = self.lower_bound() if self._is_convex else -math.inf
+        gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
+        return self.gradient_norm(), gap
+
+    def is_near(self, tol: float, last: IterationRecord) -> bool:
+        """Whether the gap is not known, or is expected below `tol`."""
+        if not (self.batches.penalty.l2 and self._is_convex):
+            return True
+        return self.expected_gap() <= NEARLY * tol * abs(last.value)
+
     def gradient_norm(self) -> float:
         """Return the norm of the remembered gradient; to be called right after `weights`."""
         if self._n_known < len(self.batches):
@@ -138,6 +160,11 @@ class SagState:
         return loss + self.batches.penalty.smooth_value(self._w) - self.lower_bound()
 
     @property
+    def _is_convex(self) -> bool:
+        """Whether the loss lies above its tangents."""
+        return bool(self.batches.has_sequence_weights and self.batches.loss.is_convex)
+
+    @property
     def _n_known(self) -> int:
         return int(self._memory.numbers[KNOWN])
 
@@ -160,7 +187,7 @@ class SagState:
         oracle, estimates = self.oracle, self._estimates
         for first in range(0, len(order), self._at_once):
             piece = frozen(order[first : first + self._at_once])
-            self.batches.visits += len(piece)
+            self.batches.n_computed += len(piece)
             oracle.run(sag_updates)(
                 piece, settings, oracle.problem, oracle.index, self._memory, estimates, self._lazy,
                 self._metric, *self._room(0),
@@ -180,7 +207,7 @@ class SagState:
             )  # fmt: skip
             return value
 
-        values = self.batches.visit(work, range(len(chosen)))
+        values = self.batches.map_batches(work, range(len(chosen)))
         for batch, value, room in zip(chosen, values, rooms, strict=True):
             oracle.run(sag_apply)(
                 batch, value, self._settings, oracle.problem, oracle.index, memory, estimates,

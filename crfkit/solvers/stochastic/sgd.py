@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crfkit._params import check_flag, check_number, check_whole
-from crfkit._types import FloatArray, IdArray, IntArray, Random, SolverResult
+from crfkit._types import FloatArray, IdArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import averaged_step, cumulative_l1, scaled_read
 from crfkit.objective.stochastic import StochasticObjective, rounds
-from crfkit.solvers.stochastic.base import MiniBatchSolver, PassLog
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 
 # The calibration tries rates on this share of the batches, and on at least so many.
 SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 10
@@ -30,24 +31,6 @@ SLOWER = 0.85
 # How the rate of averaged descent falls: slower than 1 / t, so that the average is over much.
 AVERAGED_POWER = 0.75
 LEAST_SCALE = 1e-9
-
-
-class BestLog(PassLog):
-    """A log whose result is the best of all passes."""
-
-    _best: FloatArray
-    _lowest: float = math.inf
-
-    def add(self, w: FloatArray, value: float, *args: Any, **kwargs: Any) -> bool:
-        """Note an iteration; returns whether the callback asks to stop."""
-        if value < self._lowest:
-            self._lowest, self._best = value, w
-        return super().add(w, value, *args, **kwargs)
-
-    def result(self, message: str, *, converged: bool, interrupted: bool = False) -> SolverResult:
-        """Return the best parameters as the result."""
-        last = super().result(message, converged=converged, interrupted=interrupted)
-        return last._replace(parameters=self._best, value=self._lowest)
 
 
 class SGD(MiniBatchSolver):
@@ -105,7 +88,7 @@ class SGD(MiniBatchSolver):
     """
 
     handles_partial: ClassVar[bool] = True
-    log_kind: ClassVar[type[PassLog]] = BestLog
+    keeps_best: ClassVar[bool] = True
     n_batches: ClassVar[int | None] = 2000
     advice: ClassVar[str] = ": use a smaller eta0"
 
@@ -173,8 +156,7 @@ class SGD(MiniBatchSolver):
         mean = start + descent.averaged / count * (descent.mean() - start)
         return mean, state | {"averaged": count, "last": last}
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def _check_own_parameters(self) -> None:
         check_whole("period", self.period, 1)
         check_flag("average", self.average)
         if self.eta0 is not None:
@@ -196,13 +178,13 @@ class SGD(MiniBatchSolver):
         rate = self._first_rate(batches, start, random)
         return Descent(batches, start, rate, bool(self.average))
 
-    def _pass(self, search: Descent, number: int, random: Random, log: PassLog) -> FloatArray:
+    def _pass(self, search: Descent, number: int, random: Random, log: SolverLog) -> FloatArray:
         if number == 1:
             search.start_mean()
         search.run_pass(random.permutation(len(search.batches)), int(self.batches_per_update))
         return search.mean() if self.average else search.weights()
 
-    def _why_done(self, search: Descent, w: FloatArray, log: PassLog) -> str | None:
+    def _why_done(self, search: Descent, w: FloatArray, log: SolverLog) -> str | None:
         if log.history[-1].value == 0.0:
             return "the objective is 0"
         passes = int(self.period)
@@ -214,7 +196,7 @@ class SGD(MiniBatchSolver):
         return f"the objective fell by less than tol in {passes} passes" if done else None
 
 
-class Descent:
+class Descent(Search):
     """The parameters and their mean, moved by the gradient of one batch after the other.
 
     The parameters are ``w = scale v``, so that the L2 penalty changes one number a step.
@@ -239,6 +221,8 @@ class Descent:
     averaged : int
         Parameters that are in the mean.
     """
+
+    batches: StochasticObjective
 
     def __init__(
         self, batches: StochasticObjective, start: FloatArray, eta0: float, average: bool
@@ -269,6 +253,14 @@ class Descent:
         """Return the parameters, a new array."""
         return self._scale * self._v
 
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, self.batches.value(w)
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN: neither the norm of the gradient nor the gap is known."""
+        return math.nan, math.nan
+
     def mean(self) -> FloatArray:
         """Return the mean of the parameters after all steps since `start_mean`."""
         if self.averaged == 0:
@@ -288,7 +280,7 @@ class Descent:
             for touched in places:
                 scaled_read(frozen(touched), self._scale, frozen(self._v), self._w)
             work = partial(self._gradient, self.batches.bind(self._w))
-            gradients = self.batches.visit(work, chosen)
+            gradients = self.batches.map_batches(work, chosen)
             for touched, gradient in zip(places, gradients, strict=True):
                 self._step(touched, gradient)
         self.passes, self._made = self.passes + 1, 0
