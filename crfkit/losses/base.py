@@ -24,6 +24,8 @@ class Loss(ABC):
         Whether it has a gradient everywhere, not only subgradients.
     is_log_likelihood : bool
         Whether it is the log loss.
+    is_hinge : bool
+        Whether it is the hinge loss, whose dual margin solvers maximize.
     needs_sequence_weights : bool
         Whether it raises ValueError where the weights of the tokens of a sequence differ.
     takes_cost : bool
@@ -42,6 +44,7 @@ class Loss(ABC):
     is_convex: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
     is_log_likelihood: ClassVar[bool] = False
+    is_hinge: ClassVar[bool] = False
     needs_sequence_weights: ClassVar[bool] = False
     takes_cost: ClassVar[bool] = False
     has_hessian: ClassVar[bool] = False

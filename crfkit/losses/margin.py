@@ -59,6 +59,12 @@ class HingeLoss(WorstLabellingLoss):
     """
 
     takes_cost: ClassVar[bool] = True
+    is_hinge: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let a subclass be another loss, which the dual of this one is no dual of."""
+        super().__init_subclass__(**kwargs)
+        cls.is_hinge = cls.__dict__.get("is_hinge", False)
 
     def __init__(
         self, cost: Any = "hamming", *, rescaling: str = "margin", search: str = "exact"

@@ -9,7 +9,6 @@ import numpy as np
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
-from crfkit.losses import HingeLoss
 from crfkit.potentials import LinearModel
 from crfkit.solvers.base import Callback, Solver, check_match
 from crfkit.solvers.batch.lbfgs import LBFGS
@@ -158,7 +157,7 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
 def has_dual(objective: Any) -> bool:
     """Whether a hinge loss has a dual that block-coordinate Frank-Wolfe maximizes."""
     strong = objective.penalty.l2 > 0.0 and not objective.l1
-    return strong and type(objective.loss) is HingeLoss and objective.has_sequence_weights
+    return bool(strong and objective.loss.is_hinge and objective.has_sequence_weights)
 
 
 def has_fast_dual(objective: Any) -> bool:

@@ -312,7 +312,7 @@ def test_a_rise_of_the_objective_makes_steps_shorter_once(monkeypatch):
     """Also where the next passes are made without a look at the objective."""
     raised = []
     monkeypatch.setattr(LipschitzEstimates, "raise_all", lambda self: raised.append(1))
-    monkeypatch.setattr(SAG, "_value", lambda self, search, w: 1e4 + next(rising))
+    monkeypatch.setattr(SagState, "evaluate", lambda self, w: (w, 1e4 + next(rising)))
     rising = iter([0.0, 1.0, 0.5, 2.0, 1.0, 0.5, 0.2, 0.1])
     with problem() as objective:
         solve(objective, tol=0.0, gtol=0.0, check_every=5, max_iter=30)

@@ -19,7 +19,7 @@ def check_dual(solver: Any, objective: Any) -> None:
     """Raise ValueError if an objective is no margin whose dual is one of tokens' labels."""
     check_l2(solver, objective)
     name, loss = type(solver).__name__, objective.loss
-    if loss.rescaling != "margin":
+    if not loss.is_hinge or loss.rescaling != "margin":
         rescaled = loss.rescaling
         raise ValueError(
             f"solver {name} needs the hinge loss with margin rescaling, not "

@@ -119,7 +119,7 @@ class BlockFrankWolfe(MiniBatchSolver):
 
     def _check_objective(self, objective: Any) -> None:
         check_l2(self, objective)
-        if not objective.loss.rescaling:
+        if not objective.loss.is_hinge:
             raise ValueError(
                 f"solver BlockFrankWolfe needs a hinge loss, not {type(objective.loss).__name__}. "
                 "Use solver='lbfgs'."
