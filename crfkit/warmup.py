@@ -79,16 +79,18 @@ def warm_up() -> list[KernelReport]:
 def report() -> list[KernelReport]:
     """Return what became of each kernel so far in this process.
 
-    Helpers, whose names or modules begin with an underscore, are part of the kernels that call
-    them.
+    Helpers, whose names or modules begin with an underscore, and kernels that only others have
+    called so far, are part of the kernels that call them.
     """
     for name in _kernel_modules():
         import_module(name)
+    called = {name for function in KERNELS for name in function.py_func.__code__.co_names}
     found = {}
     for function in KERNELS:
         home, name = function.__module__, function.__name__
         private = name.startswith("_") or home.rpartition(".")[2].startswith("_")
-        if home.startswith("crfkit.kernels.") and not private:
+        inner = name in called and not function.signatures
+        if home.startswith("crfkit.kernels.") and not private and not inner:
             found[f"{home.removeprefix('crfkit.kernels.')}.{name}"] = function
     return [_report(name, function) for name, function in found.items()]
 
