@@ -29,10 +29,10 @@ from crfkit.estimators import (
     SemiMarkovCRF,
     StructuredPerceptron,
 )
-from crfkit.features import SegmentFeatures, TemplateFeatures
+from crfkit.features import SegmentFeatures, SequenceVectorizer, TemplateFeatures
 from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
-from crfkit.solvers import MIRA, SOLVERS
+from crfkit.solvers import MIRA, OEG, SAG, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
 from crfkit.structures import Tree, TreePotentials
 
@@ -79,20 +79,25 @@ def warm_up() -> list[KernelReport]:
 def report() -> list[KernelReport]:
     """Return what became of each kernel so far in this process.
 
-    Helpers, whose names or modules begin with an underscore, and kernels that only others have
-    called so far, are part of the kernels that call them.
+    Helpers, whose names or modules begin with an underscore, are part of the kernels that call
+    them.
     """
     for name in _kernel_modules():
         import_module(name)
-    called = {name for function in KERNELS for name in function.py_func.__code__.co_names}
     found = {}
     for function in KERNELS:
         home, name = function.__module__, function.__name__
         private = name.startswith("_") or home.rpartition(".")[2].startswith("_")
-        inner = name in called and not function.signatures
-        if home.startswith("crfkit.kernels.") and not private and not inner:
+        if home.startswith("crfkit.kernels.") and not private:
             found[f"{home.removeprefix('crfkit.kernels.')}.{name}"] = function
     return [_report(name, function) for name, function in found.items()]
+
+
+def _called_by_kernels() -> set[str]:
+    """Return the names of functions that kernels call: of such, callers hold the machine code."""
+    members = (value for name in _kernel_modules() for value in vars(import_module(name)).values())
+    codes = (getattr(getattr(value, "py_func", value), "__code__", None) for value in members)
+    return {name for code in codes if code is not None for name in code.co_names}
 
 
 def _report(name: str, function: Any) -> KernelReport:
@@ -155,6 +160,12 @@ def _solvers() -> None:
         for c1 in {0.0, 0.1 * solver.handles_l1}:
             CRFClassifier(c1=c1, solver=name, max_iter=2).fit(_words(X), y)
     CRFClassifier(solver="sag", boundary_weights=True, max_iter=2).fit(_words(X), y)
+    for kind in (OEG, SAG):  # rounds of batches, and structures without an oracle
+        rounds = CRFClassifier(solver=kind(batches_per_update=2, batch_tokens=20), max_iter=2)
+        rounds.fit(_words(X), y)
+    data = SequenceVectorizer().fit_transform(X)
+    forest = Forest.from_lists([[None, *range(len(labels) - 1)] for labels in y])
+    CRFClassifier(solver="sag", max_iter=2).fit(data.with_topology(forest), y)
 
 
 def _many_labels() -> None:
@@ -258,8 +269,11 @@ def _lines(found: list[KernelReport], seconds: float) -> Iterator[str]:
     if not found:
         yield "compilation is switched off (NUMBA_DISABLE_JIT): nothing to do"
         return
+    inner = _called_by_kernels()
     for kernel in found:
         done = "compiled" if kernel.compiled else "loaded" if kernel.loaded else "not called"
+        if done == "not called" and kernel.name.rpartition(".")[2] in inner:
+            done = "part of others"
         yield f"{kernel.name:36} {done}"
     compiled = sum(bool(kernel.compiled) for kernel in found)
     yield f"{compiled} of {len(found)} kernels compiled in {seconds:.1f} s"
