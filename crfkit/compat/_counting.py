@@ -127,8 +127,8 @@ def choose_as_crfsuite(
         state = AttributeWeights(
             ptr, counts.indices[enough], n_columns=n_labels, n_sparse=data.n_sparse
         )
-    moves = transition_columns(codes, data.offsets, n_labels)
-    steps = np.bincount(moves[moves >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
+    pairs = transition_columns(codes, data.offsets, n_labels)
+    steps = np.bincount(pairs[pairs >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
     source, target = np.nonzero((steps >= min_freq) & (all_transitions | (steps > 0)))
     return chain_model(state, source, target)
 

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.utils import check_random_state
 
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
@@ -15,7 +14,7 @@ from crfkit.labels.tokens import TokenLabels
 from crfkit.losses import LOSSES, Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.training.data import TrainingData
-from crfkit.training.early_stopping import EarlyStopping
+from crfkit.training.early_stopping import find_rules
 from crfkit.training.problem import FeatureChoice, Problem
 
 
@@ -30,11 +29,10 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
     _check_shared(estimator)
     usual: dict[str, Any] = FeatureChoice()._asdict()
     features = FeatureChoice(**{name: getattr(estimator, name, usual[name]) for name in usual})
-    early = getattr(estimator, "early_stopping", False)
-    rules = early if isinstance(early, EarlyStopping) else EarlyStopping() if early else None
+    given = estimator.get_params(deep=False)
     return Problem(
-        features=features, early_stopping=rules,
-        validation_fraction=getattr(estimator, "validation_fraction", 0.1),
+        features=features, early_stopping=find_rules(given.get("early_stopping", False)),
+        validation_fraction=given.get("validation_fraction", 0.1),
         random_state=estimator.random_state, n_jobs=estimator.n_jobs,
         verbose=int(estimator.verbose), **parts,
     )  # fmt: skip
@@ -59,10 +57,7 @@ def _check_shared(estimator: Any) -> None:
 
 
 def _check_early_stopping(rules: Any, fraction: Any) -> None:
-    if isinstance(rules, EarlyStopping):
-        rules._check_parameters()
-    elif not isinstance(rules, (bool, np.bool_)):
-        raise TypeError(f"early_stopping={rules!r} must be True, False or an EarlyStopping.")
+    find_rules(rules)
     check_number("validation_fraction", fraction)
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation_fraction={fraction!r} must be between 0 and 1.")

@@ -18,7 +18,7 @@ from crfkit.estimators._parameters import chosen_solver, labels_of, make_problem
 from crfkit.estimators._segment_predictions import if_segments
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import Segments
-from crfkit.labels.costs import ZeroOneCost
+from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import HingeLoss, Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import register
@@ -286,7 +286,9 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     def _loss(self, training: TrainingData) -> Loss:
         rescaling, search = RESCALINGS[self.loss]
         cost = training.cost(self.cost)
-        exact = isinstance(cost, ZeroOneCost) or getattr(cost, "counts_errors", False)
+        exact = isinstance(cost, ZeroOneCost) or (
+            isinstance(cost, AdditiveCost) and cost.counts_errors
+        )
         if self.loss == "slack_rescaling" and not exact:
             raise ValueError(
                 "loss='slack_rescaling' needs cost='hamming' or 'zero_one'. Use one of them, "

@@ -14,8 +14,8 @@ from crfkit.losses._worst import WorstLabellingLoss
 from crfkit.structures import Structure
 
 RESCALINGS, SEARCHES = ("margin", "slack"), ("exact", "approximate")
-# Labellings that an approximate search looks at, at most; each is a corner of a hull.
-MOST_CORNERS = 30
+# Labellings that an approximate search looks at, at most; each is a vertex of a hull.
+MOST_VERTICES = 30
 
 
 class HingeLoss(WorstLabellingLoss):
@@ -84,7 +84,7 @@ class HingeLoss(WorstLabellingLoss):
         if self.rescaling == "margin":
             return structure.argmax(scores.plus_unary(cost.added(labels)))[0]
         if self.search == "approximate":
-            return _worst_corner(structure, scores, labels, gold, cost)
+            return _worst_vertex(structure, scores, labels, gold, cost)
         if isinstance(cost, AdditiveCost) and cost.counts_errors:
             return _worst_by_errors(structure, scores, labels, gold)
         raise ValueError(
@@ -119,17 +119,17 @@ def _worst_by_errors(
     return structure.path_at_hamming(scores, labels, gain.argmax(axis=1), most)
 
 
-class _Corner(NamedTuple):
+class _Vertex(NamedTuple):
     """A labelling of each sequence, as the point (cost, rise of the score)."""
 
     path: CodeArray
     cost: FloatArray
     rise: FloatArray
 
-    def where(self, chosen: NDArray[np.bool_], other: _Corner, lengths: IntArray) -> _Corner:
+    def where(self, chosen: NDArray[np.bool_], other: _Vertex, lengths: IntArray) -> _Vertex:
         """Return this one for the chosen sequences, shape (S,), the other one for the rest."""
         path = np.where(np.repeat(chosen, lengths), self.path, other.path)
-        return _Corner(
+        return _Vertex(
             path, np.where(chosen, self.cost, other.cost), np.where(chosen, self.rise, other.rise)
         )
 
@@ -139,34 +139,34 @@ class _Corner(NamedTuple):
         return self.cost * (1.0 + self.rise)
 
 
-def _worst_corner(
+def _worst_vertex(
     structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray, cost: Cost
 ) -> CodeArray:
     """Return labellings of a large ``cost (1 + score - gold)``, the largest on a hull.
 
     Labellings are points (cost, rise of the score). Those on the upper hull are the best for some
-    multiplier, the slope of the hull there. Between the corner of the largest rise and one to the
-    right of the largest product, the hull is cut at the corner that is the best for the slope of
+    multiplier, the slope of the hull there. Between the vertex of the largest rise and one to the
+    right of the largest product, the hull is cut at the vertex that is the best for the slope of
     the line between, and the part that the product rises into is kept: it rises to the right of
-    a corner if the hull falls by less than ``(1 + rise) / cost`` there.
+    a vertex if the hull falls by less than ``(1 + rise) / cost`` there.
     """
     lengths, added = np.diff(scores.offsets), cost.added(labels)
 
-    def corner(multiplier: FloatArray) -> _Corner:
+    def vertex(multiplier: FloatArray) -> _Vertex:
         factor = np.repeat(multiplier, lengths)[:, None]
         path = structure.argmax(scores.plus_unary(factor * added))[0]
         rise = structure.score(scores, path) - gold
-        return _Corner(path, cost.total(labels, path, scores.offsets), rise)
+        return _Vertex(path, cost.total(labels, path, scores.offsets), rise)
 
-    left = corner(np.zeros(len(gold)))
+    left = vertex(np.zeros(len(gold)))
     least = added[added > 0.0].min(initial=np.inf)
-    right = corner((1.0 + left.rise) / least)
+    right = vertex((1.0 + left.rise) / least)
     best = right.where(right.gain > left.gain, left, lengths)
-    for _ in range(MOST_CORNERS - 2):
+    for _ in range(MOST_VERTICES - 2):
         width = right.cost - left.cost
         slope = np.zeros(len(gold))
         np.divide(left.rise - right.rise, width, out=slope, where=width > 0.0)
-        middle = corner(slope)
+        middle = vertex(slope)
         inside = (left.cost < middle.cost) & (middle.cost < right.cost)
         if not inside.any():
             break

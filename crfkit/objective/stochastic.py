@@ -21,7 +21,7 @@ from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials import LinearModel, PotentialsModel
 from crfkit.potentials.touched import ActiveWeights
-from crfkit.structures import Chain, NoPathError, Structure
+from crfkit.structures import NoPathError, Structure
 
 
 class StochasticObjective:
@@ -232,7 +232,7 @@ class StochasticObjective:
 def is_plain_chain(model: LinearModel, structure: Structure) -> bool:
     """Whether all transitions of a chain share their scores, and nothing is added to them."""
     plain = model.homogeneous and not model.boundaries and not model.extra_blocks
-    return plain and isinstance(structure, Chain)
+    return plain and structure.is_chain
 
 
 def _token_order(offsets: IntArray, order: IntArray) -> IntArray:

@@ -53,9 +53,10 @@ class ChainOracle(Oracle):
             frozen(data.offsets), model.n_labels, design, weights.bits, weights.base
         )
         self._n_slots, most = 1, _most_changes(design, data.offsets)
+        self._transitions: TokenDesign | None = None
         if data.transitions is not None and len(weights.wide_positions):
             rows, index = distinct_rows(data.transitions, 0, data.n_tokens)
-            transitions = make_token_design(
+            self._transitions = transitions = make_token_design(
                 weights.wide_layout, weights.wide_positions, rows, threads
             )
             slots = _slots(index, data.offsets)
@@ -111,8 +112,8 @@ class ChainOracle(Oracle):
         shape, wide = (self._n_slots, size, width), (self._n_slots, size * width)
         flows, table = aligned(self._n_slots * size, width), weights.table(flat)
         pair, slots = table[None, weights.base :], np.zeros(1, np.uint32)
-        if isinstance(problem, InputDependentProblem):
-            n_dense = max(n_dense, problem.transitions.dense.shape[1])
+        if self._transitions is not None:
+            n_dense = max(n_dense, self._transitions.dense.shape[1])
             pair, slots = aligned(*shape), np.zeros(longest, np.uint32)
         return ChainWorkspace(
             flat, table, DenseList(np.zeros(n_dense + 1, np.uint32), np.zeros(n_dense + 1)),

@@ -40,9 +40,9 @@ class Registry:
     def add_room(self, room: ModuleType) -> None:
         """Take the public classes of a module, and those of its dicts, now and later."""
         self._rooms.append(room)
-        self._look_around()
+        self._name_classes()
 
-    def _look_around(self) -> None:
+    def _name_classes(self) -> None:
         """Give the classes of all rooms their names; a dict may have got another one."""
         for cls in (cls for room in self._rooms for cls in _public_classes(room)):
             if cls not in self._names:
@@ -51,7 +51,7 @@ class Registry:
     def name(self, cls: type) -> str | None:
         """Return the name of a class, None if it has none."""
         if cls not in self._names:
-            self._look_around()
+            self._name_classes()
         return self._names.get(cls)
 
     def find(self, name: Any) -> type:
@@ -62,7 +62,7 @@ class Registry:
             for room in _REGISTERING:
                 import_module(room)
         if name not in self._classes:
-            self._look_around()
+            self._name_classes()
         if name not in self._classes:
             raise ValueError(
                 f"the class {name!r:.80} is not known: import the package that registers it, or "

@@ -18,9 +18,12 @@ class PotentialsModel(ABC):
     ----------
     is_linear : bool
         Whether potentials are sums of parameters times features: the model is a `LinearModel`.
+    is_kernelized : bool
+        Whether they are sums of kernel values: the model is a `KernelChainModel`.
     """
 
     is_linear: ClassVar[bool]
+    is_kernelized: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -220,6 +220,7 @@ class KernelChainModel(PotentialsModel):
     """
 
     is_linear = False
+    is_kernelized = True
 
     def __init__(
         self,

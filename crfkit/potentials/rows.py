@@ -39,7 +39,7 @@ FULL = (4, 4)
 FULL_BY_TOKEN = (2, 12)
 
 # What the first use of a weight or of a row of them in a part costs beyond the others, in uses.
-CELL_VISIT, ROW_VISIT = 3, 14
+CELL_PART, ROW_PART = 3, 14
 
 # Positions of scores are 32 bits wide.
 MAX_CELLS = 2**32
@@ -361,17 +361,17 @@ def _shares(
     layout: RowIndex, parts: list[Part], folding: Folding | None, count: int
 ) -> tuple[IntArray, IntArray]:
     """Cut the table and the weights into `count` ranges of about equal work."""
-    uses, visits = np.zeros(len(layout.slots), np.int64), np.zeros(len(layout.slots), np.int64)
+    uses, n_parts = np.zeros(len(layout.slots), np.int64), np.zeros(len(layout.slots), np.int64)
     for part in parts:
         found = np.bincount(entries_of(part), minlength=len(uses))
         uses += found
-        visits += found > 0
+        n_parts += found > 0
     single = layout.slots == len(layout.attributes)
     sizes = np.diff(layout.ptr[: len(uses) + 1].view(np.int64))
-    cells = _cut(np.where(single, (uses + CELL_VISIT * visits) * sizes, 0), count)
+    cells = _cut(np.where(single, (uses + CELL_PART * n_parts) * sizes, 0), count)
     of_rows = uses[layout.attributes]
     left = folding.left(of_rows) if folding else of_rows
-    rows = _cut(left + ROW_VISIT * visits[layout.attributes], count)
+    rows = _cut(left + ROW_PART * n_parts[layout.attributes], count)
     return rows, layout.ptr.view(np.int64)[cells]
 
 

@@ -109,11 +109,14 @@ class Structure(ABC, Generic[P]):
         The optional methods that it has.
     potentials : type
         The record of its potentials, a NamedTuple that derives from `Potentials`.
+    is_chain : bool
+        Whether it is a chain with a table of all pairs of labels.
     offset : Offset or None
         What it adds to the potentials.
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    is_chain: ClassVar[bool] = False
     potentials: ClassVar[type[Potentials]]
     offset: Offset | None = None
 

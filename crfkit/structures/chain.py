@@ -66,6 +66,7 @@ class Chain(Structure[ChainPotentials]):
     """
 
     potentials = ChainPotentials
+    is_chain: ClassVar[bool] = True
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
         {
             Capability.HESSIAN_PRODUCT,

@@ -202,15 +202,15 @@ def _combine(transfers: list[FloatArray]) -> Ends:
     n_labels = len(transfers[0])
     enter, leave = [np.full(n_labels, -np.log(n_labels))], [np.zeros(n_labels)]
     total = 0.0
-    for index, move in enumerate(transfers):
-        after = _log_sums(enter[-1][:, None] + move, 0)
+    for index, transfer in enumerate(transfers):
+        after = _log_sums(enter[-1][:, None] + transfer, 0)
         norm = float(_log_sums(after, 0))
         if norm == -np.inf:
             return Ends(enter, leave, -np.inf, index)
         total += norm
         enter.append(after - norm)
-    for move in transfers[:0:-1]:
-        before = _log_sums(move + leave[-1], 1)
+    for transfer in transfers[:0:-1]:
+        before = _log_sums(transfer + leave[-1], 1)
         leave.append(before - before.max())
     return Ends(enter, leave[::-1], total, -1)
 

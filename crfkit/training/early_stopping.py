@@ -65,6 +65,22 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
         check_number("tol", self.tol)
 
 
+def find_rules(given: Any) -> EarlyStopping | None:
+    """Return the rules of the parameter `early_stopping`; None where a fit is not watched.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither a flag nor rules, or these have a parameter that cannot be used.
+    """
+    if isinstance(given, EarlyStopping):
+        given._check_parameters()
+        return given
+    if not isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"early_stopping={given!r} must be True, False or an EarlyStopping.")
+    return EarlyStopping() if given else None
+
+
 def hold_out(
     training: TrainingData, X_val: Any, y_val: Any, *, early: bool, fraction: float,
     random_state: Any,

@@ -90,7 +90,7 @@ class SMO(MiniBatchSolver):
 
     def _check_objective(self, objective: Any) -> None:
         check_dual(self, objective)
-        if not isinstance(objective.structure, Chain):
+        if not objective.structure.is_chain:
             raise ValueError(
                 "solver SMO needs a chain whose steps are a table of all pairs of labels, not "
                 f"{type(objective.structure).__name__}. Use another solver."

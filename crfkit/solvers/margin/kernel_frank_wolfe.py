@@ -22,7 +22,7 @@ from crfkit.kernels.solvers.kernelized import (
     kernelized_updates,
 )
 from crfkit.oracles.weights import aligned
-from crfkit.potentials.kernelized import Gram, KernelChainModel
+from crfkit.potentials.kernelized import Gram
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.tangents import why_certified
@@ -102,7 +102,7 @@ class KernelFrankWolfe(MiniBatchSolver):
 
     def _check_objective(self, objective: Any) -> None:
         check_dual(self, objective)
-        if not isinstance(objective.model, KernelChainModel):
+        if not objective.model.is_kernelized:
             raise ValueError(
                 "solver KernelFrankWolfe is for kernels; use solver='bcfw' with kernel='linear'."
             )

@@ -303,7 +303,7 @@ class KBestLearner(OnlineLearner):
         if factors.any() or (best[0] != labels).any():
             self.state.sums[[LOSS, MISTAKES]] += weight * loss, 1.0
         if factors.any():
-            self._move(index, factors @ deltas, weight)
+            self._apply(index, factors @ deltas, weight)
 
     def _difference(
         self, index: int, scores: Potentials, path: CodeArray
@@ -317,7 +317,7 @@ class KBestLearner(OnlineLearner):
         top, gold = (float(structure.score(scores, of)[0]) for of in (path, labels))
         return batches.gradient(index, out), top - gold, top
 
-    def _move(self, index: int, delta: FloatArray, weight: float) -> None:
+    def _apply(self, index: int, delta: FloatArray, weight: float) -> None:
         positions, update = frozen(self._own.batches.places(index)), self.update._replace(rate=1.0)
         apply_update(len(positions), positions, delta, 0.0, weight, update, self.state)
         self._record(int(self.state.sums[COUNT]) - 1, positions.astype(np.int64), delta)

@@ -145,8 +145,8 @@ def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
     size, total = len(gaps), float(gaps.sum())
     if not 0.0 < total < math.inf:
         return np.arange(size)
-    visits = (1.0 - ALIKE) * size * (gaps / total) + ALIKE
-    drawn = np.searchsorted(np.cumsum(visits), random.random_sample() + np.arange(size))
+    often = (1.0 - ALIKE) * size * (gaps / total) + ALIKE
+    drawn = np.searchsorted(np.cumsum(often), random.random_sample() + np.arange(size))
     return np.minimum(drawn, size - 1)
 
 

@@ -48,6 +48,13 @@ class GeneralWorkspace(NamedTuple):
     change: FloatArray
 
 
+class _OfThread(threading.local):
+    """What a thread keeps: the potentials of its last batch, and room for parameters."""
+
+    scores: Potentials
+    w: FloatArray | None = None
+
+
 class GeneralBatches:
     """Batches whose potentials are computed by the methods of an objective.
 
@@ -64,7 +71,7 @@ class GeneralBatches:
 
     def __init__(self, batches: StochasticObjective) -> None:
         self.batches, self.always = batches, NOTHING
-        self._own = threading.local()
+        self._own = _OfThread()
         bound = batches.bind(np.zeros(batches.n_parameters))
 
         def sizes(index: int) -> tuple[int, int]:
@@ -91,10 +98,9 @@ class GeneralBatches:
 
     def _scratch(self, size: int) -> FloatArray:
         """Return room for parameters, of this thread."""
-        if not hasattr(self._own, "w"):
+        if self._own.w is None:
             self._own.w = np.zeros(size)
-        w: FloatArray = self._own.w
-        return w
+        return self._own.w
 
     def parts(self, vector: FloatArray, batch: int | None = None) -> Counts:
         """Return views of a vector (V,), for the batch that this thread has gathered last."""
