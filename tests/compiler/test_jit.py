@@ -137,8 +137,9 @@ for module in list(sys.modules.values()):
     if module.__name__.startswith("crfkit.kernels.") and "._" not in module.__name__:
         for name, function in vars(module).items():
             own = getattr(function, "__module__", "") == module.__name__
-            # Parts, which are compiled into the kernels that call them, are not cached.
-            if own and hasattr(function, "signatures") and function.stats.cache_path:
+            # Parts and helpers, which are compiled into the kernels that call them, do not count.
+            kept = hasattr(function, "signatures") and function.stats.cache_path
+            if own and kept and not name.startswith("_"):
                 for signature in function.signatures:
                     records = [k.instance_class.__name__ for k in signature
                                if hasattr(k, "instance_class")]
