@@ -150,6 +150,12 @@ class Forest(Topology):
 
     def _check_state(self) -> None:
         """Raise ValueError unless the restored arrays are those of a forest."""
+        for name in ("parent", "order", "offsets"):
+            array = self.__dict__.get(name)
+            if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1:
+                raise ValueError(f"the {name} of a forest is no array of int64")
+        if not len(self.offsets) or self.offsets[0] != 0 or np.any(np.diff(self.offsets) < 0):
+            raise ValueError("the offsets of a forest do not rise from 0")
         if not np.array_equal(Forest(self.parent, self.offsets).order, self.order):
             raise ValueError("the order of the tokens is not that of their parents")
 

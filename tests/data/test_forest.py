@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from crfkit.data import Forest, PackedSequences
+from crfkit.persistence import ModelFileError, dumps, loads
 
 
 def test_parents_come_before_their_children_in_the_order():
@@ -46,3 +47,21 @@ def test_a_forest_of_other_sequences_is_refused():
         data.with_topology(Forest.from_lists([[None, 0, 1]]))
     with pytest.raises(ValueError, match="1 parents for 2 tokens"):
         Forest([-1], [0, 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "message"),
+    [
+        ("parent", np.array([-1.0, 0.0]), "the parent of a forest is no array of int64"),
+        ("order", np.array([1, 0]), "the order of the tokens is not that of their parents"),
+        ("offsets", np.array([1, 2]), "the offsets of a forest do not rise from 0"),
+        ("offsets", np.zeros(0, np.int64), "the offsets of a forest do not rise from 0"),
+    ],
+    ids=["type", "order", "start", "none"],
+)
+def test_a_damaged_forest_is_not_read(name, array, message):
+    forest = Forest.from_lists([[None, 0]])
+    setattr(forest, name, array)
+    data = dumps(forest)
+    with pytest.raises(ModelFileError, match=message):
+        loads(data)
