@@ -15,6 +15,7 @@ from sklearn.base import clone
 from crfkit.data import PackedSequences
 from crfkit.features import SequenceVectorizer
 
+Check = Callable[[Any], None]
 Tokens = list[list[dict[str, Any]]]
 Labels = list[list[Hashable]]
 
@@ -35,15 +36,21 @@ EQUAL = (
     "runs/V a/D cat/N",
 )
 
+REPEATS = "weights that repeat"  # needed where a weight of 3 has to be as good as three sequences
+
+
+def needs(*names: str) -> Callable[[Check], Check]:
+    """Mark a check of estimators that have these methods and parameters, which others need not."""
+
+    def mark(check: Check) -> Check:
+        vars(check)["needs"] = names
+        return check
+
+    return mark
+
 
 def make_data(*, equal: bool = False) -> tuple[Tokens, Labels]:
-    """Return new sequences of dicts and their labels "D", "N", "V".
-
-    Parameters
-    ----------
-    equal : bool, default=False
-        Whether all sequences are of one length.
-    """
+    """Return new sequences of dicts, maybe of equal lengths, and their labels "D", "N", "V"."""
     pairs = [[item.split("/") for item in line.split()] for line in (EQUAL if equal else RAGGED)]
     X = [[make_token(word) for word, _ in sequence] for sequence in pairs]
     y: Labels = [[label for _, label in sequence] for sequence in pairs]
@@ -78,15 +85,6 @@ def as_sparse(X: Tokens) -> list[sp.csr_array]:
 def as_arrays(X: Tokens) -> list[NDArray[np.float64]]:
     """Return one dense array a sequence."""
     return [matrix.toarray() for matrix in as_packed(X)]
-
-
-def as_objects(items: Any) -> NDArray[np.object_]:
-    """Return a 1-D array of objects, also where the objects are of equal length."""
-    array = np.empty(len(items), dtype=object)
-    array[:] = [None] * len(items)
-    for place, item in enumerate(items):
-        array[place] = item
-    return array
 
 
 def read_only(item: Any) -> Any:
@@ -141,15 +139,7 @@ def has_parameter(estimator: Any, name: str) -> bool:
 
 
 def assert_same_predictions(model: Any, other: Any, X: Any, other_X: Any = None) -> None:
-    """Raise AssertionError unless both predict the same, to the last bit.
-
-    Parameters
-    ----------
-    model, other : estimator
-        Fitted models.
-    X, other_X : iterable of sequences
-        What the first and the second predict; the same X for both if `other_X` is None.
-    """
+    """Raise AssertionError unless both predict the same, to the last bit, the other `other_X`."""
     other_X = X if other_X is None else other_X
     assert model.predict(X) == other.predict(other_X), "the predicted labels differ"
     if hasattr(model, "predict_proba"):
@@ -172,14 +162,7 @@ def raises(
 ) -> Iterator[None]:
     """Raise AssertionError unless the block raises an error whose message has all the parts.
 
-    Parameters
-    ----------
-    kinds : type or tuple of types
-        The errors that are meant.
-    *parts : str
-        What the message has to hold, in any case.
-    doing : str
-        What the block does, for the message.
+    Upper and lower case are alike; `doing` tells what the block does.
     """
     try:
         yield

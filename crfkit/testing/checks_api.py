@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -18,71 +18,48 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit.features import SequenceVectorizer
 from crfkit.testing._data import (
+    Check,
     as_packed,
     assert_same_predictions,
     call_each,
     fitted,
     fresh,
     make_data,
+    needs,
     raises,
     read_only,
 )
 
-Check = Callable[[Any], None]
+_OF_SKLEARN = {
+    "check_estimator_cloneable": "The estimator can be cloned, fitted or not",
+    "check_estimator_repr": "The estimator can be printed",
+    "check_no_attributes_set_in_init": "The constructor sets the parameters and nothing else",
+    "check_do_not_raise_errors_in_init_or_set_params": "Bad parameters are found by fit alone",
+    "check_parameters_default_constructible": "The class has plain defaults",
+    "check_get_params_invariance": "The shallow parameters are among the deep ones",
+    "check_set_params": "What set_params sets, get_params returns",
+    "check_mixin_order": "Mixins come before BaseEstimator",
+    "check_estimator_tags_renamed": "Tags are given in the present way",
+    "check_valid_tag_types": "Tags have the right types",
+}
 
 
-def check_estimator_cloneable(estimator: Any) -> None:
-    """The estimator can be cloned, fitted or not (scikit-learn's check)."""
-    sklearn_checks.check_estimator_cloneable(type(estimator).__name__, estimator)
+def _of_sklearn(name: str, holds: str) -> Check:
+    """Return a check of scikit-learn's."""
+
+    def check(estimator: Any) -> None:
+        getattr(sklearn_checks, name)(type(estimator).__name__, estimator)
+
+    check.__name__, check.__doc__ = name, f"{holds} (scikit-learn's check)."
+    return check
 
 
-def check_estimator_repr(estimator: Any) -> None:
-    """The estimator can be printed (scikit-learn's check)."""
-    sklearn_checks.check_estimator_repr(type(estimator).__name__, estimator)
+SKLEARN_CHECKS = tuple(starmap(_of_sklearn, _OF_SKLEARN.items()))
 
 
-def check_no_attributes_set_in_init(estimator: Any) -> None:
-    """The constructor sets the parameters and nothing else (scikit-learn's check)."""
-    sklearn_checks.check_no_attributes_set_in_init(type(estimator).__name__, estimator)
-
-
-def check_do_not_raise_errors_in_init_or_set_params(estimator: Any) -> None:
-    """Bad parameters are found by fit, not before (scikit-learn's check)."""
-    sklearn_checks.check_do_not_raise_errors_in_init_or_set_params(
-        type(estimator).__name__, estimator
-    )
-
-
-def check_parameters_default_constructible(estimator: Any) -> None:
-    """The class works without parameters and has plain defaults (scikit-learn's check)."""
-    sklearn_checks.check_parameters_default_constructible(
-        type(estimator).__name__, type(estimator)()
-    )
-
-
-def check_get_params_invariance(estimator: Any) -> None:
-    """The shallow parameters are among the deep ones (scikit-learn's check)."""
-    sklearn_checks.check_get_params_invariance(type(estimator).__name__, estimator)
-
-
-def check_set_params(estimator: Any) -> None:
-    """What set_params sets, get_params returns (scikit-learn's check)."""
-    sklearn_checks.check_set_params(type(estimator).__name__, estimator)
-
-
-def check_mixin_order(estimator: Any) -> None:
-    """Mixins come before BaseEstimator (scikit-learn's check)."""
-    sklearn_checks.check_mixin_order(type(estimator).__name__, estimator)
-
-
-def check_estimator_tags_renamed(estimator: Any) -> None:
-    """Tags are given in the present way (scikit-learn's check)."""
-    sklearn_checks.check_estimator_tags_renamed(type(estimator).__name__, estimator)
-
-
-def check_valid_tag_types(estimator: Any) -> None:
-    """Tags have the right types (scikit-learn's check)."""
-    sklearn_checks.check_valid_tag_types(type(estimator).__name__, estimator)
+def check_class_works_without_parameters(estimator: Any) -> None:
+    """The class works without parameters."""
+    type(estimator)()
 
 
 def check_tags_of_a_sequence_classifier(estimator: Any) -> None:
@@ -297,6 +274,7 @@ def check_cross_val_predict(estimator: Any) -> None:
         assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
 
 
+@needs("random_state")
 def check_random_state(estimator: Any) -> None:
     """The same ``random_state`` gives the same model to the last bit."""
     X, y = make_data()
@@ -304,49 +282,10 @@ def check_random_state(estimator: Any) -> None:
     assert_same_predictions(model, other, X)
 
 
+@needs("warm_start")
 def check_warm_start(estimator: Any) -> None:
     """A first fit with ``warm_start`` is an ordinary one, and a second can be done."""
     X, y = make_data()
     model = fresh(estimator, warm_start=True).fit(X, y)
     assert_same_predictions(fresh(estimator, warm_start=False).fit(X, y), model, X)
     assert list(model.fit(X, y).classes_) == ["D", "N", "V"]
-
-
-DATA_FREE_CHECKS: tuple[Check, ...] = (
-    check_estimator_cloneable,
-    check_estimator_repr,
-    check_no_attributes_set_in_init,
-    check_do_not_raise_errors_in_init_or_set_params,
-    check_parameters_default_constructible,
-    check_get_params_invariance,
-    check_set_params,
-    check_mixin_order,
-    check_estimator_tags_renamed,
-    check_valid_tag_types,
-)
-API_CHECKS: tuple[Check, ...] = (
-    check_tags_of_a_sequence_classifier,
-    check_fit_returns_self,
-    check_unfitted_raises_not_fitted,
-    check_is_fitted_after_fit,
-    check_parameters_unchanged_by_fit,
-    check_fit_adds_only_fitted_attributes,
-    check_fit_does_not_change_data,
-    check_fit_does_not_change_packed_data,
-    check_predict_does_not_change_data,
-    check_predict_does_not_change_model,
-    check_fit_twice_gives_the_same,
-    check_refit_forgets,
-    check_refit_forgets_attributes,
-    check_refit_forgets_parameters,
-    check_failed_fit_keeps_the_model,
-    check_y_is_required,
-    check_clone_of_fitted_is_unfitted,
-    check_pickle,
-    check_read_only_model,
-    check_deepcopy,
-    check_html_repr,
-    check_pipeline,
-    check_cross_validation,
-    check_cross_val_predict,
-)

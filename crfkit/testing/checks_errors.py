@@ -18,7 +18,6 @@ from crfkit.testing._data import (
     raises,
 )
 
-Check = Callable[[Any], None]
 BAD_VALUES = (np.nan, np.inf, -np.inf)
 
 
@@ -60,25 +59,21 @@ def check_bad_values_in_dicts_raise(estimator: Any) -> None:
 
 def check_bad_values_in_arrays_raise(estimator: Any) -> None:
     """A NaN or infinite value in an array is refused with its place."""
-    for value in BAD_VALUES:
-        X, y = make_data()
-        arrays = as_arrays(X)
-        good = [array.copy() for array in arrays]
-        arrays[2][1, 3] = value
-        for doing, call in _fit_and_predict(estimator, arrays, y, good):
-            with raises(ValueError, "sequence 2", "position 1", "feature 3", doing=doing):
-                call()
+    _check_bad_values(estimator, np.copy)
 
 
 def check_bad_values_in_sparse_matrices_raise(estimator: Any) -> None:
     """A NaN or infinite value in a sparse matrix is refused with its place."""
+    _check_bad_values(estimator, sp.csr_array)
+
+
+def _check_bad_values(estimator: Any, convert: Callable[[Any], Any]) -> None:
     for value in BAD_VALUES:
         X, y = make_data()
         arrays = as_arrays(X)
-        good = [sp.csr_array(array) for array in arrays]
+        good = list(map(convert, arrays))
         arrays[2][1, 3] = value
-        bad = [sp.csr_array(array) for array in arrays]
-        for doing, call in _fit_and_predict(estimator, bad, y, good):
+        for doing, call in _fit_and_predict(estimator, list(map(convert, arrays)), y, good):
             with raises(ValueError, "sequence 2", "position 1", "feature 3", doing=doing):
                 call()
 
@@ -217,26 +212,3 @@ def check_dicts_to_a_model_of_arrays_raise(estimator: Any) -> None:
             TypeError, "vocabulary", "matrices", doing="predict dicts by a model of arrays"
         ):
             model.predict(form)
-
-
-ERROR_CHECKS: tuple[Check, ...] = (
-    check_other_number_of_sequences_raises,
-    check_other_lengths_raise,
-    check_lengths_are_checked_after_fit,
-    check_bad_values_in_dicts_raise,
-    check_bad_values_in_arrays_raise,
-    check_bad_values_in_sparse_matrices_raise,
-    check_values_that_are_no_numbers_raise,
-    check_none_values_raise,
-    check_no_training_data_raise,
-    check_empty_training_sequence_raises,
-    check_strings_as_sequences_raise,
-    check_strings_as_tokens_raise,
-    check_one_sequence_raises,
-    check_unhashable_labels_raise,
-    check_missing_labels_raise,
-    check_other_number_of_features_raises,
-    check_unequal_columns_raise,
-    check_mixed_forms_raise,
-    check_dicts_to_a_model_of_arrays_raise,
-)

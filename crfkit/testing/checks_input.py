@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from crfkit.data import LabelSequences, PackedSequences
+from crfkit.data.labels import object_array
 from crfkit.testing._data import (
+    Check,
     as_arrays,
-    as_objects,
     as_packed,
     as_sparse,
     as_strings,
@@ -25,28 +28,33 @@ from crfkit.testing._data import (
     relabel,
 )
 
-Check = Callable[[Any], None]
+
+def _check_form(
+    estimator: Any,
+    convert: Callable[[Any], Any],
+    convert_labels: Callable[[Any], Any] = list,
+    *,
+    equal: bool = False,
+) -> None:
+    """Sequences and labels in another form give the model of the lists of dicts."""
+    X, y = make_data(equal=equal)
+    model = fitted(estimator, convert(X), convert_labels(y))
+    assert_same_predictions(fitted(estimator, X, y), model, X, convert(X))
 
 
 def check_strings_as_dicts(estimator: Any) -> None:
     """Lists of attribute strings give the model of the dicts with these attributes."""
-    X, y = make_data()
-    model = fitted(estimator, as_strings(X), y)
-    assert_same_predictions(fitted(estimator), model, X, as_strings(X))
+    _check_form(estimator, as_strings)
 
 
 def check_sets_as_dicts(estimator: Any) -> None:
     """Sets of attribute strings give the model of the dicts with these attributes."""
-    X, y = make_data()
-    sets = [[set(token) for token in sequence] for sequence in as_strings(X)]
-    assert_same_predictions(fitted(estimator), fitted(estimator, sets, y), X, sets)
+    _check_form(estimator, lambda X: [list(map(set, sequence)) for sequence in as_strings(X)])
 
 
 def check_packed_as_dicts(estimator: Any) -> None:
     """Packed sequences give the model of the dicts they were made from."""
-    X, y = make_data()
-    model = fitted(estimator, as_packed(X), y)
-    assert_same_predictions(fitted(estimator), model, X, as_packed(X))
+    _check_form(estimator, as_packed)
 
 
 def check_sparse_matrices_as_packed(estimator: Any) -> None:
@@ -56,14 +64,21 @@ def check_sparse_matrices_as_packed(estimator: Any) -> None:
     assert_same_predictions(fitted(estimator, as_packed(X), y), model, as_packed(X), as_sparse(X))
 
 
+def _check_matrices(
+    estimator: Any, form: Callable[[Any], list[Any]], *converts: Callable[[Any], Any]
+) -> None:
+    """Matrices that are stored in other ways give the same model."""
+    X, y = make_data()
+    matrices = form(X)
+    model = fitted(estimator, matrices, y)
+    for convert in converts:
+        others = list(map(convert, matrices))
+        assert_same_predictions(model, fitted(estimator, others, y), matrices, others)
+
+
 def check_sparse_formats(estimator: Any) -> None:
     """Sparse arrays and matrices of other formats are read as CSR arrays."""
-    X, y = make_data()
-    rows = as_sparse(X)
-    model = fitted(estimator, rows, y)
-    for convert in (sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array):
-        others = [convert(matrix) for matrix in rows]
-        assert_same_predictions(model, fitted(estimator, others, y), rows, others)
+    _check_matrices(estimator, as_sparse, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array)
 
 
 def check_arrays_as_packed(estimator: Any) -> None:
@@ -108,26 +123,19 @@ def check_generators_of_tokens(estimator: Any) -> None:
 
 def check_tuples(estimator: Any) -> None:
     """Tuples are read as lists, on both levels."""
-    X, y = make_data()
-    packed = tuple(tuple(sequence) for sequence in X)
-    model = fitted(estimator, packed, tuple(tuple(labels) for labels in y))
-    assert_same_predictions(fitted(estimator), model, X, packed)
+    _check_form(estimator, *(2 * [lambda sequences: tuple(map(tuple, sequences))]))
 
 
 def check_object_arrays(estimator: Any) -> None:
     """Arrays of objects are read as lists, also where the lengths are equal."""
     for equal in (False, True):
-        X, y = make_data(equal=equal)
-        model = fitted(estimator, as_objects(X), as_objects(y))
-        assert_same_predictions(fitted(estimator, X, y), model, X, as_objects(X))
+        _check_form(estimator, object_array, object_array, equal=equal)
 
 
 def check_object_arrays_of_tokens(estimator: Any) -> None:
     """A sequence may be an array of tokens, which is no matrix."""
-    X, y = make_data(equal=True)
-    rows = np.array(X, dtype=object)
-    model = fitted(estimator, rows, np.array(y, dtype=object))
-    assert_same_predictions(fitted(estimator, X, y), model, X, rows)
+    convert = partial(np.array, dtype=object)
+    _check_form(estimator, convert, convert, equal=True)
 
 
 def check_label_containers(estimator: Any) -> None:
@@ -135,15 +143,14 @@ def check_label_containers(estimator: Any) -> None:
     X, y = make_data()
     model = fitted(estimator)
     arrays = [np.array(labels) for labels in y]
-    for labels in (arrays, as_objects(y), as_objects(arrays), LabelSequences(y)):
+    for labels in (arrays, object_array(y), object_array(arrays), LabelSequences(y)):
         assert_same_predictions(model, fitted(estimator, X, labels), X)
         assert model.score(X, labels) == model.score(X, y)
 
 
 def check_two_dimensional_labels(estimator: Any) -> None:
     """Labels of sequences of equal length may be a 2-D array."""
-    X, y = make_data(equal=True)
-    assert_same_predictions(fitted(estimator, X, y), fitted(estimator, X, np.array(y)), X)
+    _check_form(estimator, list, np.array, equal=True)
 
 
 def check_read_only_input(estimator: Any) -> None:
@@ -158,27 +165,19 @@ def check_read_only_input(estimator: Any) -> None:
 
 def check_dtypes(estimator: Any) -> None:
     """Arrays of float32, integers and booleans give the model of float64."""
-    X, y = make_data()
-    arrays = as_arrays(X)
-    model = fitted(estimator, arrays, y)
-    for dtype in (np.float32, np.int64, np.int8, np.uint16, bool):
-        others = [array.astype(dtype) for array in arrays]
-        assert_same_predictions(model, fitted(estimator, others, y), arrays, others)
+    kinds = (np.float32, np.int64, np.int8, np.uint16, bool)
+    _check_matrices(estimator, as_arrays, *(methodcaller("astype", kind) for kind in kinds))
 
 
 def check_memory_layouts(estimator: Any) -> None:
     """Arrays in Fortran order, strided or reversed give the model of the contiguous ones."""
-    X, y = make_data()
-    arrays = as_arrays(X)
-    model = fitted(estimator, arrays, y)
-    layouts: tuple[Callable[[Any], Any], ...] = (
+    _check_matrices(
+        estimator,
+        as_arrays,
         np.asfortranarray,
         lambda array: np.repeat(array, 2, axis=1)[:, ::2],
         lambda array: array[::-1].copy()[::-1],
     )
-    for layout in layouts:
-        others = [layout(array) for array in arrays]
-        assert_same_predictions(model, fitted(estimator, others, y), arrays, others)
 
 
 def check_feature_names(estimator: Any) -> None:
@@ -206,33 +205,6 @@ def check_other_feature_names_raise(estimator: Any) -> None:
         fitted(estimator, packed, y).predict(turned)
 
 
-def _check_labels(estimator: Any, names: dict[str, Hashable]) -> None:
-    """Labels come back as they were, and their kind does not change the model."""
-    X, y = make_data()
-    renamed = relabel(y, names)
-    model = fitted(estimator, X, renamed)
-    assert set(model.classes_.tolist()) == set(names.values())
-    predicted = model.predict(X)
-    assert predicted == relabel(fitted(estimator).predict(X), names), "the kind of label matters"
-    kinds = {type(label) for labels in predicted for label in labels}
-    assert kinds <= {type(label) for label in names.values()}, f"labels came back as {kinds}"
-
-
-def check_labels_str(estimator: Any) -> None:
-    """Labels may be strings beyond ASCII, of several code points, and empty."""
-    _check_labels(estimator, {"D": "", "N": "名詞", "V": "🏃\u200d♀\ufe0f"})
-
-
-def check_labels_int(estimator: Any) -> None:
-    """Labels may be integers, negative ones too, and come back as Python integers."""
-    _check_labels(estimator, {"D": -5, "N": 0, "V": 7})
-
-
-def check_labels_float(estimator: Any) -> None:
-    """Labels may be floats."""
-    _check_labels(estimator, {"D": -0.5, "N": 0.0, "V": 1e300})
-
-
 def check_labels_bool(estimator: Any) -> None:
     """Labels may be booleans and come back as such."""
     X, y = make_data()
@@ -241,30 +213,39 @@ def check_labels_bool(estimator: Any) -> None:
     assert {type(label) for labels in predicted for label in labels} == {bool}
 
 
-def check_labels_bytes(estimator: Any) -> None:
-    """Labels may be bytes."""
-    _check_labels(estimator, {"D": b"d", "N": b"\0", "V": b"\xff"})
+_Color = enum.Enum("_Color", ["RED", "GREEN", "BLUE"])
+_LABELS: dict[str, tuple[str, tuple[Hashable, ...]]] = {
+    "str": (
+        "strings beyond ASCII, of several code points, and empty",
+        ("", "名詞", "🏃\u200d♀\ufe0f"),
+    ),
+    "int": ("integers, negative ones too, and come back as Python integers", (-5, 0, 7)),
+    "float": ("floats", (-0.5, 0.0, 1e300)),
+    "bytes": ("bytes", (b"d", b"\0", b"\xff")),
+    "tuple": ("tuples, also of different lengths", (("a", 1), ("a", 2), ("b",))),
+    "enum": ("members of an enumeration, which cannot be sorted", tuple(_Color)),
+    "mixed": ("of types that cannot be compared with each other", ("D", 2, ("v", None))),
+}
 
 
-def check_labels_tuple(estimator: Any) -> None:
-    """Labels may be tuples, also of different lengths."""
-    _check_labels(estimator, {"D": ("a", 1), "N": ("a", 2), "V": ("b",)})
+def _labels_of(kind: str, what: str, labels: tuple[Hashable, ...]) -> Check:
+    """Return a check that labels come back as they were, and their kind makes no difference."""
+    names = dict(zip("DNV", labels, strict=True))
+
+    def check(estimator: Any) -> None:
+        X, y = make_data()
+        model = fitted(estimator, X, relabel(y, names))
+        assert set(model.classes_.tolist()) == set(labels)
+        predicted = model.predict(X)
+        assert predicted == relabel(fitted(estimator).predict(X), names), "the kind matters"
+        kinds = {type(label) for row in predicted for label in row}
+        assert kinds <= set(map(type, labels)), f"labels came back as {kinds}"
+
+    check.__name__, check.__doc__ = f"check_labels_{kind}", f"Labels may be {what}."
+    return check
 
 
-class _Color(enum.Enum):
-    RED = 1
-    GREEN = 2
-    BLUE = 3
-
-
-def check_labels_enum(estimator: Any) -> None:
-    """Labels may be members of an enumeration, which cannot be sorted."""
-    _check_labels(estimator, {"D": _Color.RED, "N": _Color.GREEN, "V": _Color.BLUE})
-
-
-def check_labels_mixed(estimator: Any) -> None:
-    """Labels may be of types that cannot be compared with each other."""
-    _check_labels(estimator, {"D": "D", "N": 2, "V": ("v", None)})
+LABEL_CHECKS = tuple(_labels_of(kind, *case) for kind, case in _LABELS.items())
 
 
 def check_labels_numpy(estimator: Any) -> None:
@@ -286,37 +267,3 @@ def check_classes(estimator: Any) -> None:
         classes = fitted(estimator, X if form is y else X[::-1], form).classes_
         assert isinstance(classes, np.ndarray) and classes.ndim == 1
         assert classes.tolist() == ["D", "N", "V"]
-
-
-INPUT_CHECKS: tuple[Check, ...] = (
-    check_strings_as_dicts,
-    check_sets_as_dicts,
-    check_packed_as_dicts,
-    check_sparse_matrices_as_packed,
-    check_sparse_formats,
-    check_arrays_as_packed,
-    check_three_dimensional_array,
-    check_one_model_predicts_all_forms,
-    check_generators,
-    check_generators_of_tokens,
-    check_tuples,
-    check_object_arrays,
-    check_object_arrays_of_tokens,
-    check_label_containers,
-    check_two_dimensional_labels,
-    check_read_only_input,
-    check_dtypes,
-    check_memory_layouts,
-    check_feature_names,
-    check_other_feature_names_raise,
-    check_labels_str,
-    check_labels_int,
-    check_labels_float,
-    check_labels_bool,
-    check_labels_bytes,
-    check_labels_tuple,
-    check_labels_enum,
-    check_labels_mixed,
-    check_labels_numpy,
-    check_classes,
-)

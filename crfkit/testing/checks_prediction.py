@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -19,9 +18,8 @@ from crfkit.testing._data import (
     fresh,
     make_data,
     make_token,
+    needs,
 )
-
-Check = Callable[[Any], None]
 
 
 def check_predict_returns_label_sequences(estimator: Any) -> None:
@@ -187,6 +185,7 @@ def check_score_weights(estimator: Any) -> None:
         assert abs(model.score(X, wrong, sample_weight=given) - expected) < 1e-12
 
 
+@needs("n_jobs")
 def check_n_jobs(estimator: Any) -> None:
     """Any number of threads gives the same model and predictions to the last bit."""
     X, y = make_data()
@@ -200,6 +199,7 @@ def check_n_jobs(estimator: Any) -> None:
                 np.testing.assert_array_equal(ours, theirs)
 
 
+@needs("predict_proba")
 def check_proba_shapes(estimator: Any) -> None:
     """``predict_proba`` returns one array of shape (T, K) for each sequence."""
     X, _ = make_data()
@@ -209,6 +209,7 @@ def check_proba_shapes(estimator: Any) -> None:
     assert [row.shape for row in rows] == [(len(s), len(model.classes_)) for s in X]
 
 
+@needs("predict_proba")
 def check_proba_rows_are_distributions(estimator: Any) -> None:
     """Probabilities lie in [0, 1] and sum to 1 over the labels."""
     X, _ = make_data()
@@ -217,6 +218,7 @@ def check_proba_rows_are_distributions(estimator: Any) -> None:
         np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-9)
 
 
+@needs("predict_proba")
 def check_proba_follows_classes(estimator: Any) -> None:
     """Column k is the probability of ``classes_[k]``: clear cases have their label on top."""
     X, y = make_data()
@@ -226,6 +228,7 @@ def check_proba_follows_classes(estimator: Any) -> None:
         assert model.classes_[row.argmax()] == label
 
 
+@needs("predict_proba")
 def check_proba_of_empty_sequences(estimator: Any) -> None:
     """A sequence of no tokens has probabilities of shape (0, K); no sequences have none."""
     model = fitted(estimator)
@@ -233,6 +236,7 @@ def check_proba_of_empty_sequences(estimator: Any) -> None:
     assert model.predict_proba([[]])[0].shape == (0, len(model.classes_))
 
 
+@needs("predict_proba")
 def check_proba_does_not_depend_on_the_batch(estimator: Any) -> None:
     """The probabilities of a sequence are the same alone and among others."""
     X, _ = make_data()
@@ -241,6 +245,7 @@ def check_proba_does_not_depend_on_the_batch(estimator: Any) -> None:
         np.testing.assert_array_equal(model.predict_proba([sequence])[0], together)
 
 
+@needs("sequence_log_proba")
 def check_log_proba_is_not_positive(estimator: Any) -> None:
     """Log-probabilities of sequences have shape (S,) and are 0 at most, 0 for an empty one."""
     X, y = make_data()
@@ -250,6 +255,7 @@ def check_log_proba_is_not_positive(estimator: Any) -> None:
     np.testing.assert_array_equal(model.sequence_log_proba([[]], [[]]), [0.0])
 
 
+@needs("sequence_log_proba")
 def check_log_proba_sums_to_one(estimator: Any) -> None:
     """The probabilities of all labellings of a sequence sum to 1."""
     X, _ = make_data()
@@ -259,6 +265,7 @@ def check_log_proba_sums_to_one(estimator: Any) -> None:
     assert abs(np.exp(log_proba).sum() - 1.0) < 1e-9
 
 
+@needs("predict_proba", "sequence_log_proba")
 def check_log_proba_agrees_with_proba(estimator: Any) -> None:
     """Summed over labellings, the probabilities of sequences are those of the tokens."""
     X, _ = make_data()
@@ -272,6 +279,7 @@ def check_log_proba_agrees_with_proba(estimator: Any) -> None:
     np.testing.assert_allclose(model.predict_proba([X[1]])[0], rows, rtol=0, atol=1e-9)
 
 
+@needs("sequence_log_proba")
 def check_log_proba_of_unknown_labels(estimator: Any) -> None:
     """A sequence with a label that the model does not know has the log-probability -inf."""
     X, y = make_data()
@@ -279,37 +287,3 @@ def check_log_proba_of_unknown_labels(estimator: Any) -> None:
     log_proba = model.sequence_log_proba(X, [["?", *y[0][1:]], *y[1:]])
     assert log_proba[0] == -np.inf
     np.testing.assert_array_equal(log_proba[1:], model.sequence_log_proba(X, y)[1:])
-
-
-PREDICTION_CHECKS: tuple[Check, ...] = (
-    check_predict_returns_label_sequences,
-    check_predict_labels_every_token,
-    check_predict_array_is_1d,
-    check_predictions_are_classes,
-    check_predict_no_sequences,
-    check_predict_empty_sequence,
-    check_sequences_of_length_one,
-    check_single_training_sequence,
-    check_single_label,
-    check_predictions_do_not_depend_on_the_batch,
-    check_packed_slices,
-    check_unseen_attributes_are_ignored,
-    check_token_without_known_attributes,
-    check_long_sequence,
-    check_training_data_are_learned,
-    check_score_is_token_accuracy,
-    check_score_of_unknown_labels,
-    check_score_weights,
-)
-PROBA_CHECKS: tuple[Check, ...] = (
-    check_proba_shapes,
-    check_proba_rows_are_distributions,
-    check_proba_follows_classes,
-    check_proba_of_empty_sequences,
-    check_proba_does_not_depend_on_the_batch,
-)
-LOG_PROBA_CHECKS: tuple[Check, ...] = (
-    check_log_proba_is_not_positive,
-    check_log_proba_sums_to_one,
-    check_log_proba_of_unknown_labels,
-)

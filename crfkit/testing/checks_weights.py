@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,18 @@ from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
 from crfkit.testing._data import (
+    REPEATS,
     assert_close_predictions,
     assert_same_predictions,
     fitted,
     fresh,
     make_data,
+    needs,
     raises,
 )
 
-Check = Callable[[Any], None]
 
-
+@needs("sample_weight")
 def check_weights_of_one(estimator: Any) -> None:
     """Weights of 1, for sequences or tokens, are as good as none."""
     X, y = make_data()
@@ -30,6 +30,7 @@ def check_weights_of_one(estimator: Any) -> None:
         assert_same_predictions(model, fitted(estimator, X, y, sample_weight=weight), X)
 
 
+@needs("sample_weight")
 def check_weight_containers(estimator: Any) -> None:
     """Weights may be an array, a list, a tuple, of integers or of float32."""
     X, y = make_data()
@@ -39,6 +40,7 @@ def check_weight_containers(estimator: Any) -> None:
         assert_same_predictions(model, fitted(estimator, X, y, sample_weight=other), X)
 
 
+@needs("sample_weight")
 def check_weights_of_tokens(estimator: Any) -> None:
     """A weight for all tokens of a sequence is the weight of the sequence."""
     X, y = make_data()
@@ -48,6 +50,7 @@ def check_weights_of_tokens(estimator: Any) -> None:
     assert_same_predictions(model, fitted(estimator, X, y, sample_weight=per_token), X)
 
 
+@needs("sample_weight")
 def check_weights_are_not_changed(estimator: Any) -> None:
     """``fit`` leaves the weights as they are."""
     X, y = make_data()
@@ -56,6 +59,7 @@ def check_weights_are_not_changed(estimator: Any) -> None:
     np.testing.assert_array_equal(weight, np.arange(1.0, len(X) + 1))
 
 
+@needs("sample_weight")
 def check_weights_are_used(estimator: Any) -> None:
     """Of two labellings of the same sequence the heavier one is learned."""
     X = [[["p"], ["q"]]] * 2
@@ -64,6 +68,7 @@ def check_weights_are_used(estimator: Any) -> None:
         assert fitted(estimator, X, y, sample_weight=weight).predict(X[:1]) == [expected]
 
 
+@needs("sample_weight", "predict_proba", REPEATS)
 def check_integer_weights_repeat_sequences(estimator: Any) -> None:
     """A sequence of weight 3 is as good as three such sequences."""
     X, y = make_data()
@@ -74,6 +79,7 @@ def check_integer_weights_repeat_sequences(estimator: Any) -> None:
     assert_close_predictions(plain, weighted, X)
 
 
+@needs("sample_weight", "predict_proba", REPEATS)
 def check_weight_zero_leaves_out(estimator: Any) -> None:
     """A sequence of weight 0 is as good as left out, where others have its features too."""
     X, y = make_data()
@@ -82,6 +88,7 @@ def check_weight_zero_leaves_out(estimator: Any) -> None:
     assert_close_predictions(fitted(estimator), weighted, X)
 
 
+@needs("sample_weight")
 def check_bad_weights_raise(estimator: Any) -> None:
     """Weights of the wrong number, or that are negative, NaN, infinite or all 0, are refused."""
     X, y = make_data()
@@ -98,6 +105,7 @@ def check_bad_weights_raise(estimator: Any) -> None:
             fitted(estimator, X, y, sample_weight=weight)
 
 
+@needs("sample_weight")
 def check_weights_that_are_no_numbers_raise(estimator: Any) -> None:
     """Weights that are text are refused, also where the text could be read as numbers."""
     X, y = make_data()
@@ -106,6 +114,7 @@ def check_weights_that_are_no_numbers_raise(estimator: Any) -> None:
             fitted(estimator, X, y, sample_weight=[text] * len(X))
 
 
+@needs("sample_weight")
 def check_weights_are_routed(estimator: Any) -> None:
     """Weights reach ``fit`` through cross-validation by scikit-learn's metadata routing."""
     X = [[["p"], ["q"]]] * 6
@@ -117,20 +126,3 @@ def check_weights_are_routed(estimator: Any) -> None:
         scores = cross_val_score(model, X, y, cv=2, params={"sample_weight": weight})
     # Without weights the first fold would teach B, and score 0 on the second.
     np.testing.assert_allclose(scores, [1 / 3, 1.0])
-
-
-WEIGHT_CHECKS: tuple[Check, ...] = (
-    check_weights_of_one,
-    check_weight_containers,
-    check_weights_of_tokens,
-    check_weights_are_not_changed,
-    check_weights_are_used,
-    check_bad_weights_raise,
-    check_weights_that_are_no_numbers_raise,
-    check_weights_are_routed,
-)
-# Only for estimators that fit all data at once, without chance.
-EXACT_WEIGHT_CHECKS: tuple[Check, ...] = (
-    check_integer_weights_repeat_sequences,
-    check_weight_zero_leaves_out,
-)

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from inspect import signature
 from typing import Any
 
-from crfkit.testing._data import has_parameter
-from crfkit.testing.checks_api import (
-    API_CHECKS,
-    DATA_FREE_CHECKS,
-    check_random_state,
-    check_warm_start,
+from crfkit.testing import (
+    checks_api,
+    checks_errors,
+    checks_input,
+    checks_prediction,
+    checks_weights,
 )
-from crfkit.testing.checks_errors import ERROR_CHECKS
-from crfkit.testing.checks_input import INPUT_CHECKS
-from crfkit.testing.checks_prediction import (
-    LOG_PROBA_CHECKS,
-    PREDICTION_CHECKS,
-    PROBA_CHECKS,
-    check_log_proba_agrees_with_proba,
-    check_n_jobs,
-)
-from crfkit.testing.checks_weights import EXACT_WEIGHT_CHECKS, WEIGHT_CHECKS
+from crfkit.testing._data import REPEATS, Check, has_parameter
 
-Check = Callable[[Any], None]
+_MODULES = checks_api, checks_input, checks_prediction, checks_errors, checks_weights
 
 
 def estimator_checks(estimator: Any) -> list[Check]:
@@ -54,48 +45,23 @@ def yield_checks(estimator: Any) -> Iterator[Check]:
     estimator : estimator
         An instance.
     """
-    yield from DATA_FREE_CHECKS
-    yield from API_CHECKS
-    yield from INPUT_CHECKS
-    yield from PREDICTION_CHECKS
-    yield from ERROR_CHECKS
-    yield from _checks_of_parameters(estimator)
-    yield from _checks_of_probabilities(estimator)
-    yield from _checks_of_weights(estimator)
+    yield from checks_api.SKLEARN_CHECKS
+    yield from checks_input.LABEL_CHECKS
+    for module in _MODULES:
+        for name, check in vars(module).items():
+            own = name.startswith("check_") and check.__module__ == module.__name__
+            if own and all(_offers(estimator, need) for need in getattr(check, "needs", ())):
+                yield check
 
 
-def _checks_of_parameters(estimator: Any) -> Iterator[Check]:
-    """Yield the checks of parameters that an estimator need not have."""
-    checks = {
-        "n_jobs": check_n_jobs,
-        "random_state": check_random_state,
-        "warm_start": check_warm_start,
-    }
-    return (check for name, check in checks.items() if has_parameter(estimator, name))
-
-
-def _checks_of_probabilities(estimator: Any) -> Iterator[Check]:
-    tokens, paths = (hasattr(estimator, n) for n in ("predict_proba", "sequence_log_proba"))
-    if tokens:
-        yield from PROBA_CHECKS
-    if paths:
-        yield from LOG_PROBA_CHECKS
-    if tokens and paths:
-        yield check_log_proba_agrees_with_proba
-
-
-def _checks_of_weights(estimator: Any) -> Iterator[Check]:
-    if "sample_weight" not in signature(estimator.fit).parameters:
-        return
-    yield from WEIGHT_CHECKS
-    # An online learner sees a sequence of weight 3 once; only minimizers of a sum see it thrice.
-    if hasattr(estimator, "predict_proba") and not _learns_online(estimator):
-        yield from EXACT_WEIGHT_CHECKS
-
-
-def _learns_online(estimator: Any) -> bool:
-    """Whether chance decides what is learned; with a `solver`, it does not by default."""
-    return has_parameter(estimator, "random_state") and not has_parameter(estimator, "solver")
+def _offers(estimator: Any, name: str) -> bool:
+    """Whether an estimator has a method, a parameter, or a parameter of ``fit``."""
+    if name == REPEATS:
+        # An online learner sees a sequence of weight 3 once; only minimizers of a sum see it
+        # thrice. Chance decides what is learned; with a `solver`, it does not by default.
+        return not has_parameter(estimator, "random_state") or has_parameter(estimator, "solver")
+    known = has_parameter(estimator, name) or name in signature(estimator.fit).parameters
+    return known or callable(getattr(estimator, name, None))
 
 
 def check_estimator(estimator: Any) -> None:
