@@ -3,11 +3,10 @@
 from crfkit.features.segments.vectorizer import SegmentFeatures
 from crfkit.features.templates.expressions import transition, window
 from crfkit.features.templates.vectorizer import TemplateFeatures
-from crfkit.features.transitions import TransitionFeatures
-from crfkit.features.trees import TreeFeatures
 from crfkit.features.union import SequenceUnion, make_sequence_union
 from crfkit.features.vectorizer import SequenceVectorizer
 from crfkit.features.windows import WindowFeatures
+from crfkit.features.wrappers import TransitionFeatures, TreeFeatures
 
 __all__ = [
     "SegmentFeatures",

@@ -17,8 +17,9 @@ item                       attributes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, compress
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.names import Names
@@ -44,13 +45,6 @@ class Numbers(dict[str, int]):
     """Numbers of the names that begin alike: of the values of a key, or of the keys themselves.
 
     Most come again, and to find one here saves putting its name together.
-
-    Parameters
-    ----------
-    index : AttributeIndex
-        Numbers of names.
-    prefix : str
-        What the names begin with.
     """
 
     def __init__(self, index: AttributeIndex, prefix: str) -> None:
@@ -72,52 +66,36 @@ class Numbers(dict[str, int]):
             self[text] = number
         return number
 
-
-class Values(Numbers):
-    """Numbers of ``key:value`` for the values of a key, and what is known of dicts under it."""
-
-    def __init__(self, index: AttributeIndex, prefix: str) -> None:
-        super().__init__(index, prefix)
-        self.inner = Keys(index, prefix)
+    @cached_property
+    def inner(self) -> Keys:
+        """What is known of the dicts under this key."""
+        return Keys(self.index, self.prefix)
 
 
-class Keys(dict[str, Values]):
-    """The keys of the dicts at one place: tokens, or what stands under a key.
-
-    Parameters
-    ----------
-    index : AttributeIndex
-        Numbers of names.
-    prefix : str
-        What names at this place begin with.
-    """
+class Keys(dict[str, Numbers]):
+    """The keys of the dicts at one place, where names begin alike: tokens, or under a key."""
 
     def __init__(self, index: AttributeIndex, prefix: str) -> None:
         self.index = index
         self.prefix = prefix
         self.flags = Numbers(index, prefix)
 
-    def __missing__(self, key: Any) -> Values:
+    def __missing__(self, key: Any) -> Numbers:
         if self.index.kept_keys >= KEPT_KEYS:
             self.index.forget()  # keys that come again are soon known again
         self.index.kept_keys += 1
-        values = self[key] = Values(self.index, f"{self.prefix}{check_name(key)}:")
+        values = self[key] = Numbers(self.index, f"{self.prefix}{check_name(key)}:")
         return values
 
 
 class AttributeIndex(dict[str, int]):
     """Names to numbers; `keys_of_tokens` finds those of what stands in dicts."""
 
-    look_up: Callable[[str], int | None]
+    look_up: Callable[..., int | None]  # gives the number of a name, None where it is to be skipped
 
     def __init__(self, numbers: Mapping[str, int] | None = None) -> None:
         super().__init__(numbers or {})
-        self.look_up = self._look_up()
         self.forget()
-
-    def _look_up(self) -> Callable[[str], int | None]:
-        """Return what gives the number of a name, None where it is to be skipped."""
-        raise NotImplementedError
 
     def forget(self) -> None:
         """Forget what `keys_of_tokens` has found so far."""
@@ -128,8 +106,7 @@ class AttributeIndex(dict[str, int]):
 class GrowingIndex(AttributeIndex):
     """Names to numbers; a new name gets the next number."""
 
-    def _look_up(self) -> Callable[[str], int | None]:
-        return self.__getitem__
+    look_up = dict.__getitem__
 
     def __missing__(self, name: Any) -> int:
         if name.__class__ is not str:
@@ -143,12 +120,18 @@ class GrowingIndex(AttributeIndex):
             del self[name]
         self.forget()
 
+    def sorted_columns(self, counts: IntArray, least: int) -> tuple[list[str], CodeArray]:
+        """Return the sorted names that occur often enough, and the column of each number."""
+        names = sorted(compress(self, (counts >= least).tolist()))
+        columns = np.full(len(self), SKIP, np.int32)
+        columns[list(map(self.__getitem__, names))] = np.arange(len(names))
+        return names, columns
+
 
 class FrozenIndex(AttributeIndex):
     """Names to numbers; a new name is skipped."""
 
-    def _look_up(self) -> Callable[[str], int | None]:
-        return self.get
+    look_up = dict.get
 
     def __missing__(self, name: Any) -> int:
         return SKIP if name.__class__ is str else self.get(check_name(name), SKIP)
@@ -169,21 +152,10 @@ def check_name(name: Any, prefix: str = "") -> str:
 
 
 def expand(token: Any, prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Yield the attributes of a token with their values.
+    """Yield the attributes of a token, or of what stands under keys, with their values.
 
-    Parameters
-    ----------
-    token : Mapping, list, tuple, set or frozenset
-        The token, or what stands under a key of one.
-    prefix : str
-        What names begin with: the keys above and a colon each.
-
-    Raises
-    ------
-    TypeError
-        If the token is a string or not a container, or a name or value has no rule.
-    ValueError
-        If a value is NaN or infinite.
+    Names begin with `prefix`: the keys above and a colon each. TypeError if the token is a string
+    or not a container, or a name or value has no rule; ValueError if a value is not finite.
     """
     if isinstance(token, Mapping):
         for key, value in token.items():
@@ -232,51 +204,83 @@ def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
 
 
 class AttributeRows(NamedTuple):
-    """Attributes of tokens, in the order of the tokens.
+    """Attributes of tokens, in the order of the tokens."""
 
-    Attributes
-    ----------
-    indices : ndarray of shape (n,)
-        Columns of the entries.
-    values : ndarray of shape (n,) or None
-        Their values; None where all are 1.
-    indptr : ndarray of shape (N + 1,)
-        Where the entries of each token begin, and the end.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences begin, and the end.
-    """
+    indices: CodeArray  # (n,) columns of the entries
+    values: FloatArray | None  # (n,) their values; None where all are 1
+    indptr: IntArray  # (N + 1,) where the entries of each token begin, and the end
+    offsets: IntArray  # (S + 1,) where the sequences begin, and the end
 
-    indices: NDArray[np.int32]
-    values: FloatArray | None
-    indptr: IntArray
-    offsets: IntArray
-
-    def packed(self, names: Names) -> PackedSequences:
-        """Return packed sequences with these attributes, sorted and added up within each token."""
-        return PackedSequences._from_arrays(
-            **self._asdict(), n_sparse=len(names), dense=None, names=names, transitions=None
+    @classmethod
+    def joined(cls, parts: Sequence[AttributeRows]) -> AttributeRows:
+        """Return the rows of several parts, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        plain = all(part.values is None for part in parts)
+        return cls(
+            np.concatenate([part.indices for part in parts]),
+            None if plain else np.concatenate([part.value_array() for part in parts]),
+            _pointers(np.concatenate([np.diff(part.indptr) for part in parts])),
+            _pointers(np.concatenate([np.diff(part.offsets) for part in parts])),
         )
+
+    def value_array(self) -> FloatArray:
+        """Return the values, shape (n,)."""
+        return np.ones(len(self.indices)) if self.values is None else self.values
+
+    def in_order(self, n_columns: int) -> AttributeRows:
+        """Return rows with their entries sorted, and equal ones added up.
+
+        The order of a sum of scores is then the same for any order of the items of a token, which a
+        set does not have.
+        """
+        data = np.ones(len(self.indices), np.int32) if self.values is None else self.values
+        shape = (len(self.indptr) - 1, n_columns)
+        matrix = sp.csr_array((data, self.indices, self.indptr), shape=shape)
+        matrix.sum_duplicates()
+        values = matrix.data.astype(np.float64)
+        plain = bool(np.all(values == 1.0))
+        indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
+        return AttributeRows(indices, None if plain else values, indptr, self.offsets)
+
+    def renumbered(self, numbers: CodeArray) -> AttributeRows:
+        """Return rows with other columns; those with the number `SKIP` are left out."""
+        indices = numbers[self.indices]
+        return self._replace(indices=indices).without(indices == SKIP)
+
+    def without(self, dropped: NDArray[np.bool_]) -> AttributeRows:
+        """Return rows without some of the entries, shape (n,)."""
+        if not dropped.any():
+            return self
+        keep = ~dropped
+        counts = np.add.reduceat(np.append(keep, False), self.indptr[:-1])
+        indptr = _pointers(counts * (np.diff(self.indptr) > 0))
+        values = None if self.values is None else self.values[keep]
+        return AttributeRows(self.indices[keep], values, indptr, self.offsets)
+
+    def packed(self, names: Names | None, n_features: int | None = None) -> PackedSequences:
+        """Return packed sequences with these attributes; their number, where they have no names."""
+        size = n_features if names is None else len(names)
+        return PackedSequences._from_arrays(
+            **self._asdict(), n_sparse=size, dense=None, names=names, transitions=None
+        )
+
+
+def _pointers(counts: Any) -> IntArray:
+    """Return where lists of these lengths begin, one after the other, and the end."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
     """Turn sequences of tokens into rows of attribute numbers, reading `X` once.
 
-    Parameters
-    ----------
-    X : iterable of sequences of tokens
-        Tokens as :func:`expand` takes them.
-    index : GrowingIndex or FrozenIndex
-        Numbers of the attributes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`expand`, naming the sequence and the position.
+    TypeError or ValueError as of :func:`expand`, naming the sequence and the position.
     """
     encoder = _TokenEncoder(index)
     for s, sequence in enumerate(iterate_sequences(X, "X")):
-        encoder.add_sequence(s, sequence)
-    return encoder.rows()
+        encoder.add_sequence(s, sequence if isinstance(sequence, list) else list(sequence))
+    encoder.flush()
+    return AttributeRows.joined(encoder.blocks)
 
 
 def collect(
@@ -287,24 +291,9 @@ def collect(
 ) -> None:
     """Add the numbers of the attributes of a dict, `SKIP` for one that is not known.
 
-    This loop is what users wait for.
-
-    Parameters
-    ----------
-    keys : Keys
-        What is known of dicts at this place.
-    item : dict
-        The dict; dicts within it are entered.
-    add : callable
-        Takes a number.
-    valued : callable
-        Takes number, name and value of an attribute that is a number; returns what to add.
-
-    Raises
-    ------
-    TypeError
-        Where a key or value has a rarer form, or none that there is a rule for: :func:`expand`
-        tells. Some attributes have been added then.
+    This loop is what users wait for. `valued` takes number, name and value of an attribute that is
+    a number and returns what to add. TypeError where a key or value has a rarer form, or none that
+    there is a rule for: :func:`expand` tells. Some attributes have been added then.
     """
     flags = keys.flags
     for key, value in item.items():
@@ -328,7 +317,7 @@ def collect(
 
 
 class _TokenEncoder:
-    """Collects entries; what is finished is kept in arrays.
+    """Collects entries; what is finished is kept in arrays, the `blocks`.
 
     An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
     attribute whose value waits in `values`.
@@ -336,34 +325,40 @@ class _TokenEncoder:
 
     def __init__(self, index: AttributeIndex) -> None:
         self.index = index
+        self.blocks: list[AttributeRows] = []
+        self._begin()
+
+    def _begin(self) -> None:
         self.entries: list[int] = []
         self.counts: list[int] = []
         self.values: list[float] = []
         self.lengths: list[int] = []
-        self.blocks: list[tuple[NDArray[np.int32], FloatArray | None, IntArray]] = []
 
-    def add_sequence(self, s: int, sequence: Iterable[Any]) -> None:
+    def add_sequence(self, s: int, tokens: list[Any]) -> None:
         """Append the tokens of sequence `s`."""
-        tokens = sequence if isinstance(sequence, list) else list(sequence)
-        if not self._add_lists(tokens):
+        if set(map(type, tokens)) != {list} or not self._add_lists(tokens):
+            entries, values, add, valued = (
+                self.entries,
+                self.values,
+                self.entries.append,
+                self._entry,
+            )
             for t, token in enumerate(tokens):
+                before, waiting = len(entries), len(values)
                 try:
-                    self._add_token(token)
-                except (TypeError, ValueError) as error:
-                    raise type(error)(f"sequence {s}, position {t}: {error}.") from error
-                except RecursionError:
-                    raise ValueError(
-                        f"sequence {s}, position {t}: the dicts of the token are nested too "
-                        "deeply, or one contains itself."
-                    ) from None
+                    if token.__class__ is not dict:
+                        raise TypeError("another rule applies")
+                    collect(self.index.keys_of_tokens, token, add, valued)
+                except (TypeError, ValueError, RecursionError):
+                    del entries[before:], values[waiting:]
+                    self._add_rare(token, f"sequence {s}, position {t}")
+                self.counts.append(len(entries) - before)
         self.lengths.append(len(tokens))
         if len(self.counts) >= BATCH:
-            self._flush()
+            self.flush()
 
-    def _add_lists(self, tokens: list[Any]) -> bool:
+    def _add_lists(self, tokens: list[list[Any]]) -> bool:
         """Append tokens that are all lists of strings at once; False where they are not."""
-        if set(map(type, tokens)) != {list}:
-            return False
         before = len(self.entries)
         try:
             self.entries.extend(map(self.index.__getitem__, chain.from_iterable(tokens)))
@@ -373,18 +368,16 @@ class _TokenEncoder:
         self.counts.extend(map(len, tokens))
         return True
 
-    def _add_token(self, token: Any) -> None:
-        """Append the attributes of one token."""
-        before, waiting = len(self.entries), len(self.values)
+    def _add_rare(self, token: Any, place: str) -> None:
+        """Append the attributes of a token of a form that is rare, or raise what is wrong."""
         try:
-            if token.__class__ is not dict:
-                raise TypeError("another rule applies")
-            collect(self.index.keys_of_tokens, token, self.entries.append, self._entry)
-        except (TypeError, ValueError):  # forms that are rare, and errors, which `expand` tells of
-            del self.entries[before:], self.values[waiting:]
-            rare = [self._entry(self.index[name], name, v) for name, v in expand(token)]
-            self.entries.extend(rare)
-        self.counts.append(len(self.entries) - before)
+            self.entries += [self._entry(self.index[name], name, v) for name, v in expand(token)]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{place}: {error}.") from error
+        except RecursionError:
+            raise ValueError(
+                f"{place}: the dicts of the token are nested too deeply, or one contains itself."
+            ) from None
 
     def _entry(self, number: int, name: str, value: float) -> int:
         """Return the entry of an attribute with a value."""
@@ -396,62 +389,15 @@ class _TokenEncoder:
         self.values.append(plain)
         return VALUED - number
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Move what was collected into arrays, without what is to be skipped."""
         indices = np.array(self.entries, dtype=np.int32)
-        counts = np.array(self.counts, dtype=np.int64)
         values = None
         if self.values:
             valued = indices <= VALUED
             values = np.ones(len(indices))
             values[valued] = self.values
             indices[valued] = VALUED - indices[valued]
-        keep = indices != SKIP
-        if not keep.all():
-            rows = np.repeat(np.arange(len(counts)), counts)
-            counts = np.bincount(rows[keep], minlength=len(counts))
-            indices = indices[keep]
-            values = None if values is None else values[keep]
-        self.blocks.append((indices, values, counts))
-        self.entries, self.counts, self.values = [], [], []
-
-    def rows(self) -> AttributeRows:
-        """Return all that was added."""
-        self._flush()
-        indices = np.concatenate([block[0] for block in self.blocks])
-        counts = np.concatenate([block[2] for block in self.blocks])
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        values = None
-        if any(block[1] is not None for block in self.blocks):
-            parts = [np.ones(len(b[0])) if b[1] is None else b[1] for b in self.blocks]
-            values = np.concatenate(parts)
-        offsets = np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
-        return AttributeRows(indices, values, indptr, offsets)
-
-
-def sort_rows(rows: AttributeRows, n_columns: int) -> AttributeRows:
-    """Sort the entries of each row and add up equal ones.
-
-    The order of a sum of scores is then the same for any order of the items of a token, which a
-    set does not have.
-    """
-    data = np.ones(len(rows.indices), np.int32) if rows.values is None else rows.values
-    shape = (len(rows.indptr) - 1, n_columns)
-    matrix = sp.csr_array((data, rows.indices, rows.indptr), shape=shape)
-    matrix.sum_duplicates()
-    values = matrix.data.astype(np.float64)
-    plain = bool(np.all(values == 1.0))
-    indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
-    return AttributeRows(indices, None if plain else values, indptr, rows.offsets)
-
-
-def keep_columns(rows: AttributeRows, numbers: NDArray[np.int32]) -> AttributeRows:
-    """Renumber the columns; those with the number `SKIP` are left out."""
-    indices = numbers[rows.indices]
-    keep = indices != SKIP
-    if keep.all():
-        return rows._replace(indices=indices)
-    counts = np.add.reduceat(np.append(keep, False), rows.indptr[:-1]) * (np.diff(rows.indptr) > 0)
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    values = None if rows.values is None else rows.values[keep]
-    return AttributeRows(indices[keep], values, indptr, rows.offsets)
+        rows = AttributeRows(indices, values, _pointers(self.counts), _pointers(self.lengths))
+        self.blocks.append(rows.without(indices == SKIP))
+        self._begin()

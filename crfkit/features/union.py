@@ -13,22 +13,14 @@ from sklearn.base import clone
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
-from crfkit.features.base import SequenceTransformer
 from crfkit.features.segments.rows import aligned
+from crfkit.features.vectorizer import SequenceTransformer
 
 _SAME = "passthrough"
 
 
 class JoinedNames(LazyNames):
-    """The names of several blocks of features, each with a prefix.
-
-    Parameters
-    ----------
-    prefixes : list of str
-        What stands before the names of each block.
-    blocks : list of ndarrays or LazyNames
-        Names of each block.
-    """
+    """The names of several blocks of features, each with a prefix."""
 
     def __init__(self, prefixes: list[str], blocks: list[Names]) -> None:
         self.prefixes = prefixes
@@ -73,27 +65,7 @@ class SequenceUnion(SequenceTransformer):
     def __init__(self, transformers: list[tuple[str, Any]]) -> None:
         self.transformers = transformers
 
-    def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
-        """Fit all transformers and return their features side by side.
-
-        Parameters
-        ----------
-        X : list of sequences
-            What the transformers take.
-        y : passed on
-
-        Returns
-        -------
-        PackedSequences
-            Features of all transformers; `transitions` those of transitions, `segments` those of
-            segments.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a transformer has no `transform`, a name is used twice, or the results have other
-            lengths.
-        """
+    def _fit(self, X: Any, y: Any) -> PackedSequences:
         names = _checked_names(self.transformers)
         X = _rereadable(X)
         fitted = [t if t == _SAME else clone(t) for _, t in self.transformers]
@@ -257,37 +229,34 @@ def _packed(name: str, block: Any) -> PackedSequences:
 
 
 def _side_by_side(blocks: Sequence[PackedSequences], prefixes: Sequence[str]) -> PackedSequences:
-    """Return the features of several blocks as those of one."""
+    """Return the features of several blocks as those of one: the sparse ones, then the dense."""
     offsets = blocks[0].offsets
-    for prefix, block in zip(prefixes, blocks, strict=True):
+    pairs = list(zip(prefixes, blocks, strict=True))
+    for prefix, block in pairs:
         if not np.array_equal(block.offsets, offsets):
             raise ValueError(
                 f"transformer {prefix[:-2]!r} gives {len(block)} sequences of {block.n_tokens} "
                 f"tokens, {prefixes[0][:-2]!r} {len(blocks[0])} of {offsets[-1]}: all must have "
                 "the same lengths."
             )
-    sparse = [(p, b) for p, b in zip(prefixes, blocks, strict=True) if b.n_sparse]
-    dense = [(p, b) for p, b in zip(prefixes, blocks, strict=True) if b.n_features > b.n_sparse]
-    kinds = [_named(p, b, 0, b.n_sparse) for p, b in sparse]
-    kinds += [_named(p, b, b.n_sparse, b.n_features) for p, b in dense]
-    names = JoinedNames([prefix for prefix, _ in kinds], [block for _, block in kinds])
-    rows = np.zeros((int(offsets[-1]), 0))
+    sparse = [(p, b) for p, b in pairs if b.n_sparse]
+    dense = [(p, b) for p, b in pairs if b.n_features > b.n_sparse]
+    kinds = [(p, _named(b, 0, b.n_sparse)) for p, b in sparse]
+    kinds += [(p, _named(b, b.n_sparse, b.n_features)) for p, b in dense]
+    none = [np.zeros((int(offsets[-1]), 0))] if not kinds else []
+    columns = [b.dense for _, b in dense if b.dense is not None] or none
     joined = PackedSequences(
         sp.hstack([b.sparse for _, b in sparse], format="csr") if sparse else None,
-        np.hstack([b.dense for _, b in dense if b.dense is not None])
-        if dense
-        else None
-        if sparse
-        else rows,
+        np.hstack(columns) if columns else None,
         offsets=offsets,
     )
-    joined.names = names
+    joined.names = JoinedNames([prefix for prefix, _ in kinds], [names for _, names in kinds])
     return joined
 
 
-def _named(prefix: str, block: PackedSequences, begin: int, end: int) -> tuple[str, Names]:
+def _named(block: PackedSequences, begin: int, end: int) -> Names:
     """Return the names of a range of the features of a block; numbers, where it has none."""
     if block.names is None:
-        return prefix, object_array(map(str, range(begin, end)))
+        return object_array(map(str, range(begin, end)))
     whole = begin == 0 and end == len(block.names)
-    return prefix, block.names if whole else name_array(block.names)[begin:end]
+    return block.names if whole else name_array(block.names)[begin:end]

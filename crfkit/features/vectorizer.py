@@ -1,29 +1,155 @@
-"""DictVectorizer for sequences."""
+"""DictVectorizer for sequences, and the base class of all transformers of sequences."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
+from crfkit.data.names import Names, name_array
 from crfkit.features.attributes import (
-    SKIP,
     AttributeRows,
     FrozenIndex,
     GrowingIndex,
     check_name,
     encode,
-    keep_columns,
-    sort_rows,
 )
-from crfkit.features.base import SequenceTransformer
+
+
+class SequenceTransformer(  # type: ignore[call-arg]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    ABC,
+    auto_wrap_output_keys=None,
+):
+    """A transformer from sequences to packed sequences.
+
+    A class says how it learns, `_fit`, what it does to new data, `_transform`, and what the
+    attributes of tokens are called, `_token_names`.
+    """
+
+    # Attributes that follow from the parameters and the other attributes: they are not stored.
+    _derived: ClassVar[tuple[str, ...]] = ()
+    _parameters: dict[str, Any]  # those of the last fit, of a class that reads them later
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        # scikit-learn would wrap the output of each class that does not say otherwise.
+        super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from sequences, as `fit_transform` does, which has the parameters and errors.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `fit_transform`.
+        y : as for `fit_transform`
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
+        """Learn from sequences and return them packed, reading `X` once.
+
+        Parameters
+        ----------
+        X : iterable of sequences of tokens
+            Tokens of the forms that the class takes.
+        y : ignored
+            Transformers of transformers pass it on.
+
+        Returns
+        -------
+        PackedSequences
+            S sequences of N tokens with D attributes.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter, a token or a value is not as it must be: the message names the
+            parameter, or the sequence, the position and the feature.
+        """
+        return self._fit(X, y)
+
+    def transform(self, X: Any) -> PackedSequences:
+        """Return the packed sequences; attributes that `fit` has not seen are left out.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+            As for `fit_transform`, whose errors there are, too.
+
+        Returns
+        -------
+        PackedSequences
+            As of `fit_transform`.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self)
+        return self._transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the attributes of tokens, shape (D,), in the order of the columns.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        return name_array(self._token_names())
+
+    def set_output(self, *, transform: Any = None) -> Self:
+        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
+
+        Parameters
+        ----------
+        transform : ignored
+        """
+        return self
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any) -> PackedSequences:
+        """Learn from sequences and return them packed."""
+
+    @abstractmethod
+    def _transform(self, X: Any) -> PackedSequences:
+        """Return sequences packed, after `fit`."""
+
+    @abstractmethod
+    def _token_names(self) -> Names:
+        """Return the names of the attributes of tokens, after `fit`."""
+
+    def _as_fitted(self) -> Self:
+        """Return an object with the parameters of the last fit, which may have changed since."""
+        return type(self)(**self._parameters)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return any(name.endswith("_") for name in vars(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what follows from the rest."""
+        return {k: v for k, v in super().__getstate__().items() if k not in self._derived}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.dict = True
+        tags.input_tags.string = True
+        return tags
 
 
 class SequenceVectorizer(SequenceTransformer):
@@ -50,8 +176,7 @@ class SequenceVectorizer(SequenceTransformer):
 
     Notes
     -----
-    Attributes that were not seen by `fit` are left out by `transform`, as in scikit-learn's
-    ``DictVectorizer``. Tokens are streamed: generators are read once and no dict is kept.
+    Tokens are streamed: generators are read once and no dict is kept.
 
     Examples
     --------
@@ -95,32 +220,14 @@ class SequenceVectorizer(SequenceTransformer):
         new._set_names(list(known))
         return new
 
-    def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
-        """Learn the attributes and return the packed sequences, reading `X` once.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens
-            Each token a dict, or a list or set of strings.
-        y : ignored
-
-        Returns
-        -------
-        PackedSequences
-            S sequences of N tokens with D attributes.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a token has a form or value that no rule covers: the message names the sequence,
-            the position and the feature.
-        """
+    def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
         check_whole("min_freq", self.min_freq)
         index = GrowingIndex()
         rows = encode(X, index)
-        names, numbers = _sorted_columns(index, rows, self.min_freq)
+        counts = np.bincount(rows.indices, minlength=len(index))
+        names, columns = index.sorted_columns(counts, self.min_freq)
         self._set_names(names)
-        return self._pack(keep_columns(rows, numbers))
+        return self._pack(rows.renumbered(columns))
 
     def extend(self, X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer]:
         """Return packed sequences with all their attributes, and the vocabulary with the new ones.
@@ -128,7 +235,7 @@ class SequenceVectorizer(SequenceTransformer):
         Parameters
         ----------
         X : iterable of sequences of tokens
-            Each token a dict, or a list or set of strings.
+            As for :meth:`fit_transform`, whose errors there are, too.
 
         Returns
         -------
@@ -142,8 +249,6 @@ class SequenceVectorizer(SequenceTransformer):
         ------
         NotFittedError
             Before `fit`.
-        TypeError, ValueError
-            As :meth:`fit_transform`.
         """
         check_is_fitted(self)
         known = len(self.vocabulary_)
@@ -155,7 +260,7 @@ class SequenceVectorizer(SequenceTransformer):
             return self._pack(rows), self
         larger = self.from_vocabulary([*names[:known], *added]).set_params(min_freq=self.min_freq)
         numbers = np.array([larger.vocabulary_[name] for name in names], np.int32)
-        return larger._pack(keep_columns(rows, numbers)), larger
+        return larger._pack(rows.renumbered(numbers)), larger
 
     def inverse_transform(self, X: PackedSequences) -> list[list[dict[str, float]]]:
         """Return packed sequences as sequences of dicts ``{attribute: value}``.
@@ -210,16 +315,4 @@ class SequenceVectorizer(SequenceTransformer):
         self.n_features_in_ = len(names)
 
     def _pack(self, rows: AttributeRows) -> PackedSequences:
-        return sort_rows(rows, self.n_features_in_).packed(self._names)
-
-
-def _sorted_columns(
-    index: dict[str, int], rows: AttributeRows, min_freq: int
-) -> tuple[list[str], NDArray[np.int32]]:
-    """Return the sorted names of the frequent attributes and the column of each old number."""
-    counts = np.bincount(rows.indices, minlength=len(index))
-    names = sorted(name for name, number in index.items() if counts[number] >= min_freq)
-    numbers = np.full(len(index), SKIP, dtype=np.int32)
-    for column, name in enumerate(names):
-        numbers[index[name]] = column
-    return names, numbers
+        return rows.in_order(self.n_features_in_).packed(self._names)

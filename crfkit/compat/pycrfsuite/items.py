@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from crfkit.data import PackedSequences
-from crfkit.features.attributes import (
-    AttributeRows,
-    expand,
-)
+from crfkit.features.attributes import expand
 
 
 class ItemSequence:
@@ -48,11 +44,3 @@ def _merged(item: Any) -> dict[str, float]:
     for name, value in expand(item):
         values[name] = values.get(name, 0.0) + value
     return values
-
-
-def packed(rows: AttributeRows, n_features: int, names: Any) -> PackedSequences:
-    """Return encoded sequences as packed features."""
-    return PackedSequences._from_arrays(
-        offsets=rows.offsets, indptr=rows.indptr, indices=rows.indices, values=rows.values,
-        n_sparse=n_features, dense=None, names=names, transitions=None,
-    )  # fmt: skip

@@ -14,7 +14,6 @@ import numpy as np
 
 from crfkit._types import Chunk, FloatArray, Potentials
 from crfkit.compat.crfsuite import classifier_from_model
-from crfkit.compat.pycrfsuite.items import packed
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
 from crfkit.features.attributes import SKIP, AttributeRows, FrozenIndex, collect, encode
@@ -67,7 +66,7 @@ class _Opened:
         self.index = FrozenIndex(vectorizer.vocabulary_)
         self.names = vectorizer.get_feature_names_out()
         none = encode([[]], self.index)
-        model, self.weights = classifier._model_for(packed(none, len(self.names), None))
+        model, self.weights = classifier._model_for(none.packed(None, len(self.names)))
         # CRFsuite's models have no weights of first and last labels: do not look for them.
         self.model = LinearChainModel(
             [b for b in model.blocks if b.kind != "boundary" or self.weights[b.name].any()]
@@ -88,7 +87,7 @@ class _Opened:
             RecursionError,
         ):  # the encoder tells what is wrong, if anything is
             rows = encode([items], self.index)
-        data = packed(rows, len(self.names), None)
+        data = rows.packed(None, len(self.names))
         found: Potentials = self.model.scores(self.weights, data, Chunk(0, rows.offsets))
         return found
 

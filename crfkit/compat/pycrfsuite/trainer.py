@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from crfkit._types import FloatArray
 from crfkit.compat._counting import ZeroValues
 from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import save_crfsuite
-from crfkit.compat.pycrfsuite.items import packed
 from crfkit.data import PackedSequences
 from crfkit.data.labels import label_list, object_array
-from crfkit.features.attributes import (
-    AttributeRows,
-    GrowingIndex,
-    encode,
-    sort_rows,
-)
+from crfkit.features.attributes import AttributeRows, GrowingIndex, encode
 
 
 class Trainer:
@@ -196,16 +189,5 @@ class Trainer:
 
     def _pack(self, names: list[str]) -> PackedSequences:
         """Return all sequences with the attributes in the order of their first appearance."""
-        plain = all(rows.values is None for rows in self._rows)
-        values = None if plain else np.concatenate([_values(rows) for rows in self._rows])
-        empty = [np.empty(0, np.int64)]
-        counts = np.concatenate(empty + [np.diff(rows.indptr) for rows in self._rows])
-        lengths = [len(rows.indptr) - 1 for rows in self._rows]
-        indices = np.concatenate([np.empty(0, np.int32), *(rows.indices for rows in self._rows)])
-        rows = AttributeRows(indices, values, np.append(0, np.cumsum(counts)),
-                    np.append(0, np.cumsum(lengths)).astype(np.int64))  # fmt: skip
-        return packed(sort_rows(rows, len(names)), len(names), object_array(names))
-
-
-def _values(rows: AttributeRows) -> FloatArray:
-    return np.ones(len(rows.indices)) if rows.values is None else rows.values
+        rows = AttributeRows.joined([encode([], self._index), *self._rows])
+        return rows.in_order(len(names)).packed(object_array(names))

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, IntArray
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.features.attributes import SKIP, AttributeRows, keep_columns, sort_rows
+from crfkit.features.attributes import SKIP, AttributeRows
 from crfkit.features.segments.cells import FoundRuns
 from crfkit.features.segments.words import TokenRuns, number_rows
 from crfkit.features.templates.pairs import PairTable
@@ -89,25 +89,9 @@ def _table(attributes: list[list[tuple[str, float]]], index: Mapping[str, int]) 
 def joined(parts: Sequence[RunRows]) -> RunRows:
     """Return several lists of runs as one."""
     before = np.cumsum([0, *(len(part.rows.indptr) - 1 for part in parts)])
-    entries = np.cumsum([0, *(len(part.rows.indices) for part in parts)])
-    ptr = [part.rows.indptr[1:] + n for part, n in zip(parts, entries, strict=False)]
-    rows = AttributeRows(
-        np.concatenate([part.rows.indices for part in parts]),
-        np.concatenate([_values(part.rows) for part in parts]),
-        np.concatenate([[0], *ptr]).astype(np.int64),
-        np.array([0, before[-1]]),
-    )
-    return RunRows(
-        TokenRuns(
-            *(np.concatenate(columns) for columns in zip(*(p.runs for p in parts), strict=True))
-        ),
-        np.concatenate([part.row + n for part, n in zip(parts, before, strict=False)]),
-        rows,
-    )
-
-
-def _values(rows: AttributeRows) -> FloatArray:
-    return np.ones(len(rows.indices)) if rows.values is None else rows.values
+    runs = (np.concatenate(ends) for ends in zip(*(part.runs for part in parts), strict=True))
+    row = np.concatenate([part.row + n for part, n in zip(parts, before, strict=False)])
+    return RunRows(TokenRuns(*runs), row, AttributeRows.joined([part.rows for part in parts]))
 
 
 def frequencies(found: RunRows, size: int) -> IntArray:
@@ -117,16 +101,11 @@ def frequencies(found: RunRows, size: int) -> IntArray:
     return np.bincount(found.rows.indices, weights, size).astype(np.int64)
 
 
-def renumbered(found: RunRows, numbers: NDArray[np.int32]) -> RunRows:
-    """Return the runs with other numbers of attributes; those of number -1 are left out."""
-    return found._replace(rows=keep_columns(found.rows, numbers))
-
-
 def packed_segments(
     found: RunRows, offsets: IntArray, names: NDArray[np.object_]
 ) -> PackedSegments:
     """Return runs as they are packed: equal rows are one, runs without attributes not listed."""
-    rows = sort_rows(found.rows, len(names))
+    rows = found.rows.in_order(len(names))
     some = np.diff(rows.indptr)[found.row] > 0
     _, first, place = np.unique(_equal_rows(rows), return_index=True, return_inverse=True)
     used, row = np.unique(place[found.row[some]], return_inverse=True)

@@ -14,8 +14,7 @@ from crfkit._warnings import warn_user
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.features._lexicons import read_lexicons
-from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex
-from crfkit.features.base import SequenceTransformer
+from crfkit.features.attributes import FrozenIndex, GrowingIndex
 from crfkit.features.expressions import LEXICON, Templates
 from crfkit.features.functions import Functions, checked_functions
 from crfkit.features.segments.cells import (
@@ -31,7 +30,6 @@ from crfkit.features.segments.rows import (
     frequencies,
     joined,
     packed_segments,
-    renumbered,
     run_rows,
 )
 from crfkit.features.segments.similarity import LEAST, Lexicon
@@ -39,6 +37,7 @@ from crfkit.features.segments.templates import WORDS, segment_templates
 from crfkit.features.segments.words import Trie
 from crfkit.features.templates.columns import checked_columns, read_tokens
 from crfkit.features.templates.tables import check_texts
+from crfkit.features.vectorizer import SequenceTransformer
 
 _MANY = 100_000  # texts of one template that are worth a warning
 _RUNS = 1 << 18  # that are looked at at a time, where templates need all
@@ -89,8 +88,19 @@ class SegmentFeatures(SequenceTransformer):
     TemplateFeatures : Features of tokens; ``first(...)``, ``last(...)`` and ``single(...)`` are of
         the first token of a segment, the last, and one that is all of it.
 
+    Warns
+    -----
+    UserWarning
+        By `fit`, if a template that compares texts with a lexicon gives no segment an attribute:
+        the message names an entry and a text. If a template has very many attributes, as most texts
+        of segments occur once.
+
     Notes
     -----
+    Packed sequences have no features of tokens; their `segments` has the attributes of segments, or
+    is None if `fit` has found none at all. Tokens are tuples or lists of strings, dicts of strings,
+    or strings; a data frame has one a row.
+
     A template is an expression. ``seg.text`` is the words of the first column, joined by blanks;
     ``seg.pos``, ``seg["any name"]``, ``seg[1]`` are other columns; ``seg.shape`` is the short
     shapes of the words (``Xx d``). ``lower``, ``shape``, ``short_shape``, ``prefix``, ``suffix``,
@@ -158,34 +168,7 @@ class SegmentFeatures(SequenceTransformer):
         self.lexicons = lexicons
         self.functions = functions
 
-    def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
-        """Learn the attributes and return the packed sequences, reading `X` once.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens, or a data frame
-            Tokens are tuples or lists of strings, dicts of strings, or strings.
-        y : ignored
-
-        Returns
-        -------
-        PackedSequences
-            S sequences of N tokens without features; `segments` has the attributes of segments, or
-            is None if `fit` has found none at all.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter, a template or a cell is not as it must be: the message names the
-            template, or the sequence, the position and the column.
-
-        Warns
-        -----
-        UserWarning
-            If a template that compares texts with a lexicon gives no segment an attribute: the
-            message names an entry and a text. If a template has very many attributes, as most texts
-            of segments occur once.
-        """
+    def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
         check_whole("min_freq", self.min_freq)
         lexicons = read_lexicons(self.lexicons)
         learned = self._compiled(lexicons)
@@ -203,13 +186,13 @@ class SegmentFeatures(SequenceTransformer):
         found = _found(learned, reader, index)
         _warn_of_none(learned, reader, index)
         counts = frequencies(found, len(index))
-        often = [name for i, name in enumerate(index) if counts[i] >= max(self.min_freq, 1)]
-        self.vocabulary_ = {name: column for column, name in enumerate(sorted(often))}
+        names, columns = index.sorted_columns(counts, max(self.min_freq, 1))
+        self.vocabulary_ = {name: column for column, name in enumerate(names)}
         self.lexicons_ = lexicons
         self._parameters = self.get_params(deep=False)
         self._set_learned(learned)
-        numbers = np.array([self.vocabulary_.get(name, SKIP) for name in index], np.int32)
-        return self._packed(renumbered(found, numbers), reader.offsets)
+        found = found._replace(rows=found.rows.renumbered(columns))
+        return self._packed(found, reader.offsets)
 
     def _transform(self, X: Any) -> PackedSequences:
         learned = self._restored()
@@ -240,8 +223,7 @@ class SegmentFeatures(SequenceTransformer):
     def _restored(self) -> _CompiledTemplates:
         """Return templates and what they need, anew after the object was stored."""
         if "_learned" not in self.__dict__:
-            # The parameters may have changed since the fit.
-            learned = type(self)(**self._parameters)._compiled(self.lexicons_)
+            learned = self._as_fitted()._compiled(self.lexicons_)
             for template in learned.templates:
                 if template.plain is not None:
                     lead = f"{template.name}="

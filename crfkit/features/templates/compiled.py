@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from crfkit._params import check_whole
 from crfkit.data import PackedSequences
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.base import SequenceTransformer
 from crfkit.features.functions import Functions
 from crfkit.features.templates.coded import LearnedTables, TokenReader
 from crfkit.features.templates.columns import read_tokens
@@ -17,6 +16,7 @@ from crfkit.features.templates.entries import TemplateGroup, grouped
 from crfkit.features.templates.plan import Plan, gives_items
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
 from crfkit.features.templates.vocabulary import TemplateVocabulary
+from crfkit.features.vectorizer import SequenceTransformer
 
 Groups = tuple[TemplateGroup, TemplateGroup]  # of tokens, of transitions
 
@@ -51,27 +51,7 @@ class CompiledFeatures(SequenceTransformer):
     def _read_lexicons(self) -> dict[str, list[str]]:
         """Return the entries of the lexicons."""
 
-    def fit_transform(self, X: Iterable[Any], y: Any = None) -> PackedSequences:
-        """Learn the attributes and return the packed sequences, reading `X` once.
-
-        Parameters
-        ----------
-        X : iterable of sequences of tokens, or a data frame
-            Tokens are tuples or lists of strings, dicts of strings, or strings.
-        y : ignored
-
-        Returns
-        -------
-        PackedSequences
-            S sequences of N tokens with D attributes; attributes of transitions are in its
-            `transitions`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter, a template or a cell is not as it must be: the message names the
-            template, or the sequence, the position and the column.
-        """
+    def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
         check_whole("min_freq", self.min_freq)
         options = self._options()
         lexicons = self._read_lexicons()
@@ -114,10 +94,6 @@ class CompiledFeatures(SequenceTransformer):
     @property
     def _vocabularies(self) -> tuple[TemplateVocabulary, TemplateVocabulary]:
         return self.vocabulary_, self.transition_vocabulary_
-
-    def _as_fitted(self) -> Self:
-        """Return an object with the parameters of the last fit, which may have changed since."""
-        return type(self)(**self._parameters)
 
     def _grouped_templates(self, plan: Plan, options: TemplateOptions) -> Groups:
         """Return the templates of tokens and those of transitions."""

@@ -1,17 +1,72 @@
-"""Features of tokens that are nodes of trees."""
+"""Transformers that say what the attributes of another transformer belong to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from crfkit._params import check_whole
 from crfkit.data import PackedSequences
 from crfkit.data.forest import Forest
 from crfkit.data.names import Names
-from crfkit.features.base import SequenceTransformer
+from crfkit.features.vectorizer import SequenceTransformer
+
+
+class TransitionFeatures(SequenceTransformer):
+    """Make the features of a transformer attributes of the transitions into the tokens.
+
+    A model has a weight for each (attribute, label) pair of ordinary features, and for each
+    (attribute, label, next label) triple of these. Use it as a part of
+    :func:`make_sequence_union`.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Turns sequences into PackedSequences without attributes of transitions, such as
+        ``SequenceVectorizer()``.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted transformer.
+
+    Examples
+    --------
+    >>> from crfkit.features import SequenceVectorizer, TransitionFeatures
+    >>> packed = TransitionFeatures(SequenceVectorizer()).fit_transform([[["a"], ["b"]]])
+    >>> packed.n_features, packed.transitions.feature_names.tolist()
+    (0, ['a', 'b'])
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def _fit(self, X: Any, y: Any) -> PackedSequences:
+        self.transformer_ = clone(self.transformer)
+        return _as_transitions(self.transformer_.fit_transform(X, y))
+
+    def _transform(self, X: Any) -> PackedSequences:
+        return _as_transitions(self.transformer_.transform(X))
+
+    def _token_names(self) -> NDArray[np.object_]:
+        return np.empty(0, object)
+
+
+def _as_transitions(packed: Any) -> PackedSequences:
+    if not isinstance(packed, PackedSequences):
+        raise TypeError(
+            f"TransitionFeatures: the transformer gives {type(packed).__name__}, not "
+            "PackedSequences. Use SequenceVectorizer, TemplateFeatures or another transformer of "
+            "sequences."
+        )
+    empty = np.zeros((packed.n_tokens, 0))
+    return PackedSequences(
+        dense=empty, offsets=packed.offsets, feature_names=[], transitions=packed
+    )
 
 
 class TreeFeatures(SequenceTransformer):
@@ -48,21 +103,7 @@ class TreeFeatures(SequenceTransformer):
         self.parent = parent
         self.first = first
 
-    def fit_transform(self, X: Any, y: Any = None) -> PackedSequences:
-        """Fit the transformer and return its features, with the parents of the tokens.
-
-        Parameters
-        ----------
-        X : iterable of sequences of dicts, or of rows of columns
-            Tokens with their parents.
-        y : passed on
-
-        Raises
-        ------
-        ValueError
-            If a token tells no parent, or the parents of a sequence are those of no forest: the
-            message names the sequence and the position.
-        """
+    def _fit(self, X: Any, y: Any) -> PackedSequences:
         check_whole("first", self.first)
         tokens, forest = self._read(X)
         self.transformer_ = clone(self.transformer)
