@@ -29,7 +29,7 @@ from crfkit.inference.constraints import (
     fixed_codes,
     with_fixed,
 )
-from crfkit.labels.coding import check_apart, read_listed
+from crfkit.labels.fields import check_apart, read_listed
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of

@@ -139,7 +139,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _true_labels(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form in which `predict` returns them: as tags."""
-        return fitted_labels(self).labels(self, y, offsets)
+        return fitted_labels(self).coding(self).as_predicted(y, offsets)
 
 
 class LinearClassifier(SequenceClassifier):

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
 from crfkit.features.lengths import length_basis
-from crfkit.labels.coding import is_label
+from crfkit.labels.fields import is_label
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, get_scheme
 from crfkit.labels.segments import SegmentLabels
 from crfkit.persistence import register

@@ -1,15 +1,46 @@
-"""What the labels of a model stand for."""
+"""What the labels of a model stand for: from labels to codes, and back."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.labels.coding import Coded
+from crfkit.data import LabelSequences
+from crfkit.labels.costs import Cost
+
+
+class Coded(NamedTuple):
+    """Labels, (K,), the codes of tokens, (N,), and the `LabelCoding` that reads and writes them."""
+
+    classes: NDArray[np.object_]
+    codes: CodeArray
+    coding: Any
+
+
+class LabelCoding(ABC):
+    """How codes are read and written."""
+
+    @abstractmethod
+    def write(
+        self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
+    ) -> LabelSequences:
+        """Return the labels that codes stand for."""
+
+    @abstractmethod
+    def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
+        """Return which labels occur, rising, and codes with respect to these."""
+
+    @abstractmethod
+    def cost(self, cost: Cost) -> Cost:
+        """Return the cost of codes, given that of labels."""
+
+    @abstractmethod
+    def as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form of predicted ones."""
 
 
 class FittedLabels(Protocol):
@@ -50,7 +81,7 @@ class LabelSpace(ABC):
 
     @abstractmethod
     def coding(self, fitted: FittedLabels) -> Any:
-        """Return what the codes of a fitted model stand for."""
+        """Return how the codes of a fitted model are read and written."""
 
     @abstractmethod
     def codes(
@@ -59,12 +90,14 @@ class LabelSpace(ABC):
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
 
     @abstractmethod
-    def labels(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> Any:
-        """Return true labels in the form of predicted ones."""
-
-    @abstractmethod
     def learned_from(self, weight: FloatArray, offsets: IntArray) -> NDArray[np.bool_]:
         """Return which sequences a model may learn from, (S,), given the weights of tokens, (N,).
 
         Those of weight 0 have no part in a loss, but may have in what is allowed.
         """
+
+
+def present(codes: CodeArray) -> tuple[IntArray, CodeArray]:
+    """Return which codes occur, rising, and codes with respect to these."""
+    found, fewer = np.unique(codes, return_inverse=True)
+    return found.astype(np.int64), fewer.astype(np.int32)

@@ -15,8 +15,8 @@ from crfkit.labels.schemes import (
     IOB1,
     LETTERS,
     RUNS,
-    Scheme,
     get_scheme,
+    is_tag,
     looks_like_tag,
     parse_tag,
 )
@@ -25,15 +25,6 @@ from crfkit.labels.spans import detect_scheme, illegal_tags
 
 def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -> str:
     """Return the scheme that labels of tokens follow: that of their tags, or "runs".
-
-    Parameters
-    ----------
-    sequences : list of S lists of labels
-        Of all tokens.
-    stream : LabelStream
-        The same.
-    outside : str
-        The label of tokens outside of all segments.
 
     Raises
     ------
@@ -67,7 +58,9 @@ def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> NDArray[
     if scheme == RUNS:
         return found
     rules, stream = get_scheme(scheme), LabelStream(sequences)
-    foreign = np.array([not _is_tag_of(label, rules, outside) for label in stream.index], bool)
+    foreign = np.array(
+        [not is_tag(t, rules) or parse_tag(t, rules)[1] == outside for t in stream.index], bool
+    )
     lengths = np.diff(stream.offsets)
     found[np.repeat(np.arange(len(sequences)), lengths)[foreign[stream.codes]]] = True
     rest = [[] if bad else tags for tags, bad in zip(sequences, found.tolist(), strict=True)]
@@ -98,14 +91,6 @@ def _likely_scheme(sequences: list[list[Any]]) -> str:
         return detect_scheme(sequences)
     except ValueError:
         return CONLL.name
-
-
-def _is_tag_of(label: Any, rules: Scheme, outside: str) -> bool:
-    """Whether a label is a tag of a scheme, of a segment that has not the label outside."""
-    try:
-        return parse_tag(label, rules)[1] != outside
-    except (TypeError, ValueError):
-        return False
 
 
 def _place(label: Any, stream: LabelStream) -> str:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
-from crfkit._types import Segment
+import numpy as np
+
+from crfkit._types import IntArray, Segment
+from crfkit.data.labels import iterate_sequences, label_list, plain_label
 
 _ORDER = "Give Segment(start, stop, label) of crfkit.metrics, or a triple in that order."
+_SCHEME = (
+    "Where labels of tokens are given, say how they are read: scheme='runs', 'IOB2' or the like."
+)
+
+
+class Listed(NamedTuple):
+    """Segments that a user lists, in that order: tokens are numbered through all sequences."""
+
+    start: IntArray  # (n,)
+    stop: IntArray  # (n,)
+    labels: list[Any]
 
 
 def segment_fields(item: Any) -> tuple[int, int, Any] | None:
@@ -27,10 +41,42 @@ def has_names(item: Any) -> bool:
     return hasattr(item, "label") and hasattr(item, "start") and hasattr(item, "stop")
 
 
+def is_label(label: Any) -> bool:
+    """Whether an object can be a label: hashable, and not missing."""
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return label is not None and bool(label == label)
+
+
 def holds_segments(sequences: Iterable[Any]) -> bool:
     """Whether sequences hold segments rather than labels of tokens; all may be empty."""
     filled = [sequence for sequence in sequences if len(sequence)]
     return not filled or any(segment_fields(sequence[0]) for sequence in filled)
+
+
+def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
+    """Whether these are lists of segments (start, stop, label) rather than of labels of tokens.
+
+    Where there are tokens, lists that are all empty can only say that there are no segments.
+
+    Raises
+    ------
+    TypeError
+        If they look like segments that are written in another way.
+    """
+    if not any(sequences):
+        return bool(sequences) and bool(offsets[-1])
+    if holds_segments(sequences):
+        return True
+    for s, sequence in enumerate(sequences):
+        if sequence and _looks_like_segment(sequence[0]):
+            raise TypeError(
+                f"sequence {s} of y: segments are (start, stop, label) with whole numbers; "
+                f"{sequence[0]!r:.60} looks like {_order(sequence[0])}. {_ORDER}"
+            )
+    return False
 
 
 def read_segment(item: Any, where: str, remedy: str = _ORDER) -> Segment:
@@ -49,25 +95,25 @@ def read_segment(item: Any, where: str, remedy: str = _ORDER) -> Segment:
     return Segment(*found)
 
 
-def as_segment(item: Any, where: str) -> Segment:
-    """Return an item as a segment of tokens; `where` is what errors call its place.
+def as_segment(item: Any, where: str, n_tokens: float = np.inf, remedy: str = _SCHEME) -> Segment:
+    """Return an item as a segment of a sequence; `where` is what errors call its place.
 
     Raises
     ------
     TypeError, ValueError
-        If it is none, or is empty or begins before its sequence.
+        If it is none, is empty or not within its sequence.
     """
-    remedy = (
-        "Where labels of tokens are given, say how they are read: scheme='runs', 'IOB2' or the "
-        "like."
-    )
     segment = read_segment(item, where, remedy)
-    if not 0 <= segment.start < segment.stop:
+    start, stop, label = segment
+    if not 0 <= start < stop <= n_tokens:
+        outside = f"is not within the {n_tokens} tokens"
+        why = outside if n_tokens < np.inf else "does not begin at a token"
+        why = "is empty" if start >= stop else why
         raise ValueError(
-            f"{where}: {item!r:.60} is empty, or does not begin at a token. `stop` is the token "
-            "after the last one."
+            f"{where}: the segment {(start, stop, label)} {why}. `stop` is the token after the "
+            "last one."
         )
-    if not isinstance(segment.label, Hashable):
+    if not isinstance(label, Hashable):
         raise TypeError(f"{where}: the label of {item!r:.60} is not hashable.")
     return segment
 
@@ -89,6 +135,76 @@ def ordered_segments(segments: Iterable[Any], length: int) -> list[Segment]:
         if i and ordered[i - 1].stop > span.start:
             raise ValueError(f"{ordered[i - 1]} and {span} overlap")
     return ordered
+
+
+def lists(y: Any) -> list[list[Any]]:
+    """Return sequences as lists; TypeError if they are none."""
+    return [label_list(s, sequence) for s, sequence in enumerate(iterate_sequences(y, "y"))]
+
+
+def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Listed:
+    """Return the segments that are listed for each sequence, in any order; `name` is for messages.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is another number of lists, an item is no segment, or one is not within its
+        sequence.
+    """
+    if len(sequences) != len(offsets) - 1:
+        raise ValueError(
+            f"X has {len(offsets) - 1} sequences, but {name} has {len(sequences)}: give one list "
+            f"of segments for each sequence of X."
+        )
+    labels, places = [], []
+    lengths, begins = np.diff(offsets).tolist(), offsets.tolist()
+    for s, sequence in enumerate(sequences):
+        where = f"sequence {s} of {name}"
+        for item in sequence:
+            start, stop, label = as_segment(item, where, lengths[s], "Others are.")
+            if not is_label(label):
+                raise TypeError(
+                    f"{where}: the label of {item!r:.60} must be hashable, and not None or NaN."
+                )
+            labels.append(plain_label(label))
+            places.append((begins[s] + start, begins[s] + stop))
+    starts, stops = np.array(places, np.int64).reshape(-1, 2).T
+    return Listed(starts, stops, labels)
+
+
+def check_apart(listed: Listed, offsets: IntArray, name: str) -> None:
+    """Raise ValueError if two segments overlap."""
+    order = np.argsort(listed.start, kind="stable")
+    wrong = np.flatnonzero(listed.stop[order][:-1] > listed.start[order][1:])
+    if len(wrong):
+        s = int(np.searchsorted(offsets, listed.start[order[wrong[0]]], side="right")) - 1
+        begin = int(offsets[s])
+        one, other = (
+            (int(listed.start[i]) - begin, int(listed.stop[i]) - begin, listed.labels[i])
+            for i in order[wrong[0] : wrong[0] + 2].tolist()
+        )
+        raise ValueError(f"sequence {s} of {name}: the segments {one} and {other} overlap.")
+
+
+def _looks_like_segment(item: Any) -> bool:
+    """Whether a tuple that is no segment has what a segment has: two rising numbers and more."""
+    if not (isinstance(item, (tuple, list)) and len(item) in (3, 4)):
+        return False
+    numbers = [field for field in item if _is_number(field)]
+    return 2 <= len(numbers) < len(item) and 0 <= numbers[0] < numbers[1]
+
+
+def _order(item: Any) -> str:
+    """Return in which order a tuple seems to have what a segment has."""
+    if len(item) == 4:
+        return "one with more than these"
+    if not _is_number(item[0]):
+        return "(label, start, stop)"
+    return "one with other ends" if _is_number(item[1]) else "(start, label, stop)"
+
+
+def _is_number(field: Any) -> bool:
+    return isinstance(field, Real) and not isinstance(field, bool)
 
 
 def _is_whole(number: Any) -> bool:

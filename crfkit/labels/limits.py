@@ -12,28 +12,28 @@ from numpy.typing import NDArray
 from crfkit._types import FloatArray, IntArray
 from crfkit._warnings import warn_user
 from crfkit.data.places import token_place
-from crfkit.labels.coding import Coded, SegmentCoding
-from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, parse_tag
-from crfkit.labels.segmentation import Segmentation
+from crfkit.labels.base import Coded
+from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, is_tag, parse_tag
+from crfkit.labels.segmentation import Segmentation, SegmentCoding
 
 # From which likeness on, of 0 to 1, a name may be a slip for another: above ADVP and ADJP.
 ALIKE = 0.8
+_TOO_LONG = (
+    "Raise max_length, leave it out to have it learned, or have such segments cut: "
+    "constraints=SegmentConstraints(too_long='split')."
+)
+_TOO_SHORT = (
+    "Lower min_length, or correct the labels; it may be what is left of a segment that was cut at "
+    "max_length."
+)
 
 
 class Limits(NamedTuple):
-    """What the segments of each label keep to.
+    """Longest and shortest length of the segments of each label, and which may follow which."""
 
-    Attributes
-    ----------
-    most, least : ndarray of shape (K,)
-        Their longest and their shortest length.
-    forbidden : ndarray of shape (K, K), dtype bool
-        Which may not be followed by which.
-    """
-
-    most: IntArray
-    least: IntArray
-    forbidden: NDArray[np.bool_]
+    most: IntArray  # (K,)
+    least: IntArray  # (K,)
+    forbidden: NDArray[np.bool_]  # (K, K)
 
 
 def find_limits(
@@ -105,7 +105,13 @@ def check_names(segments: Any, coded: Coded) -> None:
         for label in labels:
             _check_no_tag(name, label, coding, known)
     for name, labels in named.items():
-        _check_not_twice(name, labels, coding)
+        first: dict[Hashable, Hashable] = {}
+        for label in labels:
+            other = first.setdefault(coding.key(label), label)
+            if other is not label:
+                raise ValueError(
+                    f"{name}: {other!r} and {label!r} are the same label in tags. Leave one out."
+                )
         if not any(coding.key(label) in known for label in labels):
             _warn_of_slip(name, labels, list(known.values()))
 
@@ -123,25 +129,12 @@ def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> N
             return
 
 
-def _check_not_twice(name: str, labels: list[Hashable], coding: SegmentCoding) -> None:
-    first: dict[Hashable, Hashable] = {}
-    for label in labels:
-        other = first.setdefault(coding.key(label), label)
-        if other is not label:
-            raise ValueError(
-                f"{name}: {other!r} and {label!r} are the same label in tags. Leave one out."
-            )
-
-
 def _check_no_tag(
     name: str, label: Hashable, coding: SegmentCoding, known: Mapping[Hashable, Hashable]
 ) -> None:
-    if coding.scheme == RUNS or coding.key(label) in known:
+    if coding.scheme == RUNS or coding.key(label) in known or not is_tag(label, CONLL):
         return
-    try:
-        kind = parse_tag(label, CONLL)[1]
-    except (TypeError, ValueError):
-        return
+    kind = parse_tag(label, CONLL)[1]
     if kind in known:
         raise ValueError(
             f"{name}: {label!r} is a tag, but the labels of segments have no letters of tags. "
@@ -153,54 +146,22 @@ def check_limits(
     runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], limits: Limits
 ) -> None:
     """Raise ValueError if a segment is too long, too short, or follows one it may not follow."""
-    _check_most(runs, offsets, classes, limits.most)
-    _check_least(runs, offsets, classes, limits.least)
-    _check_steps(runs, offsets, classes, limits.forbidden)
-
-
-def _check_most(
-    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], most: IntArray
-) -> None:
-    """Raise ValueError if a segment is longer than is allowed."""
-    sizes = runs.stop - runs.start
-    wrong = np.flatnonzero(sizes > most[runs.label])
-    if len(wrong):
-        i, k = int(wrong[0]), int(runs.label[wrong[0]])
-        raise ValueError(
-            f"{token_place(offsets, runs.start[i])}: the segment of label {classes[k]!r} has "
-            f"{sizes[i]} tokens, but max_length is {most[k]}. Raise max_length, leave it out to "
-            "have it learned, or have such segments cut: "
-            "constraints=SegmentConstraints(too_long='split')."
-        )
-
-
-def _check_least(
-    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], least: IntArray
-) -> None:
-    """Raise ValueError if a segment is shorter than is allowed."""
-    sizes = runs.stop - runs.start
-    short = np.flatnonzero(sizes < least[runs.label])
-    if len(short):
-        i, k = int(short[0]), int(runs.label[short[0]])
-        raise ValueError(
-            f"{token_place(offsets, runs.start[i])}: the segment of label {classes[k]!r} has "
-            f"{sizes[i]} tokens, but min_length is {least[k]}. Lower min_length, or correct the "
-            "labels; it may be what is left of a segment that was cut at max_length."
-        )
-
-
-def _check_steps(
-    runs: Segmentation,
-    offsets: IntArray,
-    classes: NDArray[np.object_],
-    forbidden: NDArray[np.bool_],
-) -> None:
-    """Raise ValueError if a segment follows one that it may not follow."""
+    sizes, names = runs.stop - runs.start, classes[runs.label]
+    for name, limit, wrong, remedy in (
+        ("max_length", limits.most, sizes > limits.most[runs.label], _TOO_LONG),
+        ("min_length", limits.least, sizes < limits.least[runs.label], _TOO_SHORT),
+    ):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"{token_place(offsets, runs.start[i])}: the segment of label {names[i]!r} has "
+                f"{sizes[i]} tokens, but {name} is {limit[runs.label[i]]}. {remedy}"
+            )
     follows = ~np.isin(runs.start[1:], offsets)
-    wrong = np.flatnonzero(follows & forbidden[runs.label[:-1], runs.label[1:]])
-    if len(wrong):
-        i = int(wrong[0])
-        before, after = (classes[k] for k in runs.label[i : i + 2].tolist())
+    wrong = follows & limits.forbidden[runs.label[:-1], runs.label[1:]]
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        before, after = names[i], names[i + 1]
         raise ValueError(
             f"{token_place(offsets, runs.start[i + 1])}: a segment of label {after!r} follows "
             f"one of {before!r}, which the constraints forbid. Take the pair ({before!r}, "

@@ -30,7 +30,7 @@ _RuleMaker = Callable[[IntArray, IntArray, BoolArray], _Rules]
 
 
 class Scheme(NamedTuple):
-    """A tag scheme.
+    """A tag scheme, and how its tags are written.
 
     The tables are indexed by ``pair_index``; ``first``, ``last`` and ``single`` are the roles that
     write a span. With ``marks`` other than ``"always"`` these are only written where the span
@@ -46,6 +46,8 @@ class Scheme(NamedTuple):
     last: int = INSIDE
     single: int = INSIDE
     marks: str = "always"
+    suffix: bool = False  # PER-B rather than B-PER
+    delimiter: str = "-"
 
     @property
     def legal(self) -> BoolArray:
@@ -55,9 +57,13 @@ class Scheme(NamedTuple):
         starts = _is(current, OUTSIDE) | self.opens
         return self.continues | (stops & starts)
 
-    def spell(self, role: int) -> str:
-        """Return the letter that writes a role."""
-        return next(letter for letter, value in self.roles.items() if value == role)
+    def split(self, tag: str) -> tuple[str, str]:
+        """Return the letter and the type of a tag."""
+        if self.suffix:
+            label, _, letter = tag.rpartition(self.delimiter)
+        else:
+            letter, _, label = tag.partition(self.delimiter)
+        return letter, label
 
 
 class TagTable(NamedTuple):
@@ -73,7 +79,7 @@ def pair_index(previous: IntArray, current: IntArray, same_type: BoolArray) -> I
     return (previous * N_ROLES + current) * 2 + same_type
 
 
-def get_scheme(name: str) -> Scheme:
+def get_scheme(name: str, suffix: bool = False, delimiter: str = "-") -> Scheme:
     """Look a scheme up by name or alias, without regard to case.
 
     Raises
@@ -84,12 +90,10 @@ def get_scheme(name: str) -> Scheme:
     scheme = SCHEMES.get(name.upper()) if isinstance(name, str) else None
     if scheme is None:
         raise ValueError(f"unknown tag scheme {name!r}; known schemes: {', '.join(SCHEMES)}")
-    return scheme
+    return scheme._replace(suffix=suffix, delimiter=delimiter)
 
 
-def parse_tag(
-    tag: object, scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
-) -> tuple[int, str]:
+def parse_tag(tag: object, scheme: Scheme) -> tuple[int, str]:
     """Split a tag once into its role and its type.
 
     Raises
@@ -101,11 +105,20 @@ def parse_tag(
     """
     if not isinstance(tag, str):
         raise TypeError(f"tags are strings such as 'B-PER'; found {tag!r} ({type(tag).__name__})")
-    letter, label = _split(tag, suffix, delimiter)
+    letter, label = scheme.split(tag)
     role = scheme.roles.get(letter)
     if role is None or (role == OUTSIDE and label):
-        raise ValueError(_malformed(tag, scheme, suffix, delimiter))
+        raise ValueError(_malformed(tag, scheme))
     return role, label or UNTYPED
+
+
+def is_tag(label: object, scheme: Scheme) -> bool:
+    """Whether a label is a tag of a scheme."""
+    try:
+        parse_tag(label, scheme)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def looks_like_tag(label: object) -> bool:
@@ -113,14 +126,12 @@ def looks_like_tag(label: object) -> bool:
     return isinstance(label, str) and len(label) > 2 and label[1] == "-" and label[0] in LETTERS
 
 
-def write_tag(
-    role: int, label: str, scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
-) -> str:
+def write_tag(role: int, label: str, scheme: Scheme) -> str:
     """Write a tag; a span of type ``"_"`` is written as the bare letter."""
-    letter = scheme.spell(role)
+    letter = next(letter for letter, value in scheme.roles.items() if value == role)
     if role == OUTSIDE or label == UNTYPED:
         return letter
-    return f"{label}{delimiter}{letter}" if suffix else f"{letter}{delimiter}{label}"
+    return scheme.delimiter.join((label, letter) if scheme.suffix else (letter, label))
 
 
 def tag_table(parsed: Sequence[tuple[int, str]]) -> TagTable:
@@ -171,26 +182,17 @@ def allowed_transitions(
     >>> start
     array([ True, False,  True])
     """
-    rules = get_scheme(scheme)
-    parsed = [parse_tag(label, rules, suffix=suffix, delimiter=delimiter) for label in labels]
-    table = tag_table(parsed)
+    rules = get_scheme(scheme, suffix, delimiter)
+    table = tag_table([parse_tag(label, rules) for label in labels])
     same = table.types[:, None] == table.types[None, :]
     legal = rules.legal[pair_index(table.roles[:, None], table.roles[None, :], same)]
     return legal[:-1, :-1].copy(), legal[-1, :-1].copy(), legal[:-1, -1].copy()
 
 
-def _split(tag: str, suffix: bool, delimiter: str) -> tuple[str, str]:
-    if suffix:
-        label, _, letter = tag.rpartition(delimiter)
-    else:
-        letter, _, label = tag.partition(delimiter)
-    return letter, label
-
-
-def _malformed(tag: str, scheme: Scheme, suffix: bool, delimiter: str) -> str:
-    form = f"TYPE{delimiter}X" if suffix else f"X{delimiter}TYPE"
-    other_letter, _ = _split(tag, not suffix, delimiter)
-    hint = f"; did you mean suffix={not suffix}?" if other_letter in scheme.roles else ""
+def _malformed(tag: str, scheme: Scheme) -> str:
+    other_letter, _ = scheme._replace(suffix=not scheme.suffix).split(tag)
+    hint = f"; did you mean suffix={not scheme.suffix}?" if other_letter in scheme.roles else ""
+    form = scheme.delimiter.join(("TYPE", "X") if scheme.suffix else ("X", "TYPE"))
     letters = ", ".join(letter for letter, role in scheme.roles.items() if role != OUTSIDE)
     return (
         f"{tag!r} is not a tag of {scheme.name}: neither 'O' nor {form} with X in {letters}{hint}"
@@ -229,11 +231,8 @@ def _iob2(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
 def _ioe1(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
     continues = _is(prev, INSIDE) & _is(cur, INSIDE, END) & same
     parts = _is(prev, END) & _is(cur, INSIDE, END) & same
-    return (
-        continues,
-        _is(cur, INSIDE, END) & ~continues,
-        (_is(prev, INSIDE) & ~continues) | parts,
-    )
+    closes = (_is(prev, INSIDE) & ~continues) | parts
+    return continues, _is(cur, INSIDE, END) & ~continues, closes
 
 
 def _ioe2(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:

@@ -1,12 +1,35 @@
-"""Segmentations of sequences as arrays."""
+"""Segmentations of sequences: as arrays, as codes, and as what users write."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Hashable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, IntArray
+from crfkit.data import LabelSequences
+from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.packed import ranges
+from crfkit.data.places import token_place
+from crfkit.data.validation import check_lengths
+from crfkit.labels.base import Coded, LabelCoding, present
+from crfkit.labels.costs import Cost
+from crfkit.labels.detect import find_scheme, illegible
+from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
+from crfkit.labels.schemes import (
+    CONLL,
+    INSIDE,
+    IO,
+    IOB2,
+    RUNS,
+    UNTYPED,
+    Scheme,
+    get_scheme,
+    write_tag,
+)
+from crfkit.labels.spans import spans_of_all
 
 # Instead of a code: any; any that begins a segment; and `EITHER - k`, one of the label k.
 ANY, BEGINS, EITHER = -1, -2, -3
@@ -25,3 +48,197 @@ def segmentation_of(codes: CodeArray, offsets: IntArray, n_labels: int) -> Segme
     start = np.flatnonzero(codes >= n_labels)
     stop = np.append(start[1:], len(codes))[: len(start)]
     return Segmentation(start, stop, codes[start].astype(np.int64) - n_labels)
+
+
+class SegmentCoding(LabelCoding):
+    """A code tells the label of a segment, and whether the segment begins at the token.
+
+    Parameters
+    ----------
+    scheme : str
+        The scheme of the tags, or "runs": labels whose runs are segments. Tags of "conll" are read
+        as the conlleval script does, and written as IOB2.
+    outside : str
+        The label of the segments of tokens outside of all spans.
+    """
+
+    def __init__(self, scheme: str, outside: str) -> None:
+        self.scheme, self.outside = scheme, outside
+
+    def write(
+        self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
+    ) -> LabelSequences:
+        """Return the tags that codes stand for."""
+        labels = codes % max(len(classes), 1)
+        if self.scheme == RUNS:
+            return LabelSequences.from_codes(labels, classes, offsets)
+        tags = self._tags(classes)
+        roles = self._roles(segmentation_of(codes, offsets, len(classes)), offsets)
+        return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
+
+    def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
+        """Return which labels occur, rising, and codes with respect to these."""
+        found, labels = present(codes % n_labels)
+        return found, (labels + len(found) * (codes >= n_labels)).astype(np.int32)
+
+    def cost(self, cost: Cost) -> Cost:
+        """Return the cost of codes, given that of labels."""
+        return cost.of_segments()
+
+    def as_predicted(self, y: Any, offsets: IntArray) -> Any:
+        """Return true labels in the form of predicted ones: segments as tags, tags as written."""
+        sequences = lists(y)
+        if are_segments(sequences, offsets):
+            return self._rewritten(sequences, offsets)
+        if self.scheme != CONLL.name:
+            return sequences
+        # What a scheme cannot write stays as it is.
+        legible = np.flatnonzero(~illegible(sequences, self.scheme, self.outside))
+        tags = [sequences[s] for s in legible]
+        found = list(sequences)
+        rewritten = self._rewritten(tags, np.cumsum([0, *map(len, tags)], dtype=np.int64))
+        for s, row in zip(legible, rewritten, strict=True):
+            found[s] = list(row)
+        return found
+
+    def _rewritten(self, sequences: list[list[Any]], offsets: IntArray) -> LabelSequences:
+        coded = read_segments(sequences, offsets, self.scheme, self.outside)
+        return self.write(coded.codes, coded.classes, offsets)
+
+    def key(self, label: Hashable) -> Hashable:
+        """Return what tells a label from others: where there are tags, its name in them."""
+        if self.scheme == RUNS or label == self.outside:
+            return label
+        return str(label) or UNTYPED
+
+    def places(self, classes: NDArray[np.object_], known: NDArray[np.object_]) -> IntArray:
+        """Return the place of each label among the known ones, `UNKNOWN` for any other, (K,)."""
+        place = {self.key(label): k for k, label in enumerate(known.tolist())}
+        found = [place.get(self.key(label), UNKNOWN) for label in classes.tolist()]
+        return np.array(found, np.int64)
+
+    @property
+    def merges(self) -> bool:
+        """Whether two segments of a label are written as one where they touch."""
+        return self.scheme in (RUNS, IO.name)
+
+    @property
+    def _writing(self) -> Scheme:
+        return IOB2 if self.scheme == CONLL.name else get_scheme(self.scheme)
+
+    def _tags(self, classes: NDArray[np.object_]) -> NDArray[np.object_]:
+        """Return the tag of each label in each role, shape (K, 5)."""
+        rules = self._writing
+        tags = np.empty((len(classes), 5), object)
+        for k, label in enumerate(classes.tolist()):
+            for role in set(rules.roles.values()):
+                outside = label == self.outside
+                tags[k, role] = label if outside else write_tag(role, str(label), rules)
+        return tags
+
+    def _roles(self, runs: Segmentation, offsets: IntArray) -> IntArray:
+        """Return the role of each token in its segment by the rules of the scheme."""
+        rules = self._writing
+        roles = np.full(int(offsets[-1]), INSIDE)
+        marked = np.ones(len(runs.start), bool)
+        if rules.marks != "always":  # only where two segments of a label touch
+            touch = (runs.label[:-1] == runs.label[1:]) & ~np.isin(runs.start[1:], offsets)
+            marked[:] = False
+            marked[1:] |= touch if rules.marks == "left" else False
+            marked[:-1] |= touch if rules.marks == "right" else False
+        single = runs.stop - runs.start == 1
+        roles[runs.stop[marked] - 1] = rules.last
+        roles[runs.start[marked]] = rules.first
+        roles[runs.start[marked & single]] = rules.single
+        return roles
+
+
+def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded:
+    """Return the codes of the segments that labels stand for; tokens outside are one by one.
+
+    Parameters
+    ----------
+    y : iterable of S sequences
+        Of tags of a scheme, of labels, or of segments (start, stop, label) of a sequence.
+    offsets : ndarray of shape (S + 1,)
+        Where the sequences start, and the end.
+    scheme : str
+        A scheme of tags; "runs" for labels whose runs are segments; "auto": the scheme that tags
+        such as ``B-PER`` follow, or else "runs".
+    outside : str
+        The label of tokens outside of all spans.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If y does not fit the sequences, or a tag does not follow the scheme.
+    """
+    sequences = lists(y)
+    if are_segments(sequences, offsets):
+        coding = SegmentCoding(_named("IOB2" if scheme == "auto" else scheme), outside)
+        listed = read_listed(sequences, offsets, "y")
+        check_apart(listed, offsets, "y")
+        return _coded(listed, offsets, coding)
+    stream = LabelStream(sequences)
+    check_lengths(offsets, stream.offsets, "y")
+    if scheme == "auto":
+        scheme = find_scheme(sequences, stream, outside)
+    coding = SegmentCoding(_named(scheme), outside)
+    if scheme == RUNS:
+        return _coded_runs(stream, offsets, coding)
+    found = spans_of_all(sequences, scheme)
+    starts = found.starts + offsets[found.sequences]
+    if outside in found.names:
+        at = int(starts[found.types == found.names.index(outside)][0])
+        raise ValueError(
+            f"{token_place(offsets, at)}: the tag is that of a segment of the type {outside!r}, "
+            "which is the label of tokens outside of all segments. Give the type another name."
+        )
+    labels = np.array(found.names, object)[found.types].tolist()
+    return _coded(Listed(starts, starts + found.stops - found.starts, labels), offsets, coding)
+
+
+def _named(scheme: str) -> str:
+    """Return the name of a scheme that may be given by another."""
+    return scheme if scheme == RUNS else get_scheme(scheme).name
+
+
+def _coded(listed: Listed, offsets: IntArray, coding: SegmentCoding) -> Coded:
+    """Return the codes of spans, each token outside a segment of its own."""
+    start, stop, labels = listed
+    tokens = ranges(start, stop - start)
+    outside = np.ones(int(offsets[-1]), bool)
+    outside[tokens] = False
+    stream = LabelStream([[*labels, coding.outside]] if outside.any() else [labels])
+    classes = stream.classes()
+    _check_names(classes, coding)
+    known = stream.codes_for(classes)
+    out = np.zeros(len(outside), np.int32)
+    out[tokens] = np.repeat(known[: len(labels)], stop - start)
+    out[start] += len(classes)
+    if outside.any():
+        out[outside] = known[-1] + len(classes)
+    return Coded(classes, out, coding)
+
+
+def _check_names(classes: NDArray[np.object_], coding: SegmentCoding) -> None:
+    """Raise ValueError if two labels have the same tags."""
+    names: dict[Hashable, Any] = {}
+    for label in classes.tolist():
+        other = names.setdefault(coding.key(label), label)
+        if other is not label:
+            raise ValueError(
+                f"the labels {other!r} and {label!r} of segments are written as the same tags. "
+                "Give one of them another name, or scheme='runs'."
+            )
+
+
+def _coded_runs(stream: LabelStream, offsets: IntArray, coding: SegmentCoding) -> Coded:
+    """Return the codes of runs of equal labels, each token outside a segment of its own."""
+    classes = stream.classes()
+    labels = stream.codes_for(classes)
+    begins = np.ones(len(labels), bool)
+    begins[1:] = labels[1:] != labels[:-1]
+    begins[offsets[:-1][offsets[:-1] < len(labels)]] = True
+    begins |= np.array([label == coding.outside for label in classes.tolist()], bool)[labels]
+    return Coded(classes, (labels + len(classes) * begins).astype(np.int32), coding)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.labels import UNKNOWN
-from crfkit.labels.base import FittedLabels, LabelSpace
-from crfkit.labels.coding import Coded, SegmentCoding, are_segments, lists, read_segments
+from crfkit.labels.base import Coded, FittedLabels, LabelSpace
 from crfkit.labels.detect import illegible
+from crfkit.labels.fields import are_segments, lists
 from crfkit.labels.limits import check_limits, check_names, find_limits, is_outside
 from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import EITHER, segmentation_of
+from crfkit.labels.segmentation import EITHER, SegmentCoding, read_segments, segmentation_of
 
 NO_LIMIT = np.iinfo(np.int64).max
 
@@ -48,12 +48,15 @@ class SegmentLabels(LabelSpace):
         _join(codes, offsets, classes, self.segments.outside)
         runs = segmentation_of(codes, offsets, size)
         limits = find_limits(self.segments, coded.coding, classes, runs)
-        _cut(codes, offsets, size, self._cut_at(limits.most, classes))
+        most = limits.most
+        if self.segments._limits().too_long != "split":
+            most = np.where(is_outside(classes), most, NO_LIMIT)
+        _cut(codes, offsets, size, most)
         check_limits(segmentation_of(codes, offsets, size), offsets, classes, limits)
         return coded._replace(codes=codes)
 
     def coding(self, fitted: FittedLabels) -> SegmentCoding:
-        """Return what the codes of a fitted model stand for."""
+        """Return how the codes of a fitted model are read and written."""
         return SegmentCoding(fitted.scheme_, OUTSIDE_LABEL)
 
     def codes(
@@ -86,21 +89,11 @@ class SegmentLabels(LabelSpace):
         exact = labels + len(fitted.classes_) * (coded.codes >= size)
         return np.where(open_, EITHER - labels, exact).astype(np.int32), known
 
-    def labels(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> Any:
-        """Return true labels in the form of predicted ones: segments as tags."""
-        return self.coding(fitted).as_predicted(y, offsets)
-
     def learned_from(self, weight: FloatArray, offsets: IntArray) -> NDArray[np.bool_]:
         """Return which sequences a model may learn from: lengths are learned from all, (S,)."""
         used = np.diff(np.concatenate([[0], np.cumsum(weight > 0.0)])[offsets]) > 0
         chosen: NDArray[np.bool_] = used | (np.diff(offsets) == 0)
         return chosen
-
-    def _cut_at(self, most: IntArray, classes: NDArray[np.object_]) -> IntArray:
-        """Return the length at which segments of each label are cut, (K,)."""
-        if self.segments._limits().too_long == "split":
-            return most
-        return np.where(is_outside(classes), most, NO_LIMIT)
 
 
 def _join(codes: CodeArray, offsets: IntArray, classes: NDArray[np.object_], outside: str) -> None:

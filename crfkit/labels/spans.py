@@ -5,7 +5,7 @@ Spans are half-open, ``[start, stop)``, as Python slices are: ``tokens[span.star
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from crfkit.labels.schemes import (
     INSIDE,
     OUTSIDE,
     Scheme,
-    TagTable,
     get_scheme,
+    is_tag,
     pair_index,
     parse_tag,
     tag_table,
@@ -48,12 +48,14 @@ class IllegalTag(NamedTuple):
         return f"sequence {self.sequence}, position {self.position}: {self.reason}"
 
 
-class SpanArrays(NamedTuple):
-    """Spans of all sequences, as positions in a ``TagStream``."""
+class FoundSpans(NamedTuple):
+    """Spans of all sequences, none twice: their labels are ``names[types]``."""
 
-    types: IntArray
-    starts: IntArray
-    stops: IntArray
+    names: list[Any]
+    types: IntArray  # (n,)
+    sequences: IntArray  # (n,)
+    starts: IntArray  # (n,), tokens within the sequence
+    stops: IntArray  # (n,)
 
 
 class TagStream(NamedTuple):
@@ -112,12 +114,9 @@ def spans_from_tags(
     >>> spans_from_tags(["B-PER", "I-PER", "O", "I-LOC"], "IOB2")
     [Segment(start=0, stop=2, label='PER')]
     """
-    rules = get_scheme(scheme)
-    flat = flatten([tags], "tags")
-    (stream,), names = read_streams([flat], rules, suffix=suffix, delimiter=delimiter)
-    found = find_spans(stream, rules)
-    rows = zip(found.types.tolist(), found.starts.tolist(), found.stops.tolist(), strict=True)
-    return [Segment(start, stop, names[label]) for label, start, stop in rows]
+    (found,) = read_spans([flatten([tags], "tags")], get_scheme(scheme, suffix, delimiter))
+    rows = zip(found.starts.tolist(), found.stops.tolist(), found.types.tolist(), strict=True)
+    return [Segment(start, stop, found.names[label]) for start, stop, label in rows]
 
 
 def tags_from_spans(
@@ -157,16 +156,14 @@ def tags_from_spans(
     >>> tags_from_spans([(0, 2, "PER"), (3, 4, "LOC")], 4, "IOBES")
     ['B-PER', 'E-PER', 'O', 'S-LOC']
     """
-    rules = get_scheme(scheme)
-    if rules is CONLL:
+    rules = get_scheme(scheme, suffix, delimiter)
+    if rules.name == CONLL.name:
         raise ValueError("'conll' is a way to read tags; write a scheme such as 'IOB2'")
     ordered = ordered_segments(spans, length)
     tags = [write_tag(OUTSIDE, "", rules)] * length
     for i, span in enumerate(ordered):
-        roles = _span_roles(span, _is_marked(ordered, i, rules), rules)
         tags[span.start : span.stop] = [
-            write_tag(role, str(span.label), rules, suffix=suffix, delimiter=delimiter)
-            for role in roles
+            write_tag(role, str(span.label), rules) for role in _roles(ordered, i, rules)
         ]
     return tags
 
@@ -265,7 +262,7 @@ def illegal_tags(
     >>> print(*illegal_tags([["O", "B-PER"], ["O", "I-PER"]], "IOB2"))
     sequence 1, position 1: 'I-PER' may not follow 'O' in IOB2
     """
-    return _illegal(flatten(y, "y"), get_scheme(scheme), suffix, delimiter)
+    return _illegal(flatten(y, "y"), get_scheme(scheme, suffix, delimiter))
 
 
 def validate_tags(y: Sequences, scheme: str, *, suffix: bool = False, delimiter: str = "-") -> None:
@@ -290,9 +287,7 @@ def validate_tags(y: Sequences, scheme: str, *, suffix: bool = False, delimiter:
     illegal_tags : The same as a list.
     repair_tags : Makes a sequence legal.
     """
-    found = illegal_tags(y, scheme, suffix=suffix, delimiter=delimiter)
-    if found:
-        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
+    _check_legal(flatten(y, "y"), get_scheme(scheme, suffix, delimiter))
 
 
 def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -> str:
@@ -324,29 +319,61 @@ def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -
     >>> detect_scheme([["O", "I-PER", "E-PER"]])
     'IOE2'
     """
-    return first_legal_scheme(flatten(y, "y"), suffix=suffix, delimiter=delimiter).name
+    return first_legal_scheme(flatten(y, "y"), suffix, delimiter).name
 
 
-def first_legal_scheme(flat: FlatLabels, *, suffix: bool = False, delimiter: str = "-") -> Scheme:
+def first_legal_scheme(flat: FlatLabels, suffix: bool, delimiter: str) -> Scheme:
     """Do what ``detect_scheme`` does, on flat labels."""
-    counts = []
-    for scheme in DETECTABLE:
-        faults, foreign = _faults(flat, scheme, suffix, delimiter)
+    counts: list[tuple[int, int, int]] = []
+    for scheme in (get_scheme(known.name, suffix, delimiter) for known in DETECTABLE):
+        faults, foreign = _faults(flat, scheme)
         if not len(faults):
             return scheme
-        counts.append((len(faults), int(foreign.sum())))
-    nearest = DETECTABLE[counts.index(min(counts))]
-    first, more = _illegal(flat, nearest, suffix, delimiter)[0], min(counts)[0] - 1
+        counts.append((len(faults), int(foreign.sum()), len(counts)))
+    n_faults, _, nearest = min(counts)
+    first = _illegal(flat, get_scheme(DETECTABLE[nearest].name, suffix, delimiter))[0]
     raise ValueError(
-        f"the tags are legal in no scheme; {first}, the nearest one{_and_more(more)}; pass "
+        f"the tags are legal in no scheme; {first}, the nearest one{_and_more(n_faults - 1)}; pass "
         "scheme='conll', which reads them as the conlleval script does, or correct them "
         "(crfkit.metrics.repair_tags)"
     )
 
 
-def read_streams(
-    flats: Sequence[FlatLabels], scheme: Scheme, *, suffix: bool = False, delimiter: str = "-"
-) -> tuple[list[TagStream], list[str]]:
+def read_spans(flats: Sequence[FlatLabels], scheme: Scheme) -> list[FoundSpans]:
+    """Read the spans of tags by the rules of a scheme; the names of types are those of all.
+
+    A stream is cut wherever a tag does not continue the one before. Within a piece the span runs
+    from the first tag that may open one to the end of the piece, if the scheme lets it close
+    there.
+    """
+    streams, names = _read_streams(flats, scheme)
+    found = []
+    for stream, flat in zip(streams, flats, strict=True):
+        pairs = stream.pairs
+        cuts = ~scheme.continues[pairs]
+        piece = np.cumsum(cuts)
+        starts = np.flatnonzero(scheme.opens[pairs])
+        starts = starts[np.diff(piece[starts], prepend=-1) != 0]
+        stops = np.flatnonzero(cuts)[piece[starts]]
+        closed = scheme.closes[pairs[stops]]
+        starts, stops = starts[closed], stops[closed]
+        ends = np.cumsum(flat.lengths + 1)
+        sequences = np.searchsorted(ends, starts, side="right")
+        begins = (ends - flat.lengths - 1)[sequences]
+        found.append(
+            FoundSpans(names, stream.types[starts], sequences, starts - begins, stops - begins)
+        )
+    return found
+
+
+def spans_of_all(y: Sequences, scheme: str) -> FoundSpans:
+    """Read the spans of tags; ValueError names sequence and position of the first illegal one."""
+    flat, rules = flatten(y, "y"), get_scheme(scheme)
+    _check_legal(flat, rules)
+    return read_spans([flat], rules)[0]
+
+
+def _read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[TagStream], list[str]]:
     """Parse every distinct tag once, and return the streams and the names of the types.
 
     Raises
@@ -356,101 +383,59 @@ def read_streams(
     """
     vocabulary, codes = encode_labels(*flats)
     try:
-        parsed = [parse_tag(tag, scheme, suffix=suffix, delimiter=delimiter) for tag in vocabulary]
+        table = tag_table([parse_tag(tag, scheme) for tag in vocabulary])
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{_locate_bad_tag(flats, scheme, suffix, delimiter)}: {error}") from None
-    table = tag_table(parsed)
-    pairs = zip(codes, flats, strict=True)
-    return [_stream(code, flat.lengths, table) for code, flat in pairs], table.names
-
-
-def find_spans(stream: TagStream, scheme: Scheme) -> SpanArrays:
-    """Find all spans of a stream by the rules of a scheme.
-
-    Cut the stream wherever a tag does not continue the one before. Within a piece the span runs
-    from the first tag that may open one to the end of the piece, if the scheme lets it close
-    there.
-    """
-    pairs = stream.pairs
-    cuts = ~scheme.continues[pairs]
-    piece = np.cumsum(cuts)
-    starts = np.flatnonzero(scheme.opens[pairs])
-    starts = starts[np.diff(piece[starts], prepend=-1) != 0]
-    stops = np.flatnonzero(cuts)[piece[starts]]
-    closed = scheme.closes[pairs[stops]]
-    return SpanArrays(stream.types[starts][closed], starts[closed], stops[closed])
-
-
-def spans_of_all(y: Sequences, scheme: str) -> tuple[list[str], IntArray, IntArray, IntArray]:
-    """Read the spans of all sequences of tags: types, and the type, start and stop of each span.
-
-    Tokens are numbered through. ValueError names sequence and position of the first illegal tag.
-    """
-    flat, rules = flatten(y, "y"), get_scheme(scheme)
-    found = _illegal(flat, rules, suffix=False, delimiter="-")
-    if found:
-        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
-    (stream,), names = read_streams([flat], rules)
-    spans = find_spans(stream, rules)
-    before = np.searchsorted(np.cumsum(flat.lengths + 1), spans.starts, side="right")
-    return names, spans.types, spans.starts - before, spans.stops - before
+        raise type(error)(f"{_locate_bad_tag(flats, scheme)}: {error}") from None
+    padded = [
+        _padded(code, flat.lengths, len(vocabulary))
+        for code, flat in zip(codes, flats, strict=True)
+    ]
+    return [TagStream(table.roles[rows], table.types[rows]) for rows in padded], table.names
 
 
 def _and_more(count: int) -> str:
     return f" (and {count} more)" if count else ""
 
 
-def _faults(
-    flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str
-) -> tuple[IntArray, BoolArray]:
+def _check_legal(flat: FlatLabels, scheme: Scheme) -> None:
+    found = _illegal(flat, scheme)
+    if found:
+        raise ValueError(f"{found[0]}{_and_more(len(found) - 1)}")
+
+
+def _faults(flat: FlatLabels, scheme: Scheme) -> tuple[IntArray, BoolArray]:
     """Return the stream positions of what is illegal, and which tags are none of the scheme."""
-    (stream,), _ = read_streams([flat], CONLL, suffix=suffix, delimiter=delimiter)
-    foreign = _foreign_tokens(flat, scheme, suffix, delimiter)
+    (stream,), _ = _read_streams([flat], get_scheme("conll", scheme.suffix, scheme.delimiter))
+    vocabulary, (codes,) = encode_labels(flat)
+    is_foreign = np.array([*(not is_tag(tag, scheme) for tag in vocabulary), False])
+    foreign = is_foreign[_padded(codes, flat.lengths, len(vocabulary))]
     judged = ~foreign & ~np.roll(foreign, 1)
     at_fault = foreign | (judged & ~scheme.legal[stream.pairs])
     return np.flatnonzero(at_fault), foreign
 
 
-def _illegal(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> list[IllegalTag]:
-    faults, foreign = _faults(flat, scheme, suffix, delimiter)
+def _illegal(flat: FlatLabels, scheme: Scheme) -> list[IllegalTag]:
+    faults, foreign = _faults(flat, scheme)
     stops = np.cumsum(flat.lengths + 1)
     return [_describe(at, flat, scheme, foreign, stops) for at in faults.tolist()]
 
 
-def _stream(codes: IntArray, lengths: IntArray, table: TagTable) -> TagStream:
-    padded = np.full(len(codes) + len(lengths), len(table.roles) - 1, dtype=np.intp)
-    padded[_stream_positions(lengths)] = codes
-    return TagStream(table.roles[padded], table.types[padded])
+def _padded(codes: IntArray, lengths: IntArray, fill: int) -> IntArray:
+    """Return what stands for each token as a stream, with `fill` after every sequence."""
+    padded = np.full(len(codes) + len(lengths), fill, dtype=np.intp)
+    padded[np.arange(len(codes)) + sequence_index(lengths)] = codes
+    return padded
 
 
-def _stream_positions(lengths: IntArray) -> IntArray:
-    return np.arange(lengths.sum()) + sequence_index(lengths)
-
-
-def _locate_bad_tag(
-    flats: Sequence[FlatLabels], scheme: Scheme, suffix: bool, delimiter: str
-) -> str:
-    for flat in flats:
-        for token, tag in enumerate(flat.labels):
-            try:
-                parse_tag(tag, scheme, suffix=suffix, delimiter=delimiter)
-            except (TypeError, ValueError):
-                return "sequence {}, position {}".format(*flat.where(token))
-    raise AssertionError("called without a bad tag")
-
-
-def _foreign_tokens(flat: FlatLabels, scheme: Scheme, suffix: bool, delimiter: str) -> BoolArray:
-    """Mark the stream positions of tags whose letter is not in the scheme."""
-    vocabulary, (codes,) = encode_labels(flat)
-    is_foreign = np.zeros(len(vocabulary), dtype=bool)
-    for i, tag in enumerate(vocabulary):
-        try:
-            parse_tag(tag, scheme, suffix=suffix, delimiter=delimiter)
-        except ValueError:
-            is_foreign[i] = True
-    marks = np.zeros(len(codes) + len(flat.lengths), dtype=bool)
-    marks[_stream_positions(flat.lengths)] = is_foreign[codes]
-    return marks
+def _locate_bad_tag(flats: Sequence[FlatLabels], scheme: Scheme) -> str:
+    """Return what messages call the first label that is not a tag of the scheme."""
+    bad = (
+        flat.where(token)
+        for flat in flats
+        for token, tag in enumerate(flat.labels)
+        if not is_tag(tag, scheme)
+    )
+    return "sequence {}, position {}".format(*next(bad))
 
 
 def _describe(
@@ -473,23 +458,16 @@ def _describe(
     return IllegalTag(sequence, position, tag, reason)
 
 
-def _is_marked(spans: Sequence[Segment], i: int, scheme: Scheme) -> bool:
-    """Return whether the scheme's first and last roles are written for a span at all."""
-    if scheme.marks == "always":
-        return True
-    left, right = (i - 1, i) if scheme.marks == "left" else (i, i + 1)
-    if left < 0 or right >= len(spans):
-        return False
-    return spans[left].stop == spans[right].start and spans[left].label == spans[right].label
-
-
-def _span_roles(span: Segment, marked: bool, scheme: Scheme) -> Iterator[int]:
-    n_tokens = span.stop - span.start
+def _roles(spans: Sequence[Segment], i: int, scheme: Scheme) -> list[int]:
+    """Return the roles of the tokens of a span."""
+    n_tokens, marked = spans[i].stop - spans[i].start, True
+    if scheme.marks != "always":  # only where two spans of a label touch
+        left, right = (i - 1, i) if scheme.marks == "left" else (i, i + 1)
+        marked = left >= 0 and right < len(spans)
+        marked = marked and spans[left].stop == spans[right].start
+        marked = marked and spans[left].label == spans[right].label
     if not marked:
-        yield from [INSIDE] * n_tokens
-    elif n_tokens == 1:
-        yield scheme.single
-    else:
-        yield scheme.first
-        yield from [INSIDE] * (n_tokens - 2)
-        yield scheme.last
+        return [INSIDE] * n_tokens
+    if n_tokens == 1:
+        return [scheme.single]
+    return [scheme.first, *[INSIDE] * (n_tokens - 2), scheme.last]

@@ -9,32 +9,13 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from crfkit._warnings import warn_user
-from crfkit.labels.schemes import Scheme
 from crfkit.labels.sequences import FloatArray, IntArray, shown_names, sorted_labels
-from crfkit.labels.spans import TagStream, find_spans
+from crfkit.labels.spans import FoundSpans
 
 AVERAGES = ("micro", "macro", "weighted")
 
 Scores = tuple[FloatArray, FloatArray, FloatArray]
 Row = dict[str, float | int]
-
-
-class FoundSpans(NamedTuple):
-    """Spans of all sequences, none twice: their labels are ``names[types]``.
-
-    Attributes
-    ----------
-    names : list
-        Labels.
-    types, sequences, starts, stops : ndarray of shape (n,)
-        Of each span the place of its label, its sequence, and tokens within that.
-    """
-
-    names: list[Any]
-    types: IntArray
-    sequences: IntArray
-    starts: IntArray
-    stops: IntArray
 
 
 class Counts(NamedTuple):
@@ -59,17 +40,6 @@ class Counts(NamedTuple):
         return Counts(["all"], *(column.sum(keepdims=True) for column in self[1:]))
 
 
-def spans_of_stream(
-    stream: TagStream, rules: Scheme, names: list[str], lengths: IntArray
-) -> FoundSpans:
-    """Return the spans of a stream of tags of sequences of given lengths."""
-    found = find_spans(stream, rules)
-    ends = np.cumsum(lengths + 1)
-    sequences = np.searchsorted(ends, found.starts, side="right")
-    begins = (ends - lengths - 1)[sequences]
-    return FoundSpans(names, found.types, sequences, found.starts - begins, found.stops - begins)
-
-
 def count(true: FoundSpans, pred: FoundSpans) -> Counts:
     """Count the spans per label, and those whose label, first and last token are right."""
     vocabulary = sorted_labels({*true.names, *pred.names})
@@ -90,13 +60,7 @@ def count(true: FoundSpans, pred: FoundSpans) -> Counts:
 def summarize(
     counts: Counts, average: str | None, beta: float, zero_division: float | str
 ) -> tuple[Any, Any, Any, Any]:
-    """Return precision, recall, F-score and support: per label, or averaged.
-
-    Raises
-    ------
-    ValueError
-        If a parameter cannot be used.
-    """
+    """Return precision, recall, F-score and support: per label, or averaged."""
     if not beta >= 0:
         raise ValueError(f"beta is at least 0, not {beta!r}")
     if average is not None and average not in AVERAGES:
@@ -139,7 +103,15 @@ def report(
         f"{average} avg": _row(*summarize(counts, average, 1.0, zero_division))
         for average in AVERAGES
     }
-    return {**types, **averages} if output_dict else _format_report(types, averages, digits)
+    if output_dict:
+        return {**types, **averages}
+    width = max(map(len, [*types, *averages]))
+    header = f"{'':>{width}s} " + "".join(f" {name:>9s}" for name in averages["micro avg"])
+    blocks = [
+        "\n".join(_format_row(*item, width, digits) for item in rows.items())
+        for rows in (types, averages)
+    ]
+    return "\n\n".join([header, *filter(None, blocks)]) + "\n"
 
 
 def _divide(
@@ -149,9 +121,8 @@ def _divide(
     if zero_division == "warn" and undefined.any():
         message = f"{name} is 0/0 for some label and set to 0; see zero_division"
         warn_user(message, UndefinedMetricWarning)
-    ratio: FloatArray = correct / np.where(undefined, 1, total)
-    ratio[undefined] = _zero_division_value(zero_division)
-    return ratio
+    value = _zero_division_value(zero_division)
+    return np.where(undefined, value, correct / np.maximum(total, 1))
 
 
 def _without_weight(counts: Counts, zero_division: float | str) -> tuple[float, float, float]:
@@ -166,20 +137,8 @@ def _zero_division_value(zero_division: float | str) -> float:
 
 
 def _row(precision: float, recall: float, fscore: float, support: int) -> Row:
-    return {
-        "precision": float(precision),
-        "recall": float(recall),
-        "f1-score": float(fscore),
-        "support": int(support),
-    }
-
-
-def _format_report(types: dict[str, Row], averages: dict[str, Row], digits: int) -> str:
-    width = max(map(len, [*types, *averages]))
-    header = f"{'':>{width}s} " + "".join(f" {name:>9s}" for name in _row(0, 0, 0, 0))
-    blocks = ["\n".join(_format_row(*item, width, digits) for item in types.items())]
-    blocks += ["\n".join(_format_row(*item, width, digits) for item in averages.items())]
-    return "\n\n".join([header, *filter(None, blocks)]) + "\n"
+    scores = {"precision": float(precision), "recall": float(recall), "f1-score": float(fscore)}
+    return scores | {"support": int(support)}
 
 
 def _format_row(name: str, row: Row, width: int, digits: int) -> str:

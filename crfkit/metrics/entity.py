@@ -8,23 +8,15 @@ strict one, which drops chunks that the scheme does not allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, Scheme, get_scheme, parse_tag
+from crfkit.labels.schemes import OUTSIDE_LABEL, Scheme, get_scheme, is_tag
 from crfkit.labels.sequences import FlatLabels, Sequences, encode_labels, flatten_pair
-from crfkit.labels.spans import first_legal_scheme, read_streams
-from crfkit.metrics._counts import (
-    Counts,
-    count,
-    report,
-    scores,
-    spans_of_stream,
-    summarize,
-)
+from crfkit.labels.spans import first_legal_scheme, read_spans
+from crfkit.metrics._counts import Counts, count, report, scores, summarize
 
 
 def entity_precision_recall_fscore_support(
@@ -83,7 +75,8 @@ def entity_precision_recall_fscore_support(
     >>> entity_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (0.5, 0.5, 0.5, 2)
     """
-    counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter).select(labels)
+    true, pred = flatten_pair(y_true, y_pred)
+    counts = _count(true, pred, _rules(true, mode, scheme, suffix, delimiter)).select(labels)
     return summarize(counts, average, beta, zero_division)
 
 
@@ -206,7 +199,8 @@ def entity_classification_report(
     weighted avg       0.25      0.50      0.33         2
     <BLANKLINE>
     """
-    counts = _count(y_true, y_pred, mode, scheme, suffix, delimiter).select(labels)
+    true, pred = flatten_pair(y_true, y_pred)
+    counts = _count(true, pred, _rules(true, mode, scheme, suffix, delimiter)).select(labels)
     return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
 
 
@@ -239,7 +233,7 @@ def conlleval_report(
                   PER: precision:  50.00%; recall: 100.00%; FB1:  66.67  2
     """
     true, pred = flatten_pair(y_true, y_pred)
-    counts = _count_tags(true, pred, CONLL, suffix, delimiter)
+    counts = _count(true, pred, get_scheme("conll", suffix, delimiter))
     agree = np.array([a == b for a, b in zip(true.labels, pred.labels, strict=True)], dtype=bool)
     accuracy = 100 * agree.sum() / max(len(agree), 1)
     totals, lines = _percentages(counts.total())[0], _percentages(counts)
@@ -256,59 +250,38 @@ def conlleval_report(
     )
 
 
-def _count(
-    y_true: Sequences,
-    y_pred: Sequences,
-    mode: str,
-    scheme: str | None,
-    suffix: bool,
-    delimiter: str,
-) -> Counts:
-    true, pred = flatten_pair(y_true, y_pred)
-    return _count_tags(true, pred, _rules(true, mode, scheme, suffix, delimiter), suffix, delimiter)
-
-
 def _rules(true: FlatLabels, mode: str, scheme: str | None, suffix: bool, delimiter: str) -> Scheme:
+    """Return the scheme by which tags are read."""
     if mode == "strict":
         if scheme is None:
-            return first_legal_scheme(true, suffix=suffix, delimiter=delimiter)
-        return get_scheme(scheme)
+            return first_legal_scheme(true, suffix, delimiter)
+        return get_scheme(scheme, suffix, delimiter)
     if mode != "conlleval":
         raise ValueError(f"mode is 'conlleval' or 'strict', not {mode!r}")
     if scheme is not None:
         raise ValueError(f"scheme={scheme!r} only acts with mode='strict'")
-    return CONLL
+    return get_scheme("conll", suffix, delimiter)
 
 
-def _count_tags(
-    true: FlatLabels, pred: FlatLabels, rules: Scheme, suffix: bool, delimiter: str
-) -> Counts:
+def _count(true: FlatLabels, pred: FlatLabels, rules: Scheme) -> Counts:
     try:
-        streams, names = read_streams([true, pred], rules, suffix=suffix, delimiter=delimiter)
+        return count(*read_spans([true, pred], rules))
     except (TypeError, ValueError) as error:
         labels, _ = encode_labels(true, pred)
-        if "did you mean" in str(error) or not _are_mostly_none(labels, delimiter):
+        if "did you mean" in str(error) or not _are_mostly_none(labels, rules.delimiter):
             raise
         raise type(error)(
             f"{error}. Where labels are no tags, and runs of equal labels are segments, take "
             "segment_f1_score(..., scheme='runs') (as a scorer, 'segment_f1')."
         ) from None
-    return count(*(spans_of_stream(stream, rules, names, true.lengths) for stream in streams))
 
 
 def _are_mostly_none(labels: list[Any], delimiter: str) -> bool:
     """Whether most labels are tags of no scheme, whichever end the letter is at."""
+    either = [get_scheme("conll", suffix, delimiter) for suffix in (False, True)]
     others = [label for label in labels if label != OUTSIDE_LABEL]
-    none = [label for label in others if not _is_tag(label, delimiter)]
+    none = [label for label in others if not any(is_tag(label, rules) for rules in either)]
     return 2 * len(none) > len(others)
-
-
-def _is_tag(label: Any, delimiter: str) -> bool:
-    for suffix in (False, True):
-        with suppress(TypeError, ValueError):
-            parse_tag(label, CONLL, suffix=suffix, delimiter=delimiter)
-            return True
-    return False
 
 
 def _percentages(counts: Counts) -> list[str]:

@@ -22,14 +22,8 @@ from crfkit.labels.sequences import (
     flatten,
     sequence_index,
 )
-from crfkit.labels.spans import read_streams
-from crfkit.metrics._counts import (
-    FoundSpans,
-    count,
-    report,
-    spans_of_stream,
-    summarize,
-)
+from crfkit.labels.spans import FoundSpans, read_spans
+from crfkit.metrics._counts import count, report, summarize
 
 SegmentLists = Iterable[Iterable[Any]] | npt.NDArray[Any]
 
@@ -242,14 +236,15 @@ def _find(
     return _read_labels(labels, scheme), _read_labels(others, scheme)
 
 
-def _read_listed(sequences: list[Any], name: str) -> FoundSpans:
-    """Return the segments that are listed for each sequence."""
+def _read_listed(sequences: list[Any], name: str, lengths: IntArray | None = None) -> FoundSpans:
+    """Return the segments that are listed for each sequence, of a length that may be known."""
     index: dict[Any, int] = {}
     rows: list[tuple[int, int, int, int]] = []
     for s, sequence in enumerate(sequences):
         where, known = f"{name}, sequence {s}", len(rows)
+        n_tokens = np.inf if lengths is None else lengths[s]
         for item in sequence:
-            start, stop, label = as_segment(item, where)
+            start, stop, label = as_segment(item, where, n_tokens)
             if label != OUTSIDE_LABEL:
                 rows.append((index.setdefault(label, len(index)), s, start, stop))
         own = rows[known:]
@@ -264,31 +259,16 @@ def _read_listed(sequences: list[Any], name: str) -> FoundSpans:
 
 def _read_beside(sequences: list[Any], name: str, lengths: IntArray, scheme: str) -> FoundSpans:
     """Return listed segments of sequences of known lengths, with the labels that others have."""
-    found = _read_listed(sequences, name)
-    beyond = np.flatnonzero(found.stops > lengths[found.sequences])
-    if len(beyond):
-        i = beyond[0]
-        s, segment = found.sequences[i], (int(found.starts[i]), int(found.stops[i]))
-        raise ValueError(
-            f"{name}, sequence {s}: the segment {segment} is not within the {lengths[s]} tokens."
-        )
+    found = _read_listed(sequences, name, lengths)
     if scheme == RUNS:
         return found
-    names = [str(label) or UNTYPED for label in found.names]
-    return found._replace(names=names)
+    return found._replace(names=[str(label) or UNTYPED for label in found.names])
 
 
 def _read_labels(flat: FlatLabels, scheme: str) -> FoundSpans:
-    """Return the segments that labels of tokens stand for."""
-    if scheme == RUNS:
-        return _read_runs(flat)
-    rules = get_scheme(scheme)
-    (stream,), names = read_streams([flat], rules)
-    return spans_of_stream(stream, rules, names, flat.lengths)
-
-
-def _read_runs(flat: FlatLabels) -> FoundSpans:
-    """Return the runs of equal labels that are not those of tokens outside."""
+    """Return the segments that labels of tokens stand for: those outside are none."""
+    if scheme != RUNS:
+        return read_spans([flat], get_scheme(scheme))[0]
     vocabulary, (codes,) = encode_labels(flat)
     sequence = sequence_index(flat.lengths)
     changes = (codes[1:] != codes[:-1]) | (sequence[1:] != sequence[:-1])

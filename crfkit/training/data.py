@@ -19,8 +19,9 @@ from crfkit.data.validation import (
     warn_if_badly_scaled,
 )
 from crfkit.features import SequenceVectorizer
-from crfkit.labels.coding import Coded, LabelCoding, TokenCoding, read_labels
+from crfkit.labels.base import Coded, LabelCoding
 from crfkit.labels.costs import Cost, make_cost
+from crfkit.labels.tokens import TokenCoding
 from crfkit.training.input import Schema, pack_new, pack_training
 
 Read = Callable[[Any, IntArray], Coded]
@@ -105,18 +106,18 @@ class Labeled(NamedTuple):
 
 
 def read_training(
-    X: Any, y: Any, sample_weight: Any, *, pack: Pack = pack_training, read: Read = read_labels
-) -> TrainingData:  # fmt: skip
+    X: Any, y: Any, sample_weight: Any, *, read: Read, pack: Pack = pack_training
+) -> TrainingData:
     """Read and check what a model is to be fitted to.
 
     Parameters
     ----------
     X, y, sample_weight
         What `fit` was given.
-    pack : callable
-        From X to packed features and their vocabulary, if they have one.
     read : callable
         From y and where the sequences start to codes.
+    pack : callable
+        From X to packed features and their vocabulary, if they have one.
     """
     data, vectorizer = pack(X)
     classes, codes, coding = read(y, data.offsets)

@@ -21,7 +21,7 @@ from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.features import SequenceVectorizer
-from crfkit.labels.coding import read_labels
+from crfkit.labels.tokens import TokenLabels
 from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
 from crfkit.solvers import SOLVERS
@@ -73,7 +73,7 @@ def learn_batch(
         )
     training = read_training(
         *batch, pack=partial(_pack, fitted=fitted, schema=schema),
-        read=partial(read_labels, classes=_all_classes(classes, fitted)),
+        read=partial(TokenLabels().read, classes=_all_classes(classes, fitted)),
     )  # fmt: skip
     model = problem.model(training)
     start, state = np.zeros(model.n_parameters), None

@@ -5,16 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit.labels.coding import (
-    Segment,
-    SegmentCoding,
-    check_apart,
-    lists,
-    read_listed,
-    read_segments,
-)
-from crfkit.labels.segmentation import segmentation_of
-from crfkit.metrics import repair_tags, spans_from_tags, tags_from_spans
+from crfkit.labels.fields import check_apart, lists, read_listed
+from crfkit.labels.segmentation import SegmentCoding, read_segments, segmentation_of
+from crfkit.metrics import Segment, repair_tags, spans_from_tags, tags_from_spans
 
 CHEAP = settings(max_examples=25)
 SCHEMES = ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES", "BMEWO", "IO"]
@@ -282,7 +275,7 @@ BAD = {
     "not as long": ([["A"], ["A"]], ValueError, ["sequence 0"]),
     "outside": ([["B-O", "O"], ["O"]], ValueError, ["sequence 0, position 0", "type 'O'"]),
     "label first": ([[("P", 0, 2)], []], TypeError, ["sequence 0 of y: segments are (start, stop,",
-                    "('P', 0, 2) looks like (label, start, stop): give Segment(start"]),
+                    "('P', 0, 2) looks like (label, start, stop). Give Segment(start"]),
     "label first, as many as tokens": ([[("P", 0, 1), ("P", 1, 2)], [("L", 0, 1)]], TypeError,
                                        ["('P', 0, 1) looks like (label, start, stop)"]),
     "label between": ([[], [(0, "P", 1)]], TypeError, ["sequence 1 of y", "(start, label, stop)"]),

@@ -159,7 +159,7 @@ def test_different_labels_have_different_names_in_the_report():
         ([[(0, 1, ["X"])]], [[]], None, TypeError, "not hashable"),
         ([[(0, 1, "X"), (0, 1, "X")]], [[]], None, ValueError, "'X'. is listed twice"),
         ([["a", "a"]], [["a"]], "runs", ValueError, "sequence 0 has 2 labels in y_true but 1"),
-        ([["a", "a"]], [[(1, 3, "a")]], "runs", ValueError, r"\(1, 3\) is not within the 2 tok"),
+        ([["a", "a"]], [[(1, 3, "a")]], "runs", ValueError, r"\(1, 3, 'a'\) is not within the 2 "),
         ([[(0, 3, "a")]], [["O", "B-a"]], "IOB2", ValueError, "y_true, sequence 0: .* not within"),
         ([["a"]], [["a"]], "IOB2", ValueError, "sequence 0, position 0: 'a' is not a tag of IOB2"),
         ([["a"]], [["a"]], "run", ValueError, "unknown tag scheme 'run'"),

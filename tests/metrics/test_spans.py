@@ -311,17 +311,17 @@ def test_a_string_is_not_a_sequence_of_tags(function):
 
 @pytest.mark.parametrize("scheme", [*SCHEMES, "conll"])
 @given(st.lists(span_lists(), max_size=4))
-def test_spans_of_all_sequences_are_those_of_each_numbered_through(scheme, lists):
+def test_spans_of_all_sequences_are_those_of_each(scheme, lists):
     written = "IOBES" if scheme == "conll" else scheme
     y = [tags_from_spans(spans, length, written) for spans, length in lists]
-    expected, begin = [], 0
-    for tags in y:
-        found = spans_from_tags(tags, scheme)
-        expected += [(label, begin + start, begin + stop) for start, stop, label in found]
-        begin += len(tags)
-    names, types, starts, stops = spans_of_all(y, scheme)
-    rows = zip(types.tolist(), starts.tolist(), stops.tolist(), strict=True)
-    assert [(names[k], start, stop) for k, start, stop in rows] == expected
+    expected = [
+        (s, start, stop, label)
+        for s, tags in enumerate(y)
+        for start, stop, label in spans_from_tags(tags, scheme)
+    ]
+    names, types, *places = spans_of_all(y, scheme)
+    rows = zip(*(place.tolist() for place in places), types.tolist(), strict=True)
+    assert [(s, start, stop, names[k]) for s, start, stop, k in rows] == expected
 
 
 def test_spans_of_all_sequences_refuse_what_is_illegal():
