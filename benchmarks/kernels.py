@@ -22,7 +22,7 @@ from crfkit._types import IntArray, Potentials
 from crfkit.data.chunks import chunk_tokens, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.kernels.chain import sum as chain
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.structures import Chain, ChainPotentials
 
 REPEATS = 7

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
-from crfkit.data.matrices import is_matrix
+from crfkit.data.validation import is_matrix
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.choice import transition_columns
+from crfkit.potentials.blocks import transition_columns
 from crfkit.potentials.linear_chain import LinearChainModel, chain_model
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -9,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._types import IntArray
-from crfkit.data.places import token_place
 from crfkit.data.topology import Topology
+from crfkit.data.validation import token_place
 
 
 class Forest(Topology):
     """The parent of each token: one or several rooted trees a sequence, such as dependency trees.
 
-    A transition leads from a parent into each of its children. Weights of first labels are those of
-    roots, weights of last labels those of leaves.
+    A transition leads from a parent into each of its children; first tokens are roots, last ones
+    leaves.
 
     Parameters
     ----------
@@ -90,11 +91,6 @@ class Forest(Topology):
         return np.repeat(self.offsets[:-1], np.diff(self.offsets))
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return self.parent.nbytes + self.order.nbytes + self.offsets.nbytes
-
-    @property
     def before(self) -> IntArray:
         """The parent of each token, by its place in all sequences together; -1 for none, (N,)."""
         return np.where(self.parent < 0, -1, self.parent + self._begin)
@@ -104,49 +100,12 @@ class Forest(Topology):
         """The parents and the order."""
         return self.parent, self.order
 
-    @property
-    def first_tokens(self) -> IntArray:
-        """The roots."""
-        return np.flatnonzero(self.parent < 0)
-
-    @property
-    def last_tokens(self) -> IntArray:
-        """The leaves."""
-        is_leaf, before = np.ones(len(self.parent), bool), self.before
-        is_leaf[before[before >= 0]] = False
-        return np.flatnonzero(is_leaf)
-
-    def check(self, offsets: IntArray) -> None:
-        """Raise ValueError, naming the first sequence that does not fit these offsets."""
-        if np.array_equal(offsets, self.offsets):
-            return
-        ours, theirs = np.diff(self.offsets), np.diff(offsets)
-        if len(ours) != len(theirs):
-            raise ValueError(
-                f"the forest has {len(ours)} sequences, the features have {len(theirs)}."
-            )
-        s = int(np.argmax(ours != theirs))
-        raise ValueError(
-            f"sequence {s}: the forest has {ours[s]} tokens, the features have {theirs[s]}."
-        )
-
-    def take(self, sequences: IntArray, offsets: IntArray) -> Forest:
-        """Return the forest of chosen sequences."""
-        begin, lengths = offsets[sequences], np.diff(offsets)[sequences]
-        chosen = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        tokens = np.arange(chosen[-1]) + np.repeat(begin - chosen[:-1], lengths)
-        new = Forest.__new__(Forest)
-        new.parent, new.order, new.offsets = self.parent[tokens], self.order[tokens], chosen
+    def with_arrays(self, arrays: tuple[IntArray, ...], offsets: IntArray) -> Self:
+        """Return the forest of other sequences, given their parents and orders."""
+        new = copy.copy(self)
+        new.parent, new.order = arrays
+        new.offsets = offsets
         return new
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Forest):
-            return NotImplemented
-        return np.array_equal(self.parent, other.parent) and np.array_equal(
-            self.offsets, other.offsets
-        )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def _check_state(self) -> None:
         """Raise ValueError unless the restored arrays are those of a forest."""

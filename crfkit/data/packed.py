@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfkit._types import FloatArray, Frame, IntArray
 from crfkit.data.frames import frame_columns, group_offsets, numeric_block
-from crfkit.data.matrices import check_dense, sparse_arrays, stack_matrices
 from crfkit.data.names import Names, check_feature_names, name_array
-from crfkit.data.places import token_place
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 from crfkit.data.topology import Topology
+from crfkit.data.validation import check_dense, sparse_arrays, stack_matrices, token_place
 
 UNIT = np.ones(1)
 
@@ -403,7 +402,7 @@ class PackedSequences:
         others = {
             "offsets": offsets, "transitions": transitions,
             "segments": None if self.segments is None else self.segments.take(tokens),
-            "topology": None if self.topology is None else self.topology.take(chosen, self.offsets),
+            "topology": None if self.topology is None else self.topology.take(chosen),
         }  # fmt: skip
         return self._from_arrays(**(self.take_tokens(tokens).__dict__ | others))
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
 
 from crfkit._types import IntArray
 
@@ -10,28 +13,16 @@ from crfkit._types import IntArray
 class Topology(ABC):
     """The order of the tokens of S sequences: each has at most one before it.
 
-    A transition leads from there into each token.
+    A transition leads from there into each token. Weights of first labels are those of the tokens
+    that none is before, weights of last labels those of the tokens that are before none.
+
+    Attributes
+    ----------
+    offsets : ndarray of shape (S + 1,)
+        Sequence ``s`` is tokens ``offsets[s]:offsets[s + 1]``.
     """
 
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-
-    @abstractmethod
-    def __eq__(self, other: object) -> bool:
-        """Whether all tokens stand in the same order."""
-
-    @abstractmethod
-    def check(self, offsets: IntArray) -> None:
-        """Raise ValueError, naming sequence and position, if it does not fit these sequences.
-
-        Sequence ``s`` is tokens ``offsets[s]:offsets[s + 1]``.
-        """
-
-    @abstractmethod
-    def take(self, sequences: IntArray, offsets: IntArray) -> Topology:
-        """Return the order of the tokens of chosen sequences of those with these offsets."""
+    offsets: IntArray
 
     @property
     @abstractmethod
@@ -43,15 +34,55 @@ class Topology(ABC):
     def arrays(self) -> tuple[IntArray, ...]:
         """What potentials hold of it, each of shape (N,), the same for all parts of the data."""
 
-    @property
     @abstractmethod
-    def first_tokens(self) -> IntArray:
-        """The tokens that weights of first labels are for."""
+    def with_arrays(self, arrays: tuple[IntArray, ...], offsets: IntArray) -> Self:
+        """Return the order of other sequences, given their part of `arrays`."""
 
     @property
-    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in (*self.arrays, self.offsets))
+
+    @property
+    def first_tokens(self) -> IntArray:
+        """The tokens that weights of first labels are for."""
+        return np.flatnonzero(self.before < 0)
+
+    @property
     def last_tokens(self) -> IntArray:
         """The tokens that weights of last labels are for."""
+        is_last, before = np.ones(int(self.offsets[-1]), bool), self.before
+        is_last[before[before >= 0]] = False
+        return np.flatnonzero(is_last)
+
+    def check(self, offsets: IntArray) -> None:
+        """Raise ValueError, naming the first sequence, if features have other sequences."""
+        if np.array_equal(offsets, self.offsets):
+            return
+        kind, ours, theirs = type(self).__name__.lower(), np.diff(self.offsets), np.diff(offsets)
+        if len(ours) != len(theirs):
+            raise ValueError(
+                f"the {kind} has {len(ours)} sequences, the features have {len(theirs)}."
+            )
+        s = int(np.argmax(ours != theirs))
+        raise ValueError(
+            f"sequence {s}: the {kind} has {ours[s]} tokens, the features have {theirs[s]}."
+        )
+
+    def take(self, sequences: IntArray) -> Self:
+        """Return the order of the tokens of chosen sequences."""
+        begin, lengths = self.offsets[sequences], np.diff(self.offsets)[sequences]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        tokens = np.arange(offsets[-1]) + np.repeat(begin - offsets[:-1], lengths)
+        return self.with_arrays(tuple(array[tokens] for array in self.arrays), offsets)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Topology) or type(other) is not type(self):
+            return NotImplemented
+        pairs = zip((*self.arrays, self.offsets), (*other.arrays, other.offsets), strict=True)
+        return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def check_no_topology(topology: Topology | None, model: str) -> None:

@@ -16,7 +16,7 @@ from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import check_chain_model
 from crfkit.potentials import LinearChainModel, LinearModel
 from crfkit.potentials.blocks import sparse_counts
-from crfkit.potentials.places import AllWeights
+from crfkit.potentials.transfer import AllWeights
 from crfkit.structures import Structure
 
 

@@ -33,7 +33,6 @@ from crfkit.inference.model import FittedModel
 from crfkit.persistence import save
 from crfkit.persistence.files import Path
 from crfkit.potentials.blocks import NAMES_OF, sparse_counts
-from crfkit.potentials.size import ParameterCounts, parameter_counts
 from crfkit.structures import NoSegmentationError, Structure
 from crfkit.training.callbacks import FitProgress
 from crfkit.training.data import Labeled
@@ -42,6 +41,7 @@ from crfkit.training.fit import Fit
 from crfkit.training.input import Attributes, Schema, pack_new
 from crfkit.training.partial_fit import carried_over, learn_batch, named_weights
 from crfkit.training.problem import Problem
+from crfkit.training.size import ParameterCounts
 
 Answer = TypeVar("Answer")
 
@@ -194,7 +194,7 @@ class LinearClassifier(SequenceClassifier):
             As for `fit`.
         """
         problem = self._problem()
-        return parameter_counts(problem.model(problem.read(X, y)))
+        return ParameterCounts(problem.model(problem.read(X, y)).parameter_counts)
 
     def _task(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None

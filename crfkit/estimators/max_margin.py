@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from crfkit._params import check_number, check_option
-from crfkit.data.targets import Weights
+from crfkit.data.labels import Weights
 from crfkit.estimators import _segment_predictions, _segment_views
 from crfkit.estimators._kernelized import (
     KernelledTokens,

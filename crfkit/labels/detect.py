@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit.data.labels import LabelStream
-from crfkit.data.places import token_place
+from crfkit.data.validation import token_place
 from crfkit.labels.schemes import (
     CONLL,
     IO,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
 from crfkit._warnings import warn_user
-from crfkit.data.places import token_place
+from crfkit.data.validation import token_place
 from crfkit.labels.base import Coded
 from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, is_tag, parse_tag
 from crfkit.labels.segmentation import Segmentation, SegmentCoding

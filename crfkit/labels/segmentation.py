@@ -12,8 +12,7 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream
 from crfkit.data.packed import ranges
-from crfkit.data.places import token_place
-from crfkit.data.validation import check_lengths
+from crfkit.data.validation import check_lengths, token_place
 from crfkit.labels.base import Coded, LabelCoding, present
 from crfkit.labels.costs import Cost
 from crfkit.labels.detect import find_scheme, illegible

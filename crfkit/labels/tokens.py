@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream
-from crfkit.data.places import token_place
-from crfkit.data.validation import check_lengths
+from crfkit.data.validation import check_lengths, token_place
 from crfkit.labels.base import Coded, FittedLabels, LabelCoding, LabelSpace, present
 from crfkit.labels.costs import Cost
 

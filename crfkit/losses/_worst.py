@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from crfkit._types import CodeArray, Counts, FloatArray, Potentials
-from crfkit.data.targets import Targets, Weights
+from crfkit.data.labels import Targets, Weights
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import raise_if_forbidden
 from crfkit.structures import Structure

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
-from crfkit.data.targets import Targets, Weights
+from crfkit.data.labels import Targets, Weights
 from crfkit.losses.base import Loss
 from crfkit.structures import NoPathError, Structure
 

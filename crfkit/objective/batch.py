@@ -22,7 +22,7 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_blocks, make_chunks
-from crfkit.data.targets import Targets, Weights
+from crfkit.data.labels import Targets, Weights
 from crfkit.losses import Loss, check_match
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective

@@ -15,8 +15,8 @@ from crfkit._parallel import Item, Result, ThreadMap
 from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
+from crfkit.data.labels import Targets, Weights
 from crfkit.data.packed import ranges
-from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials import LinearModel, PotentialsModel

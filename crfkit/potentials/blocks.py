@@ -8,9 +8,11 @@ views by name, and votes: a new kind of weight is one class, and its place in a 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,10 +21,14 @@ from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.data.topology import Topology
-from crfkit.potentials.choice import Choice
+from crfkit.kernels.design.selection import seen_count, seen_list
+from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.lengths import LengthModel
 from crfkit.structures import Spans
 
 # The names of rows and columns of weights: one of nothing, of labels, of pairs of labels (label i,
@@ -43,24 +49,13 @@ class Table(NamedTuple):
 
     Those of attributes are sparse, shape (R, C), or None where a model has none; others are dense,
     shape (R, C), or (C,) where there is one row.
-
-    Attributes
-    ----------
-    attribute : str
-        Its name.
-    rows, columns : str
-        What rows and columns are named by.
-    title : str
-        What the command line calls them.
-    view : str
-        The name of the mapping view; "" for none.
     """
 
-    attribute: str
-    rows: str
+    attribute: str  # its name
+    rows: str  # what rows and columns are named by
     columns: str
-    title: str = ""
-    view: str = ""
+    title: str = ""  # what the command line calls them
+    view: str = ""  # the name of the mapping view; "" for none
 
     @property
     def is_sparse(self) -> bool:
@@ -69,25 +64,158 @@ class Table(NamedTuple):
 
     def width(self, n_labels: int) -> int:
         """Return the number of columns."""
-        return size_of(self.columns, n_labels)
+        return {LABELS: n_labels, PAIRS: n_labels**2}[self.columns]
 
     def shape(self, n_labels: int) -> tuple[int, ...]:
         """Return the shape of a dense table."""
         columns = self.width(n_labels)
-        return (columns,) if self.rows == ONE else (size_of(self.rows, n_labels), columns)
-
-    def matrix(self, array: Any) -> sp.csr_array:
-        """Return the weights as a sparse matrix; entries that are not stored are 0."""
-        return array if self.is_sparse else sp.csr_array(np.atleast_2d(array))
+        return (columns,) if self.rows == ONE else (n_labels, columns)
 
 
-def size_of(axis: str, n_labels: int) -> int:
-    """Return how many rows or columns of labels there are."""
-    return {ONE: 1, LABELS: n_labels, PAIRS: n_labels**2}[axis]
+Codes = IntArray | CodeArray
+
+
+@dataclass
+class Choice:
+    """Labeled data, and which of their features are to have weights.
+
+    Attributes
+    ----------
+    data : PackedSequences
+        N tokens with D attributes, and the attributes of the transitions into them.
+    codes : ndarray of shape (N,)
+        Their labels; of segments, ``k`` where one of label ``k`` goes on, ``K + k`` where one
+        begins.
+    n_labels : int
+        K.
+    min_freq : float
+        What occurs fewer times has no weight.
+    all_states, all_transitions : bool
+        Give all (attribute, label), or (label, next label) pairs a weight; the latter for each
+        attribute of transitions too.
+    boundaries : bool
+        Give the labels of first and last tokens weights.
+    forbidden : ndarray of shape (K, K), dtype bool, optional
+        Transitions that are not allowed.
+    lengths : LengthModel, optional
+        Of segments: how the scores of lengths are made; those that occur keep their weights.
+    token_parts : ndarray of shape (D, 4), dtype bool, optional
+        Of segments: which attributes count for all tokens of one, for its first, its last, and for
+        one alone.
+    """
+
+    data: PackedSequences
+    codes: CodeArray
+    n_labels: int
+    min_freq: float = 0
+    all_states: bool = False
+    all_transitions: bool = False
+    boundaries: bool = False
+    forbidden: NDArray[np.bool_] | None = None
+    lengths: LengthModel | None = None
+    token_parts: NDArray[np.bool_] | None = None
+
+    @cached_property
+    def segments(self) -> Segmentation:
+        """The segments that the codes stand for."""
+        return segmentation_of(self.codes, self.data.offsets, self.n_labels)
+
+    @cached_property
+    def transitions(self) -> IntArray:
+        """``i * K + j`` of the transition from label i to j into each token, -1 for none, (N,)."""
+        if self.data.topology is not None:
+            before = self.data.topology.before
+            pairs = self.codes[before].astype(np.int64) * self.n_labels + self.codes
+            return np.where(before < 0, -1, pairs)
+        if self.lengths is None:
+            return transition_columns(self.codes, self.data.offsets, self.n_labels)
+        found, runs = np.full(len(self.codes), -1, np.int64), self.segments
+        follows = np.flatnonzero(~np.isin(runs.start, self.data.offsets[:-1]))
+        found[runs.start[follows]] = runs.label[follows - 1] * self.n_labels + runs.label[follows]
+        return found
+
+    def weighted_transitions(self) -> tuple[IntArray, IntArray]:
+        """Return the labels before and after of the transitions that have a weight, (P2,)."""
+        size, found = self.n_labels, self.transitions
+        counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)
+        chosen = (counts >= self.least) | self.all_transitions
+        if self.forbidden is not None:
+            chosen &= ~self.forbidden
+        source, target = np.nonzero(chosen)
+        return source, target
+
+    @property
+    def of_segments(self) -> tuple[LengthModel, NDArray[np.bool_]]:
+        """The lengths and parts of segments; ValueError where labels are those of tokens."""
+        if self.lengths is None or self.token_parts is None:
+            raise ValueError("the labels are those of tokens, not of segments.")
+        return self.lengths, self.token_parts
+
+    @property
+    def least(self) -> float:
+        """How often something has to occur."""
+        return max(1, self.min_freq)
+
+    def pairs(
+        self, data: PackedSequences, columns: Codes, n_columns: int, *, everything: bool
+    ) -> AttributeWeights:
+        """Return the (attribute, column) pairs that have a weight; a column of -1 is none."""
+        if everything:
+            ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_columns
+            found = np.tile(np.arange(n_columns, dtype=np.int32), data.n_features)
+        else:
+            least = math.ceil(min(self.least, data.n_tokens + 1))  # no pair occurs more often
+            ptr, found = _sparse_pairs(data, columns, least)
+            if data.dense is not None:
+                counts = _dense_counts(data.dense, columns, n_columns, least)
+                ptr = np.concatenate([ptr, ptr[-1] + counts.indptr[1:]])
+                found = np.concatenate([found, counts.indices])
+        return AttributeWeights(ptr, found, n_columns=n_columns, n_sparse=data.n_sparse)
+
+
+def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
+    """Return ``i * K + j`` for the transition from label i to j into each token, -1 for a first."""
+    transitions = np.full(len(codes), -1, np.int64)
+    transitions[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]
+    starts = offsets[:-1]
+    transitions[starts[starts < len(codes)]] = -1
+    return transitions
+
+
+def _sparse_pairs(data: PackedSequences, columns: Codes, least: int) -> tuple[IntArray, CodeArray]:
+    """Return where the pairs of each sparse attribute start, and their columns, rising."""
+    order = np.argsort(columns, kind="stable")
+    tokens = order[np.count_nonzero(columns < 0) :]
+    entries = (
+        frozen(tokens), frozen(columns[tokens].astype(np.int64)), frozen(data.indptr),
+        frozen(data.indices.view(np.uint32)), least,
+    )  # fmt: skip
+    known = np.zeros((data.n_sparse, 2), np.uint32)
+    ptr = np.zeros(data.n_sparse + 1, np.int64)
+    seen_count(*entries, known, ptr[1:])
+    np.cumsum(ptr, out=ptr)
+    found = np.empty(ptr[-1], np.int32)
+    known[:] = 0
+    seen_list(*entries, known, ptr[:-1].copy(), found)
+    return ptr, found
+
+
+def _dense_counts(dense: FloatArray, columns: Codes, n_columns: int, least: int) -> sp.csr_array:
+    """Return how many tokens of each column have a dense feature, shape (F, C), if not too few.
+
+    Transitions have K x K columns, of which few occur.
+    """
+    order = np.argsort(columns, kind="stable")[np.count_nonzero(columns < 0) :]
+    present, starts = np.unique(columns[order], return_index=True)
+    uses = (dense[order] != 0.0).astype(np.float64)
+    sums = np.add.reduceat(uses, starts, axis=0) if len(present) else uses[:0]
+    counts = sp.csr_array(np.where(sums < least, 0.0, sums).T)
+    places = present[counts.indices]
+    return sp.csr_array((counts.data, places, counts.indptr), (dense.shape[1], n_columns))
 
 
 class Pattern(NamedTuple):
-    """Which places of a matrix have a weight, row by row.
+    """Which places of a matrix of shape (R, C) have a weight, row by row.
 
     Attributes
     ----------
@@ -124,7 +252,13 @@ class Pattern(NamedTuple):
     @classmethod
     def of_numbers(cls, numbers: IntArray, shape: tuple[int, int], n_sparse: int) -> Pattern:
         """Return the pattern of weights that are given by rising numbers."""
-        rows, columns = np.divmod(numbers, shape[1])
+        return cls.of_rows(*np.divmod(numbers, shape[1]), shape, n_sparse)
+
+    @classmethod
+    def of_rows(
+        cls, rows: IntArray, columns: IntArray, shape: tuple[int, int], n_sparse: int
+    ) -> Pattern:
+        """Return the pattern of weights in rising rows."""
         ptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int64)
         return cls(ptr, columns.astype(np.int32), shape[1], n_sparse)
 
@@ -134,74 +268,39 @@ class Pattern(NamedTuple):
 
     def joined(self, others: list[sp.csr_array]) -> Pattern:
         """Return the pattern with the entries of matrices that may have fewer rows."""
-        union = _ones(self.columns, self.ptr, self.shape)
+        union = self.matrix(np.ones(len(self.columns)))
         for matrix in others:
-            missing = self.shape[0] - matrix.shape[0]
-            ptr = np.append(matrix.indptr, np.repeat(matrix.indptr[-1:], missing))
-            union = union + _ones(matrix.indices, ptr, self.shape)
+            grown = sp.csr_array(matrix, copy=True)
+            grown.data = np.ones(len(grown.data))  # zeros that are stored count too
+            grown.resize(self.shape)
+            union = union + grown
         union.sort_indices()
         return self._replace(ptr=union.indptr, columns=union.indices)
 
 
-def _ones(columns: CodeArray, ptr: IntArray, shape: tuple[int, int]) -> sp.csr_array:
-    return sp.csr_array((np.ones(len(columns)), columns, ptr), shape)
-
-
 @dataclass
 class PotentialParts:
-    """Potentials of a chunk while blocks add to them.
+    """Potentials of a chunk while blocks add to them."""
 
-    Attributes
-    ----------
-    unary : ndarray of shape (n, C)
-        Of labels at tokens; of segments, C is 4 K.
-    offsets : ndarray of shape (S + 1,)
-        Where sequences start in `unary`, and the end.
-    pair : ndarray of shape (M, K, K) or (1, P2)
-        Tables of transitions, or those that have a weight as a list.
-    index : ndarray of shape (n,) or None
-        The table of the transition into each token; None where all share one.
-    lengths : ndarray of shape (L, K), optional
-        Of lengths of segments.
-    rows : ndarray of shape (R, K), optional
-        Of segments that have attributes.
-    spans : Spans, optional
-        Which segments these are.
-    topology : Topology, optional
-        The order of the tokens, where it is not that of sequences.
-    """
-
-    unary: FloatArray
-    offsets: IntArray
-    pair: FloatArray
-    index: IdArray | None = None
-    lengths: FloatArray | None = None
-    rows: FloatArray | None = None
-    spans: Spans | None = None
-    topology: Topology | None = None
+    unary: FloatArray  # (n, C) of labels at tokens; of segments, C is 4 K
+    offsets: IntArray  # (S + 1,) where sequences start in `unary`, and the end
+    pair: FloatArray  # (M, K, K) tables of transitions, or a list of those with a weight, (1, P2)
+    index: IdArray | None = None  # (n,) the table of the transition into each token, if several
+    lengths: FloatArray | None = None  # (L, K) of lengths of segments
+    rows: FloatArray | None = None  # (R, K) of segments that have attributes
+    spans: Spans | None = None  # which segments these are
+    topology: Topology | None = None  # the order of the tokens, where it is not that of sequences
 
 
 class Residuals(NamedTuple):
-    """The gradient with respect to the potentials of consecutive chunks.
+    """The gradient with respect to the potentials of consecutive chunks."""
 
-    Attributes
-    ----------
-    unary : ndarray of shape (n, C)
-        Of all chunks, one after the other. A block that comes first may change it.
-    chunks : list of Chunk
-        The chunks.
-    pairs, lengths, rows : list of ndarrays
-        Of each chunk, as in `PotentialParts`; `lengths` and `rows` of segments alone.
-    topologies : list of Topology or None
-        The order of the tokens of each chunk.
-    """
-
-    unary: FloatArray
+    unary: FloatArray  # (n, C) of all chunks in turn; a block that comes first may change it
     chunks: list[Chunk]
-    pairs: list[FloatArray]
-    lengths: list[FloatArray]
-    rows: list[FloatArray]
-    topologies: list[Topology | None]
+    pairs: list[FloatArray]  # of each chunk, as in `PotentialParts`; so are the next two
+    lengths: list[FloatArray]  # of segments alone
+    rows: list[FloatArray]  # of segments alone
+    topologies: list[Topology | None]  # the order of the tokens of each chunk
 
     @property
     def begin(self) -> int:
@@ -219,9 +318,9 @@ class WeightBlock(ABC):
     Attributes
     ----------
     name : str
-        What they are counted by in :class:`crfkit.potentials.size.ParameterCounts`.
+        What a model finds them by.
     kind : str
-        What they are, for people.
+        What they are, for people, and what they are counted by.
     tables : tuple of Table
         The fitted attributes that they become; of several, the columns stand side by side. Empty
         where the model makes something else of them.
@@ -322,21 +421,32 @@ class WeightBlock(ABC):
         matrix = cls.stacked(fitted)
         if matrix is None:
             return None
-        if cls.is_full:
-            matrix = _full(matrix)
         rows = n_sparse if cls.tables[0].is_sparse else matrix.shape[0]
         pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape[1], rows)
-        return cls.of_pattern(pattern), matrix.data
+        if not cls.is_full:
+            return cls.of_pattern(pattern), matrix.data
+        full = Pattern.of_numbers(np.arange(math.prod(pattern.shape)), pattern.shape, rows)
+        return cls.of_pattern(full), matrix.toarray().reshape(-1)
 
     @classmethod
     def stacked(cls, fitted: Mapping[str, Any]) -> sp.csr_array | None:
-        """Return the fitted attributes side by side, columns rising in each row and none twice."""
-        arrays = [fitted.get(table.attribute) for table in cls.tables]
+        """Return the fitted attributes side by side, columns rising in each row and none twice.
+
+        Entries that are not stored are 0.
+        """
+        arrays: list[Any] = [fitted.get(table.attribute) for table in cls.tables]
         if not arrays or any(array is None for array in arrays):
             return None
-        if len(arrays) > 1:
-            return in_order(sp.csr_array(sp.hstack(arrays)))
-        return in_order(cls.tables[0].matrix(arrays[0]))
+        if not cls.tables[0].is_sparse:
+            return sp.csr_array(np.atleast_2d(arrays[0]))
+        stack = arrays[0] if len(arrays) == 1 else sp.csr_array(sp.hstack(arrays))
+        # A matrix remembers the answer to what is asked next: a view is asked.
+        view = sp.csr_array((stack.data, stack.indices, stack.indptr), stack.shape)
+        if view.has_canonical_format:
+            return view
+        ordered = view.copy()  # weights that were set by hand
+        ordered.sum_duplicates()
+        return ordered
 
     @property
     def rows(self) -> str:
@@ -347,15 +457,21 @@ class WeightBlock(ABC):
         """Return the weights of an older block, stacked, 0 where there are none.
 
         `places` are those of new rows and columns among the old ones, -1 for none, by what they
-        are named by.
+        are named by. A label or transition that was forbidden by hand (``-inf``) is learned from 0
+        again.
         """
+        values = np.zeros(self.n_parameters)
         if old is None:
-            return np.zeros(self.n_parameters)
+            return values
         pattern, count = self.pattern, len(self.tables)
         table, column = np.divmod(pattern.columns, pattern.n_columns // count)
-        columns = places[self.tables[0].columns][column]
-        columns = np.where(columns < 0, -1, columns + table * (old.shape[1] // count))
-        return _pick(old, places[self.rows][pattern.rows], columns)
+        rows, columns = places[self.rows][pattern.rows], places[self.tables[0].columns][column]
+        found = (rows >= 0) & (columns >= 0)
+        if found.any():
+            columns = columns + table * (old.shape[1] // count)
+            picked = old[rows[found], columns[found]]
+            values[found] = np.ravel(picked.toarray() if sp.issparse(picked) else picked)
+        return np.where(np.isfinite(values), values, 0.0)
 
     def extended(self, others: list[Mapping[str, Any]]) -> Self:
         """Return the block with the weights that are not 0 in fitted attributes of others."""
@@ -379,35 +495,3 @@ def names_of(data: PackedSequences) -> dict[str, Names | None]:
     """Return the names of the attributes of tokens, transitions and segments."""
     kinds = features_of(data).items()
     return {name: None if kind is None else kind.names for name, kind in kinds}
-
-
-def _full(matrix: sp.csr_array) -> sp.csr_array:
-    """Return a matrix that stores its zeros."""
-    rows, columns = matrix.shape
-    everywhere = np.tile(np.arange(columns, dtype=np.int32), rows)
-    return sp.csr_array(
-        (matrix.toarray().reshape(-1), everywhere, np.arange(rows + 1) * columns), matrix.shape
-    )
-
-
-def in_order(matrix: sp.csr_array) -> sp.csr_array:
-    """Return weights with rising columns in each row and none twice: by hand, they may be."""
-    view = sp.csr_array((matrix.data, matrix.indices, matrix.indptr), matrix.shape)
-    if view.has_canonical_format:  # asked of a view, because a matrix remembers the answer
-        return view
-    ordered = view.copy()
-    ordered.sum_duplicates()
-    return ordered
-
-
-def _pick(matrix: sp.csr_array, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> FloatArray:
-    """Return entries of a sparse matrix, 0 where a row or column is -1 or the entry not finite.
-
-    A label or transition that was forbidden by hand (``-inf``) is learned from 0 again.
-    """
-    found = (rows >= 0) & (columns >= 0)
-    values = np.zeros(len(rows))
-    if found.any():
-        picked = matrix[rows[found], columns[found]]
-        values[found] = np.ravel(picked.toarray() if sp.issparse(picked) else picked)
-    return np.where(np.isfinite(values), values, 0.0)

@@ -20,6 +20,7 @@ from crfkit.potentials.blocks import (
     PAIRS,
     TOKENS,
     TRANSITIONS,
+    Choice,
     Pattern,
     PotentialParts,
     Reading,
@@ -27,7 +28,6 @@ from crfkit.potentials.blocks import (
     Table,
     WeightBlock,
 )
-from crfkit.potentials.choice import Choice
 from crfkit.potentials.distinct import distinct_rows
 from crfkit.structures import Chain, SparseChain, Structure
 

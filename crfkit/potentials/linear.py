@@ -17,6 +17,7 @@ from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.base import PotentialsModel
 from crfkit.potentials.blocks import (
+    Choice,
     PotentialParts,
     Reading,
     Residuals,
@@ -29,7 +30,6 @@ from crfkit.potentials.chain_blocks import (
     TransitionBlock,
     read_new,
 )
-from crfkit.potentials.choice import Choice
 from crfkit.structures import Structure
 
 Block = TypeVar("Block", bound=WeightBlock)
@@ -298,7 +298,7 @@ def topology_of(data: PackedSequences, chunk: Chunk) -> Topology | None:
     """Return the order of the tokens of a chunk, where it is not that of sequences."""
     if data.topology is None:
         return None
-    return data.topology.take(np.arange(len(data))[chunk.sequences], data.offsets)
+    return data.topology.take(np.arange(len(data))[chunk.sequences])
 
 
 def check_not_negative(features: list[PackedSequences | None]) -> None:

@@ -17,6 +17,7 @@ from crfkit.potentials.blocks import (
     LABELS,
     SEGMENTS,
     TOKENS,
+    Choice,
     Pattern,
     PotentialParts,
     Reading,
@@ -31,7 +32,6 @@ from crfkit.potentials.chain_blocks import (
     token_parts,
     token_residuals,
 )
-from crfkit.potentials.choice import Choice
 from crfkit.potentials.lengths import LengthModel
 from crfkit.structures import Spans
 from crfkit.structures.segment_tables import make_spans, no_spans

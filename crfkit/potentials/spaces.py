@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.names import LazyNames
+from crfkit.data.topology import check_no_topology
 from crfkit.data.validation import warn_if_lengths_badly_scaled
 from crfkit.features.lengths import length_basis
 from crfkit.labels.limits import Limits, find_limits
 from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.potentials.blocks import Choice
 from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import LinearModel, fitted_names, from_fitted
 from crfkit.potentials.linear_chain import LinearChainModel
 from crfkit.potentials.segment_blocks import TOKEN_PARTS
-from crfkit.potentials.selection import choose_features, choose_segment_features
 from crfkit.potentials.semimarkov import SemiMarkovModel
+from crfkit.structures import structure_for
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
 # of a part of a union may stand before. One group without repetition: time grows with the length.
@@ -33,40 +35,64 @@ class FeatureOptions(Protocol):
     """Which features get a weight; see :class:`crfkit.CRFClassifier`."""
 
     @property
-    def min_freq(self) -> int:
-        """How often they have to occur."""
-
+    def min_freq(self) -> int: ...  # noqa: D102
     @property
-    def all_possible_states(self) -> bool:
-        """Whether all (attribute, label) pairs do."""
-
+    def all_possible_states(self) -> bool: ...  # noqa: D102
     @property
-    def all_possible_transitions(self) -> bool:
-        """Whether all (label, next label) pairs do."""
-
+    def all_possible_transitions(self) -> bool: ...  # noqa: D102
     @property
-    def boundary_weights(self) -> bool:
-        """Whether labels of first and last tokens do."""
+    def boundary_weights(self) -> bool: ...  # noqa: D102
 
 
 class LabeledData(Protocol):
-    """Sequences and the codes of their labels."""
+    """N tokens with their codes, shape (N,), the K labels, and what the codes stand for."""
 
     @property
-    def data(self) -> PackedSequences:
-        """N tokens."""
-
+    def data(self) -> PackedSequences: ...  # noqa: D102
     @property
-    def codes(self) -> CodeArray:
-        """Their codes, shape (N,)."""
-
+    def codes(self) -> CodeArray: ...  # noqa: D102
     @property
-    def classes(self) -> NDArray[np.object_]:
-        """The labels, shape (K,)."""
-
+    def classes(self) -> NDArray[np.object_]: ...  # noqa: D102
     @property
-    def coding(self) -> Any:
-        """What the codes stand for."""
+    def coding(self) -> Any: ...  # noqa: D102
+
+
+def choose_features(
+    data: PackedSequences, codes: CodeArray, n_labels: int, **options: Any
+) -> LinearChainModel:
+    """Return a model of linear chains with weights for what is seen, or for all.
+
+    Parameters as for :class:`crfkit.potentials.blocks.Choice`.
+    """
+    blocks = LinearChainModel.choose(Choice(data, codes, n_labels, **options))
+    return LinearChainModel(blocks, structure_for(data.topology))
+
+
+def choose_segment_features(
+    data: PackedSequences,
+    codes: CodeArray,
+    n_labels: int,
+    *,
+    lengths: LengthModel,
+    parts: NDArray[np.bool_],
+    **options: Any,
+) -> SemiMarkovModel:
+    """Return a model of segments with weights for what is seen, or for all.
+
+    Parameters as for :class:`crfkit.potentials.blocks.Choice`; `parts` are the `token_parts`.
+    """
+    check_no_topology(data.topology, "a model of segments")
+    choice = Choice(data, codes, n_labels, lengths=lengths, token_parts=parts, **options)
+    return SemiMarkovModel(SemiMarkovModel.choose(choice))
+
+
+def _shared_options(features: FeatureOptions) -> dict[str, Any]:
+    return {
+        "min_freq": features.min_freq,
+        "all_states": features.all_possible_states,
+        "all_transitions": features.all_possible_transitions,
+        "boundaries": features.boundary_weights,
+    }
 
 
 class WeightSpace(ABC):
@@ -121,15 +147,8 @@ class TokenWeights(WeightSpace):
                 "SemiMarkovCRF, or leave them out."
             )
         _check_no_ends(training.data.names)
-        return choose_features(
-            training.data,
-            training.codes,
-            len(training.classes),
-            min_freq=features.min_freq,
-            all_states=features.all_possible_states,
-            all_transitions=features.all_possible_transitions,
-            boundaries=features.boundary_weights,
-        )
+        size = len(training.classes)
+        return choose_features(training.data, training.codes, size, **_shared_options(features))
 
     def other_attributes(self, coding: Any) -> dict[str, Any]:
         """Return nothing: codes stand for labels."""
@@ -162,10 +181,7 @@ class SegmentWeights(WeightSpace):
             lengths=self._lengths(limits, runs),
             parts=self._parts(training.data),
             forbidden=limits.forbidden,
-            min_freq=features.min_freq,
-            all_states=features.all_possible_states,
-            all_transitions=features.all_possible_transitions,
-            boundaries=features.boundary_weights,
+            **_shared_options(features),
         )
 
     def other_attributes(self, coding: Any) -> dict[str, Any]:

@@ -10,14 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.potentials.size import parameter_counts
 from crfkit.solvers.base import Callback
 from crfkit.solvers.stages import minimize
 from crfkit.training.callbacks import describe
 from crfkit.training.data import TrainingData
 from crfkit.training.early_stopping import Watch
 from crfkit.training.problem import Problem
-from crfkit.training.size import warn_if_large
+from crfkit.training.size import ParameterCounts, warn_if_large
 
 
 class Fit:
@@ -61,7 +60,7 @@ class Fit:
         problem, verbose = self.problem, self.problem.verbose
         warn_if_large(self.model)
         if verbose:
-            print(f"{parameter_counts(self.model)}", flush=True)
+            print(f"{ParameterCounts(self.model.parameter_counts)}", flush=True)
         told = _Printed(callback, {0: 0, 1: 10}.get(verbose, 1))
         with ThreadMap(problem.n_jobs) as threads:
             objective = problem.objective(self.model, self.training, threads)

@@ -9,8 +9,8 @@ import numpy as np
 
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
-from crfkit.data.matrices import is_matrix
 from crfkit.data.names import Names, name_array
+from crfkit.data.validation import is_matrix
 from crfkit.features import SequenceVectorizer
 
 

@@ -15,9 +15,9 @@ from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequenc
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.choice import transition_columns
+from crfkit.potentials.blocks import transition_columns
 from crfkit.potentials.distinct import distinct_rows
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
 from tests.oracles import chain_paths, enumerated_sum, finite_difference

@@ -9,7 +9,7 @@ from crfkit.data import PackedSequences, chunks
 from crfkit.losses import LogLoss, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.structures import Capability, Chain
 from tests.oracles import finite_difference
 

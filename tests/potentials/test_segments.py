@@ -17,8 +17,8 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.segment_blocks import SegmentAttributeBlock
-from crfkit.potentials.selection import choose_segment_features
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
+from crfkit.potentials.spaces import choose_segment_features
 from crfkit.potentials.touched import ActiveWeights
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans

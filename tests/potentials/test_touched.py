@@ -8,7 +8,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Counts
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.potentials.touched import ActiveWeights
 
 LENGTHS = (3, 0, 1, 5, 2, 4)

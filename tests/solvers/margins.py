@@ -14,7 +14,7 @@ from crfkit.labels.costs import find_cost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.structures import Chain
 
 TINY = (2, 0, 1, 3, 2)

@@ -11,7 +11,7 @@ from crfkit.losses.margin import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.kernelized import Kernel, KernelChainModel
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.solvers.historical.margin_gradient import MarginEG, _Distributions
 from crfkit.solvers.historical.smo import SMO, _Factored
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe

@@ -20,7 +20,7 @@ from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.solvers.margin.dual_state import (
     ENOUGH,
     ChainMarginalFW,

@@ -12,8 +12,8 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.semimarkov import SegmentOracle
 from crfkit.potentials.chain_blocks import TransitionBlock
-from crfkit.potentials.selection import choose_segment_features
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
+from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import (
     InfiniteScoresError,

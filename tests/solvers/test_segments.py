@@ -17,8 +17,8 @@ from crfkit.losses import AnnealedHingeLoss, HingeLoss, LogLoss, SoftenedHingeLo
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.selection import choose_segment_features
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
+from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
 from crfkit.solvers.margin import (

@@ -11,7 +11,7 @@ from crfkit.data import PackedSequences
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.selection import choose_features
+from crfkit.potentials.spaces import choose_features
 from crfkit.solvers import OWLQN, SGD, AutoSolver
 from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.solvers.stochastic import sgd as gradient_descent

@@ -12,7 +12,7 @@ import numpy as np
 from crfkit._types import FloatArray, IntArray
 from crfkit.data.frames import frame_columns, group_offsets
 from crfkit.data.labels import iterate_sequences
-from crfkit.data.places import token_place
+from crfkit.data.validation import token_place
 from crfkit.features.attributes import finite_number
 
 Reference = str | int

@@ -12,7 +12,7 @@ from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit.data.targets import Weights
+from crfkit.data.labels import Weights
 from crfkit.kernels.solvers.kernelized import (
     NEGATIVE,
     KernelProblem,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import Counts, FloatArray, IntArray, Potentials
-from crfkit.data.targets import Targets, Weights
+from crfkit.data.labels import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder

@@ -11,7 +11,7 @@ import numpy as np
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
-from crfkit.data.targets import Weights
+from crfkit.data.labels import Weights
 from crfkit.kernels.oracle import FOUND, INFINITE, Examples
 from crfkit.kernels.solvers.online import (
     COUNT,
