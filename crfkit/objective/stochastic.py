@@ -20,7 +20,7 @@ from crfkit.data.packed import ranges
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials import LinearModel, PotentialsModel
-from crfkit.potentials.touched import ActiveWeights
+from crfkit.potentials.linear import Prepared
 from crfkit.structures import NoPathError, Structure
 
 
@@ -80,7 +80,8 @@ class StochasticObjective:
         self.model, self.structure = cast(LinearModel, model).linear(structure)
         self.plain, self.loss, self.penalty = structure, loss, penalty
         self.threads = threads
-        self._source, self._lock = data, threading.RLock()
+        self._source, self._lock = data, threading.Lock()
+        self._batches = dict[int, Prepared]()
         self._labels, self._weight, self._order = labels[rows], weight[rows], order
         self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[order])])
         self._chunks = make_chunks(self.offsets, tokens)
@@ -104,25 +105,21 @@ class StochasticObjective:
         dealt: PackedSequences = self._source[self._order]
         return dealt
 
-    @property
-    def _touched(self) -> ActiveWeights:
-        """The weights that each batch touches, and what it needs of the data to do so."""
-        with self._lock:
-            return self._made_touched
-
-    @cached_property
-    def _made_touched(self) -> ActiveWeights:
-        with ThreadMap(1) as one:  # a batch is pulled back by one thread: it owns all attributes
-            prepared = self.model.prepare_columns(self.data, self._chunks, one)
-        return ActiveWeights(self.model, prepared)
+    def _prepared(self, index: int) -> Prepared:
+        """Return what a batch needs of the data, made when it is first asked for."""
+        found = self._batches.get(index)
+        if found is None:
+            found = self.model.prepare_active(self.data, self._chunks[index])
+            self._batches[index] = found
+        return found
 
     def release_data(self) -> None:
         """Let go of the copy of the data, for whoever has them in another form.
 
         It is made again when it is asked for.
         """
-        for name in ("_dealt", "_made_touched"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("_dealt", None)
+        self._batches.clear()
 
     @property
     def mean_square(self) -> float:
@@ -155,7 +152,7 @@ class StochasticObjective:
 
     def scores(self, bound: Any, index: int) -> Potentials:
         """Return the scores of a batch."""
-        return self._touched.scores(bound, index)
+        return self.model.prepared_scores(bound, self._prepared(index), 0)
 
     def value_and_residual(self, scores: Potentials, index: int) -> tuple[float, Counts]:
         """Return the loss of a batch and its gradient with respect to the scores."""
@@ -185,15 +182,15 @@ class StochasticObjective:
         return self.penalty.smooth_value(w) + self.penalty.l1 * float(np.abs(w).sum())
 
     def places(self, index: int) -> IdArray:
-        """Return the parameters that a batch touches, each once, shape (n,)."""
-        return self._touched.places(index)
+        """Return the parameters that a batch depends on, each once, shape (n,)."""
+        return self.model.active(self._prepared(index))
 
     def gradient(self, index: int, residual: Counts) -> FloatArray:
-        """Return the gradient to the parameters that a batch touches, shape (n,).
+        """Return the gradient to the parameters that a batch depends on, shape (n,).
 
         `residual` is the gradient with respect to its scores; the penalty has no part in it.
         """
-        return self._touched.gradient(index, residual)
+        return self.model.active_gradient(residual, self._prepared(index))
 
     @contextmanager
     def original_sequence_numbers(self) -> Iterator[None]:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-from functools import partial
-from typing import NamedTuple
-
 import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.design.gather import scatter_dense
-from crfkit.kernels.design.touched import touched_gather, touched_pattern, touched_scatter
+from crfkit.potentials.active import ActiveRows
 from crfkit.potentials.rows import (
     FULL,
     FULL_BY_TOKEN,
@@ -22,91 +17,16 @@ from crfkit.potentials.rows import (
     PreparedRows,
     RowIndex,
     add_dense,
-    entries_of,
 )
 
 __all__ = [
+    "ActiveRows",
     "AttributeWeights",
     "BoundWeights",
     "Part",
-    "PreparedColumns",
     "PreparedRows",
     "add_dense",
 ]
-
-
-class Entries(NamedTuple):
-    """The sparse entries of a part, attribute by attribute, and the weights of the attributes.
-
-    The weights stand once more for each part, in order: looked up by attribute, each of them would
-    be a cache miss.
-    """
-
-    places: IdArray  # (n,) places of the weights of all attributes that occur, one after the other
-    columns: IdArray  # (n,) and their columns
-    local: PtrArray  # (A + 1,) where those of each attribute start among the n
-    col_ptr: PtrArray  # (A + 1,) where its entries start
-    rows: IdArray  # (nnz,) rows of the part
-    values: FloatArray  # (nnz,) or (1,)
-    step: int
-
-    @property
-    def adjoint(self) -> tuple[IdArray, PtrArray, PtrArray, IdArray, FloatArray, int]:
-        """All but the places, which the adjoint does not need."""
-        return self.columns, self.local, self.col_ptr, self.rows, self.values, self.step
-
-
-class PreparedColumns:
-    """Parts in the form that solvers read which move after a few of them.
-
-    They have no time to make tables of weights, and ask for the gradient to the weights that a part
-    touches alone: those of the sparse attributes that occur in it, and those of all dense features.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        All weights.
-    parts : list of Part
-        The parts.
-    threads : ThreadMap
-        Prepares them.
-    """
-
-    def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
-        self.weights, self.parts, self._threads = weights, parts, threads
-        self._lock, self._made = threading.Lock(), list[Entries]()
-        dense = int(weights.ptr[weights.n_sparse])
-        self._dense = np.arange(dense, weights.n_parameters, dtype=np.uint32)
-
-    @property
-    def entries(self) -> list[Entries]:
-        """The sparse entries of each part, made when they are first asked for."""
-        with self._lock:
-            if not self._made:
-                self._made = self._threads(partial(_turned, self.weights), self.parts)
-            return self._made
-
-    def places(self, index: int) -> IdArray:
-        """Return the places of the weights that part `index` touches, shape (n,)."""
-        places = self.entries[index].places
-        return np.concatenate([places, self._dense]) if len(self._dense) else places
-
-    def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
-        """Add the scores of part `index` to `out`, shape (n, C)."""
-        entries = self.entries[index]
-        touched_gather(*entries, frozen(bound.pairs), np.empty(len(entries.places)), out)
-        add_dense(bound, self.parts[index], out)
-
-    def gradient(self, index: int, residual: FloatArray) -> FloatArray:
-        """Return the gradient to the weights at `places`, given the one to the scores."""
-        part, entries = self.parts[index], self.entries[index]
-        out = np.zeros(len(entries.places))
-        touched_scatter(*entries.adjoint, frozen(residual), out)
-        if part.data.dense is None:
-            return out
-        table = np.zeros((part.data.dense.shape[1], self.weights.n_columns))
-        scatter_dense(frozen(part.data.dense), part.begin, 0, len(table), residual, table[None])
-        return np.concatenate([out, self.weights.take_dense(table)])
 
 
 class AttributeWeights:
@@ -187,14 +107,15 @@ class AttributeWeights:
         """Return parts in the form that training on all of them reads."""
         return PreparedRows(self._full, parts, self.n_features - self.n_sparse, threads)
 
-    def prepare_columns(self, parts: list[Part], threads: ThreadMap) -> PreparedColumns:
-        """Return parts in the form that solvers read which move after a few of them."""
-        return PreparedColumns(self, parts, threads)
+    def prepare_active(self, parts: list[Part], threads: ThreadMap) -> ActiveRows:
+        """Return parts that follow one another as one, for solvers that move after a few."""
+        whole = Part(parts[0].data, parts[0].begin, parts[-1].end)
+        return ActiveRows(self._full, whole, self.n_parameters)
 
     def pullback(
         self,
         residuals: list[FloatArray],
-        prepared: PreparedRows,
+        prepared: PreparedRows | ActiveRows,
         threads: ThreadMap,
         out: FloatArray,
     ) -> None:
@@ -207,36 +128,14 @@ class AttributeWeights:
         ----------
         residuals : list of ndarrays of shape (n, C)
             Gradient with respect to the scores of each part.
-        prepared : PreparedRows
-            From :meth:`prepare`.
+        prepared : PreparedRows or ActiveRows
+            From :meth:`prepare` or :meth:`prepare_active`.
         threads : ThreadMap
             The threads it was prepared for.
         out : ndarray of shape (P,)
-            Added to.
+            Added to; of `ActiveRows` the weights at its places, shape (n,).
         """
         table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
         prepared.pullback(residuals, threads, out, table)
-        out[int(self.ptr[self.n_sparse]) :] += self.take_dense(table)
-
-
-def _turned(weights: AttributeWeights, part: Part) -> Entries:
-    """Turn the sparse entries of a part around."""
-    data = part.data
-    indptr, indices = data.indptr[part.begin : part.end + 1], entries_of(part)
-    order = np.argsort(indices, kind="stable")
-    attributes, starts = np.unique(indices[order], return_index=True)
-    rows = np.repeat(np.arange(part.end - part.begin, dtype=np.uint32), np.diff(indptr))
-    values, step = data.value_array()
-    counts = weights.ptr[attributes + 1] - weights.ptr[attributes]
-    local = np.concatenate([[0], np.cumsum(counts)])
-    places, columns = np.empty(local[-1], np.uint32), np.empty(local[-1], np.uint32)
-    touched_pattern(frozen(attributes.astype(np.uint32)), *weights.pattern, places, columns)
-    return Entries(
-        places=frozen(places),
-        columns=frozen(columns),
-        local=frozen(local.astype(np.uint64)),
-        col_ptr=frozen(np.append(starts, len(indices)).astype(np.uint64)),
-        rows=frozen(rows[order]),
-        values=frozen(values[indptr[0] : indptr[-1]][order] if step else values),
-        step=step,
-    )
+        of_dense = self.take_dense(table)
+        out[len(out) - len(of_dense) :] += of_dense

@@ -378,12 +378,12 @@ class WeightBlock(ABC):
         """
 
     @abstractmethod
-    def active(self, prepared: Any, index: int) -> IdArray:
-        """Return the weights that chunk `index` depends on, each once, shape (n,)."""
+    def active(self, prepared: Any) -> IdArray:
+        """Return the weights that a chunk depends on, each once, shape (n,).
 
-    @abstractmethod
-    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
-        """Return the gradient with respect to the `active` weights of chunk `index`, (n,)."""
+        It was prepared alone, for a solver that moves after a few chunks: `pullback` then adds to
+        a gradient with respect to these weights.
+        """
 
     @property
     def n_parameters(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._parallel import SERIAL, ThreadMap
+from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import LONG_TOKENS, cut
@@ -72,10 +72,7 @@ class AttributeBlock(WeightBlock):
 
     @abstractmethod
     def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
-        """Return the gradient with respect to the scores of each part that was prepared.
-
-        Without `prepared`, that of the only chunk.
-        """
+        """Return the gradient with respect to the scores of each part that was prepared."""
 
     def pullback(
         self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
@@ -84,15 +81,9 @@ class AttributeBlock(WeightBlock):
         parts = self.residuals_of(residuals, prepared)
         self.weights.pullback(parts, prepared.rows, threads, out)
 
-    def active(self, prepared: Any, index: int) -> IdArray:
-        """Return the weights that chunk `index` depends on, each once, shape (n,)."""
-        found: IdArray = prepared.rows.places(index)
-        return found
-
-    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
-        """Return the gradient with respect to the `active` weights of chunk `index`, (n,)."""
-        (residual,) = self.residuals_of(residuals, None)
-        found: FloatArray = prepared.rows.gradient(index, residual)
+    def active(self, prepared: Any) -> IdArray:
+        """Return the weights that the only chunk depends on, each once, shape (n,)."""
+        found: IdArray = prepared.rows.places
         return found
 
 
@@ -138,10 +129,8 @@ def gather_tokens(
     threads(gather, [index] if whole else range(len(parts)))
 
 
-def token_residuals(residuals: Residuals, prepared: PreparedTokens | None) -> list[FloatArray]:
-    """Return the gradient with respect to the scores of each part, or of the only chunk."""
-    if prepared is None:
-        return [residuals.unary]
+def token_residuals(residuals: Residuals, prepared: PreparedTokens) -> list[FloatArray]:
+    """Return the gradient with respect to the scores of each part."""
     begin, unary = residuals.begin, residuals.unary
     return [unary[part.begin - begin : part.end - begin] for part in prepared.rows.parts]
 
@@ -276,15 +265,9 @@ class TransitionBlock(WeightBlock):
         for pair in residuals.pairs:
             out += pair[0] if self.is_list else pair.sum(axis=0)[self.source, self.target]
 
-    def active(self, prepared: Any, index: int) -> IdArray:
+    def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
         return self.all_weights
-
-    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
-        """Return the gradient with respect to all weights, shape (P2,)."""
-        out = np.zeros(self.n_parameters)
-        self.pullback(residuals, prepared, SERIAL, out)
-        return out
 
 
 class BoundaryBlock(WeightBlock):
@@ -361,15 +344,9 @@ class BoundaryBlock(WeightBlock):
             cells = self.cells(unary, chunk.offsets - chunk.tokens.start, topology)
             out += unary[cells].sum(axis=0)
 
-    def active(self, prepared: Any, index: int) -> IdArray:
+    def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
         return self.all_weights
-
-    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
-        """Return the gradient with respect to all weights, shape (K,)."""
-        out = np.zeros(self.n_labels)
-        self.pullback(residuals, prepared, SERIAL, out)
-        return out
 
 
 class StartBlock(BoundaryBlock):

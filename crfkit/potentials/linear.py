@@ -220,11 +220,9 @@ class LinearModel(PotentialsModel):
         """Return chunks as training on all of them reads them; one that is long stands alone."""
         return self._prepared(data, chunks, threads, AttributeWeights.prepare)
 
-    def prepare_columns(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap
-    ) -> Prepared:
-        """Return chunks as solvers read them that update after a few of them."""
-        return self._prepared(data, chunks, threads, AttributeWeights.prepare_columns)
+    def prepare_active(self, data: PackedSequences, chunk: Chunk) -> Prepared:
+        """Return a chunk as solvers read it that update after a few of them."""
+        return self._prepared(data, [chunk], SERIAL, AttributeWeights.prepare_active)
 
     def _prepared(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
@@ -275,23 +273,25 @@ class LinearModel(PotentialsModel):
             name = block.name
             block.pullback(residuals, prepared.blocks[name], threads, of_blocks[name])
 
-    def active(self, prepared: Prepared, index: int) -> IdArray:
-        """Return the parameters that chunk `index` depends on, each once, shape (n,)."""
+    def active(self, prepared: Prepared) -> IdArray:
+        """Return the parameters that a chunk depends on, from `prepare_active`: once each, (n,)."""
         pairs = zip(self.blocks, self._ends[:-1], strict=True)
         return np.concatenate(
-            [b.active(prepared.blocks[b.name], index) + np.uint32(first) for b, first in pairs]
+            [b.active(prepared.blocks[b.name]) + np.uint32(first) for b, first in pairs]
         )
 
-    def active_gradient(self, residual: Counts, prepared: Prepared, index: int) -> FloatArray:
-        """Return the gradient to the `active` parameters of chunk `index`, in their order, (n,).
+    def active_gradient(self, residual: Counts, prepared: Prepared) -> FloatArray:
+        """Return the gradient to the `active` parameters, in their order, shape (n,).
 
         `residual` is that with respect to the potentials of the chunk.
         """
-        residuals = self.residuals(residual.unary.copy(), [residual.pair], [index], prepared)
-        own = prepared.blocks
-        return np.concatenate(
-            [block.active_gradient(residuals, own[block.name], index) for block in self.blocks]
-        )
+        residuals = self.residuals(residual.unary.copy(), [residual.pair], [0], prepared)
+        found = []
+        for block in self.blocks:
+            own = prepared.blocks[block.name]
+            found.append(np.zeros(len(block.active(own))))
+            block.pullback(residuals, own, SERIAL, found[-1])
+        return np.concatenate(found)
 
 
 def topology_of(data: PackedSequences, chunk: Chunk) -> Topology | None:

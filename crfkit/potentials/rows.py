@@ -273,7 +273,7 @@ class PreparedRows:
         row_edges, place_edges = _shares(layout, parts, self.folding, threads.n_workers)
         self.dense_bounds = np.linspace(0, n_dense, threads.n_workers + 1).astype(np.int64)
         self._row_edges = row_edges
-        prepare = partial(_prepared, layout, self.folding, row_edges, place_edges)
+        prepare = partial(prepare_part, layout, self.folding, row_edges, place_edges)
         self._entries = threads(prepare, parts)
         if self.folding:
             self.folding.release_data()
@@ -391,7 +391,7 @@ def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, NDArray
     return before[indptr - indptr[0]], slots[full], full
 
 
-def _prepared(
+def prepare_part(
     layout: RowIndex,
     folding: Folding | None,
     row_edges: IntArray,

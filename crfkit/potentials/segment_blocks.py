@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._parallel import SERIAL, ThreadMap
+from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, FloatArray, IdArray
 from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
@@ -156,15 +156,9 @@ class LengthBlock(WeightBlock):
         """Add the gradient with respect to the weights to `out`."""
         out += self.model.pullback(np.sum(residuals.lengths, axis=0))
 
-    def active(self, prepared: Any, index: int) -> IdArray:
+    def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
         return self.all_weights
-
-    def active_gradient(self, residuals: Residuals, prepared: Any, index: int) -> FloatArray:
-        """Return the gradient with respect to all weights."""
-        out = np.zeros(self.n_parameters)
-        self.pullback(residuals, prepared, SERIAL, out)
-        return out
 
 
 class PreparedSegments(NamedTuple):

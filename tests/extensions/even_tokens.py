@@ -6,7 +6,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from crfkit._parallel import SERIAL
 from crfkit.potentials.blocks import LABELS, ONE, Pattern, Table, WeightBlock
 
 
@@ -53,10 +52,5 @@ class EvenBlock(WeightBlock):
             first = chunk.tokens.start - residuals.begin
             out += residuals.unary[first + tokens].sum(axis=0)
 
-    def active(self, prepared, index):
+    def active(self, prepared):
         return self.all_weights
-
-    def active_gradient(self, residuals, prepared, index):
-        out = np.zeros(self.n_labels)
-        self.pullback(residuals, [prepared[index]], SERIAL, out)
-        return out

@@ -56,13 +56,14 @@ def test_all_ways_to_score_are_one_matrix_product(case):
     weights, parts, x, mask, table = case
     bound = weights.bind(table[mask])
     with ThreadMap(1) as threads:
-        prepared = [f(parts, threads) for f in (weights.prepare, weights.prepare_columns)]
+        prepared = weights.prepare(parts, threads)
+        active = [weights.prepare_active([part], threads) for part in parts]
     for index, part in enumerate(parts):
         expected = (x @ table)[part.begin : part.end]
         outs = [np.zeros_like(expected) for _ in range(3)]
         weights.gather(bound, part, outs[0])
-        for form, out in zip(prepared, outs[1:], strict=True):
-            form.gather(bound, index, out)
+        prepared.gather(bound, index, outs[1])
+        active[index].gather(bound, 0, outs[2])
         for out in outs:
             np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
 
@@ -94,8 +95,8 @@ def test_a_table_of_weights_is_not_made_for_small_parts():
     weights, parts, _, mask, table = problem(0, 3, ones=True)
     bound = weights.bind(table[mask])
     with ThreadMap(1) as threads:
-        prepared = weights.prepare_columns(parts, threads)
-    prepared.gather(bound, 2, np.zeros((parts[2].end - parts[2].begin, 3)))
+        active = weights.prepare_active(parts[2:3], threads)
+    active.gather(bound, 0, np.zeros((parts[2].end - parts[2].begin, 3)))
     assert not bound.full._made
 
 

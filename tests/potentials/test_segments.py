@@ -19,7 +19,6 @@ from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.segment_blocks import SegmentAttributeBlock
 from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
 from crfkit.potentials.spaces import choose_segment_features
-from crfkit.potentials.touched import ActiveWeights
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans
 from tests.oracles import finite_difference, random_runs, random_segment_codes
@@ -96,15 +95,16 @@ def test_weights_of_tokens_have_a_gradient_too(rng):
 @pytest.mark.parametrize("transitions", [False, True])
 @pytest.mark.parametrize("segments", [False, True])
 @pytest.mark.parametrize("boundaries", [False, True])
-def test_what_chunks_touch_agrees_with_the_whole(rng, transitions, segments, boundaries):
+def test_what_chunks_depend_on_agrees_with_the_whole(rng, transitions, segments, boundaries):
     data, codes = make_data(rng, transitions=transitions, segments=segments)
     model = choose(rng, data, codes, boundaries=boundaries)
     chunks = make_chunks(data.offsets, 5)
     bound = model.bind(rng.normal(size=model.n_parameters))
     with ThreadMap(1) as threads:
-        touched = ActiveWeights(model, model.prepare_columns(data, chunks, threads))
-        for index, chunk in enumerate(chunks):
-            scores, expected = touched.scores(bound, index), model.scores(bound, data, chunk)
+        for chunk in chunks:
+            prepared = model.prepare_active(data, chunk)
+            scores = model.prepared_scores(bound, prepared, 0)
+            expected = model.scores(bound, data, chunk)
             np.testing.assert_allclose(scores.unary, expected.unary, atol=1e-13)
             np.testing.assert_allclose(scores.pair, expected.pair, atol=1e-13)
             residual = Counts(
@@ -114,9 +114,9 @@ def test_what_chunks_touch_agrees_with_the_whole(rng, transitions, segments, bou
             alone = model.prepare(data, [chunk], threads)
             model.pullback(residual.unary.copy(), [residual.pair], alone, threads, whole)
             found = np.zeros(model.n_parameters)
-            places = touched.places(index)
+            places = model.active(prepared)
             assert len(np.unique(places)) == len(places)
-            found[places] = touched.gradient(index, residual)
+            found[places] = model.active_gradient(residual, prepared)
             np.testing.assert_allclose(found, whole, atol=1e-12)
 
 
@@ -247,18 +247,17 @@ def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
     assert 0 < useful.sum() < 4
     bound = model.bind(rng.normal(size=model.n_parameters))
     (chunk,) = make_chunks(data.offsets, 1000)
-    with ThreadMap(1) as threads:
-        prepared = ActiveWeights(model, model.prepare_columns(data, [chunk], threads))
-        for scores in (model.scores(bound, data, chunk), prepared.scores(bound, 0)):
-            assert len(scores.spans.end_row) == useful[every.row].sum()
-            found = SemiMarkov().score(scores, codes)
-            table = rows[:, :1] * bound["segment_attributes"].pairs
-            plain = scores._replace(
-                pair=np.concatenate([scores.pair[: -useful.sum()], np.hstack([table, 0.0 * table])])
-            )
-            spans = make_spans(len(codes), every.stop, every.length, every.row)
-            plain = plain._replace(spans=spans)
-            np.testing.assert_array_equal(found, SemiMarkov().score(plain, codes))
+    prepared = model.prepare_active(data, chunk)
+    for scores in (model.scores(bound, data, chunk), model.prepared_scores(bound, prepared, 0)):
+        assert len(scores.spans.end_row) == useful[every.row].sum()
+        found = SemiMarkov().score(scores, codes)
+        table = rows[:, :1] * bound["segment_attributes"].pairs
+        plain = scores._replace(
+            pair=np.concatenate([scores.pair[: -useful.sum()], np.hstack([table, 0.0 * table])])
+        )
+        spans = make_spans(len(codes), every.stop, every.length, every.row)
+        plain = plain._replace(spans=spans)
+        np.testing.assert_array_equal(found, SemiMarkov().score(plain, codes))
 
 
 def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):

@@ -124,9 +124,8 @@ def test_the_result_is_the_best_pass():
 def test_the_calibrated_rate_lowers_the_objective_at_any_scale(scale):
     with problem(count=60, blocks="sparse") as objective:
         batches = objective.minibatches(12, 0)
-        for part in batches._touched.prepared.blocks["state"].rows.entries:
-            part.values.flags.writeable = True
-            part.values[:] *= scale
+        batches.data.values.flags.writeable = True
+        batches.data.values[:] *= scale
         zeros = np.zeros(objective.n_parameters)
         rate = calibrate(batches, zeros, np.random.RandomState(0), 1)
         descent = Descent(batches, zeros, rate, False)

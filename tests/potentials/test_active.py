@@ -1,4 +1,4 @@
-"""The weights that a chunk touches agree with the model on all of them."""
+"""The weights that a chunk depends on agree with the model on all of them."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from crfkit._types import Counts
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.potentials.spaces import choose_features
-from crfkit.potentials.touched import ActiveWeights
 
 LENGTHS = (3, 0, 1, 5, 2, 4)
 
@@ -42,10 +41,10 @@ def test_scores_and_gradient_agree_with_the_whole(rng, blocks, steps, boundaries
     assert len(chunks) > 2
     bound = model.bind(rng.normal(size=model.n_parameters))
     with ThreadMap(1) as threads:
-        prepared = model.prepare_columns(data, chunks, threads)
-        touched = ActiveWeights(model, prepared)
-        for index, chunk in enumerate(chunks):
-            scores, expected = touched.scores(bound, index), model.scores(bound, data, chunk)
+        for chunk in chunks:
+            prepared = model.prepare_active(data, chunk)
+            scores = model.prepared_scores(bound, prepared, 0)
+            expected = model.scores(bound, data, chunk)
             np.testing.assert_allclose(scores.unary, expected.unary, atol=1e-13)
             np.testing.assert_allclose(scores.pair, expected.pair, atol=1e-13)
             residual = Counts(
@@ -54,8 +53,8 @@ def test_scores_and_gradient_agree_with_the_whole(rng, blocks, steps, boundaries
             alone = model.prepare(data, [chunk], threads)
             whole = np.zeros(model.n_parameters)
             model.pullback(residual.unary, [residual.pair], alone, threads, whole)
-            places = touched.places(index)
+            places = model.active(prepared)
             assert len(np.unique(places)) == len(places)
             found = np.zeros(model.n_parameters)
-            found[places] = touched.gradient(index, residual)
+            found[places] = model.active_gradient(residual, prepared)
             np.testing.assert_allclose(found, whole, atol=1e-12)
