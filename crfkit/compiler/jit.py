@@ -135,11 +135,15 @@ def _salted_cache(function: Callable[..., Any]) -> Any:
             return str(sig), codegen.magic_tuple(), salt
 
         # These are methods that numba may change, on files that anybody may damage: where one of
-        # them fails, the kernel is compiled.
+        # them fails, the kernel is compiled. Numba would load all that it can compile, 30 MB;
+        # machine code that is there needs its run time at most, where references are counted.
 
-        def load_overload(self, *arguments: Any) -> Any:
+        def load_overload(self, signature: Any, context: Any) -> Any:
+            load: Any = getattr(self, "_load_overload", super().load_overload)
             with suppress(Exception):
-                return super().load_overload(*arguments)
+                if OPTIONS.get(NO_REFERENCES, True):
+                    context.refresh()
+                return load(signature, context)
 
         def save_overload(self, *arguments: Any) -> None:
             with suppress(Exception):

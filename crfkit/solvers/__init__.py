@@ -3,9 +3,8 @@
 from crfkit.solvers.auto import AutoSolver
 from crfkit.solvers.base import Solver
 from crfkit.solvers.batch.conjugate_gradient import ConjugateGradient
-from crfkit.solvers.batch.lbfgs import LBFGS
+from crfkit.solvers.batch.lbfgs import LBFGS, OWLQN
 from crfkit.solvers.batch.newton import NewtonCG
-from crfkit.solvers.batch.owlqn import OWLQN
 from crfkit.solvers.batch.proximal import ProximalQuasiNewton
 from crfkit.solvers.batch.rprop import Rprop
 from crfkit.solvers.historical.iterative_scaling import GIS, IIS

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
+from crfkit.objective.batch import Objective
 from crfkit.potentials import LinearModel
-from crfkit.solvers.base import Callback, Solver, check_match
-from crfkit.solvers.batch.lbfgs import LBFGS
-from crfkit.solvers.batch.owlqn import OWLQN
+from crfkit.solvers.base import Callback, Solver, check_match, resume
+from crfkit.solvers.batch.lbfgs import LBFGS, OWLQN
 from crfkit.solvers.batch.proximal import ProximalQuasiNewton
 from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.stages import resume
 from crfkit.solvers.stochastic.exponentiated_gradient import OEG
 from crfkit.solvers.stochastic.sgd import SGD
 
@@ -68,7 +67,7 @@ class AutoSolver(Solver):
         self.random_state = random_state
 
     def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
+        self, objective: Objective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Minimize an objective with the solver that fits it; arguments as for that one."""
         if self.max_iter is not None:
@@ -84,7 +83,7 @@ class AutoSolver(Solver):
         return self._go_on(objective, result, callback)
 
     def _go_on(
-        self, objective: Any, before: SolverResult, callback: Callback | None
+        self, objective: Objective, before: SolverResult, callback: Callback | None
     ) -> SolverResult:
         """Continue a search with L-BFGS, as one search."""
         done = before.history[-1]
@@ -131,7 +130,7 @@ class _Watch:
         return math.log(max(now.gap / goal, 1.0)) / rate if goal else math.inf
 
 
-def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> Solver:
+def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0) -> Solver:
     """Return the solver that is expected to be the fastest for an objective.
 
     Parameters
@@ -154,13 +153,13 @@ def choose_solver(objective: Any, start: FloatArray, random_state: Any = 0) -> S
     return LBFGS()
 
 
-def has_dual(objective: Any) -> bool:
+def has_dual(objective: Objective) -> bool:
     """Whether a hinge loss has a dual that block-coordinate Frank-Wolfe maximizes."""
     strong = objective.penalty.l2 > 0.0 and not objective.l1
     return bool(strong and objective.loss.is_hinge and objective.has_sequence_weights)
 
 
-def has_fast_dual(objective: Any) -> bool:
+def has_fast_dual(objective: Objective) -> bool:
     """Whether online exponentiated gradient is the faster way to the optimum."""
     if not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
         return False
@@ -170,7 +169,7 @@ def has_fast_dual(objective: Any) -> bool:
     return bool(
         tokens >= MANY_TOKENS
         and objective.n_parameters >= MANY_WEIGHTS
-        and _dual_bytes(objective.model, tokens) <= DUAL_BYTES
+        and _dual_bytes(cast(LinearModel, objective.model), tokens) <= DUAL_BYTES
         and objective.data.transitions is None
         and objective.data.dense is None
         and objective.has_sequence_weights

@@ -10,8 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
-from crfkit.solvers.base import Callback
-from crfkit.solvers.stages import minimize
+from crfkit.solvers.base import Callback, minimize
 from crfkit.training.callbacks import describe
 from crfkit.training.data import TrainingData
 from crfkit.training.early_stopping import Watch

@@ -10,7 +10,7 @@ from crfkit.losses import AnnealedHingeLoss, HingeLoss, Loss, PerceptronLoss, So
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, SGD, SOLVERS, AutoSolver
 from crfkit.solvers.auto import choose_solver
-from crfkit.solvers.stages import minimize
+from crfkit.solvers.base import minimize
 from tests.objective.test_batch import make_data, make_objective
 
 TEMPERATURES = (1.0, 0.3, 0.1)

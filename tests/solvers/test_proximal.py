@@ -6,16 +6,16 @@ import pytest
 from crfkit._parallel import ThreadMap
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import OWLQN, ProximalQuasiNewton
-from crfkit.solvers.batch.line_search import Point
+from crfkit.solvers.batch.base import Point, Vectors
 from crfkit.solvers.batch.proximal import QuadraticModel
-from crfkit.solvers.batch.vectors import Vectors
 from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_solvers import Quadratic
 
 
 def a_point(objective, w):
     value, gradient = objective.value_and_grad(w)
-    descent = Vectors(None, len(w)).descent(w, gradient, objective.l1)
+    vectors = Vectors(None, len(w))
+    descent = vectors.pseudo_gradient(w, gradient, objective.l1) if objective.l1 else gradient
     return Point(0.0, w, value, gradient, 0.0, descent)
 
 

@@ -1,12 +1,13 @@
 """Loops over long vectors whose result does not depend on the threads of a BLAS library.
 
 Shapes: ``P`` parameters, all or a range of them: the caller cuts long vectors in a fixed way and
-spreads the ranges over threads. ``R`` is the number of rows of a memory of earlier vectors.
+spreads the ranges over threads. ``R`` is the number of rows of a memory of earlier vectors, in
+single precision; ``1.0 * float(a)`` is in double precision, with and without the compiler.
 """
 
 from __future__ import annotations
 
-from crfkit._types import FloatArray, IdArray
+from crfkit._types import FloatArray, IdArray, SingleArray
 from crfkit.compiler.jit import kernel
 
 
@@ -67,19 +68,19 @@ def memory_store(
     w_next: FloatArray,  # (P,) and after a step
     g: FloatArray,  # (P,) gradient before
     g_next: FloatArray,  # (P,) and after it
+    scales: FloatArray,  # (2,) what the two changes are multiplied with
     row: int,
-    memory: FloatArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
+    memory: SingleArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
     out: FloatArray,  # (2,) out
 ) -> None:
-    """``s = w_next - w`` and ``y = g_next - g``; ``s'y`` and ``y'y``."""
+    """``s = w_next - w`` and ``y = g_next - g``, scaled and rounded; ``s'y`` and ``y'y`` then."""
     curvature = 0.0
     square = 0.0
     for p in range(w.shape[0]):
-        step = w_next[p] - w[p]
-        change = g_next[p] - g[p]
-        memory[row, p] = step
-        memory[row + 1, p] = change
-        curvature += step * change
+        memory[row, p] = scales[0] * (w_next[p] - w[p])
+        memory[row + 1, p] = scales[1] * (g_next[p] - g[p])
+        change = 1.0 * float(memory[row + 1, p])
+        curvature += change * float(memory[row, p])
         square += change * change
     out[0] = curvature
     out[1] = square
@@ -87,7 +88,7 @@ def memory_store(
 
 @kernel
 def memory_dots(
-    memory: FloatArray,  # (R, P)
+    memory: SingleArray,  # (R, P)
     rows: IdArray,  # (r,) rows that are used
     newest: int,  # row of the newest change of the gradient
     g: FloatArray,  # (P,)
@@ -99,16 +100,17 @@ def memory_dots(
         with_newest = 0.0
         with_g = 0.0
         for p in range(g.shape[0]):
-            with_newest += memory[row, p] * memory[newest, p]
-            with_g += memory[row, p] * g[p]
+            value = 1.0 * float(memory[row, p])
+            with_newest += value * float(memory[newest, p])
+            with_g += value * g[p]
         out[0, i] = with_newest
         out[1, i] = with_g
 
 
 @kernel
 def memory_combine(
-    memory: FloatArray,  # (R, P)
-    rows: IdArray,  # (r,) rows that are used
+    memory: SingleArray,  # (R, P)
+    rows: IdArray,  # (r,) rows that are used, an even number
     factors: FloatArray,  # (r,)
     scale: float,
     g: FloatArray,  # (P,)
@@ -117,15 +119,11 @@ def memory_combine(
     """``out = scale g + sum_i factors[i] memory[i]`` in one sweep, two rows at a time."""
     for p in range(g.shape[0]):
         out[p] = scale * g[p]
-    size = rows.shape[0]
-    for i in range(0, size - size % 2, 2):
+    for i in range(0, rows.shape[0], 2):
         first, second = rows[i], rows[i + 1]
         a, b = factors[i], factors[i + 1]
         for p in range(g.shape[0]):
             out[p] += a * memory[first, p] + b * memory[second, p]
-    if size % 2 == 1:
-        for p in range(g.shape[0]):
-            out[p] += factors[size - 1] * memory[rows[size - 1], p]
 
 
 @kernel

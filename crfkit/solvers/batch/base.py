@@ -4,17 +4,118 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+
+from crfkit._parallel import SERIAL, Result, ThreadMap
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, SolverResult
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers import vector as kernels
 from crfkit.solvers.base import Callback, SmoothObjective, Solver, SolverLog, check_match
-from crfkit.solvers.batch.line_search import Point
-from crfkit.solvers.batch.vectors import Vectors
 
 # Relative decrease below which a value of this size cannot be told from rounding.
 PRECISION = 1e-13
 SCALE = "Scale numeric features to about 1, or increase c2"
+# Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any
+# number of threads, and so are the sums.
+RANGE = 1 << 14
+
+
+class Vectors:
+    """Vectors of P parameters in fixed ranges, which the threads of an objective share.
+
+    If the objective has ``threads``, an open :class:`~crfkit._parallel.ThreadMap`, they do the
+    work.
+    """
+
+    def __init__(self, objective: Any, size: int) -> None:
+        self.size = size
+        self._threads: ThreadMap = getattr(objective, "threads", SERIAL)
+        self.ranges = [slice(i, min(i + RANGE, size)) for i in range(0, max(size, 1), RANGE)]
+
+    def run(self, kernel: Callable[..., Result], *arguments: Any) -> list[Result]:
+        """Call a kernel for each range: with the range of a vector, with the item of a list."""
+
+        def part(argument: Any, index: int) -> Any:
+            if isinstance(argument, np.ndarray):
+                return argument[self.ranges[index]]
+            return argument[index] if isinstance(argument, list) else argument
+
+        def work(index: int) -> Result:
+            return kernel(*[part(argument, index) for argument in arguments])
+
+        return self._threads(work, range(len(self.ranges)))
+
+    def total(self, shape: tuple[int, ...], kernel: Callable[..., None], *arguments: Any) -> Any:
+        """Add up what a kernel writes for each range as its last argument, in their order."""
+        parts = np.empty((len(self.ranges), *shape))
+        self.run(kernel, *arguments, list(parts))
+        return np.add.accumulate(parts)[-1]
+
+    def dot(self, a: FloatArray, b: FloatArray) -> float:
+        """Return ``a . b``."""
+        parts = self.run(kernels.vector_dot, frozen(a), frozen(b))
+        return float(np.add.accumulate(parts)[-1])
+
+    def size_of(self, a: FloatArray) -> tuple[float, float]:
+        """Return the Euclidean norm and the sum of the absolute values."""
+        square, absolute = self.total((2,), kernels.vector_size, frozen(a))
+        return math.sqrt(square), float(absolute)
+
+    def step(self, w: FloatArray, factor: float, direction: FloatArray) -> FloatArray:
+        """Return ``w + factor direction``."""
+        out = np.empty(self.size)
+        self.run(kernels.vector_step, frozen(w), float(factor), frozen(direction), out)
+        return out
+
+    def pseudo_gradient(self, w: FloatArray, gradient: FloatArray, l1: float) -> FloatArray:
+        """Return the one-sided derivative of steepest descent (Andrew and Gao 2007, equation 4)."""
+        out = np.empty(self.size)
+        self.run(kernels.orthant_gradient, frozen(w), frozen(gradient), float(l1), out)
+        return out
+
+    def align(self, direction: FloatArray, descent: FloatArray) -> float:
+        """Set a direction to 0 where it does not descend; return its slope."""
+        return float(self.total((1,), kernels.orthant_align, frozen(descent), direction)[0])
+
+    def orthant_step(
+        self, w: FloatArray, factor: float, direction: FloatArray, descent: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """Return ``w + factor direction``, 0 where a sign would change, and the linear decrease."""
+        moved = np.empty(self.size)
+        inputs = frozen(w), float(factor), frozen(direction), frozen(descent)
+        return moved, float(self.total((1,), kernels.orthant_step, *inputs, moved)[0])
+
+
+class Point(NamedTuple):
+    """A point on a line.
+
+    Attributes
+    ----------
+    step : float
+        Step length.
+    w : ndarray of shape (P,)
+        Parameters.
+    value : float
+        Objective.
+    gradient : ndarray of shape (P,)
+        Gradient of its differentiable part.
+    slope : float
+        Derivative along the line.
+    descent : ndarray of shape (P,)
+        The gradient, or with an L1 norm the pseudo-gradient; known at the ends of lines.
+    """
+
+    step: float
+    w: FloatArray
+    value: float
+    gradient: FloatArray
+    slope: float = 0.0
+    descent: FloatArray = np.empty(0)
 
 
 class Memory(Protocol):
@@ -30,21 +131,30 @@ class Memory(Protocol):
         """Learn from a step."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BatchSolver(Solver):
     """An iteration from point to point that stops by the value and the gradient.
 
-    A subclass has the parameters `max_iter`, `tol`, `period` and `gtol` (see
-    :class:`~crfkit.solvers.LBFGS`), says what it remembers, and makes one step.
+    A subclass is a dataclass of its parameters, says what it remembers, and makes one step.
+
+    Attributes
+    ----------
+    max_iter, tol, period, gtol
+        Parameters, see :class:`~crfkit.solvers.LBFGS`.
+    whole : dict of str to int
+        Its other parameters that are whole numbers, and the least values of these.
+    may_rise : bool
+        Whether the value may rise for a while: it has stalled where it neither rises nor falls.
     """
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
-    # Whether the value may rise for a while: it has stalled where it neither rises nor falls.
+    whole: ClassVar[dict[str, int]] = {}
     may_rise: ClassVar[bool] = False
 
-    max_iter: int
-    tol: float
-    period: int
-    gtol: float
+    max_iter: int = 1000
+    tol: float = 1e-5
+    period: int = 10
+    gtol: float = 1e-5
 
     def solve(
         self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
@@ -70,24 +180,17 @@ class BatchSolver(Solver):
         ValueError
             If a parameter is out of range or the solver does not fit the objective.
         """
-        self._check_parameters()
-        check_match(self, objective)
-        log = SolverLog(objective, callback)
-        return log.guard(lambda: self._iterate(objective, start, log))
-
-    def _check_parameters(self) -> None:
-        for name, least in (("max_iter", 0), ("period", 1)):
+        for name, least in {"max_iter": 0, "period": 1, **self.whole}.items():
             check_whole(name, getattr(self, name), least)
         for name in ("tol", "gtol"):
             check_number(name, getattr(self, name))
-        self._check_own_parameters()
-
-    def _check_own_parameters(self) -> None:
-        """Raise ValueError if a parameter that other methods do not have is out of range."""
+        check_match(self, objective)
+        vectors, log = Vectors(objective, len(start)), SolverLog(objective, callback)
+        return log.guard(self._iterate, objective, vectors, start, log)
 
     @abstractmethod
     def _memory(self, objective: Any, vectors: Vectors) -> Memory:
-        """Return the empty memory of the method."""
+        """Return the empty memory of the method; ValueError if a parameter is out of range."""
 
     @abstractmethod
     def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Any) -> Point | None:
@@ -98,25 +201,27 @@ class BatchSolver(Solver):
     ) -> tuple[float, FloatArray]:
         """Return the value to be decreased and the gradient of its differentiable part."""
         value, gradient = objective.value_and_grad(w)
-        return value + vectors.l1_value(w, objective.l1), gradient
-
-    def _descent(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray, gradient: FloatArray
-    ) -> FloatArray:
-        """Return the (pseudo-)gradient."""
-        return vectors.descent(w, gradient, objective.l1)
+        return value + (objective.l1 * vectors.size_of(w)[1] if objective.l1 else 0.0), gradient
 
     def _iterate(
-        self, objective: SmoothObjective, start: FloatArray, log: SolverLog
+        self, objective: SmoothObjective, vectors: Vectors, start: FloatArray, log: SolverLog
     ) -> SolverResult:
-        vectors = Vectors(objective, len(start))
-        point = self._start(objective, vectors, start)
         memory = self._memory(objective, vectors)
+        value, gradient = self._evaluate(objective, vectors, start)
+        if not math.isfinite(value):
+            raise ValueError(f"the objective is {value} at the start; it must be finite.")
+        following: Point | None = Point(0.0, start.copy(), value, gradient)
+        point: Point | None = None
         restarted = 0
-        if self._note(vectors, point, log):
-            return log.result("stopped by a callback", converged=False)
-        while True:
-            stop = self._why_stop(log, vectors, point, restarted)
+        while following is not None:
+            following = following._replace(descent=self._descent(objective, vectors, following))
+            if point is not None:
+                memory.add(point, following)
+            point = following
+            if log.add(point.w, point.value, vectors.size_of(point.descent)[0]):
+                return log.result("stopped by a callback", converged=False)
+            size = max(1.0, vectors.size_of(point.w)[0])
+            stop = self._why_stop(log, size, restarted)
             if stop is not None:
                 return log.result(stop[0], converged=stop[1])
             if self._has_stalled(log, restarted):
@@ -127,54 +232,37 @@ class BatchSolver(Solver):
             if following is None and memory:
                 memory.clear()
                 following = self._step(objective, vectors, point, memory)
-            if following is None:
-                return self._no_step(vectors, point, log)
-            following = self._complete(objective, vectors, following)
-            memory.add(point, following)
-            point = following
-            if self._note(vectors, point, log):
-                return log.result("stopped by a callback", converged=False)
+        return _without_step(log, size)
 
-    def _start(self, objective: SmoothObjective, vectors: Vectors, start: FloatArray) -> Point:
-        """Return the first point."""
-        value, gradient = self._evaluate(objective, vectors, start)
-        if not math.isfinite(value):
-            raise ValueError(f"the objective is {value} at the start; it must be finite.")
-        point = Point(0.0, start.copy(), value, gradient, 0.0)
-        return self._complete(objective, vectors, point)
+    def _descent(self, objective: SmoothObjective, vectors: Vectors, point: Point) -> FloatArray:
+        """Return the (pseudo-)gradient."""
+        if not objective.l1:
+            return point.gradient
+        return vectors.pseudo_gradient(point.w, point.gradient, objective.l1)
 
-    def _complete(self, objective: SmoothObjective, vectors: Vectors, point: Point) -> Point:
-        """Return a point with its descent."""
-        descent = self._descent(objective, vectors, point.w, point.gradient)
-        return point._replace(descent=descent)
+    def _why_stop(self, log: SolverLog, size: float, restarted: int) -> tuple[str, bool] | None:
+        """Return the reason to stop and whether it is convergence, or None.
 
-    def _note(self, vectors: Vectors, point: Point, log: SolverLog) -> bool:
-        """Write an iteration to the log; returns whether the callback asks to stop."""
-        return log.add(point.w, point.value, vectors.size_of(point.descent)[0])
-
-    def _why_stop(
-        self, log: SolverLog, vectors: Vectors, point: Point, restarted: int
-    ) -> tuple[str, bool] | None:
-        """Return the reason to stop and whether it is convergence, or None."""
+        `size` is the norm of the parameters, or 1.
+        """
         record = log.history[-1]
-        size = max(1.0, vectors.size_of(point.w)[0])
-        if not math.isfinite(record.gradient_norm):
+        norm = record.gradient_norm
+        if not math.isfinite(norm):
             return f"the gradient is not finite. {SCALE}", False
-        if record.gradient_norm <= self.gtol * size:
-            return f"the gradient norm {record.gradient_norm:.3g} is below gtol", True
+        if norm <= self.gtol * size:
+            return f"the gradient norm {norm:.3g} is below gtol", True
         if self._has_stalled(log, restarted):
-            near = record.gradient_norm * size <= max(1.0, abs(record.value))
-            if near:
+            if norm * size <= max(1.0, abs(record.value)):
                 return f"the objective fell by less than tol in {self.period} iterations", True
             if restarted:
                 return (
                     f"the objective no longer falls at {record.value:.6g}, but its gradient norm "
-                    f"is still {record.gradient_norm:.3g}. {SCALE}"
+                    f"is still {norm:.3g}. {SCALE}"
                 ), False
         if record.iteration >= self.max_iter:
             return (
                 f"max_iter={self.max_iter} iterations were not enough: the objective is "
-                f"{record.value:.6g}, the gradient norm {record.gradient_norm:.3g}. Increase "
+                f"{record.value:.6g}, the gradient norm {norm:.3g}. Increase "
                 "max_iter, or ask for less (larger tol, larger c2)"
             ), False
         return None
@@ -186,14 +274,14 @@ class BatchSolver(Solver):
         last = [record.value for record in log.history[since:][-self.period - 1 :]]
         return len(last) > self.period and max(last) - min(last) < self.tol * abs(last[-1])
 
-    def _no_step(self, vectors: Vectors, point: Point, log: SolverLog) -> SolverResult:
-        """Return the result where no step decreases the value: at its precision, or stuck."""
-        norm = log.history[-1].gradient_norm
-        size = max(1.0, vectors.size_of(point.w)[0])
-        if norm * size <= PRECISION**0.5 * max(1.0, abs(point.value)):
-            return log.result("no step decreases the objective: rounding errors", converged=True)
-        message = (
-            f"no step was found that decreases the objective: it is {point.value:.6g}, the "
-            f"gradient norm {norm:.3g}. {SCALE}"
-        )
-        return log.result(message, converged=False)
+
+def _without_step(log: SolverLog, size: float) -> SolverResult:
+    """Return the result where no step decreases the value: at its precision, or stuck."""
+    value, norm = log.history[-1].value, log.history[-1].gradient_norm
+    if norm * size <= PRECISION**0.5 * max(1.0, abs(value)):
+        return log.result("no step decreases the objective: rounding errors", converged=True)
+    message = (
+        f"no step was found that decreases the objective: it is {value:.6g}, the gradient norm "
+        f"{norm:.3g}. {SCALE}"
+    )
+    return log.result(message, converged=False)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crfkit._params import check_flag, check_whole
+from crfkit._params import check_flag
 from crfkit._types import FloatArray
-from crfkit.solvers.batch.base import BatchSolver
-from crfkit.solvers.batch.line_search import Point, wolfe_search
-from crfkit.solvers.batch.vectors import Vectors
+from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
+from crfkit.solvers.batch.line_search import wolfe_search
 
 # Steps after which the diagonal is computed anew.
 REFRESH = 10
@@ -19,6 +20,7 @@ REFRESH = 10
 CURVATURE = 0.1
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConjugateGradient(BatchSolver):
     """Preconditioned nonlinear conjugate gradients (Sha and Pereira 2003).
 
@@ -36,28 +38,13 @@ class ConjugateGradient(BatchSolver):
         features of very different sizes; with indicators and an L2 penalty it costs evaluations.
     """
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        period: int = 10,
-        gtol: float = 1e-5,
-        max_line_search: int = 20,
-        preconditioner: bool = False,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.gtol = gtol
-        self.max_line_search = max_line_search
-        self.preconditioner = preconditioner
+    whole: ClassVar[dict[str, int]] = {"max_line_search": 1}
 
-    def _check_own_parameters(self) -> None:
-        check_whole("max_line_search", self.max_line_search, 1)
-        check_flag("preconditioner", self.preconditioner)
+    max_line_search: int = 20
+    preconditioner: bool = False
 
     def _memory(self, objective: Any, vectors: Vectors) -> Conjugate:
+        check_flag("preconditioner", self.preconditioner)
         known = self.preconditioner and hasattr(objective, "hessian_diagonal")
         return Conjugate(objective if known else None, vectors)
 
@@ -68,7 +55,7 @@ class ConjugateGradient(BatchSolver):
         if not slope < 0.0:
             return None
         return wolfe_search(
-            lambda w: self._evaluate(objective, vectors, w),
+            partial(self._evaluate, objective, vectors),
             vectors,
             point._replace(step=0.0, slope=slope),
             direction,
@@ -88,15 +75,7 @@ class Line(NamedTuple):
 
 
 class Conjugate:
-    """The last direction, and the diagonal that scales gradients.
-
-    Parameters
-    ----------
-    objective : Objective or None
-        Tells the diagonal; None for no scaling.
-    vectors : Vectors
-        Operations on vectors.
-    """
+    """The last direction, and the diagonal that scales gradients, if an objective tells it."""
 
     def __init__(self, objective: Any, vectors: Vectors) -> None:
         self._objective, self._vectors = objective, vectors

@@ -4,44 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
-
-import numpy as np
 
 from crfkit._types import FloatArray
-from crfkit.solvers.batch.vectors import Vectors
+from crfkit.solvers.batch.base import Point, Vectors
 
 ARMIJO = 1e-4
 CURVATURE = 0.9
 # Two values closer than this, relatively, may differ by rounding alone.
 ROUNDING = 1e-14
-
-
-class Point(NamedTuple):
-    """A point on the line.
-
-    Attributes
-    ----------
-    step : float
-        Step length.
-    w : ndarray of shape (P,)
-        Parameters.
-    value : float
-        Objective.
-    gradient : ndarray of shape (P,)
-        Gradient of its differentiable part.
-    slope : float
-        Derivative along the line.
-    descent : ndarray of shape (P,)
-        The gradient, or with an L1 norm the pseudo-gradient; known at the ends of lines.
-    """
-
-    step: float
-    w: FloatArray
-    value: float
-    gradient: FloatArray
-    slope: float
-    descent: FloatArray = np.empty(0)
 
 
 def wolfe_search(
@@ -53,33 +23,12 @@ def wolfe_search(
     max_steps: int,
     curvature: float = CURVATURE,
 ) -> Point | None:
-    """Find a step that meets the strong Wolfe conditions.
+    """Return a point that meets the strong Wolfe conditions, after `max_steps` evaluations at most.
 
     Bracketing and zoom of Nocedal and Wright (2006), algorithms 3.5 and 3.6, with cubic
-    interpolation; the decrease is ``1e-4``.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Value and gradient at parameters.
-    vectors : Vectors
-        Operations on vectors.
-    start : Point
-        Where the line starts, with a negative slope.
-    direction : ndarray of shape (P,)
-        Direction of the line.
-    first_step : float
-        The first step length to try.
-    max_steps : int
-        Evaluations at most.
-    curvature : float, default=0.9
-        Share of the first slope that may be left.
-
-    Returns
-    -------
-    Point or None
-        The new point; a point that only decreases the value enough if no better one was found;
-        None if not even that.
+    interpolation; the decrease is ``1e-4``, and `curvature` the share of the first slope that may
+    be left. `start` has a negative slope. A point that only decreases the value enough is returned
+    if no better one was found, and None if not even that.
     """
 
     def at(step: float) -> Point:
@@ -135,33 +84,12 @@ def orthant_search(
     max_steps: int,
     shrink: float,
 ) -> Point | None:
-    """Find a step that decreases the value enough without leaving the orthant of the start.
+    """Return a point of a lower value in the orthant of the start, or None if none was found.
 
     Backtracking with projection (Andrew and Gao 2007, section 3.2): where a parameter would
-    change its sign it becomes 0.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Value with the L1 norm, and gradient of the differentiable part, at parameters.
-    vectors : Vectors
-        Operations on vectors.
-    start : Point
-        Where the line starts; its descent chooses the orthant of parameters that are 0.
-    direction : ndarray of shape (P,)
-        Direction of the line.
-    first_step : float
-        The first step length to try.
-    max_steps : int
-        Evaluations at most.
-    shrink : float
-        Factor of a step that was too long. Halves do better than interpolation, as the function
-        along a projected line is no parabola.
-
-    Returns
-    -------
-    Point or None
-        The new point, or None if none was found.
+    change its sign it becomes 0; the descent of the start chooses the orthant where it is 0.
+    `evaluate` adds the L1 norm to the value. A step that was too long is multiplied by `shrink`:
+    halves do better than interpolation, as the function along a projected line is no parabola.
     """
     step = first_step
     for _ in range(max_steps):

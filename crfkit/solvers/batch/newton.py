@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_whole
 from crfkit._types import FloatArray
-from crfkit.solvers.batch.base import BatchSolver
-from crfkit.solvers.batch.line_search import ROUNDING, Point
-from crfkit.solvers.batch.vectors import Vectors
+from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
+from crfkit.solvers.batch.line_search import ROUNDING
 
 # Share of the predicted decrease that a step must bring, and below or above which the region
 # shrinks or grows (Lin, Weng and Keerthi 2008, section 2).
 ACCEPT, POOR, GOOD = 1e-4, 0.25, 0.75
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NewtonCG(BatchSolver):
     """Newton's method in a trust region, its equations solved by conjugate gradients.
 
@@ -37,23 +37,12 @@ class NewtonCG(BatchSolver):
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "hessian_product")
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth", "has_hessian")
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        period: int = 2,
-        gtol: float = 1e-5,
-        max_products: int = 100,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.gtol = gtol
-        self.max_products = max_products
+    whole: ClassVar[dict[str, int]] = {"max_products": 1}
 
-    def _check_own_parameters(self) -> None:
-        check_whole("max_products", self.max_products, 1)
+    max_iter: int = 200
+    tol: float = 1e-6
+    period: int = 2
+    max_products: int = 100
 
     def _memory(self, objective: Any, vectors: Vectors) -> TrustRegion:
         return TrustRegion()

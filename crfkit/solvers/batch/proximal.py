@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import proximal_descent, vector_dot
-from crfkit.solvers.batch.base import BatchSolver
-from crfkit.solvers.batch.line_search import ARMIJO, ROUNDING, Point
-from crfkit.solvers.batch.vectors import Vectors
+from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
+from crfkit.solvers.batch.line_search import ARMIJO, ROUNDING
 
 # Iterations after which the diagonal is computed anew.
 REFRESH = 10
@@ -26,6 +25,7 @@ FIRST_SWEEPS, MOST_SWEEPS, PATIENCE = 2, 20, 3
 SWEEP_TOL = 1e-3
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ProximalQuasiNewton(BatchSolver):
     """Proximal quasi-Newton method with coordinate descent (Scheinberg and Tang 2016).
 
@@ -50,26 +50,12 @@ class ProximalQuasiNewton(BatchSolver):
 
     handles_l1: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 1000,
-        tol: float = 5e-6,
-        period: int = 10,
-        gtol: float = 5e-6,
-        memory: int = 8,
-        max_line_search: int = 20,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.gtol = gtol
-        self.memory = memory
-        self.max_line_search = max_line_search
+    whole: ClassVar[dict[str, int]] = {"memory": 1, "max_line_search": 1}
 
-    def _check_own_parameters(self) -> None:
-        for name in ("memory", "max_line_search"):
-            check_whole(name, getattr(self, name), 1)
+    tol: float = 5e-6
+    gtol: float = 5e-6
+    memory: int = 8
+    max_line_search: int = 20
 
     def _memory(self, objective: Any, vectors: Vectors) -> QuadraticModel:
         return QuadraticModel(objective, self.memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,7 @@ from crfkit._params import check_number
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import sign_step
-from crfkit.solvers.batch.base import BatchSolver
-from crfkit.solvers.batch.line_search import Point
-from crfkit.solvers.batch.vectors import Vectors
+from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 
 # Riedmiller and Braun (1993): by how much steps grow and shrink.
 GROW, SHRINK = 1.2, 0.5
@@ -21,6 +20,7 @@ GROW, SHRINK = 1.2, 0.5
 RETRIES = 60
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Rprop(BatchSolver):
     """Resilient propagation: a step for each parameter, told by signs of the gradient alone.
 
@@ -42,30 +42,14 @@ class Rprop(BatchSolver):
     handles_l1: ClassVar[bool] = True
     may_rise: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
-        period: int = 10,
-        gtol: float = 1e-5,
-        step: float = 0.1,
-        max_step: float = 50.0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.gtol = gtol
-        self.step = step
-        self.max_step = max_step
+    step: float = 0.1
+    max_step: float = 50.0
 
-    def _check_own_parameters(self) -> None:
+    def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
         for name in ("step", "max_step"):
             check_number(name, getattr(self, name))
             if not getattr(self, name) > 0.0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}.")
-
-    def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
         return StepSizes(self.step, self.max_step, vectors)
 
     def _step(
@@ -77,21 +61,13 @@ class Rprop(BatchSolver):
                 return None
             value, gradient = self._evaluate(objective, vectors, w)
             if math.isfinite(value):
-                return Point(1.0, w, value, gradient, 0.0)
+                return Point(1.0, w, value, gradient)
             memory.halve()
         return None
 
 
 class StepSizes:
-    """The step of each parameter, and the gradient of the step before.
-
-    Parameters
-    ----------
-    step, largest : float
-        First and largest step.
-    vectors : Vectors
-        Operations on vectors.
-    """
+    """The step of each parameter, and the gradient of the step before."""
 
     def __init__(self, step: float, largest: float, vectors: Vectors) -> None:
         self._first, self._largest, self._vectors = step, largest, vectors
@@ -117,14 +93,9 @@ class StepSizes:
     def moved(self, point: Point, *, projected: bool) -> FloatArray:
         """Return the parameters after a step, and adapt the steps."""
         out = np.empty(self._vectors.size)
-
-        def work(index: int) -> None:
-            cut = self._vectors.ranges[index]
-            sign_step(
-                frozen(point.w[cut]), frozen(point.descent[cut]), self._last[cut],
-                self._sizes[cut], GROW, SHRINK, 0.0, float(self._largest), projected, out[cut],
-            )  # fmt: skip
-
-        self._vectors.run(work)
+        self._vectors.run(
+            sign_step, frozen(point.w), frozen(point.descent), self._last, self._sizes,
+            GROW, SHRINK, 0.0, float(self._largest), projected, out,
+        )  # fmt: skip
         self.resting = bool(np.any((self._last == 0.0) & (point.descent != 0.0)))
         return out

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_whole
 from crfkit._types import FloatArray, IntArray
-from crfkit.solvers.batch.base import BatchSolver
-from crfkit.solvers.batch.line_search import ROUNDING, Point
-from crfkit.solvers.batch.vectors import Vectors
+from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
+from crfkit.solvers.batch.line_search import ROUNDING
 
 # Newton's iterations for one update: each multiplies exp(T delta) by no less than 1 / e.
 NEWTON_STEPS = 100
@@ -18,6 +17,7 @@ NEWTON_STEPS = 100
 COUNTED = ("value_and_grad", "observed_counts", "expected_counts", "total_counts", "l2")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GIS(BatchSolver):
     """Generalized iterative scaling: algorithm S of Lafferty, McCallum and Pereira (2001).
 
@@ -37,13 +37,8 @@ class GIS(BatchSolver):
     requires: ClassVar[tuple[str, ...]] = COUNTED
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
 
-    def __init__(
-        self, *, max_iter: int = 10_000, tol: float = 1e-7, period: int = 10, gtol: float = 1e-5
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.gtol = gtol
+    max_iter: int = 10_000
+    tol: float = 1e-7
 
     def _memory(self, objective: Any, vectors: Vectors) -> Counts:
         totals = objective.total_counts()
@@ -54,6 +49,7 @@ class GIS(BatchSolver):
         return scaled(objective, point, memory)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IIS(BatchSolver):
     """Improved iterative scaling: algorithm T of Lafferty, McCallum and Pereira (2001).
 
@@ -73,24 +69,11 @@ class IIS(BatchSolver):
 
     requires: ClassVar[tuple[str, ...]] = COUNTED
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+    whole: ClassVar[dict[str, int]] = {"max_levels": 1}
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 10_000,
-        tol: float = 1e-7,
-        period: int = 10,
-        gtol: float = 1e-5,
-        max_levels: int = 8,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.gtol = gtol
-        self.max_levels = max_levels
-
-    def _check_own_parameters(self) -> None:
-        check_whole("max_levels", self.max_levels, 1)
+    max_iter: int = 10_000
+    tol: float = 1e-7
+    max_levels: int = 8
 
     def _memory(self, objective: Any, vectors: Vectors) -> Counts:
         return Counts(objective.observed_counts(), *self._levels(objective.total_counts()))
@@ -111,14 +94,8 @@ class IIS(BatchSolver):
 class Counts:
     """What is counted once.
 
-    Parameters
-    ----------
-    observed : ndarray of shape (P,)
-        Observed counts of the features.
-    levels : ndarray of shape (G,)
-        Total counts, rising.
-    level_of : ndarray of shape (S,)
-        Which of them each sequence has.
+    Observed counts of the features, shape (P,), the total counts that are told apart, rising,
+    shape (G,), and which of them each sequence has, shape (S,).
     """
 
     def __init__(self, observed: FloatArray, levels: FloatArray, level_of: IntArray) -> None:
@@ -148,7 +125,7 @@ def scaled(objective: Any, point: Point, counted: Counts) -> Point | None:
     value, gradient = objective.value_and_grad(w)
     if not value <= point.value + ROUNDING * abs(point.value) or np.array_equal(w, point.w):
         return None
-    return Point(1.0, w, value, gradient, 0.0)
+    return Point(1.0, w, value, gradient)
 
 
 def scaling_update(
@@ -157,28 +134,9 @@ def scaling_update(
     """Solve ``sum_g expected_g exp(T_g delta) + 2 l2 (w + delta) = observed`` for each parameter.
 
     Newton's method from above, where the left side is too large: as it is convex and rises, the
-    iterates fall to the root and never pass it.
-
-    Parameters
-    ----------
-    w, observed : ndarray of shape (P,)
-        Parameters and observed counts.
-    expected : ndarray of shape (G, P)
-        Expected counts in the sequences of each total count.
-    totals : ndarray of shape (G,)
-        Total counts T.
-    l2 : float
-        Weight of ``sum w**2``.
-
-    Returns
-    -------
-    ndarray of shape (P,)
-        The changes of the parameters.
-
-    Raises
-    ------
-    ValueError
-        If an optimum is infinitely far: a feature is never observed and there is no penalty.
+    iterates fall to the root and never pass it. `expected`, shape (G, P), are the counts in the
+    sequences of each total count T of `totals`, shape (G,). A root that is infinitely far (of a
+    feature that is never observed, without a penalty) raises ValueError.
     """
     sums = expected.sum(axis=0)
     if l2 == 0.0 and np.any((observed <= 0.0) & (sums > 0.0)):
