@@ -66,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
+        if getattr(arguments, "jobs", None) == 0:
+            raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
         arguments.check(arguments)
     except (TypeError, ValueError) as error:
         print(f"crfkit: {error}", file=sys.stderr)
@@ -82,14 +84,23 @@ def _abandon_output() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
         prog="crfkit",
         description="Conditional random fields and other structured linear models for sequences.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=raw,
     )
     parser.add_argument("--version", action="version", version=f"crfkit {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     for command in (train, tag, evaluate, info, features, demo):
-        command.add_parser(commands)
+        own = commands.add_parser(
+            command.__name__.rpartition("_")[2],
+            help=command.HELP,
+            description=command.DESCRIPTION,
+            epilog=command.EPILOG,
+            formatter_class=raw,
+        )
+        command.add_arguments(own)
+        own.set_defaults(check=command.check, run=command.run)
     return parser

@@ -59,15 +59,7 @@ def plain_warnings() -> Iterator[None]:
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add the number of threads."""
-    parser.add_argument(
-        "--jobs", type=int, default=None, help="threads (default: 1; -1: all cores)"
-    )
-
-
-def check_jobs(arguments: argparse.Namespace) -> None:
-    """Refuse zero threads."""
-    if arguments.jobs == 0:
-        raise ValueError("--jobs 0 has no meaning; use 1, a number of threads, or -1 for all.")
+    parser.add_argument("--jobs", type=int, help="threads (default: 1; -1: all cores)")
 
 
 def chosen_scheme(name: str, others: tuple[str, ...]) -> str:

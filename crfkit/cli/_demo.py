@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from crfkit._params import check_number
-from crfkit.cli._common import add_jobs, check_jobs, user_errors
+from crfkit.cli._common import add_jobs, user_errors
 from crfkit.datasets import load_ingredients
 from crfkit.io import write_columns
 from crfkit.io.streams import open_output
@@ -29,14 +28,16 @@ eos()
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="train a CRF on recipe ingredients, judge it and tag new lines",
-        description="Train a CRF on the recipe ingredients that ship with crfkit, judge it on a "
-        "held-out fifth, tag three new lines and show the strongest weights.",
-    )
+HELP = "train a CRF on recipe ingredients, judge it and tag new lines"
+DESCRIPTION = """\
+Train a CRF on the recipe ingredients that ship with crfkit, judge it on a held-out fifth, tag three
+new lines and show the strongest weights.
+"""
+EPILOG = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_jobs(parser)
     parser.add_argument("--c2", type=float, default=0.1, help="L2 penalty (default: %(default)s)")
     parser.add_argument(
@@ -45,13 +46,11 @@ def add_parser(commands: Any) -> None:
         help="instead write the ingredients as files to try the other commands on: train.txt, "
         "test.txt, raw.txt (without labels) and template.txt",
     )
-    parser.set_defaults(check=check, run=run)
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage, so that any later error is shown as the defect it is."""
     check_number("c2", arguments.c2)
-    check_jobs(arguments)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -9,7 +9,6 @@ from crfkit.cli._common import (
     add_allow,
     add_format,
     add_jobs,
-    check_jobs,
     chosen_scheme,
     source,
     user_errors,
@@ -24,7 +23,12 @@ from crfkit.metrics import (
 )
 from crfkit.metrics.scorers import are_tags, are_typed_tags
 
-_EPILOG = """\
+HELP = "judge a model, or labels that were predicted already"
+DESCRIPTION = """\
+Compare labels with the true ones. With --model the file is tagged first; without, its last two
+columns are the true and the predicted labels.
+"""
+EPILOG = """\
 examples:
   crfkit evaluate test.txt --model chunks.crfkit
   crfkit tag chunks.crfkit test.txt | crfkit evaluate
@@ -32,16 +36,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="judge a model, or labels that were predicted already",
-        description="Compare labels with the true ones. With --model the file is tagged first; "
-        "without, its last two columns are the true and the predicted labels.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("data", nargs="?", default="-", help="labeled sequences (default: stdin)")
     parser.add_argument("--model", help="a model file of crfkit or CRFsuite")
     parser.add_argument(
@@ -60,24 +56,21 @@ def add_parser(commands: Any) -> None:
     add_allow(parser)
     add_jobs(parser)
     add_format(parser)
-    parser.set_defaults(check=check, run=run)
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage."""
-    check_jobs(arguments)
     if arguments.scheme is not None:
         if arguments.report not in ("entities", "segments"):
             raise ValueError("--scheme is for --report entities and --report segments.")
         others = (RUNS,) if arguments.report == "segments" else ()
         arguments.scheme = chosen_scheme(arguments.scheme, others)
     if arguments.model is None:
-        for option, given in (
-            ("--label", arguments.label is not None),
-            ("--format", arguments.format not in (None, "columns")),
-        ):
-            if given:
-                raise ValueError(f"{option} needs --model: without, the last two columns are read.")
+        for option, own in (("label", None), ("format", "columns")):
+            if getattr(arguments, option) not in (None, own):
+                raise ValueError(
+                    f"--{option} needs --model: without, the last two columns are read."
+                )
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -103,9 +96,7 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
     with user_errors():
         data = model.data_format(arguments, data_path)
         labeled = data.read(source(data_path), model.width)
-        predicted = [
-            [str(label) for label in labels] for labels in model.crf.predict(model.pack(labeled.X))
-        ]
+        predicted = [[*map(str, labels)] for labels in model.crf.predict(model.pack(labeled.X))]
         _print_report(labeled.y, predicted, arguments, getattr(model.crf, "scheme_", None))
 
 
@@ -121,22 +112,18 @@ def _print_report(
     labels = {label for sequence in (*truth, *predicted) for label in sequence}
     asked = getattr(arguments, "report", None)
     scheme = (asked and arguments.scheme) or learned  # that of `train` may be "auto"
-    kind = asked or ("segments" if learned == RUNS else _usual_report(labels))
+    usual = "conlleval" if are_tags(labels) else "tokens"  # conlleval knows only tags
+    kind = asked or ("segments" if learned == RUNS else usual)
     if kind == "tokens":
-        print(flat_classification_report(truth, predicted, digits=3))
+        report = flat_classification_report(truth, predicted, digits=3)
     elif kind == "segments":
         scheme = scheme or ("conll" if are_typed_tags(labels) else RUNS)
-        print(segment_classification_report(truth, predicted, scheme=scheme, digits=4))
+        report = segment_classification_report(truth, predicted, scheme=scheme, digits=4)
     elif kind == "entities":
         scheme = "IOB2" if scheme in (None, RUNS) else scheme
         report = entity_classification_report(
             truth, predicted, mode="strict", scheme=scheme, digits=4
         )
-        print(report)
     else:
-        print(conlleval_report(truth, predicted))
-
-
-def _usual_report(labels: set[str]) -> str:
-    """Return the report for labels: conlleval knows only chunk tags."""
-    return "conlleval" if are_tags(labels) else "tokens"
+        report = conlleval_report(truth, predicted)
+    print(report)

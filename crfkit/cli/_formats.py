@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from crfkit.io import (
     ConlluSentence,
-    ConlluToken,
     iter_columns,
     iter_conllu,
     iter_crfsuite_text,
@@ -43,6 +42,7 @@ class DataFormat(abc.ABC):
 
     name: ClassVar[str]
     has_columns: ClassVar[bool] = True  # else the tokens are dicts of attributes
+    columns: list[str] | None = None  # their names, where they have any
 
     def __init__(self, label: str | None, sep: str | None, encoding: str) -> None:
         self.label, self.sep, self.encoding = label, sep, encoding
@@ -75,10 +75,6 @@ class DataFormat(abc.ABC):
     def tagged(self, sequence: Any, columns: Sequence[Sequence[str]]) -> list[str]:
         """Return the lines of a sequence with its labels, and with what follows them."""
 
-    @abc.abstractmethod
-    def columns(self, width: int) -> Sequence[str] | None:
-        """Return names of the columns, where they have any."""
-
 
 class ColumnFormat(DataFormat):
     """One token a line, blank lines between sequences."""
@@ -89,26 +85,27 @@ class ColumnFormat(DataFormat):
         if self.label is not None and not self.label.removeprefix("-").isdecimal():
             raise ValueError(f"--label {self.label}: the column must be a number, counted from 0.")
 
-    def _place(self, width: int) -> int:
-        place = -1 if self.label is None else int(self.label)
+    def _split(self, rows: list[tuple[str, ...]]) -> tuple[list[Any], list[str]]:
+        """Return the other columns of a sequence, and the one of the labels."""
+        width, place = len(rows[0]), -1 if self.label is None else int(self.label)
         if not -width <= place < width:
             raise ValueError(f"--label {place}: the file has {width} columns, counted from 0.")
-        return place % width
+        place %= width
+        return [row[:place] + row[place + 1 :] for row in rows], [row[place] for row in rows]
 
     def read(self, source: Any, width: int | None = None) -> Labeled:
         """Return the other columns as tuples, and the label column."""
-        X: list[Any] = []
-        y: list[list[str]] = []
+        labeled = Labeled([], [])
         for rows in iter_columns(source, sep=self.sep, encoding=self.encoding):
             found = len(rows[0])
             if found < 2:
                 raise ValueError("the file has one column, but tokens and labels are needed.")
             if width is not None and found != width + 1:
                 raise _wrong_width(found, f"{width} and the label: give the same columns.")
-            place = self._place(found)
-            X.append([row[:place] + row[place + 1 :] for row in rows])
-            y.append([row[place] for row in rows])
-        return Labeled(X, y)
+            tokens, labels = self._split(rows)
+            labeled.X.append(tokens)
+            labeled.y.append(labels)
+        return labeled
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], list[str]]]:
         """Yield rows without the label column, where there is one, and the rows as text.
@@ -117,10 +114,9 @@ class ColumnFormat(DataFormat):
         """
         for rows in iter_columns(source, sep=self.sep, encoding=self.encoding):
             found = len(rows[0])
-            lines = [self._between.join(row) for row in rows]
+            lines = [(self.sep or " ").join(row) for row in rows]
             if found == width + 1 if width is not None else self.label is not None:
-                place = self._place(found)
-                rows = [row[:place] + row[place + 1 :] for row in rows]
+                rows, _ = self._split(rows)
             elif width not in (None, found):
                 raise _wrong_width(
                     found,
@@ -130,14 +126,7 @@ class ColumnFormat(DataFormat):
 
     def tagged(self, sequence: list[str], columns: Sequence[Sequence[str]]) -> list[str]:
         """Return the lines with further columns."""
-        return [self._between.join(cells) for cells in zip(sequence, *columns, strict=True)]
-
-    def columns(self, width: int) -> None:
-        """Return None: columns have no names."""
-
-    @property
-    def _between(self) -> str:
-        return self.sep or " "
+        return [(self.sep or " ").join(cells) for cells in zip(sequence, *columns, strict=True)]
 
 
 def _wrong_width(found: int, wanted: str) -> ValueError:
@@ -150,29 +139,22 @@ class ConlluFormat(DataFormat):
     name = "conllu"
 
     def _check_label(self) -> None:
+        self._label = (self.label or "upos").lower()
         if self._label not in CONLLU_COLUMNS:
             raise ValueError(f"--label {self.label}: choose one of {', '.join(CONLLU_COLUMNS)}.")
-
-    @property
-    def _label(self) -> str:
-        return (self.label or "upos").lower()
-
-    def columns(self, width: int) -> Sequence[str]:
-        """Return the names of the fields."""
-        return [name for name in CONLLU_COLUMNS if name != self._label]
+        self.columns = [name for name in CONLLU_COLUMNS if name != self._label]
 
     def read(self, source: Any, width: int | None = None) -> Labeled:
         """Return the fields of the words as tuples, and the label field."""
-        X: list[Any] = []
-        y: list[list[str]] = []
+        labeled = Labeled([], [])
         for tokens, sentence in self.iterate(source, width):
-            X.append(tokens)
-            y.append([word.text(self._label) for word in sentence.words])
-        return Labeled(X, y)
+            labeled.X.append(tokens)
+            labeled.y.append([word.text(self._label) for word in sentence.words])
+        return labeled
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], ConlluSentence]]:
         """Yield the fields of the words, and the sentences."""
-        fields = self.columns(0)
+        fields = self.columns or []
         for sentence in iter_conllu(source, encoding=self.encoding):
             yield [tuple(word.text(name) for name in fields) for word in sentence.words], sentence
 
@@ -181,17 +163,16 @@ class ConlluFormat(DataFormat):
 
         A second column is put into MISC. Comments, multiword tokens and empty nodes stay.
         """
-        cells = zip(*columns, strict=True)
-        rows = [
-            self._filled(row, *next(cells)) if row.id.isdigit() else row for row in sequence.rows
-        ]
+        cells, rows = zip(*columns, strict=True), []
+        for row in sequence.rows:
+            if row.id.isdigit():
+                label, *probability = next(cells)
+                filled: dict[str, Any] = {self._label: label}
+                if probability:
+                    filled["misc"] = row.misc | {_PROBABILITY: probability[0]}
+                row = row._replace(**filled)
+            rows.append(row)
         return sentence_lines(ConlluSentence(rows, sequence.comments))
-
-    def _filled(self, word: ConlluToken, label: str, *probability: str) -> ConlluToken:
-        filled: dict[str, Any] = {self._label: label}
-        if probability:
-            filled["misc"] = word.misc | {_PROBABILITY: probability[0]}
-        return word._replace(**filled)
 
 
 class CRFsuiteFormat(DataFormat):
@@ -217,9 +198,6 @@ class CRFsuiteFormat(DataFormat):
     def tagged(self, sequence: None, columns: Sequence[Sequence[str]]) -> list[str]:
         """Return the labels, and what follows them."""
         return ["\t".join(cells) for cells in zip(*columns, strict=True)]
-
-    def columns(self, width: int) -> None:
-        """Return None: there are attributes, not columns."""
 
 
 FORMATS: dict[str, type[DataFormat]] = {

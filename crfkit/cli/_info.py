@@ -12,23 +12,19 @@ from typing import Any
 from crfkit._params import check_whole
 from crfkit.cli._common import add_allow
 
+HELP = "show what a model file holds"
+DESCRIPTION = "Show versions, parameters, labels, sizes and the strongest weights."
+EPILOG = "examples:\n  crfkit info m.crfkit --top 20\n  crfkit info model.crfsuite --json"
+
 _OWN_PLACE = {"file", "bytes", "labels", "templates", "n_attributes", "counts", "weights"}
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "info",
-        help="show what a model file holds",
-        description="Show versions, parameters, labels, sizes and the strongest weights.",
-        epilog="examples:\n  crfkit info m.crfkit --top 20\n  crfkit info model.crfsuite --json",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("model", help="a model file of crfkit or CRFsuite")
     parser.add_argument("--top", type=int, default=10, help="how many weights (default: 10)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_allow(parser)
-    parser.set_defaults(check=check, run=run)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -41,18 +37,8 @@ def run(arguments: argparse.Namespace) -> None:
     from crfkit.cli import _models
 
     model = _models.open_model(arguments.model, arguments.allow)
-    facts = _facts(model, _models.weight_views(model.crf), arguments)
-    if _models.learns_segments(model.crf):
-        facts |= _facts_of_segments(model.crf)
-    if arguments.json:
-        print(json.dumps(facts, indent=2, default=str))
-    else:
-        _print_facts(facts)
-
-
-def _facts(model: Any, views: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    crf = model.crf
-    return {
+    crf, views = model.crf, _models.weight_views(model.crf)
+    facts: dict[str, Any] = {
         "file": arguments.model,
         "bytes": os.path.getsize(arguments.model),
         **{key: value for key, value in model.about.items() if key not in ("labels", "parameters")},
@@ -66,43 +52,33 @@ def _facts(model: Any, views: dict[str, Any], arguments: argparse.Namespace) -> 
             for kind, view in views.items()
         },
     }
-
-
-def _facts_of_segments(crf: Any) -> dict[str, Any]:
-    return {
-        "scheme": crf.scheme_,
-        "longest": {str(label): length for label, length in crf.max_lengths_.items()},
-    }
+    if hasattr(crf, "scheme_"):  # of segments
+        facts["scheme"] = crf.scheme_
+        facts["longest"] = {str(label): length for label, length in crf.max_lengths_.items()}
+    if arguments.json:
+        print(json.dumps(facts, indent=2, default=str))
+        return
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in _report(facts):  # what standard output cannot hold is shown by its number
+        print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _templates(features: Any) -> list[str]:
-    """Return the templates of a pipeline, one a line."""
+    """Return the templates of a pipeline, and of the parts of its unions, one a line."""
     steps = [] if features is None else [step for _, step in features.steps]
+    parts = [part for step in steps for _, part in getattr(step, "transformers", [("", step)])]
     found: list[str] = []
-    for step in _parts(steps):
-        templates = getattr(step, "templates", [])
+    for part in parts:
+        templates = getattr(part, "templates", [])
         lines = templates.splitlines() if isinstance(templates, str) else _flat(templates)
         found += [str(line) for line in lines]
     return found
-
-
-def _parts(steps: list[Any]) -> list[Any]:
-    """Return transformers, in place of a union those that it joins."""
-    joined = [[part for _, part in getattr(step, "transformers", [("", step)])] for step in steps]
-    return [part for parts in joined for part in parts]
 
 
 def _flat(items: Any) -> list[Any]:
     if not isinstance(items, (list, tuple)):
         return [items]
     return [leaf for item in items for leaf in _flat(item)]
-
-
-def _print_facts(facts: dict[str, Any]) -> None:
-    """Print a report; what standard output cannot hold is shown by its number."""
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in _report(facts):
-        print(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _report(facts: dict[str, Any]) -> Iterator[str]:

@@ -23,21 +23,11 @@ _KEY = "command line"  # in the metadata of a model file
 
 
 class OpenedModel(NamedTuple):
-    """A model, taken apart.
+    """A model, taken apart."""
 
-    Attributes
-    ----------
-    features : transformer or None
-        Turns tokens into packed features, where the model does not do that itself.
-    crf : SequenceClassifier
-        The classifier.
-    about : dict
-        What the file says of itself.
-    """
-
-    features: Any
+    features: Any  # turns tokens into packed features, where the model does not do that itself
     crf: Any
-    about: dict[str, Any]
+    about: dict[str, Any]  # what the file says of itself
 
     def pack(self, X: Sequence[Any]) -> Any:
         """Return what the classifier takes."""
@@ -51,7 +41,8 @@ class OpenedModel(NamedTuple):
         """
         known = self._known
         if known is None:
-            if arguments.format is None and not self._has_templates:
+            bare = self.features is None or isinstance(self.features[0], SequenceVectorizer)
+            if arguments.format is None and bare:
                 raise ValueError(
                     "the model has no templates, it takes attributes: say --format crfsuite "
                     "(label TAB attribute TAB ...), or --format columns if cells are attributes."
@@ -70,10 +61,6 @@ class OpenedModel(NamedTuple):
         """What `crfkit train` wrote of the training data; None if it did not make the model."""
         known: dict[str, Any] | None = (self.about.get("metadata") or {}).get(_KEY)
         return known
-
-    @property
-    def _has_templates(self) -> bool:
-        return self.features is not None and not isinstance(self.features[0], SequenceVectorizer)
 
     @property
     def width(self) -> int | None:
@@ -106,11 +93,10 @@ def make_features(template: str | None, data: DataFormat, width: int) -> Templat
     By default only the forms of CoNLL-U are looked at: its other fields are annotations, as the
     label is, and nearly tell it.
     """
-    names = data.columns(width)
-    columns = None if names is None else list(names)
     if template is None:
-        return TemplateFeatures(default_templates(1 if columns else width), columns=columns)
-    return TemplateFeatures.from_file(template, columns=columns)
+        templates = default_templates(1 if data.columns else width)
+        return TemplateFeatures(templates, columns=data.columns)
+    return TemplateFeatures.from_file(template, columns=data.columns)
 
 
 def save_model(
@@ -130,12 +116,8 @@ def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:
             crf = load_crfsuite(path)
             return OpenedModel(None, crf, {"class": "CRFsuite model", "metadata": {}})
         model, about = load(path, allow=allow), describe(path)
-        last = model[-1] if isinstance(model, Pipeline) else model
-        return OpenedModel(_before_last(model), _classifier(path, last), about)
-
-
-def _before_last(model: Any) -> Any:
-    return model[:-1] if isinstance(model, Pipeline) and len(model) > 1 else None
+        *before, last = model if isinstance(model, Pipeline) else [model]
+        return OpenedModel(model[:-1] if before else None, _classifier(path, last), about)
 
 
 def weight_views(crf: Any) -> dict[str, Any]:
@@ -145,11 +127,6 @@ def weight_views(crf: Any) -> dict[str, Any]:
     # A model of tokens has none of segments, and one with a kernel none of attributes.
     views = {table.title: getattr(crf, table.view, None) for table in tables}
     return {title: view for title, view in views.items() if view is not None}
-
-
-def learns_segments(crf: Any) -> bool:
-    """Whether a fitted model cuts sequences into segments."""
-    return hasattr(crf, "scheme_")
 
 
 def _classifier(path: str, model: Any) -> SequenceClassifier:

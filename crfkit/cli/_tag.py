@@ -11,7 +11,6 @@ from crfkit.cli._common import (
     add_allow,
     add_format,
     add_jobs,
-    check_jobs,
     check_target,
     source,
     user_errors,
@@ -20,7 +19,12 @@ from crfkit.labels.schemes import RUNS
 
 BATCH = 50_000  # tokens that are tagged at a time
 
-_EPILOG = """\
+HELP = "label sequences with a model"
+DESCRIPTION = """\
+Label sequences. Columns are printed with the label as a further column, CoNLL-U with the label in
+its field; of --format crfsuite only the labels are printed.
+"""
+EPILOG = """\
 examples:
   crfkit tag chunks.crfkit < raw.txt > tagged.txt
   crfkit tag chunks.crfkit test.txt.gz --marginals
@@ -31,16 +35,8 @@ A file may still have the column of the labels: it is not looked at, and printed
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "tag",
-        help="label sequences with a model",
-        description="Label sequences. Columns are printed with the label as a further column, "
-        "CoNLL-U with the label in its field; of --format crfsuite only the labels are printed.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("model", help="a model file of crfkit or CRFsuite")
     parser.add_argument("data", nargs="?", default="-", help="sequences (default: stdin)")
     parser.add_argument("--output", default="-", help="the file to write (default: stdout)")
@@ -63,12 +59,10 @@ def add_parser(commands: Any) -> None:
     add_allow(parser)
     add_jobs(parser)
     add_format(parser)
-    parser.set_defaults(check=check, run=run)
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a file that cannot be written is told before the tagging."""
-    check_jobs(arguments)
     if arguments.output != "-":
         check_target("--output", arguments.output)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from crfkit._params import check_number, check_whole
+from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.cli._common import (
     add_format,
     add_jobs,
-    check_jobs,
     check_target,
     chosen_format,
     chosen_scheme,
@@ -22,7 +24,10 @@ from crfkit.cli._common import (
 )
 from crfkit.labels.schemes import RUNS
 
-_DESCRIPTION = """\
+BAR = 24  # characters
+
+HELP = "learn a model from a file of labeled sequences"
+DESCRIPTION = """\
 Learn a CRF from labeled sequences and save it with its features in one file.
 
 Without --template, words get a window of -2..2, affixes, shapes and neighbors, further columns a
@@ -31,7 +36,7 @@ CRF++ (U00:%x[-1,0], B), of Wapiti (u:00:%x[-1,0], *:..., %t, %m) or crfkit's ow
 line: suffix(col(0), 3)).
 """
 
-_EPILOG = """\
+EPILOG = """\
 examples:
   crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --c2 1 --jobs 2
   crfkit train en-train.conllu --label upos --model tagger.crfkit
@@ -40,15 +45,8 @@ examples:
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "train",
-        help="learn a model from a file of labeled sequences",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument("data", help="labeled sequences (.gz, .xz, .bz2 are unpacked; -: stdin)")
     parser.add_argument("--model", required=True, help="the file to write")
     parser.add_argument("--template", help="feature templates")
@@ -93,12 +91,10 @@ def add_parser(commands: Any) -> None:
     )
     add_jobs(parser)
     add_format(parser)
-    parser.set_defaults(check=check, run=run)
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a model that cannot be written is told before the training."""
-    check_jobs(arguments)
     check_target("--model", arguments.model)
     for path in (arguments.data, arguments.template, arguments.test):
         if path is not None and _same_file(path, arguments.model):
@@ -108,29 +104,24 @@ def check(arguments: argparse.Namespace) -> None:
         raise ValueError(
             "--template and --min-count need columns; --format crfsuite has attributes already."
         )
-    check_number("c1", arguments.c1)
-    check_number("c2", arguments.c2)
-    check_whole("min_freq", arguments.min_freq)
-    check_whole("min_count", arguments.min_count)
-    if arguments.max_iter is not None:
-        check_whole("max_iter", arguments.max_iter)
+    for name in ("c1", "c2"):
+        check_number(name, getattr(arguments, name))
+    for name in ("min_freq", "min_count", "max_iter"):
+        check_whole(name, getattr(arguments, name) or 0)
     _check_segments(arguments)
 
 
 def _check_segments(arguments: argparse.Namespace) -> None:
     """Refuse options that do not go with the kind of model."""
-    if arguments.segments:
-        for name in ("all_states", "all_transitions", "boundaries"):
-            if getattr(arguments, name):
-                raise ValueError(f"--{name.replace('_', '-')} does not go with --segments.")
-        if arguments.max_length is not None:
-            check_whole("--max-length", arguments.max_length, 1)
-        if arguments.scheme is not None:
-            arguments.scheme = chosen_scheme(arguments.scheme, ("auto", RUNS))
-        return
-    for name in ("max_length", "scheme"):
-        if getattr(arguments, name) is not None:
-            raise ValueError(f"--{name.replace('_', '-')} needs --segments.")
+    of_others = ("all_states", "all_transitions", "boundaries")
+    for name in of_others if arguments.segments else ("max_length", "scheme"):
+        if getattr(arguments, name) not in (None, False):
+            relation = "does not go with" if arguments.segments else "needs"
+            raise ValueError(f"--{name.replace('_', '-')} {relation} --segments.")
+    if arguments.max_length is not None:
+        check_whole("--max-length", arguments.max_length, 1)
+    if arguments.scheme is not None:
+        arguments.scheme = chosen_scheme(arguments.scheme, ("auto", RUNS))
 
 
 def _same_file(path: str, other: str) -> bool:
@@ -166,7 +157,6 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool]:
     """Return a fitted classifier, and whether the user stopped the fit."""
-    from crfkit.cli._progress import ShownSolver
     from crfkit.estimators import CRFClassifier, SemiMarkovCRF
     from crfkit.solvers import LBFGS, OWLQN
 
@@ -220,3 +210,49 @@ def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> N
         f"objective {crf.objective_:,.4f}"
     )
     print(f"{arguments.model}: {size / 1e6:,.1f} MB, {seconds:.1f} s")
+
+
+class ShownSolver:
+    """A solver that shows its iterations in one line of standard error, if that is a terminal.
+
+    Parameters
+    ----------
+    solver : Solver
+        Does the work.
+    max_iter : int or None
+        Iterations at most, which makes the line a bar.
+    quiet : bool
+        Show nothing.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
+    handles_l1: ClassVar[bool] = True
+
+    def __init__(self, solver: Any, max_iter: int | None, quiet: bool) -> None:
+        self.solver = solver
+        self.max_iter = max_iter
+        self.shown = sys.stderr.isatty() and not quiet
+        self.interrupted = False
+
+    def solve(self, objective: Any, start: FloatArray, callback: Any = None) -> SolverResult:
+        """Minimize an objective, as the solver does."""
+
+        def report(record: IterationRecord, parameters: FloatArray) -> bool:
+            if self.shown:
+                self._show(record)
+            return bool(callback is not None and callback(record, parameters))
+
+        result: SolverResult = self.solver.solve(objective, start, report)
+        if self.shown:
+            print(file=sys.stderr)
+        self.interrupted = result.interrupted
+        return result
+
+    def _show(self, record: IterationRecord) -> None:
+        done = f"iteration {record.iteration}"
+        if self.max_iter:
+            filled = BAR * record.iteration // self.max_iter
+            done = f"[{'#' * filled}{'-' * (BAR - filled)}] {record.iteration}/{self.max_iter}"
+        line = f"{done}  objective {record.value:,.2f}  {record.seconds:.1f} s"
+        width = shutil.get_terminal_size().columns - 1
+        print(f"\r{line[:width]:<{width}}", end="", file=sys.stderr, flush=True)

@@ -286,7 +286,7 @@ def test_a_model_that_cannot_be_written_is_told_before_training(corpus, tmp_path
 
 def test_control_c_saves_the_model_reached_so_far(corpus, tmp_path, capsys, monkeypatch):
     target = tmp_path / "m.crfkit"
-    from crfkit.cli._progress import ShownSolver
+    from crfkit.cli._train import ShownSolver
 
     shown = ShownSolver.solve
 
