@@ -1,6 +1,6 @@
 """Reading and writing of files and texts with labeled tokens (public names, nothing else)."""
 
-from crfkit.io.columns import ColumnFormatError
+from crfkit.io.columns import iter_columns, read_columns, read_conll, write_columns
 from crfkit.io.conllu import (
     ConlluSentence,
     ConlluToken,
@@ -23,8 +23,7 @@ from crfkit.io.crfsuite_text import (
     write_crfsuite_text,
 )
 from crfkit.io.offsets import spans_to_tags, tags_to_spans, token_offsets
-from crfkit.io.reader import iter_columns, read_columns, read_conll
-from crfkit.io.writer import write_columns
+from crfkit.io.streams import ColumnFormatError
 
 __all__ = [
     "CRFsuiteData",

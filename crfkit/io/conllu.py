@@ -12,9 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from crfkit._params import check_option
-from crfkit.io.columns import ColumnFormatError, is_blank
-from crfkit.io.streams import Source, Target, iter_lines, source_name
-from crfkit.io.writer import write_blocks
+from crfkit.io.streams import (
+    ColumnFormatError,
+    Source,
+    Target,
+    iter_lines,
+    source_name,
+    write_blocks,
+)
 
 _ID = re.compile(r"(?P<word>[1-9][0-9]*)|(?P<range>[1-9][0-9]*-[1-9][0-9]*)|[0-9]+\.[1-9][0-9]*")
 _UNSPECIFIED = "_"
@@ -116,14 +121,6 @@ class ConlluSentence:
         return found
 
 
-class _Place(NamedTuple):
-    name: str
-    number: int
-
-    def error(self, message: str) -> ColumnFormatError:
-        return ColumnFormatError(f"{self.name}, line {self.number}: {message}")
-
-
 class _PairCache(dict[str, dict[str, str | None]]):
     """FEATS or MISC cells to their dicts: a treebank has few different ones."""
 
@@ -145,113 +142,117 @@ class _PairCache(dict[str, dict[str, str | None]]):
 
 
 class _Parser:
-    """Parser of lines to sentences, which checks them as they come."""
+    """Parser of lines to sentences, which checks them as they come; `name` is that of the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name, self.number = name, 0
         self.feats, self.misc = _PairCache(True), _PairCache(False)
         self.clear()
 
     def clear(self) -> None:
         self.comments: list[str] = []
         self.rows: list[ConlluToken] = []
-        self.heads: list[tuple[int, _Place]] = []
+        self.lines: list[int] = []
         self.n_words = self.range_end = self.n_empty = 0
 
-    def add_comment(self, line: str, place: _Place) -> None:
-        if self.rows:
-            raise place.error(
-                "a comment inside of a sentence; move it before the first word, or put a blank "
-                "line before it"
-            )
-        self.comments.append(line.removeprefix("#").removeprefix(" "))
+    def error(self, message: str, line: int | None = None) -> ColumnFormatError:
+        return ColumnFormatError(f"{self.name}, line {line or self.number}: {message}")
 
-    def add_row(self, line: str, place: _Place) -> None:
+    def feed(self, line: str) -> Iterator[ConlluSentence]:
+        """Take a line, and yield the sentence that it ends, if there is one."""
+        self.number += 1
+        if line.startswith("#"):
+            if self.rows:
+                raise self.error(
+                    "a comment inside of a sentence; move it before the first word, or put a blank "
+                    "line before it"
+                )
+            self.comments.append(line.removeprefix("#").removeprefix(" "))
+        elif line.strip(" "):
+            self._add_row(line)
+        else:
+            yield from self.finish()
+
+    def _add_row(self, line: str) -> None:
         cells = line.split("\t")
         if len(cells) != _NUMBER_OF_FIELDS:
-            raise place.error(
+            raise self.error(
                 f"expected {_NUMBER_OF_FIELDS} fields separated by tabs, found {len(cells)}; files "
                 "with other columns are read by read_columns(source, sep='\\t', comment='#')"
             )
         if "" in cells:
             name = CONLLU_FIELDS[cells.index("")].upper()
-            raise place.error(f"the field {name} is empty; an unspecified one is written '_'")
-        self._check_id(cells[0], place)
-        self.rows.append(self._token(cells, place))
-
-    def _token(self, cells: list[str], place: _Place) -> ConlluToken:
+            raise self.error(f"the field {name} is empty; an unspecified one is written '_'")
+        self._check_id(cells[0])
         name, form, lemma, upos, xpos, feats, head, deprel, deps, misc = cells
-        if head != _UNSPECIFIED:
-            if not (head.isascii() and head.isdigit()):
-                raise place.error(f"HEAD is {head!r}; it must be a whole number or '_'")
-            self.heads.append((int(head), place))
+        if head != _UNSPECIFIED and not (head.isascii() and head.isdigit()):
+            raise self.error(f"HEAD is {head!r}; it must be a whole number or '_'")
         try:
-            return ConlluToken(
+            row = ConlluToken(
                 name, form, lemma, upos, xpos,
                 dict(self.feats[feats]),  # type: ignore[arg-type]
                 None if head == _UNSPECIFIED else int(head),
                 deprel, deps, dict(self.misc[misc]),
             )  # fmt: skip
         except ValueError as error:
-            raise place.error(str(error)) from None
+            raise self.error(str(error)) from None
+        self.rows.append(row)
+        self.lines.append(self.number)
 
-    def _check_id(self, name: str, place: _Place) -> None:
+    def _check_id(self, name: str) -> None:
         match = _ID.fullmatch(name)
         if match is None:
-            raise place.error(f"the ID {name!r} is neither 3 nor 3-4 nor 5.1")
+            raise self.error(f"the ID {name!r} is neither 3 nor 3-4 nor 5.1")
+        expected = str(self.n_words + 1)
         if match["word"]:
-            self._expect(name, str(self.n_words + 1), place)
+            self._expect(name, expected)
             self.n_words, self.n_empty = self.n_words + 1, 0
         elif match["range"]:
             start, end = (int(part) for part in name.split("-"))
             if start <= self.range_end or end < start:
-                raise place.error(
+                raise self.error(
                     f"the multiword token {name} overlaps the one before it or is empty; IDs of "
                     "its words are first-last"
                 )
-            self._expect(str(start), str(self.n_words + 1), place)
+            self._expect(str(start), expected)
             self.range_end = end
         else:
             self.n_empty += 1
-            self._expect(name, f"{self.n_words}.{self.n_empty}", place)
+            self._expect(name, f"{self.n_words}.{self.n_empty}")
 
-    def _expect(self, name: str, expected: str, place: _Place) -> None:
+    def _expect(self, name: str, expected: str) -> None:
         if name != expected:
-            raise place.error(
+            raise self.error(
                 f"expected the ID {expected}, found {name}; words count from 1 without gaps, and a "
                 "blank line ends a sentence"
             )
 
-    def finish(self, place: _Place) -> Iterator[ConlluSentence]:
+    def finish(self) -> Iterator[ConlluSentence]:
         """Yield the sentence that ends here, if there is one."""
         if self.rows or self.comments:
-            self._check_end(place)
+            self._check_end()
             yield ConlluSentence(self.rows, self.comments)
         self.clear()
 
-    def _check_end(self, place: _Place) -> None:
+    def _check_end(self) -> None:
         if not self.n_words:
-            raise place.error("the sentence that ends here has no word; remove its lines")
+            raise self.error("the sentence that ends here has no word; remove its lines")
         if self.range_end > self.n_words:
-            raise place.error(
+            raise self.error(
                 f"the sentence that ends here has {self.n_words} words, but a multiword token that "
                 f"reaches to {self.range_end}"
             )
-        for head, where in self.heads:
-            if head > self.n_words:
-                raise where.error(f"HEAD is {head} in a sentence of {self.n_words} words")
+        for row, line in zip(self.rows, self.lines, strict=True):
+            if (row.head or 0) > self.n_words:
+                message = f"HEAD is {row.head} in a sentence of {self.n_words} words"
+                raise self.error(message, line)
 
 
 def _sentences(source: Source, encoding: str) -> Iterator[ConlluSentence]:
-    name, number, parser = source_name(source), 0, _Parser()
-    for number, line in enumerate(iter_lines(source, encoding), start=1):
-        place = _Place(name, number)
-        if is_blank(line, "\t"):
-            yield from parser.finish(place)
-        elif line.startswith("#"):
-            parser.add_comment(line, place)
-        else:
-            parser.add_row(line, place)
-    yield from parser.finish(_Place(name, number))
+    parser = _Parser(source_name(source))
+    for line in iter_lines(source, encoding):
+        yield from parser.feed(line)
+    yield from parser.finish()
 
 
 def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSentence]:
@@ -308,31 +309,16 @@ def read_conllu(source: Source, *, encoding: str = "utf-8") -> list[ConlluSenten
     return list(iter_conllu(source, encoding=encoding))
 
 
-def _value(row: ConlluToken, name: str) -> Any:
+def _value(row: ConlluToken, words: list[ConlluToken], name: str) -> str:
+    """Return a field of a token as text: of one that stands for words, their fields."""
+    if name == "form" or words == [row]:
+        return row.text(name)
+    return "+".join(word.text(name) for word in words)
+
+
+def _feature(row: ConlluToken, words: list[ConlluToken], name: str) -> Any:
     value = getattr(row, name)
-    return value if isinstance(value, dict) else row.text(name)
-
-
-def _surface_text(row: ConlluToken, words: list[ConlluToken], name: str) -> str:
-    return row.text(name) if name == "form" else "+".join(word.text(name) for word in words)
-
-
-def _features(sentence: ConlluSentence, fields: Sequence[str], tokens: str) -> list[dict[str, Any]]:
-    if tokens == "words":
-        return [{name: _value(row, name) for name in fields} for row in sentence.words]
-    return [
-        {
-            name: _value(row, name) if words == [row] else _surface_text(row, words, name)
-            for name in fields
-        }
-        for row, words in sentence.surface
-    ]
-
-
-def _labels(sentence: ConlluSentence, label: str, tokens: str) -> list[str]:
-    if tokens == "words":
-        return [row.text(label) for row in sentence.words]
-    return [_surface_text(row, words, label) for row, words in sentence.surface]
+    return value if isinstance(value, dict) and words == [row] else _value(row, words, name)
 
 
 def conllu_features_and_labels(
@@ -375,9 +361,13 @@ def conllu_features_and_labels(
         check_option("field", name, CONLLU_FIELDS)
     if label in fields:
         raise ValueError(f"the label {label!r} is among the fields {tuple(fields)}; leave it out")
-    sentences = list(sentences)
-    X = [_features(sentence, fields, tokens) for sentence in sentences]
-    return X, [_labels(sentence, label, tokens) for sentence in sentences]
+    X, y = [], []
+    for sentence in sentences:
+        words = [(word, [word]) for word in sentence.words]
+        pairs = words if tokens == "words" else sentence.surface
+        X.append([{name: _feature(*pair, name) for name in fields} for pair in pairs])
+        y.append([_value(*pair, label) for pair in pairs])
+    return X, y
 
 
 def sentence_lines(sentence: ConlluSentence) -> list[str]:

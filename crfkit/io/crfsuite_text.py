@@ -20,9 +20,14 @@ import numpy as np
 
 from crfkit._types import FloatArray
 from crfkit.features.attributes import expand
-from crfkit.io.columns import ColumnFormatError
-from crfkit.io.streams import Source, Target, iter_lines, source_name
-from crfkit.io.writer import write_blocks
+from crfkit.io.streams import (
+    ColumnFormatError,
+    Source,
+    Target,
+    iter_lines,
+    source_name,
+    write_blocks,
+)
 
 _PART = re.compile(r"(?:[^\\:]++|\\[\\:]?+)*+")  # up to a colon that is not escaped
 _ESCAPED = re.compile(r"\\([\\:])")
@@ -125,49 +130,27 @@ def _declared_weight(cells: Sequence[str]) -> float:
     return weight
 
 
-class _Builder:
-    """Lines to sequences."""
-
-    def __init__(self) -> None:
-        self.sequence = CRFsuiteSequence([], [], 1.0)
-        self.weight: float | None = None
-
-    def feed(self, line: str) -> CRFsuiteSequence | None:
-        """Take a line, and return the sequence that it ends; ValueError tells what is wrong."""
-        if not line:
-            return self._finish()
-        cells = line.split("\t")
-        if line.startswith("@"):
-            self._declare(_declared_weight(cells))
-        else:
-            self.sequence.labels.append(_label(cells[0]))
-            self.sequence.attributes.append(_token(cells[1:]))
-        return None
-
-    def _declare(self, weight: float) -> None:
-        if self.weight is not None:
-            raise ValueError("the sequence has two weights; remove one")
-        self.weight = weight
-
-    def _finish(self) -> CRFsuiteSequence | None:
-        finished, weight = self.sequence, self.weight
-        self.sequence, self.weight = CRFsuiteSequence([], [], 1.0), None
-        if finished.labels:
-            return finished if weight is None else finished._replace(weight=weight)
-        if weight is not None:
-            raise ValueError("a weight without tokens ends here; remove it")
-        return None
-
-
 def _sequences(source: Source, encoding: str) -> Iterator[CRFsuiteSequence]:
-    builder = _Builder()
+    attributes: list[dict[str, float]] = []
+    labels: list[str] = []
+    weight: float | None = None
     for number, line in enumerate(chain(iter_lines(source, encoding), [""]), start=1):
         try:
-            finished = builder.feed(line)
+            if line.startswith("@"):
+                if weight is not None:
+                    raise ValueError("the sequence has two weights; remove one")
+                weight = _declared_weight(line.split("\t"))
+            elif line:
+                cells = line.split("\t")
+                labels.append(_label(cells[0]))
+                attributes.append(_token(cells[1:]))
+            elif weight is not None and not labels:
+                raise ValueError("a weight without tokens ends here; remove it")
         except ValueError as error:
             raise ColumnFormatError(f"{source_name(source)}, line {number}: {error}") from None
-        if finished is not None:
-            yield finished
+        if labels and not line:
+            yield CRFsuiteSequence(attributes, labels, 1.0 if weight is None else weight)
+            attributes, labels, weight = [], [], None
 
 
 def iter_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> Iterator[CRFsuiteSequence]:
@@ -236,15 +219,6 @@ def _escape(text: object, kind: str) -> str:
     return _NEEDS_ESCAPE.sub(r"\\\g<0>", text)
 
 
-def _written_label(label: object) -> str:
-    text = _escape(label, "label")
-    if text.startswith("@"):
-        raise ColumnFormatError(
-            f"the label {label!r} begins with '@', which marks a declaration; rename it"
-        )
-    return text
-
-
 @lru_cache(maxsize=1 << 16)
 def _written_attribute(name: str, value: float) -> str:
     text = _escape(name, "attribute")
@@ -252,8 +226,13 @@ def _written_attribute(name: str, value: float) -> str:
 
 
 def _written_token(token: Mapping[str, Any] | Iterable[str], label: object) -> str:
+    text = _escape(label, "label")
+    if text.startswith("@"):
+        raise ColumnFormatError(
+            f"the label {label!r} begins with '@', which marks a declaration; rename it"
+        )
     attributes = (_written_attribute(name, float(value)) for name, value in expand(token))
-    return "\t".join((_written_label(label), *attributes)) + "\n"
+    return "\t".join((text, *attributes)) + "\n"
 
 
 def _written_weight(weight: Any) -> str:
@@ -321,10 +300,8 @@ def write_crfsuite_text(
     """
     columns = (X, y) if sample_weight is None else (X, y, sample_weight)
     rows = _same_length("X, y and sample_weight", *columns)
-    write_blocks(
-        target,
-        (
-            _block(index, tokens, labels, *(weight or [1.0]))
-            for index, (tokens, labels, *weight) in enumerate(rows)
-        ),
+    blocks = (
+        _block(index, tokens, labels, *(weight or [1.0]))
+        for index, (tokens, labels, *weight) in enumerate(rows)
     )
+    write_blocks(target, blocks)

@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Any, TypeGuard
 
 from crfkit.io.atomic import open_for_writing
-from crfkit.io.columns import ColumnFormatError
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -29,6 +28,13 @@ _PACK: dict[str, Callable[[IO[bytes]], Any]] = {
     ".xz": lambda raw: lzma.LZMAFile(raw, "wb"),
     ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),
 }
+
+
+class ColumnFormatError(ValueError):
+    """A column file, or the sequences to be written to one, break the format.
+
+    The message names the place (file and line, or sequence, position and column) and a remedy.
+    """
 
 
 def _is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
@@ -57,33 +63,23 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _open_path(path: str, encoding: str) -> Iterator[Iterable[str]]:
-    if "\n" in path:
-        raise ValueError("source is a text, not a path; pass io.StringIO(text) instead")
-    with open_bytes(path) as binary, io.TextIOWrapper(binary, encoding, newline="\n") as text:
-        yield text
-
-
-@contextmanager
-def _decoded(stream: Any, encoding: str) -> Iterator[Iterable[str]]:
-    text = io.TextIOWrapper(stream, encoding, newline="\n")
-    try:
-        yield text
-    finally:
-        # The caller's stream stays open; it may have been closed by the caller meanwhile.
-        with suppress(ValueError):
-            text.detach()
-
-
-@contextmanager
 def _open_lines(source: Any, encoding: str) -> Iterator[Iterable[str]]:
-    with ExitStack() as stack:
-        if _is_path(source):
-            yield stack.enter_context(_open_path(os.fspath(source), encoding))
-        elif hasattr(source, "read") and isinstance(source.read(0), bytes):
-            yield stack.enter_context(_decoded(source, encoding))
-        else:
-            yield source
+    if _is_path(source):
+        path = os.fspath(source)
+        if "\n" in path:
+            raise ValueError("source is a text, not a path; pass io.StringIO(text) instead")
+        with open_bytes(path) as binary, io.TextIOWrapper(binary, encoding, newline="\n") as text:
+            yield text
+    elif hasattr(source, "read") and isinstance(source.read(0), bytes):
+        text = io.TextIOWrapper(source, encoding, newline="\n")
+        try:
+            yield text
+        finally:
+            # The caller's stream stays open; it may have been closed by the caller meanwhile.
+            with suppress(ValueError):
+                text.detach()
+    else:
+        yield source
 
 
 def _undecodable(name: str, before: int, error: UnicodeDecodeError) -> ColumnFormatError:
@@ -132,15 +128,6 @@ def iter_lines(source: Source, encoding: str) -> Iterator[str]:
             ) from error
 
 
-@contextmanager
-def _open_for_writing(path: str) -> Iterator[IO[bytes]]:
-    with ExitStack() as stack:
-        binary = stack.enter_context(open_for_writing(path))
-        if pack := _coder(path, _PACK):
-            binary = stack.enter_context(pack(binary))
-        yield binary
-
-
 def _takes_text(stream: Any) -> bool:
     try:
         stream.write("")
@@ -155,8 +142,29 @@ def open_output(target: Target) -> Iterator[Callable[[str], object]]:
     with ExitStack() as stack:
         stream: Any = target
         if _is_path(target):
-            stream = stack.enter_context(_open_for_writing(os.fspath(target)))
+            path = os.fspath(target)
+            stream = stack.enter_context(open_for_writing(path))
+            if pack := _coder(path, _PACK):
+                stream = stack.enter_context(pack(stream))
         if _takes_text(stream):
             yield stream.write
         else:
             yield lambda text: stream.write(text.encode("utf-8"))
+
+
+def write_blocks(target: Target, blocks: Iterable[str]) -> None:
+    """Write the text of each sequence; ColumnFormatError names one that cannot be encoded."""
+    with open_output(target) as write:
+        for index, block in enumerate(blocks):
+            if index == 0 and block.startswith("\ufeff"):
+                raise ColumnFormatError(
+                    "sequence 0, position 0: U+FEFF at the start of a file would read as a "
+                    "byte order mark; remove it"
+                )
+            try:
+                write(block)
+            except UnicodeEncodeError as error:
+                raise ColumnFormatError(
+                    f"sequence {index}: {error.object[error.start : error.end]!r} cannot be "
+                    f"encoded as {error.encoding}"
+                ) from error

@@ -31,14 +31,8 @@ _INDEX_TYPES = (np.int32, np.int64)
 def check_csr(data: Any, indices: Any, indptr: Any, shape: Any) -> None:
     """Raise ValueError if these are no parts of a sparse matrix in rows.
 
-    Parameters
-    ----------
-    data, indices : array of shape (nnz,)
-        Values and columns of the entries.
-    indptr : array of shape (rows + 1,)
-        Where the rows start, and the end.
-    shape : list of two int
-        Rows and columns.
+    They are values and columns of the entries, both (nnz,), where the rows start, (rows + 1,), and
+    a list of the numbers of rows and columns.
     """
     two = isinstance(shape, list) and len(shape) == 2
     if not two or not all(type(size) is int and 0 <= size < 2**62 for size in shape):
@@ -102,8 +96,8 @@ def check_packed(packed: PackedSequences) -> None:
     check_rows(offsets, packed.indptr[1:], rows=len(offsets) - 1, columns=2**63)
     check_rows(packed.indptr, packed.indices, rows=packed.n_tokens, columns=n_sparse)
     values = packed.values
-    if values is not None and not (
-        _is_vector(values, np.float64) and len(values) == len(packed.indices)
+    if values is not None and (
+        not _is_vector(values, np.float64) or len(values) != len(packed.indices)
     ):
         raise ValueError("values do not fit the entries")
     if dense is not None:

@@ -79,12 +79,6 @@ def parse_dtype(text: Any) -> np.dtype[Any]:
     return np.dtype(text)
 
 
-def raw_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return an array as it is stored: little-endian, in C order."""
-    plain = np.asarray(array, array.dtype.newbyteorder("<"), order="C")
-    return plain.reshape(-1).view(np.uint8)
-
-
 def checksum(data: NDArray[np.uint8]) -> str:
     """Return the checksum of the bytes of an array."""
     return hashlib.blake2b(data.data, digest_size=16).hexdigest()
@@ -99,17 +93,11 @@ class ArrayStore:
         self._end = 0
 
     def add(self, array: NDArray[Any]) -> int:
-        """Append an array and return its number."""
-        data = raw_bytes(array)
-        offset = align(self._end)
-        self.specs.append(
-            {
-                "dtype": array.dtype.newbyteorder("<").str,
-                "shape": list(array.shape),
-                "offset": offset,
-                "checksum": checksum(data),
-            }
-        )
+        """Append an array, little-endian and in C order, and return its number."""
+        dtype, offset = array.dtype.newbyteorder("<"), align(self._end)
+        data = np.asarray(array, dtype, order="C").reshape(-1).view(np.uint8)
+        spec = {"dtype": dtype.str, "shape": list(array.shape), "offset": offset}
+        self.specs.append(spec | {"checksum": checksum(data)})
         self._parts.append(data)
         self._end = offset + data.nbytes
         return len(self._parts) - 1
@@ -144,16 +132,9 @@ def _header_digest(sizes: bytes, body: bytes) -> bytes:
 
 
 class Container:
-    """The header and the arrays of a file that is read.
+    """The header and the arrays of a file that is read; ``read(offset, size)`` returns its bytes.
 
     Nothing is allocated before it is known that the file is large enough to hold it.
-
-    Parameters
-    ----------
-    read : callable
-        ``read(offset, size)`` returns the bytes of a place of the file.
-    size : int
-        Size of the file.
 
     Raises
     ------
@@ -165,12 +146,12 @@ class Container:
         self.size = size
         self._read = read
         preamble = read(0, min(size, _PREAMBLE.size)).tobytes()
-        check_magic(preamble)
+        _check_magic(preamble)
         header_size = _check_sizes(preamble, size)
         body = read(_PREAMBLE.size, header_size).tobytes()
         if _header_digest(preamble[:_HASHED], body) != preamble[_HASHED:]:
             raise ModelFileError("the checksum of the header is wrong: the file is damaged")
-        self.header = parse_header(body)
+        self.header = _parse_header(body)
         self._start = align(_PREAMBLE.size + header_size)
         self._specs = self._check_layout()
         self._arrays: dict[int, NDArray[Any]] = {}
@@ -222,7 +203,7 @@ class Container:
         return specs
 
 
-def check_magic(start: bytes) -> None:
+def _check_magic(start: bytes) -> None:
     """Raise ModelFileError if a file does not start as a model file does."""
     if start.startswith(MAGIC):
         return
@@ -272,7 +253,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"JSON has no number {name}")
 
 
-def parse_header(body: bytes) -> dict[str, Any]:
+def _parse_header(body: bytes) -> dict[str, Any]:
     """Return the header; ModelFileError if it is no JSON object."""
     try:
         header = json.loads(body.decode("utf-8", "surrogatepass"), parse_constant=_refuse_constant)

@@ -1,4 +1,7 @@
-"""From the header and the arrays of a model file to objects; the grammar stands in `encoder`."""
+"""From the header and the arrays of a model file to objects; the grammar stands in `encoder`.
+
+Attributes that had other names when a file was written are read by these.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,14 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import MetadataRequest
 
+from crfkit.data import PackedSequences
 from crfkit.persistence.checks import check_csr
-from crfkit.persistence.container import (
-    Container,
-    ModelFileError,
-    check_shape,
-    parse_dtype,
-)
-from crfkit.persistence.encoder import CSR_CLASSES, MAX_DEPTH, VERSION_KEY
-from crfkit.persistence.functions import AllowedFunctions
-from crfkit.persistence.history import with_new_names
+from crfkit.persistence.container import Container, ModelFileError, check_shape, parse_dtype
+from crfkit.persistence.encoder import CSR_CLASSES, MAX_DEPTH, REQUESTS, VERSION_KEY
+from crfkit.persistence.functions import find_functions
 from crfkit.persistence.registry import REGISTRY
-from crfkit.persistence.requests import ATTRIBUTE, restored_requests
 
 # What a file may unfold to: items of lists and parts of keys, for each of its bytes.
 _ITEMS_A_BYTE = 64
@@ -34,29 +32,31 @@ _SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
     "list": list, "tuple": tuple, "set": set, "frozenset": frozenset,
 }  # fmt: skip
 _HASHABLE = ("tuple", "frozenset", "record")
+_OLD_ATTRIBUTES = {
+    "step_coef_": "transition_coef_",
+    "step_vocabulary_": "transition_vocabulary_",
+    "_step_names": "_transition_names",
+}
+# Parts of the arrays that `partial_fit` remembers.
+_OLD_PARTS = {
+    "state": "coef_",
+    "pair": "transitions_",
+    "start": "start_weights_",
+    "end": "end_weights_",
+    "steps": "transition_coef_",
+}
 
 
 class Decoder:
     """Builds the objects of a file, entry by entry.
 
-    Parameters
-    ----------
-    container : Container
-        The file.
-    allowed : AllowedFunctions
-        Functions that the file may use.
-
-    Raises
-    ------
-    ModelFileError
-        If an entry is damaged or of an unknown kind.
-    ValueError
-        If the file uses functions that are not allowed.
+    ModelFileError tells that an entry is damaged or of an unknown kind, ValueError that the file
+    uses functions that are not among those known (see `known_functions`).
     """
 
-    def __init__(self, container: Container, allowed: AllowedFunctions) -> None:
+    def __init__(self, container: Container, known: dict[str, Callable[..., Any] | None]) -> None:
         self._container = container
-        self._allowed = allowed
+        self._known = known
         self._built: list[Any] = []
         self._heights: list[int] = []
         self._expanded: list[int] = []  # how many parts are visited to hash an entry
@@ -70,7 +70,7 @@ class Decoder:
         table = self._container.header.get("table")
         if not isinstance(table, list):
             raise ModelFileError("the header has no table of objects")
-        self._functions = self._allowed.get_all(_function_names(table))
+        self._functions = find_functions(self._known, _function_names(table))
         for number, entry in enumerate(table):
             try:
                 self._add(entry)
@@ -201,10 +201,10 @@ class Decoder:
         new = cls.__new__(cls)
         if state is not None:
             stored = {name: self.value(node) for name, node in state.items()}
-            attributes = with_new_names(cls, stored)
+            attributes = _with_new_names(cls, stored)
             attributes |= {k: v for k, v in _defaults(cls).items() if k not in attributes}
-            if ATTRIBUTE in attributes:
-                attributes[ATTRIBUTE] = restored_requests(new, attributes[ATTRIBUTE])
+            if REQUESTS in attributes:
+                attributes[REQUESTS] = _requests(new, attributes[REQUESTS])
             if cls.__module__.startswith("sklearn."):
                 attributes[VERSION_KEY] = sklearn.__version__  # it would warn otherwise
             if hasattr(new, "__setstate__"):
@@ -227,6 +227,33 @@ def _refuse_derived(new: Any, attributes: dict[str, Any]) -> None:
     taken = sorted(n for n in unknown if vars(new).get(n) is attributes[n])
     if taken:
         raise ValueError(f"it holds {taken}, which no file stores")
+
+
+def _with_new_names(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an object of the package under the names that they have by now."""
+    if not cls.__module__.startswith("crfkit."):
+        return attributes
+    names = _OLD_ATTRIBUTES | ({"steps": "transitions"} if cls is PackedSequences else {})
+    renamed = {names.get(name, name): value for name, value in attributes.items()}
+    match renamed.get("_partial_state"):
+        case {"arrays": dict() as arrays, **others}:
+            new = {
+                name: {_OLD_PARTS.get(part, part): value for part, value in parts.items()}
+                if isinstance(parts, dict)
+                else parts
+                for name, parts in arrays.items()
+            }
+            renamed["_partial_state"] = {"arrays": new, **others}
+    return renamed
+
+
+def _requests(owner: Any, plain: dict[str, dict[str, Any]]) -> MetadataRequest:
+    """Return the metadata requests of an estimator."""
+    request = MetadataRequest(owner=owner)
+    for method, parameters in plain.items():
+        for parameter, alias in parameters.items():
+            getattr(request, method).add_request(param=parameter, alias=alias)
+    return request
 
 
 def _defaults(cls: type) -> dict[str, Any]:

@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 from crfkit.persistence.container import ArrayStore, is_storable
 from crfkit.persistence.functions import FUNCTION_TYPES, function_name
 from crfkit.persistence.registry import REGISTRY
-from crfkit.persistence.requests import ATTRIBUTE, plain_requests
 
 MAX_DEPTH = 64
 VERSION_KEY = "_sklearn_version"  # scikit-learn puts it into states; the header has the versions
+REQUESTS = "_metadata_request"  # of scikit-learn's `set_fit_request`: stored as plain dicts
 CSR_CLASSES = {"csr_array": sp.csr_array, "csr_matrix": sp.csr_matrix}
 
 _PACKED_FROM = 16  # items; for fewer, an array would take more room than JSON
@@ -55,12 +55,8 @@ _CSR_NAMES = {cls: name for name, cls in CSR_CLASSES.items()}
 class Encoder:
     """Turns one object, with all it consists of, into a table.
 
-    Raises
-    ------
-    TypeError
-        If a part is of a class that is not registered, or a function that has no name.
-    ValueError
-        If a part contains itself, or is nested too deeply.
+    TypeError tells of a part whose class is not registered, or a function that has no name;
+    ValueError of one that contains itself, or is nested too deeply.
     """
 
     def __init__(self) -> None:
@@ -133,8 +129,7 @@ class Encoder:
                 raise TypeError(f"{self._where()}: {error}.") from error
         name = REGISTRY.name(kind)
         if name is None:
-            advice = "call its method tocsr()" if sp.issparse(item) else _ADVICE
-            self._refuse(item, advice)
+            self._refuse(item, "call its method tocsr()" if sp.issparse(item) else _ADVICE)
         if isinstance(item, (tuple, list)):
             if getattr(item, "__dict__", None):
                 self._refuse(item, "it is a list with attributes, which would be lost")
@@ -180,10 +175,8 @@ class Encoder:
         if len(item.indices) != item.indptr[-1] or len(item.data) != item.indptr[-1]:
             matrix = item.copy()
             matrix.prune()
-        parts = [
-            self._inside(name, item, getattr(matrix, name))
-            for name in ("data", "indices", "indptr")
-        ]
+        names = ("data", "indices", "indptr")
+        parts = [self._inside(name, item, getattr(matrix, name)) for name in names]
         return ["csr", _CSR_NAMES[type(item)], [int(size) for size in item.shape], *parts]
 
     def _state(self, item: Any) -> dict[str, Any] | None:
@@ -196,8 +189,9 @@ class Encoder:
                 f"dict of attributes, not {type(state).__name__}."
             )
         attributes = {name: part for name, part in state.items() if name != VERSION_KEY}
-        if ATTRIBUTE in attributes:
-            attributes[ATTRIBUTE] = plain_requests(attributes[ATTRIBUTE])
+        if REQUESTS in attributes:  # {method: {parameter: alias or flag}}, without the owner
+            methods = {k: m for k, m in vars(attributes[REQUESTS]).items() if k != "owner"}
+            attributes[REQUESTS] = {k: dict(m.requests) for k, m in methods.items() if m.requests}
         self._alive.append(attributes)
         return {
             name: self._inside(f"attribute {name}", item, part) for name, part in attributes.items()

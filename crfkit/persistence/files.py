@@ -23,7 +23,7 @@ from crfkit.io.atomic import open_for_writing
 from crfkit.persistence.container import FORMAT, Container, ModelFileError, Read
 from crfkit.persistence.decoder import Decoder
 from crfkit.persistence.encoder import Encoder
-from crfkit.persistence.functions import AllowedFunctions
+from crfkit.persistence.functions import known_functions
 from crfkit.persistence.registry import REGISTRY
 
 Path = str | os.PathLike[str]
@@ -74,7 +74,23 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
     ({'accuracy': 1.0}, [['B']])
     """
     _check_place(path, "write")
-    encoder, header = _encode(obj, metadata)
+    encoder = Encoder()
+    header = {
+        "format": FORMAT,
+        "crfkit": __version__,
+        "libraries": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "class": REGISTRY.name(type(obj)) or type(obj).__qualname__,
+        "parameters": _parameters(obj),
+        "labels": _labels(obj),
+        "metadata": _plain_metadata(metadata),
+        "root": encoder.value(obj),
+        "table": encoder.table,
+    }
     if isinstance(path, (str, os.PathLike)):
         with open_for_writing(os.fspath(path)) as file:
             encoder.arrays.write(file, header)
@@ -132,9 +148,9 @@ def load(path: Path | IO[bytes], *, allow: Allow = (), mmap: bool = False) -> An
     OSError
         If the file cannot be read.
     """
-    allowed = AllowedFunctions(allow)
+    known = known_functions(allow)
     with _naming(path), _opened(path, mmap) as (read, size):
-        return Decoder(Container(read, size), allowed).decode()
+        return Decoder(Container(read, size), known).decode()
 
 
 def loads(data: bytes | bytearray | memoryview, *, allow: Allow = ()) -> Any:
@@ -152,9 +168,9 @@ def loads(data: bytes | bytearray | memoryview, *, allow: Allow = ()) -> Any:
     ModelFileError, ValueError
         As for `load`.
     """
-    allowed = AllowedFunctions(allow)
+    known = known_functions(allow)
     with _naming("the data"):
-        return Decoder(Container(_reader(data), len(data)), allowed).decode()
+        return Decoder(Container(_reader(data), len(data)), known).decode()
 
 
 def describe(path: Path | IO[bytes]) -> dict[str, Any]:
@@ -201,28 +217,6 @@ class SaveMixin:
             As ``crfkit.save``.
         """
         save(self, path, metadata=metadata)
-
-
-def _encode(obj: Any, metadata: dict[str, Any] | None) -> tuple[Encoder, dict[str, Any]]:
-    """Return the arrays and the rest of the header of a file."""
-    encoder = Encoder()
-    header = {
-        "format": FORMAT,
-        "crfkit": __version__,
-        "libraries": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
-        "class": REGISTRY.name(type(obj)) or type(obj).__qualname__,
-        "parameters": _parameters(obj),
-        "labels": _labels(obj),
-        "metadata": _plain_metadata(metadata),
-        "root": encoder.value(obj),
-        "table": encoder.table,
-    }
-    return encoder, header
 
 
 class _Summary(reprlib.Repr):

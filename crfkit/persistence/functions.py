@@ -35,48 +35,47 @@ def function_name(function: Callable[..., Any]) -> str:
     return f"{module}:{name}"
 
 
-class AllowedFunctions:
-    """The functions that a file may name.
-
-    Parameters
-    ----------
-    allow : iterable of str or functions
-        ``"module:name"``, which is imported where a file wants it, or the functions themselves.
+def known_functions(
+    allow: Iterable[str | Callable[..., Any]],
+) -> dict[str, Callable[..., Any] | None]:
+    """Return the functions that a file may name, None where one is still to be imported.
 
     Raises
     ------
     TypeError
-        If it is a string or holds anything else.
+        If `allow` is a string or holds anything but ``"module:name"`` and functions.
     """
+    if isinstance(allow, str):
+        raise TypeError(f"allow must be a list of names or functions, such as [{allow!r}].")
+    known: dict[str, Callable[..., Any] | None] = {}
+    for item in allow:
+        if isinstance(item, str):
+            known.setdefault(item, None)
+        elif isinstance(item, FUNCTION_TYPES):
+            known[f"{item.__module__}:{item.__qualname__}"] = item
+        else:
+            raise TypeError(f"allow holds {item!r}, which is neither a name nor a function.")
+    return known
 
-    def __init__(self, allow: Iterable[str | Callable[..., Any]]) -> None:
-        if isinstance(allow, str):
-            raise TypeError(f"allow must be a list of names or functions, such as [{allow!r}].")
-        self._known: dict[str, Callable[..., Any] | None] = {}
-        for item in allow:
-            if isinstance(item, str):
-                self._known.setdefault(item, None)
-            elif isinstance(item, FUNCTION_TYPES):
-                self._known[f"{item.__module__}:{item.__qualname__}"] = item
-            else:
-                raise TypeError(f"allow holds {item!r}, which is neither a name nor a function.")
 
-    def get_all(self, wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
-        """Return the functions that a file wants, by name.
+def find_functions(
+    known: dict[str, Callable[..., Any] | None], wanted: Iterable[str]
+) -> dict[str, Callable[..., Any]]:
+    """Return the functions that a file wants, by name.
 
-        Raises
-        ------
-        ValueError
-            If some are not allowed, naming all of them, or one cannot be imported.
-        """
-        names = sorted(set(wanted))
-        missing = [name for name in names if name not in self._known]
-        if missing:
-            raise ValueError(
-                f"the model uses the functions {missing}, which would run as a part of it. If you "
-                f"know and trust them, load it with allow={missing}"
-            )
-        return {name: self._known[name] or _imported(name) for name in names}
+    Raises
+    ------
+    ValueError
+        If some are not allowed, naming all of them, or one cannot be imported.
+    """
+    names = sorted(set(wanted))
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise ValueError(
+            f"the model uses the functions {missing}, which would run as a part of it. If you "
+            f"know and trust them, load it with allow={missing}"
+        )
+    return {name: known[name] or _imported(name) for name in names}
 
 
 def _imported(name: str) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from inspect import isabstract
 from types import ModuleType
@@ -27,8 +28,8 @@ class Registry:
     def add(self, cls: type, name: str | None = None, check: Check | None = None) -> None:
         """Give a class a name; ValueError if another class has it."""
         chosen = name or f"{cls.__module__.partition('.')[0]}.{cls.__qualname__}"
-        known = self._classes.get(chosen)
-        if known is not None and _origin(known) != _origin(cls):
+        known = self._classes.get(chosen, cls)
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise ValueError(
                 f"the name {chosen!r} is taken by {known.__module__}.{known.__qualname__}: "
                 "choose another one with register(name=...)."
@@ -87,19 +88,13 @@ def _public_classes(room: ModuleType) -> Iterator[type]:
         own = not name.startswith("_") and getattr(item, "__module__", "") == room.__name__
         if (own if names is None else name in names) and isinstance(item, (type, dict)):
             found = item.values() if isinstance(item, dict) else [item]
-            yield from (cls for cls in found if _is_real(cls))
-
-
-def _is_real(item: Any) -> bool:
-    """Whether this is a class that has objects."""
-    return isinstance(item, type) and not (isabstract(item) or getattr(item, "_is_protocol", False))
+            for cls in found:
+                is_protocol = getattr(cls, "_is_protocol", False)
+                if isinstance(cls, type) and not isabstract(cls) and not is_protocol:
+                    yield cls
 
 
 REGISTRY = Registry()
-
-
-def _origin(cls: type) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__
 
 
 @overload
@@ -148,12 +143,7 @@ def register(cls: Any = None, *, name: str | None = None, check: Check | None = 
     2.5
     """
     if cls is None:
-        return lambda decorated: register_class(decorated, name, check)
-    return register_class(cls, name, check)
-
-
-def register_class(cls: Class, name: str | None = None, check: Check | None = None) -> Class:
-    """Register a class and return it."""
+        return partial(register, name=name, check=check)
     REGISTRY.add(cls, name, check)
     return cls
 

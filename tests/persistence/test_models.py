@@ -26,7 +26,7 @@ from crfkit.persistence import (
     register,
     save,
 )
-from crfkit.persistence.history import _PARTS
+from crfkit.persistence.decoder import _OLD_PARTS
 from crfkit.solvers import SGD
 from tests.ids import kinds
 from tests.persistence import models
@@ -270,7 +270,7 @@ def test_models_with_older_names_of_attributes_come_back(rng):
     older = copy.copy(crf)
     vars(older)["step_coef_"] = vars(older).pop("transition_coef_")
     vars(older)["_step_names"] = vars(older).pop("_transition_names")
-    old = {new: name for name, new in _PARTS.items()}
+    old = {new: name for name, new in _OLD_PARTS.items()}
     state = older._partial_state
     arrays = {n: {old[a]: v for a, v in part.items()} for n, part in state["arrays"].items()}
     older._partial_state = state | {"arrays": arrays}
