@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -12,6 +13,9 @@ from crfkit.features.functions import FLAG, ITEMS, Calls, Functions, find_functi
 Templates = str | Sequence[Any]
 
 LEXICON = "lexicon"
+CELL = re.compile(r"%x\[\s*([+-]?\d+)\s*,\s*(\d+)\s*\]")
+CELL_NAME = "__cell__"  # the function that stands for a cell such as %x[-1,0]
+_INNER_CELL = re.compile(CELL_NAME + r"\((-?\d+), (\d+)\)")
 
 
 def flatten(templates: Templates) -> Iterator[str]:
@@ -33,9 +37,14 @@ def flatten(templates: Templates) -> Iterator[str]:
 def parse(text: str) -> ast.expr:
     """Return the tree of an expression; ValueError tells what is wrong, without the text."""
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return ast.parse(CELL.sub(rf"{CELL_NAME}(\1, \2)", text.strip()), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"not an expression ({error})") from error
+
+
+def written(node: ast.expr) -> str:
+    """Return the text of an expression, with cells as they are written."""
+    return _INNER_CELL.sub(r"%x[\1,\2]", ast.unparse(node))
 
 
 def whole_number(node: ast.expr) -> int | None:
@@ -62,14 +71,9 @@ def operands(node: ast.expr) -> list[ast.expr]:
 
 
 class TemplateCompiler(ABC):
-    """Translator of templates; `text` is the template at hand, for messages.
+    """Translator of templates, with functions of the user and the names of lexicons.
 
-    Parameters
-    ----------
-    functions : mapping of str to callable
-        Functions of the user.
-    lexicons : collection of str
-        Names of the lexicons.
+    `text` is the template at hand, for messages.
     """
 
     def __init__(self, functions: Functions, lexicons: Collection[str]) -> None:
@@ -78,19 +82,19 @@ class TemplateCompiler(ABC):
         self.text = ""
 
     @abstractmethod
-    def source(self, node: ast.expr) -> str:
-        """Return how messages write an expression."""
+    def cell(self, node: ast.expr) -> Any:
+        """Return what is known of a cell, one of the expressions that ``|`` joins."""
 
     def fail(self, problem: str) -> ValueError:
         """Return the error of the template at hand."""
         return ValueError(f"template {self.text!r}: {problem}.")
 
-    def cells(self, tree: ast.expr) -> list[ast.expr]:
-        """Return the expressions that are joined by ``|``."""
+    def cells(self, tree: ast.expr) -> list[Any]:
+        """Return what is known of the cells that are joined by ``|``."""
         if isinstance(tree, ast.Compare):
             if any(len(operands(term)) > 1 for term in (tree.left, *tree.comparators)):
                 raise self.fail("| binds more than a comparison: put that in parentheses")
-        return operands(tree)
+        return list(map(self.cell, operands(tree)))
 
     def membership(self, node: ast.expr) -> tuple[ast.expr, str] | None:
         """Return text and lexicon of ``text in name`` or ``lexicon(text, name)``, or None."""
@@ -104,13 +108,26 @@ class TemplateCompiler(ABC):
             return arguments[0], self.lexicon(arguments[1])
         return None
 
+    def call(self, node: ast.Call) -> str:
+        """Return the name of the function of a call, whose arguments have no names."""
+        name = called(node)
+        if name is None or node.keywords:
+            raise self.fail(f"{written(node)!r} is not a call of a function by position")
+        return name
+
+    def operand(self, node: ast.Call) -> ast.expr:
+        """Return the expression that a function works on."""
+        if not node.args:
+            raise self.fail(f"{called(node)}() needs an expression to work on")
+        return node.args[0]
+
     def lexicon(self, node: ast.expr) -> str:
         """Return the name of a lexicon, in quotes or not."""
         name = node.id if isinstance(node, ast.Name) else None
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             name = node.value
         if name is None:
-            raise self.fail(f"{self.source(node)} is no name of a lexicon")
+            raise self.fail(f"{written(node)!r} is no name of a lexicon")
         if name not in self.lexicons:
             raise self.fail(
                 f"there is no lexicon {name!r} among {sorted(self.lexicons)}; give it: "
@@ -125,7 +142,7 @@ class TemplateCompiler(ABC):
         except ValueError as error:
             raise self.fail(str(error)) from error
         if inner and find_function(inner[-1][0], self.functions).kind in (ITEMS, FLAG):
-            raise self.fail(f"{name}() needs a string, which {self.source(node.args[0])} is not")
+            raise self.fail(f"{name}() needs a string, which {written(node.args[0])!r} is not")
         numbers = [whole_number(argument) for argument in node.args[1:]]
         if not function.least <= len(numbers) <= function.most:
             wanted = " or ".join(map(str, sorted({function.least, function.most})))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from crfkit._params import check_whole
 from crfkit.features.functions import Calls
-from crfkit.features.templates.compiled import CompiledFeatures, TemplateOptions
 from crfkit.features.templates.plan import ABSENT, BOS, EOS, FARTHEST, INPUT, Plan, PlanBuilder
+from crfkit.features.templates.vectorizer import CompiledFeatures
 
 _FLAGS = {"istitle": "is_title", "isupper": "is_upper", "isdigit": "is_digit"}
 
@@ -84,13 +84,6 @@ class WindowFeatures(CompiledFeatures):
         self.columns = columns
         self.by = by
         self.min_freq = min_freq
-
-    def _options(self) -> TemplateOptions:
-        columns = None if self.columns is None else list(self.columns)
-        return TemplateOptions(columns, self.by, {}, [])
-
-    def _read_lexicons(self) -> dict[str, list[str]]:
-        return {}
 
     def _compile(self) -> Plan:
         check_whole("window", self.window)

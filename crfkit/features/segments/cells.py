@@ -41,17 +41,7 @@ class CodedRuns(NamedTuple):
 
 
 class SegmentReader:
-    """The columns of some sequences, as templates read them.
-
-    Parameters
-    ----------
-    tokens : TokenTable
-    functions : mapping of str to callable
-        Functions of the user.
-    lexicons : dict of str to Lexicon
-    longest : int or None
-        The longest runs that templates are for.
-    """
+    """The columns of some sequences, as templates read them for runs of up to `longest` tokens."""
 
     def __init__(
         self,
@@ -118,20 +108,11 @@ class SegmentReader:
 
 
 class Text(NamedTuple):
-    """The words of a column joined by blanks, and functions of that.
-
-    Attributes
-    ----------
-    column : str or int
-    word_calls : tuple of calls
-        Functions that change one word at a time, applied first.
-    calls : tuple of calls
-        Those that need the whole text.
-    """
+    """The words of a column joined by blanks, and functions of that."""
 
     column: Reference
-    word_calls: Calls = ()
-    calls: Calls = ()
+    word_calls: Calls = ()  # functions that change one word at a time, applied first
+    calls: Calls = ()  # those that need the whole text
 
     def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have."""
@@ -179,9 +160,7 @@ class WordList(NamedTuple):
 
     def values(self, reader: SegmentReader, runs: TokenRuns) -> list[Any]:
         """Return the words of runs."""
-        each = reader.words(self.text).each
-        pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
-        return [each[start:stop] for start, stop in pairs]
+        return reader.words(self.text).lists(runs)
 
 
 class Own(NamedTuple):
@@ -241,25 +220,14 @@ class Membership(NamedTuple):
 
 
 class Similarity(NamedTuple):
-    """The similarity of a text to the nearest entry of a lexicon, or a condition on that.
+    """The similarity of a text to the nearest entry of a lexicon, or a condition on that."""
 
-    Attributes
-    ----------
-    kind : {"jaccard", "tfidf", "edit"}
-    text : Text
-    lexicon : str
-    least : float
-        Smaller similarities are none.
-    condition, written : str or None
-        A condition, and how the similarity is written in it.
-    """
-
-    kind: str
+    kind: str  # jaccard, tfidf or edit
     text: Text
     lexicon: str
-    least: float
+    least: float  # smaller similarities are none
     condition: str | None = None
-    written: str = ""
+    written: str = ""  # how the similarity is written in the condition
 
     def coded(self, reader: SegmentReader, runs: TokenRuns) -> CodedRuns:
         """Return what runs have; different texts are scored once."""
@@ -296,13 +264,7 @@ SegmentCell = Text | Own | Length | Membership | Similarity
 
 
 class SegmentTemplate(NamedTuple):
-    """A template: how it is written, and its cells.
-
-    Attributes
-    ----------
-    name : str
-    cells : tuple of cells
-    """
+    """A template: how it is written, and its cells."""
 
     name: str
     cells: tuple[SegmentCell, ...]
@@ -365,29 +327,23 @@ def find_entries(template: SegmentTemplate, reader: SegmentReader) -> FoundRuns:
 
 def find_among(template: SegmentTemplate, runs: TokenRuns, reader: SegmentReader) -> FoundRuns:
     """Return those of some runs that have attributes of a template."""
+    every = np.zeros(len(runs.start), np.int32)
     cells = []
     for cell in template.cells:
-        if cell in template.lookups:
-            cells.append(CodedRuns(np.zeros(len(runs.start), np.int32), [_SET]))
-        else:
-            cells.append(_named_errors(template, cell, runs, reader))
-    start = np.zeros(len(runs.start), np.int32)
-    places, which, rows = distinct_tuples(start, [cell.codes for cell in cells])
-    attributes = [
-        template.attributes([cell.items[code] for cell, code in zip(cells, row, strict=True)])
-        for row in rows
-    ]
-    return FoundRuns(runs.take(places), which, attributes)
-
-
-def _named_errors(
-    template: SegmentTemplate, cell: SegmentCell, runs: TokenRuns, reader: SegmentReader
-) -> CodedRuns:
-    try:
-        return cell.coded(reader, runs)
-    except Exception as error:
-        error.add_note(f"in the template {template.name!r}")
-        raise
+        try:
+            looked_up = cell in template.lookups
+            cells.append(CodedRuns(every, [_SET]) if looked_up else cell.coded(reader, runs))
+        except Exception as error:
+            error.add_note(f"in the template {template.name!r}")
+            raise
+    if len(cells) == 1:  # its codes say it all, and each of them occurs, if one does
+        codes, items = cells[0]
+        places = np.flatnonzero(codes >= 0)
+        rows = [[each] for each in items] if len(places) else []
+        return FoundRuns(runs.take(places), codes[places], list(map(template.attributes, rows)))
+    places, which, tuples = distinct_tuples(every, [cell.codes for cell in cells])
+    rows = [[cell.items[code] for cell, code in zip(cells, row, strict=True)] for row in tuples]
+    return FoundRuns(runs.take(places), which, list(map(template.attributes, rows)))
 
 
 def _coded(results: Iterable[Items], place: CodeArray) -> CodedRuns:

@@ -48,18 +48,8 @@ def _joined(
 ) -> tuple[IntArray, NDArray[np.int32], IntArray]:
     """Return all keys of several lists, rising, and which of them have the same codes in all.
 
-    Parameters
-    ----------
-    keys, codes : lists of n arrays of the same lengths
-        No key is in a list twice.
-
-    Returns
-    -------
-    every : ndarray of shape (m,)
-    different : ndarray of shape (n, r)
-        The codes of each list, -1 where it lacks the key; no two columns are the same.
-    place : ndarray of shape (m,)
-        Which column is that of each key.
+    No key is in a list twice. Of m keys of n lists there are r different columns of codes, shape
+    (n, r), -1 where a list lacks the key, and which column is that of each key, shape (m,).
     """
     every = np.unique(np.concatenate(keys))
     table = np.full((len(keys), len(every)), -1, np.int32)
@@ -113,18 +103,12 @@ def packed_segments(
     return PackedSegments(every.take_tokens(first[used]), offsets, runs.start, runs.stop, row)
 
 
-class ListedRuns(NamedTuple):
-    """Runs as :class:`PackedSegments` lists them."""
+def aligned(
+    segments: Sequence[PackedSegments],
+) -> tuple[tuple[IntArray, IntArray, IntArray], list[PackedSequences]]:
+    """Return the runs that any of several lists has, listed, and the rows of each list for them.
 
-    ptr: IntArray
-    length: IntArray
-    row: IntArray
-
-
-def aligned(segments: Sequence[PackedSegments]) -> tuple[ListedRuns, list[PackedSequences]]:
-    """Return the runs that any of several lists has, and the rows of each list for them.
-
-    AttributeRows are as many in each list, and empty where it does not have a run.
+    These are as many in each list, and empty where it does not have a run.
     """
     width = 1 + max(int(part.length.max(initial=0)) for part in segments)
     keys = [part.stop * width + part.length for part in segments]
@@ -133,7 +117,7 @@ def aligned(segments: Sequence[PackedSegments]) -> tuple[ListedRuns, list[Packed
     ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     pairs = zip(which.astype(np.int64), segments, strict=True)
     rows = [_and_none(part.rows).take_tokens(row) for row, part in pairs]
-    return ListedRuns(ptr, every % width, place), rows
+    return (ptr, every % width, place), rows
 
 
 def _and_none(rows: PackedSequences) -> PackedSequences:

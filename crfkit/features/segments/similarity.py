@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,13 +33,7 @@ _BELOW = 1 - 1e-9  # rounding must not leave out what is as similar as asked for
 
 
 class Lexicon:
-    """Entries, and what finds those that are equal or similar to texts.
-
-    Parameters
-    ----------
-    entries : list of str
-        Different entries, the words of each parted by single blanks.
-    """
+    """Different entries, of words parted by blanks, and what finds those that are like texts."""
 
     def __init__(self, entries: list[str]) -> None:
         self.entries = entries
@@ -65,60 +59,15 @@ class Lexicon:
         return Letters(self.entries)
 
     def similarities(self, kind: str, texts: list[str], least: float) -> FloatArray:
-        """Return the similarity of each text and its nearest entry, shape (n,), 0 if too little.
+        """Return the similarity of each text and its nearest entry, (n,), 0 if below `least`.
 
-        Parameters
-        ----------
-        kind : {"jaccard", "tfidf", "edit"}
-            Jaccard index of the sets of words; cosine of the words' TF-IDF weights; 1 less the edit
-            distance over the length of the longer one.
-        texts : list of str
-        least : float
-            Similarities below it are 0.
+        That is the Jaccard index of the sets of words; the cosine of the words' TF-IDF weights; 1
+        less the edit distance over the length of the longer one.
         """
         if kind == EDIT:
             return self.letters.nearest(texts, least)
         find = self.overlap.jaccard if kind == JACCARD else self.overlap.tfidf
         return find(texts, least)
-
-
-class _Counts(NamedTuple):
-    """Counts of words in texts: of the entries' words, shape (n, W), and of all others."""
-
-    known: sp.csr_array
-    others: sp.csr_array
-
-
-class _Index(NamedTuple):
-    """The words of entries, and where each word stands.
-
-    Attributes
-    ----------
-    starts, others : ndarray of shape (E + 1,) and (U,)
-        The words of all entries, and where those of each begin.
-    heads, places : ndarray of shape (W + 1,) and (U,)
-        The places of all words in `others`, and where those of each begin.
-    owners : ndarray of shape (U,)
-        The entry of each of the places.
-    """
-
-    starts: IntArray
-    others: CodeArray
-    heads: IntArray
-    places: IntArray
-    owners: CodeArray
-
-    @classmethod
-    def of(cls, counts: sp.csr_array) -> _Index:
-        """Return the index of counts of words, shape (E, W)."""
-        places = np.argsort(counts.indices, kind="stable")
-        owners = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))[places]
-        heads = np.searchsorted(counts.indices[places], np.arange(counts.shape[1] + 1))
-        return cls(
-            frozen(counts.indptr.astype(np.int64)), frozen(counts.indices.astype(np.int32)),
-            frozen(heads.astype(np.int64)), frozen(places.astype(np.int64)),
-            frozen(owners.astype(np.int32)),
-        )  # fmt: skip
 
 
 class _Weighted(NamedTuple):
@@ -140,53 +89,50 @@ class _Weighted(NamedTuple):
 
 
 class _Measure(NamedTuple):
-    """A similarity ``p / (a + b - c p)`` of the product of weights and the sizes.
+    """A similarity ``p / (a + b - c p)`` of the product of weights and the sizes."""
 
-    Attributes
-    ----------
-    entries : _Weighted
-        Their weights, and the sizes ``b``.
-    shared : float
-        The factor ``c``.
-    most : callable
-        Returns the largest product from the sums of squares that a text has left.
-    """
-
-    entries: _Weighted
-    shared: float
-    most: Callable[[FloatArray], FloatArray]
+    entries: overlap.Entries
+    sizes: FloatArray  # b, shape (E,)
+    shared: float  # c
+    most: Callable[[FloatArray], FloatArray]  # largest p, from the squares that a text has left
 
 
 class WordOverlap:
-    """Similarities by common words.
-
-    Parameters
-    ----------
-    entries : list of str
-        The E entries.
-    """
+    """Similarities to E entries by common words."""
 
     def __init__(self, entries: list[str]) -> None:
         df = Counter(word for entry in entries for word in set(_words(entry)))
         rising = sorted(df, key=lambda word: (df[word], word))
         self.index = {word: number for number, word in enumerate(rising)}
-        counts = self._counts(entries).known
-        self._index = _Index.of(counts)
         self.idf = np.log((1 + len(entries)) / (1 + np.array([df[word] for word in rising]))) + 1
         self.other_idf = np.log(1 + len(entries)) + 1
+        counts, _ = self._counts(entries)
+        sizes = np.diff(counts.indptr)
+        places = np.argsort(counts.indices, kind="stable")
+        owners = np.repeat(np.arange(len(entries)), sizes)[places]
+        heads = np.searchsorted(counts.indices[places], np.arange(len(rising) + 1))
+        index = (
+            frozen(counts.indptr.astype(np.int64)), frozen(counts.indices.astype(np.int32)),
+            frozen(heads.astype(np.int64)), frozen(places.astype(np.int64)),
+            frozen(owners.astype(np.int32)),
+        )  # fmt: skip
+
+        def measure(listed: _Weighted, shared: float, most: Any) -> _Measure:
+            found = listed.words.data, listed.rest[places], listed.size[owners]
+            return _Measure(overlap.Entries(*index, *map(frozen, found)), listed.size, shared, most)
+
         ones = _with_data(counts, np.ones(counts.nnz))
-        sets = _Weighted(ones, np.diff(counts.indptr).astype(np.float64))
-        self._jaccard = _Measure(sets, 1.0, np.positive)
-        weighted = _with_data(counts, counts.data * self.idf[counts.indices])
-        norms = np.sqrt(_row_sums(weighted.indptr, weighted.data**2))
-        scaled = _with_data(weighted, weighted.data / np.repeat(norms, np.diff(counts.indptr)))
-        self._cosine = _Measure(_Weighted(scaled, np.zeros(len(entries))), 0.0, np.sqrt)
+        self._jaccard = measure(_Weighted(ones, sizes.astype(np.float64)), 1.0, np.positive)
+        weights = counts.data * self.idf[counts.indices]
+        norms = np.sqrt(_row_sums(counts.indptr, weights**2))
+        scaled = _with_data(counts, weights / np.repeat(norms, sizes))
+        self._cosine = measure(_Weighted(scaled, np.zeros(len(entries))), 0.0, np.sqrt)
 
     def jaccard(self, texts: list[str], least: float = 0.0) -> FloatArray:
         """Return the largest Jaccard index of the words of each text and of an entry, (n,)."""
-        counts = self._counts(texts)
-        size = np.diff(counts.known.indptr) + np.diff(counts.others.indptr)
-        sets = _with_data(counts.known, np.ones(counts.known.nnz))
+        known, others = self._counts(texts)
+        size = np.diff(known.indptr) + np.diff(others.indptr)
+        sets = _with_data(known, np.ones(known.nnz))
         return self._nearest(_Weighted(sets, size.astype(np.float64)), self._jaccard, least)
 
     def tfidf(self, texts: list[str], least: float = 0.0) -> FloatArray:
@@ -204,12 +150,7 @@ class WordOverlap:
     def _nearest(self, texts: _Weighted, measure: _Measure, least: float) -> FloatArray:
         """Return the largest similarity of each text, (n,), 0 if below `least`."""
         _, chosen, place = np.unique(_row_numbers(texts), return_index=True, return_inverse=True)
-        different, index, (entries, shared, most) = texts.take(chosen), self._index, measure
-        listed = overlap.Entries(
-            index.starts, index.others, index.heads, index.places, index.owners,
-            frozen(entries.words.data), frozen(entries.rest[index.places]),
-            frozen(entries.size[index.owners]),
-        )  # fmt: skip
+        different, (entries, sizes, shared, most) = texts.take(chosen), measure
 
         def search(part: slice) -> FloatArray:
             some = different.take(part)
@@ -221,18 +162,19 @@ class WordOverlap:
                     frozen(ptr), frozen(some.words.indices.astype(np.int32)),
                     frozen(some.words.data), frozen(rest), frozen(bound), frozen(some.size),
                 ),
-                listed, shared, least * _BELOW, np.full(len(index.starts) - 1, -1, np.int32),
+                entries, shared, least * _BELOW, np.full(len(sizes), -1, np.int32),
                 nearest, products,
             )  # fmt: skip
-            both = some.size + entries.size[nearest]
+            both = some.size + sizes[nearest]
             scores = products / np.where(nearest >= 0, both - shared * products, 1.0)
             return np.minimum(scores, 1.0)
 
-        lengths = np.diff(index.heads)[different.words.indices]
+        lengths = np.diff(entries.heads)[different.words.indices]
         values = _in_parts(_row_sums(different.words.indptr, lengths), search)[place]
         return np.where(values >= least, values, 0.0)
 
-    def _counts(self, texts: list[str]) -> _Counts:
+    def _counts(self, texts: list[str]) -> tuple[sp.csr_array, sp.csr_array]:
+        """Return the counts of the entries' words in texts, shape (n, W), and of all others."""
         rows = [_words(text) for text in texts]
         size, new = len(self.index), dict[str, int]()
         codes = [
@@ -243,7 +185,7 @@ class WordOverlap:
         ptr = np.concatenate([[0], np.cumsum(list(map(len, rows)))]).astype(np.int64)
         counts = sp.csr_array((np.ones(len(codes)), codes, ptr), shape=(len(rows), size + len(new)))
         counts.sum_duplicates()
-        return _Counts(sp.csr_array(counts[:, :size]), sp.csr_array(counts[:, size:]))
+        return sp.csr_array(counts[:, :size]), sp.csr_array(counts[:, size:])
 
 
 def _words(text: str) -> list[str]:
@@ -284,13 +226,7 @@ def _in_parts(work: FloatArray | IntArray, search: Callable[[slice], FloatArray]
 
 
 class Letters:
-    """Entries by their characters.
-
-    Parameters
-    ----------
-    entries : list of str
-        Different entries.
-    """
+    """Different entries by their characters."""
 
     def __init__(self, entries: list[str]) -> None:
         codes, self._starts = _characters(sorted(entries, key=len))

@@ -14,6 +14,7 @@ from crfkit.features.expressions import (
     called,
     flatten,
     parse,
+    written,
 )
 from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
 from crfkit.features.lengths import value_of
@@ -66,9 +67,6 @@ class _SegmentCompiler(TemplateCompiler):
         super().__init__(functions, lexicons)
         self.columns = columns
 
-    def source(self, node: ast.expr) -> str:
-        return repr(ast.unparse(node))
-
     def template(self, text: str) -> SegmentTemplate:
         """Return a template."""
         self.text = text
@@ -76,7 +74,7 @@ class _SegmentCompiler(TemplateCompiler):
             tree = parse(text)
         except ValueError as error:
             raise self.fail(f"it is {error}. Examples: {_EXAMPLES}") from error
-        cells = tuple(self._cell(node) for node in self.cells(tree))
+        cells = tuple(self.cells(tree))
         if all(isinstance(cell, Length) for cell in cells):
             raise self.fail(
                 "all segments would have it. Lengths have weights of their own, by length=... of "
@@ -86,7 +84,7 @@ class _SegmentCompiler(TemplateCompiler):
             raise self.fail("a number cannot be joined with others; compare it: (... >= 0.5)|...")
         return SegmentTemplate(text, cells)
 
-    def _cell(self, node: ast.expr) -> SegmentCell:
+    def cell(self, node: ast.expr) -> SegmentCell:
         membership = self.membership(node)
         if membership is not None:
             return Membership(self._one_string(membership[0]), membership[1])
@@ -126,21 +124,21 @@ class _SegmentCompiler(TemplateCompiler):
         variables = [term for term in terms if not _is_number(term)]
         if len(variables) != 1 or any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
             raise self.fail(
-                f"{self.source(node)} is no condition there is; those are 'seg.text in cities', "
+                f"{written(node)!r} is no condition there is; those are 'seg.text in cities', "
                 "'3 <= seg.length <= 5' and 'jaccard(seg.text, cities) >= 0.5'"
             )
-        written, condition = ast.unparse(variables[0]), ast.unparse(node)
-        if written == LENGTH:
+        variable, condition = ast.unparse(variables[0]), ast.unparse(node)
+        if variable == LENGTH:
             return Length(condition)
         if called(variables[0]) not in LEAST:
             raise self.fail(f"only seg.length and {', '.join(LEAST)} can be compared")
-        if np.any(value_of(node, written, np.zeros(1))):
+        if np.any(value_of(node, variable, np.zeros(1))):
             raise self.fail("it holds for segments that are like no entry: ask for >= or > more")
         call: ast.Call = variables[0]  # type: ignore[assignment]
         found = self._similarity(call)
         # What is said takes the place of what is asked for where nothing is said.
-        least = max(_lower_bound(node, written), found.least if len(call.args) == 3 else 0.0)
-        return found._replace(least=least, condition=condition, written=written)
+        least = max(_lower_bound(node, variable), found.least if len(call.args) == 3 else 0.0)
+        return found._replace(least=least, condition=condition, written=variable)
 
     def _similarity(self, node: ast.Call) -> Similarity:
         kind = str(called(node))
@@ -160,7 +158,7 @@ class _SegmentCompiler(TemplateCompiler):
         """Return a text that is one string."""
         text = self._string(node)
         if text.calls and result_kind(text.calls, self.functions) in (FLAG, ITEMS):
-            raise self.fail(f"a string is needed, which {self.source(node)} is not")
+            raise self.fail(f"a string is needed, which {written(node)!r} is not")
         return text
 
     def _string(self, node: ast.expr) -> Text:
@@ -171,7 +169,7 @@ class _SegmentCompiler(TemplateCompiler):
         self._check_place(node)
         if not isinstance(owner, ast.Name) or owner.id != SEGMENT:
             raise self.fail(
-                f"{self.source(node)} is nothing that segments have; that is seg.text, "
+                f"{written(node)!r} is nothing that segments have; that is seg.text, "
                 "seg.shape, seg.length, seg.pos for a column pos, seg['any name'], seg[0]"
             )
         if isinstance(node, ast.Subscript):
@@ -212,17 +210,15 @@ class _SegmentCompiler(TemplateCompiler):
         place = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if isinstance(place, str) or (type(place) is int and place >= 0):
             return place
-        raise self.fail(f"{self.source(node)}: seg[...] takes the name or number of a column")
+        raise self.fail(f"{written(node)!r}: seg[...] takes the name or number of a column")
 
     def _call(self, node: ast.Call) -> Text:
-        name = called(node)
-        if name is None or node.keywords or not node.args:
-            raise self.fail(f"{self.source(node)} is not a call of a function by position")
+        name = self.call(node)
         if name == WORDS:
             raise self.fail("words() gives a list, which only functions of the user take")
         if name in LEAST:
             raise self.fail(f"{name}() gives a number, which stands alone or is compared")
-        inner = self._string(node.args[0])
+        inner = self._string(self.operand(node))
         numbers = self.numbers(name, node, (*inner.word_calls, *inner.calls))
         if name in _WORD_BY_WORD and not inner.calls:
             return inner._replace(word_calls=(*inner.word_calls, (name, numbers)))
@@ -240,13 +236,13 @@ def _number(node: ast.expr) -> float:
     return float(ast.literal_eval(node))
 
 
-def _lower_bound(node: ast.Compare, written: str) -> float:
+def _lower_bound(node: ast.Compare, variable: str) -> float:
     """Return what a similarity is at least where a condition holds, as far as it says so."""
     terms = [node.left, *node.comparators]
     bounds = [-np.inf]
     for left, op, right in zip(terms, node.ops, terms[1:], strict=False):
-        if ast.unparse(right) == written and isinstance(op, (ast.Lt, ast.LtE, ast.Eq)):
+        if ast.unparse(right) == variable and isinstance(op, (ast.Lt, ast.LtE, ast.Eq)):
             bounds.append(_number(left))
-        if ast.unparse(left) == written and isinstance(op, (ast.Gt, ast.GtE, ast.Eq)):
+        if ast.unparse(left) == variable and isinstance(op, (ast.Gt, ast.GtE, ast.Eq)):
             bounds.append(_number(right))
     return float(max(bounds))

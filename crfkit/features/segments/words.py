@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, IntArray
+from crfkit.data.packed import ranges
 from crfkit.features._lexicons import BLANK
 from crfkit.features.templates.pairs import PairTable
 
@@ -18,12 +19,7 @@ Keep = Callable[[CodeArray], NDArray[np.bool_]]
 
 
 class TokenRuns(NamedTuple):
-    """Runs of tokens, numbered through all sequences: the first, and the one after the last.
-
-    Attributes
-    ----------
-    start, stop : ndarray of shape (n,)
-    """
+    """Runs of tokens, numbered through all sequences: the first, and the one after the last."""
 
     start: IntArray
     stop: IntArray
@@ -47,18 +43,9 @@ def walk(
     """Follow rows of codes through a trie, all at once.
 
     Node 0 is the root, and node ``i + 1`` is reached by the pair (node, code) of number ``i``, so
-    that two rows are at the same node if and only if they are equal so far.
-
-    Parameters
-    ----------
-    follow : callable
-        `PairTable.number`, by which the trie grows, or `PairTable.find`.
-    codes : ndarray of shape (U,)
-        All codes; -1 leads nowhere.
-    begin, size : ndarray of shape (n,)
-        Where the rows begin, and their lengths.
-    keep : callable, optional
-        Tells which rows go on, from their nodes.
+    that two rows are at the same node if and only if they are equal so far. The rows begin at
+    `begin` in `codes`, shape (U,), of which -1 leads nowhere; `follow` is `PairTable.number`, by
+    which the trie grows, or `PairTable.find`; `keep` tells which rows go on, from their nodes.
     """
     rows = np.flatnonzero(size > 0)
     nodes = np.zeros(len(rows), np.int32)
@@ -86,15 +73,8 @@ def number_rows(codes: CodeArray, begin: IntArray, size: IntArray) -> CodeArray:
 def number_runs(codes: CodeArray, begin: IntArray, runs: TokenRuns) -> CodeArray:
     """Return a number for each run of tokens, shape (n,), the same for those of equal codes.
 
-    TokenRuns that begin at the same token are followed once.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (U,)
-        The codes that tokens consist of, one or more each.
-    begin : ndarray of shape (N + 1,)
-        Where the codes of each token begin, and the end.
-    runs : TokenRuns
+    A token consists of one or more codes, (U,) in all; those of each begin at `begin`, (N + 1,).
+    Runs that begin at the same token are followed once.
     """
     size = begin[runs.stop] - begin[runs.start]
     first, place = np.unique(runs.start, return_inverse=True)
@@ -114,34 +94,13 @@ def number_runs(codes: CodeArray, begin: IntArray, runs: TokenRuns) -> CodeArray
 class Words:
     """One word for each token, and the pieces that blanks part it into: most are one piece.
 
-    Equal texts are equal rows of pieces, also where words hold blanks.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (N,)
-        The number of the word of each token.
-    words : list of str
-        The words.
-    ends : ndarray of shape (N,)
-        The end of the sequence of each token.
-
-    Attributes
-    ----------
-    codes, ends : ndarrays
-        As given.
-    each : list of str, length N
-        The word of each token.
-    pieces : list of str
-        The pieces that occur.
-    piece_codes : ndarray of shape (U,)
-        Their numbers, those of all tokens one after the other.
-    begin : ndarray of shape (N + 1,)
-        Where the pieces of each token begin, and the end.
+    Equal texts are equal rows of pieces, also where words hold blanks. The pieces of each token
+    begin at `begin`, shape (N + 1,), in the numbers `piece_codes`, shape (U,).
     """
 
     def __init__(self, codes: CodeArray, words: list[str], ends: IntArray) -> None:
-        self.codes = codes
-        self.ends = ends
+        self.codes = codes  # (N,) the number of the word of each token
+        self.ends = ends  # (N,) the end of the sequence of each token
         self.each = [words[code] for code in codes.tolist()]
         index: dict[str, int] = {}
         parts = [
@@ -150,24 +109,23 @@ class Words:
         self.pieces = list(index)
         flat = np.array([code for codes in parts for code in codes], np.int32)
         sizes = np.array([len(codes) for codes in parts], np.int64)
-        self.begin: IntArray = np.concatenate([[0], np.cumsum(sizes[codes])]).astype(np.int64)
-        within = np.arange(self.begin[-1]) - np.repeat(self.begin[:-1], sizes[codes])
-        starts = np.cumsum(sizes) - sizes
-        self.piece_codes: CodeArray = flat[np.repeat(starts[codes], sizes[codes]) + within]
+        starts, of_tokens = np.cumsum(sizes) - sizes, sizes[codes]
+        self.begin: IntArray = np.concatenate([[0], np.cumsum(of_tokens)]).astype(np.int64)
+        self.piece_codes: CodeArray = flat[ranges(starts[codes], of_tokens)]
 
     @property
     def tokens(self) -> IntArray:
         """Beginnings of the codes of tokens, not of their pieces, shape (N + 1,)."""
         return np.arange(len(self.codes) + 1)
 
-    def text(self, start: int, stop: int) -> str:
-        """Return the text of a run of tokens."""
-        return BLANK.join(self.each[start:stop])
+    def lists(self, runs: TokenRuns) -> list[list[str]]:
+        """Return the words of runs."""
+        pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
+        return [self.each[start:stop] for start, stop in pairs]
 
     def texts(self, runs: TokenRuns) -> list[str]:
         """Return the texts of runs."""
-        pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
-        return [BLANK.join(self.each[start:stop]) for start, stop in pairs]
+        return list(map(BLANK.join, self.lists(runs)))
 
     def distinct(self, runs: TokenRuns) -> tuple[TokenRuns, CodeArray]:
         """Return one run of each text, and which of these each run is like, shape (n,)."""
@@ -231,21 +189,8 @@ def distinct_runs(runs: TokenRuns, numbers: CodeArray) -> tuple[TokenRuns, CodeA
 class Trie:
     """Texts that runs of tokens are looked for in, by their pieces (Fredkin 1960).
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Different texts.
-    index : dict of str to int
-        Numbers of the pieces.
-    table : PairTable
-        The pairs (node, piece) of a walk of the texts, and maybe of others.
-    last : ndarray of shape (n,)
-        The node at which each text ends.
-
-    Attributes
-    ----------
-    texts, index
-        As given.
+    `index` has the numbers of the pieces, `table` the pairs (node, piece) of a walk of the texts,
+    and maybe of others, and `last` the node at which each text ends, shape (n,).
     """
 
     def __init__(

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._types import CodeArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.features._lexicons import EntryIndex, find_runs, index_entries
+from crfkit.features._lexicons import EntryIndex, find_runs
 from crfkit.features.expressions import LEXICON
-from crfkit.features.functions import (
-    FLAG,
-    Functions,
-    Items,
-    as_items,
-    evaluate,
-    result_kind,
-)
+from crfkit.features.functions import FLAG, Functions, Items, as_items, evaluate
 from crfkit.features.templates.columns import TokenTable
-from crfkit.features.templates.plan import (
-    ABSENT,
-    APPLY,
-    BOS,
-    EOS,
-    INPUT,
-    Cell,
-    Plan,
-    Source,
-    gives_items,
-)
+from crfkit.features.templates.plan import ABSENT, APPLY, BOS, EOS, INPUT, Cell, Plan, Source
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable, take
 from crfkit.kernels.text.hashing import codes_shift, codes_spread
 
@@ -41,90 +23,62 @@ SourceTable = TextTable | ItemTable
 _REMEDY = ". Convert it, or name the column in `numeric` to use its number."
 
 
-class LearnedTables:
-    """Tables of columns and sources that `fit` has learned.
+class LearnedTables(NamedTuple):
+    """What templates need: what `fit` has learned of columns and sources, too."""
 
-    Parameters
-    ----------
-    plan : Plan
-    functions : mapping of str to callable
-        Functions of the user.
-    lexicons : dict of str to list of str
-        EntryIndex of the lexicons.
-    """
-
-    def __init__(self, plan: Plan, functions: Functions, lexicons: dict[str, list[str]]) -> None:
-        self.plan = plan
-        self.functions = functions
-        self.lexicons = lexicons
-        self.strings: list[StringTable] = []
-        self.sources: dict[int, SourceTable] = {}
-        self._entries: dict[str, EntryIndex] = {}
-
-    def entries(self, lexicon: str) -> EntryIndex:
-        """Return the entries of a lexicon by their first words."""
-        if lexicon not in self._entries:
-            self._entries[lexicon] = index_entries(self.lexicons[lexicon])
-        return self._entries[lexicon]
+    plan: Plan
+    functions: Functions
+    entries: dict[str, EntryIndex]  # of the lexicons
+    strings: list[StringTable]  # of the columns
+    sources: dict[int, SourceTable]
 
     def text(self, source: Source, string: str) -> str | None:
         """Return the text that a source makes of a string."""
         result = evaluate(source.calls, self.functions, string)
         if result is None:
             return None
-        if result_kind(source.calls, self.functions) != FLAG:
+        if source.kind != FLAG:
             return str(result)
         if source.joint is None:
             return str(bool(result))
         return "" if result else FALSE
-
-    def mark_text(self, source: Source, mark: str) -> str | None:
-        """Return the text of a source outside of the sequence."""
-        if self.plan.policy == ABSENT:
-            return None
-        if self.plan.policy == APPLY:
-            return self.text(source, mark)
-        return (source.joint or "") + mark
 
     def items(self, source: Source, string: str) -> Items:
         """Return the items that a source makes of a string."""
         name = "the function " + "(".join(name for name, _ in reversed(source.calls))
         return as_items(evaluate(source.calls, self.functions, string), f"{name}({string!r})")
 
-    def mark_items(self, source: Source, mark: str) -> Items:
-        """Return the items of a source outside of the sequence."""
-        return [] if self.plan.policy == ABSENT else [(mark, 1.0)]
-
     def learn_column(self, number: int, strings: StringTable) -> None:
         """Take the strings of a column and run the functions of all sources that read it."""
         self.strings.append(strings)
         for i, source in enumerate(self.plan.sources):
-            if source.column == number:
-                self.sources[i] = self._learn_source(source, strings.strings)
+            if source.column == number and source.gives_items:
+                items = [self.items(source, string) for string in strings.strings]
+                self.sources[i] = ItemTable([*map(self._mark_items, self.plan.marks), *items])
+            elif source.column == number:
+                texts = [self._mark_text(source, mark) for mark in self.plan.marks]
+                texts += [self.text(source, string) for string in strings.strings]
+                self.sources[i] = TextTable(texts)
 
-    def _learn_source(self, source: Source, strings: list[str]) -> SourceTable:
-        if gives_items(source, self.functions):
-            marks = [self.mark_items(source, mark) for mark in self.plan.marks]
-            return ItemTable(marks + [self.items(source, string) for string in strings])
-        texts = [self.mark_text(source, mark) for mark in self.plan.marks]
-        return TextTable(texts + [self.text(source, string) for string in strings])
+    def _mark_items(self, mark: str) -> Items:
+        """Return the items of a source outside of the sequence."""
+        return [] if self.plan.policy == ABSENT else [(mark, 1.0)]
+
+    def _mark_text(self, source: Source, mark: str) -> str | None:
+        """Return the text of a source outside of the sequence."""
+        if self.plan.policy == ABSENT:
+            return None
+        return self.text(source, mark) if self.plan.policy == APPLY else (source.joint or "") + mark
 
 
 class TokenReader:
-    """Reader of the cells of some tokens.
+    """Reader of the cells of some tokens; `fit` fills the tables while it reads the columns."""
 
-    Parameters
-    ----------
-    learned : LearnedTables
-        Tables; `fit` fills them while it reads the columns.
-    tokens : TokenTable
-        The tokens.
-    """
-
-    def __init__(self, learned: LearnedTables, tokens: TokenTable) -> None:
+    def __init__(self, learned: LearnedTables, tokens: TokenTable, learning: bool = False) -> None:
         self.learned = learned
         self.plan = learned.plan
         self.tokens = tokens
+        self.n_tokens = tokens.n_tokens
         self.offsets: IntArray = frozen(tokens.offsets)
         self.base: list[CodeArray] = []
         self.new: list[list[str]] = []
@@ -132,41 +86,31 @@ class TokenReader:
         self._texts: dict[int, list[str]] = {}
         self._cells: dict[Cell, CodeArray] = {}
         self._new_items: dict[int, list[Items]] = {}
-
-    @property
-    def n_tokens(self) -> int:
-        """Number of tokens N."""
-        return self.tokens.n_tokens
-
-    def learn(self) -> None:
-        """Read the columns, learning their strings."""
-        learn = partial(StringTable.learn, len(self.plan.marks))
         for number, key in enumerate(self.plan.columns):
-            if key[0] == INPUT:
-                table, codes = self.tokens.read(key[1], learn, _REMEDY)
-            else:
-                table = StringTable(len(self.plan.marks), _computed_strings(key))
-                codes = self._computed(key)
-            self.learned.learn_column(number, table)
-            self.base.append(codes)
-            self.new.append([])
-
-    def read(self) -> None:
-        """Read the columns with the strings that were learned."""
-        for number, key in enumerate(self.plan.columns):
-            if key[0] == INPUT:
-                find = self.learned.strings[number].find
-                codes, new = self.tokens.read(key[1], find, _REMEDY)
-            else:
-                codes, new = self._computed(key), []
+            codes, new = self._read(number, key, learning)
             self.base.append(codes)
             self.new.append(new)
+
+    def _read(
+        self, number: int, key: tuple[Any, ...], learning: bool
+    ) -> tuple[CodeArray, list[str]]:
+        """Return the codes of a column, shape (N,), and strings that were not learned."""
+        first, learned = len(self.plan.marks), self.learned
+        if key[0] == INPUT and not learning:
+            return self.tokens.read(key[1], learned.strings[number].find, _REMEDY)
+        if key[0] == INPUT:
+            table, codes = self.tokens.read(key[1], partial(StringTable.learn, first), _REMEDY)
+        else:
+            table, codes = StringTable(first, _computed_strings(key)), self._computed(key)
+        if learning:
+            learned.learn_column(number, table)
+        return codes, []
 
     def _computed(self, key: tuple[Any, ...]) -> CodeArray:
         """Return the codes of a column that is computed."""
         first, offsets = len(self.plan.marks), self.tokens.offsets
         if key[0] == LEXICON:
-            found = self._runs(self.learned.entries(key[2]), key[1])
+            found = self._runs(self.learned.entries[key[2]], key[1])
             return np.where(found < 0, found, found + first).astype(np.int32)
         lengths = np.diff(offsets)
         place = np.arange(self.n_tokens) - np.repeat(offsets[:-1], lengths)
@@ -187,15 +131,11 @@ class TokenReader:
             len(table.texts) + i for i, text in enumerate(self._texts[source]) if text in entries
         ]
         starts = np.flatnonzero(np.isin(codes, [code for code in firsts if code >= 0]))
-        return find_runs(entries, starts, self._speller(source), self.offsets)
-
-    def _speller(self, source: int) -> Callable[[int], str | None]:
-        codes = self.source_codes(source)
 
         def spell(token: int) -> str | None:
             return self.text(source, codes[token]) if codes[token] >= 0 else None
 
-        return spell
+        return find_runs(entries, starts, spell, self.offsets)
 
     def source_codes(self, number: int) -> CodeArray:
         """Return the codes of the texts of a source, shape (N,), -1 where there is none."""
@@ -244,16 +184,13 @@ class TokenReader:
             else:
                 codes = self.base[self.plan.sources[cell.source].column]
                 marks = np.arange(size, dtype=np.int32)
-            self._cells[cell] = self._moved(cell, codes, marks)
+            if cell.offset or cell.absolute:
+                moved = np.empty(self.n_tokens, np.int32)
+                shift = codes_spread if cell.absolute else codes_shift
+                shift(frozen(codes), self.offsets, cell.offset, frozen(marks), moved)
+                codes = moved
+            self._cells[cell] = codes
         return self._cells[cell]
-
-    def _moved(self, cell: Cell, codes: CodeArray, marks: CodeArray) -> CodeArray:
-        if cell.offset == 0 and not cell.absolute:
-            return codes
-        out = np.empty(self.n_tokens, np.int32)
-        shift = codes_spread if cell.absolute else codes_shift
-        shift(frozen(codes), self.offsets, cell.offset, frozen(marks), out)
-        return out
 
     def items(self, cell: Cell, code: int) -> Items:
         """Return the items of a code of a cell."""
@@ -262,14 +199,12 @@ class TokenReader:
             return [(self.text(cell.source, code), 1.0)]
         if code < table.size():
             return table.items(code)
-        return self._items_of_new(cell.source)[code - table.size()]
-
-    def _items_of_new(self, number: int) -> list[Items]:
-        if number not in self._new_items:
-            source = self.plan.sources[number]
+        if cell.source not in self._new_items:
+            source = self.plan.sources[cell.source]
             strings = self.new[source.column]
-            self._new_items[number] = [self.learned.items(source, string) for string in strings]
-        return self._new_items[number]
+            found = [self.learned.items(source, string) for string in strings]
+            self._new_items[cell.source] = found
+        return self._new_items[cell.source][code - table.size()]
 
 
 def _computed_strings(key: tuple[Any, ...]) -> list[str]:

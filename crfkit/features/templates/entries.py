@@ -12,11 +12,11 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.functions import Attributes, Functions, attributes_of
+from crfkit.features.functions import Attributes, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.columns import numbers
 from crfkit.features.templates.pairs import distinct_tuples
-from crfkit.features.templates.plan import Cell, Plan, Template, colliding, has_items
+from crfkit.features.templates.plan import Cell, Plan, Template, colliding
 from crfkit.features.templates.tables import NOTHING
 from crfkit.kernels.text.hashing import rows_join
 
@@ -28,41 +28,26 @@ Code = Callable[[int, str], int]
 class TemplateGroup(NamedTuple):
     """The templates of a vocabulary: of tokens, or of transitions.
 
-    Attributes
-    ----------
-    blocks : list of Template
-        Those that share no name with others.
-    named : list of Template
-        The others.
-    numeric : list of str or int
-        Columns of numbers.
-    names : list of str
-        Their names.
-    transition : bool
-        Whether they describe transitions into tokens: the first token of a sequence has none.
+    Transitions lead into tokens: the first token of a sequence has none.
     """
 
-    blocks: list[Template]
-    named: list[Template]
-    numeric: Sequence[str | int]
-    names: Sequence[str]
+    blocks: list[Template]  # those that share no name with others
+    named: list[Template]  # the others
+    numeric: Sequence[str | int]  # columns of numbers
+    names: Sequence[str]  # their names
     transition: bool
 
-
-def grouped(
-    templates: Sequence[Template],
-    plan: Plan,
-    functions: Functions,
-    numeric: Sequence[str | int],
-    names: Sequence[str],
-    transition: bool = False,
-) -> TemplateGroup:
-    """Return templates of one kind, those that share names with others apart."""
-    shared = colliding(templates, plan, functions, names)
-    apart = [t in shared or has_items(t, plan, functions) for t in templates]
-    blocks = [t for t, by_name in zip(templates, apart, strict=True) if not by_name]
-    named = [t for t, by_name in zip(templates, apart, strict=True) if by_name]
-    return TemplateGroup(blocks, named, numeric, names, transition)
+    @classmethod
+    def of(
+        cls, plan: Plan, numeric: Sequence[str | int], names: Sequence[str], transition: bool
+    ) -> TemplateGroup:
+        """Return templates of one kind, those that share names with others apart."""
+        templates = [template for template in plan.templates if template.transition == transition]
+        apart = colliding(templates, plan, names)
+        apart |= {t for t in templates if any(s.gives_items for s in plan.sources_of(t))}
+        blocks = [template for template in templates if template not in apart]
+        named = [template for template in templates if template in apart]
+        return cls(blocks, named, numeric, names, transition)
 
 
 def block_ids(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from crfkit.features.expressions import (
+    CELL_NAME,
     LEXICON,
     TemplateCompiler,
     Templates,
@@ -15,13 +15,11 @@ from crfkit.features.expressions import (
     flatten,
     parse,
     whole_number,
+    written,
 )
 from crfkit.features.functions import Calls, Functions
-from crfkit.features.templates.cells import CELL
 from crfkit.features.templates.plan import BOS, EOS, FARTHEST, INPUT, POSITION, Plan, PlanBuilder
 
-_CELL_NAME = "__cell__"
-_INNER_CELL = re.compile(_CELL_NAME + r"\((-?\d+), (\d+)\)")
 _IS_TRUE: Calls = (("is true", ()),)
 TRANSITION = "transition"
 # Words for what a template describes instead of all tokens, and how its attributes' names begin.
@@ -56,7 +54,7 @@ def window(expression: str | int, first: int, last: int) -> list[str]:
         )
     if isinstance(expression, int):
         return [f"%x[{offset},{expression}]" for offset in range(first, last + 1)]
-    return [_text(_Shift(offset).visit(_parse(expression))) for offset in range(first, last + 1)]
+    return [written(_Shift(offset).visit(_parse(expression))) for offset in range(first, last + 1)]
 
 
 def transition(expression: str) -> str:
@@ -73,7 +71,7 @@ class _Shift(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if called(node) == "col":
             return self._moved(node)
-        if called(node) == _CELL_NAME:
+        if called(node) == CELL_NAME:
             node.args[0] = ast.Constant((whole_number(node.args[0]) or 0) + self.offset)
             return node
         shifted = node.args[:1] if called(node) == LEXICON else node.args  # not the lexicon's name
@@ -105,7 +103,7 @@ def _at(node: ast.expr, offset: int) -> ast.expr:
 
 def _parse(text: str) -> ast.expr:
     try:
-        return parse(CELL.sub(rf"{_CELL_NAME}(\1, \2)", text))
+        return parse(text)
     except ValueError as error:
         raise ValueError(
             f"template {text!r} is {error}. Examples: w, w[-1], w[-1]|w, suffix(w, 3), "
@@ -121,21 +119,12 @@ class _ColumnCell(NamedTuple):
     offset: int
 
 
-def expression_plan(
-    templates: Templates,
-    functions: Functions,
-    lexicons: Mapping[str, Any],
-    policy: str,
-    joint: str = "=",
-) -> Plan:
+def expression_plan(templates: Templates, functions: Functions, lexicons: Collection[str]) -> Plan:
     """Translate templates that are Python expressions.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a template has another form than those of :class:`TemplateFeatures`.
+    TypeError or ValueError if one has another form than those of :class:`TemplateFeatures`.
     """
-    compiler = _TokenCompiler(PlanBuilder(functions, policy), lexicons, joint)
+    compiler = _TokenCompiler(functions, lexicons)
     for text in flatten(templates):
         compiler.add(text)
     return compiler.builder.finish()
@@ -144,13 +133,9 @@ def expression_plan(
 class _TokenCompiler(TemplateCompiler):
     """Translator of templates of tokens."""
 
-    def __init__(self, builder: PlanBuilder, lexicons: Mapping[str, Any], joint: str) -> None:
-        super().__init__(builder.functions, lexicons)
-        self.builder = builder
-        self.joint = joint
-
-    def source(self, node: ast.expr) -> str:
-        return repr(_text(node))
+    def __init__(self, functions: Functions, lexicons: Collection[str]) -> None:
+        super().__init__(functions, lexicons)
+        self.builder = PlanBuilder(functions)
 
     def add(self, text: str, place: str = "") -> None:
         """Add the plan of a template; `place` says what it describes, if not all tokens."""
@@ -165,12 +150,12 @@ class _TokenCompiler(TemplateCompiler):
         elif name == "affixes":
             self._add_affixes(tree, place)
         else:
-            parts = [self._part(node) for node in self.cells(tree)]
+            parts = self.cells(tree)
             if any(abs(part.offset) > FARTHEST for part in parts):
                 raise self.fail(f"a cell can be {FARTHEST} tokens away, not more")
             cells = [self.builder.cell(*part) for part in parts]
             lead = _PLACES[place] + text.strip() if place else text.strip()
-            self.builder.add_named(lead, self.joint, cells, "|", place == TRANSITION)
+            self.builder.add_named(lead, "=", cells, "|", place == TRANSITION)
 
     def _add_place(self, text: str, tree: Any, name: str, outer: str) -> None:
         if outer or len(tree.args) != 1 or tree.keywords:
@@ -187,7 +172,7 @@ class _TokenCompiler(TemplateCompiler):
         first = tree.args[0]
         if isinstance(first, ast.Constant) and isinstance(first.value, (str, int)):
             return first.value, bounds[0], bounds[1]  # type: ignore[return-value]
-        return _text(first), bounds[0], bounds[1]  # type: ignore[return-value]
+        return written(first), bounds[0], bounds[1]  # type: ignore[return-value]
 
     def _add_affixes(self, tree: Any, place: str) -> None:
         most = whole_number(tree.args[1]) if len(tree.args) == 2 and not tree.keywords else None
@@ -196,17 +181,17 @@ class _TokenCompiler(TemplateCompiler):
                 "affixes() takes an expression and a whole number of at least 1, and at most "
                 f"{FARTHEST}"
             )
-        inner = _text(tree.args[0])
+        inner = written(tree.args[0])
         for name in ("prefix", "suffix"):
             for size in range(1, most + 1):
                 self.add(f"{name}({inner}, {size})", place)
 
-    def _part(self, node: ast.expr) -> _ColumnCell:
+    def cell(self, node: ast.expr) -> _ColumnCell:
         if isinstance(node, ast.Subscript):
             column = self._column(node.value)
             offset = whole_number(node.slice)
             if offset is None:
-                raise self.fail(f"{self.source(node)}: an offset must be a whole number")
+                raise self.fail(f"{written(node)!r}: an offset must be a whole number")
             return _ColumnCell(column, (), offset)
         if isinstance(node, ast.Name) or called(node) == "col":
             return _ColumnCell(self._column(node), (), 0)
@@ -215,7 +200,7 @@ class _TokenCompiler(TemplateCompiler):
             return self._lexicon(*membership)
         if isinstance(node, ast.Call):
             return self._call(node)
-        problem = f"{self.source(node)} is neither a column nor a function of one"
+        problem = f"{written(node)!r} is neither a column nor a function of one"
         if isinstance(node, ast.Attribute):
             problem += (
                 "; seg.text and others of whole segments are templates of SegmentFeatures, and "
@@ -231,30 +216,26 @@ class _TokenCompiler(TemplateCompiler):
             if isinstance(argument, ast.Constant) and isinstance(argument.value, (str, int)):
                 return self.builder.column(INPUT, argument.value)
         raise self.fail(
-            f"{self.source(node)} is no column; write w, w[-1], col('any name')[-1] or %x[-1,0]"
+            f"{written(node)!r} is no column; write w, w[-1], col('any name')[-1] or %x[-1,0]"
         )
 
     def _call(self, node: ast.Call) -> _ColumnCell:
-        name = called(node)
-        if name is None or node.keywords:
-            raise self.fail(f"{self.source(node)} is not a call of a known function by position")
-        if name == _CELL_NAME:
+        name = self.call(node)
+        if name == CELL_NAME:
             offset, number = (whole_number(argument) for argument in node.args)
             return _ColumnCell(self.builder.column(INPUT, number), (), offset or 0)
         if name in (BOS, EOS, POSITION):
             return self._position(name, node)
         if name in ("window", "affixes", *_PLACES):
             raise self.fail(f"{name}() stands outermost")
-        if not node.args:
-            raise self.fail(f"{name}() needs an expression to work on")
-        inner = self._input(node.args[0], f"{name}()")
+        inner = self._input(self.operand(node), f"{name}()")
         return inner._replace(calls=(*inner.calls, (name, self.numbers(name, node, inner.calls))))
 
     def _input(self, node: ast.expr, user: str) -> _ColumnCell:
         """Return a cell of a column of the input, which something works on."""
-        inner = self._part(node)
+        inner = self.cell(node)
         if self.builder.columns[inner.column][0] != INPUT:
-            raise self.fail(f"{user} cannot work on what {self.source(node)} gives")
+            raise self.fail(f"{user} cannot work on what {written(node)!r} gives")
         return inner
 
     def _position(self, name: str, node: ast.Call) -> _ColumnCell:
@@ -271,8 +252,3 @@ class _TokenCompiler(TemplateCompiler):
         inner = self._input(node, "a lexicon")
         source = self.builder.cell(inner.column, inner.calls, 0).source
         return _ColumnCell(self.builder.column(LEXICON, source, name), (), inner.offset)
-
-
-def _text(node: ast.expr) -> str:
-    """Return the text of an expression, with cells as they are written."""
-    return _INNER_CELL.sub(r"%x[\1,\2]", ast.unparse(node))

@@ -16,10 +16,7 @@ _LEAST = 1024  # slots of a table without pairs
 class PairTable:
     """A hash table of pairs of codes, which are numbered in the order of their appearance.
 
-    Parameters
-    ----------
-    keys : ndarray of shape (U,), optional
-        The pairs ``left 2^32 + right``, in the order of their numbers.
+    It starts with `keys`, shape (U,): pairs ``left 2^32 + right``, in the order of their numbers.
     """
 
     def __init__(self, keys: IntArray | None = None) -> None:
@@ -64,11 +61,7 @@ class PairTable:
 def number_tuples(start: CodeArray, columns: Sequence[CodeArray]) -> CodeArray:
     """Return a number for each tuple of codes, shape (n,), from 0 on; -1 where one of them is -1.
 
-    Parameters
-    ----------
-    start : ndarray of shape (n,)
-        Codes that stand before all others: 0, or -1 for places to leave out.
-    columns : list of ndarrays of shape (n,)
+    `start`, shape (n,), stands before all columns: 0, or -1 for places to leave out.
     """
     numbers = start
     for column in columns:
@@ -79,13 +72,7 @@ def number_tuples(start: CodeArray, columns: Sequence[CodeArray]) -> CodeArray:
 def distinct_tuples(
     start: CodeArray, columns: Sequence[CodeArray]
 ) -> tuple[IntArray, CodeArray, list[tuple[int, ...]]]:
-    """Return the places of tuples without -1, which tuple stands at each, and these tuples.
-
-    Parameters
-    ----------
-    start, columns
-        As for :func:`number_tuples`.
-    """
+    """Return the places of tuples without -1, which tuple stands at each, and these tuples."""
     numbers = number_tuples(start, columns)
     places = np.flatnonzero(numbers >= 0)
     which = numbers[places]

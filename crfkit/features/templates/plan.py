@@ -24,7 +24,7 @@ FARTHEST = 1000  # tokens that a cell may be away: marks are made for all of the
 
 
 class Source(NamedTuple):
-    """Strings of a column after some functions.
+    """Strings of a column after some functions; `kind` is what these give.
 
     Flags that are an attribute of their own, which is not followed by a string, have a `joint`:
     what stands before the marks of cells outside of the sequence.
@@ -32,7 +32,13 @@ class Source(NamedTuple):
 
     column: int
     calls: Calls
+    kind: str
     joint: str | None = None
+
+    @property
+    def gives_items(self) -> bool:
+        """Whether it may give numbers or several strings."""
+        return self.kind in (ITEMS, ANY)
 
 
 class Cell(NamedTuple):
@@ -46,18 +52,9 @@ class Cell(NamedTuple):
 class Template(NamedTuple):
     """A template: ``lead + cell + seps[0] + cell + seps[1] ...``.
 
-    Attributes
-    ----------
-    lead : str
-        What stands before the first cell. A template of one cell whose source gives flags or
-        numbers is named `lead` alone for those.
-    joint : str
-        What stands between such a lead and a string, if the source gives strings as well.
-    cells : tuple of Cell
-    seps : tuple of str
-        What follows each cell.
-    transition : bool
-        Whether it describes the transition into the token.
+    One cell whose source gives flags or numbers is named `lead` alone for those; `joint` stands
+    between this and a string, if the source gives strings as well. A template of a transition
+    describes the one into the token.
     """
 
     lead: str
@@ -68,40 +65,24 @@ class Template(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Everything that templates ask for.
+    """Everything that templates ask for."""
 
-    Attributes
-    ----------
-    columns : tuple of tuples
-        Keys of the columns, those a lexicon reads before the lexicon.
-    sources : tuple of Source
-    templates : tuple of Template
-    marks : tuple of str
-        What cells outside of a sequence hold: 1, 2, ... before, then 1, 2, ... after it.
-    policy : str
-        What becomes of them.
-    """
+    columns: Sequence[ColumnKey]  # keys; those a lexicon reads come before the lexicon
+    sources: Sequence[Source]
+    templates: Sequence[Template]
+    marks: Sequence[str]  # of cells outside of a sequence: 1, 2, ... before, 1, 2, ... after it
+    policy: str  # what becomes of these
 
-    columns: tuple[ColumnKey, ...]
-    sources: tuple[Source, ...]
-    templates: tuple[Template, ...]
-    marks: tuple[str, ...]
-    policy: str
+    def sources_of(self, template: Template) -> list[Source]:
+        """Return the sources of the cells of a template."""
+        return [self.sources[cell.source] for cell in template.cells]
 
 
 class PlanBuilder:
-    """Collects templates.
+    """Collects templates with functions of the user.
 
-    Parameters
-    ----------
-    functions : mapping of str to callable
-        Functions of the user.
-    policy : str
-        What becomes of cells outside of their sequence.
-    prefix : str
-        How marks begin.
-    last : int or None
-        The largest distance that marks tell.
+    `policy` says what becomes of cells outside of their sequence, `prefix` how their marks begin,
+    and `last` is the largest distance that marks tell.
     """
 
     def __init__(
@@ -123,7 +104,8 @@ class PlanBuilder:
         """Return a cell of a conjunction; ValueError if it is too far away."""
         if abs(offset) > FARTHEST:
             raise ValueError(f"a cell can be {FARTHEST} tokens away, not {offset}")
-        return Cell(_number(self.sources, Source(column, calls)), offset, absolute)
+        source = Source(column, calls, result_kind(calls, self.functions))
+        return Cell(_number(self.sources, source), offset, absolute)
 
     def add(self, lead: str, cells: Sequence[Cell], seps: Sequence[str], transition: bool) -> None:
         """Add a template of any number of cells."""
@@ -133,17 +115,14 @@ class PlanBuilder:
         self, name: str, joint: str, cells: Sequence[Cell], sep: str, transition: bool
     ) -> None:
         """Add a template whose attributes are ``name`` or ``name + joint + strings``."""
-        seps = [sep] * (len(cells) - 1) + [""] if cells else []
-        kind = self.kind(cells[0]) if len(cells) == 1 else ""
-        if kind == FLAG:
-            source = self.sources[cells[0].source]._replace(joint=joint)
-            cells = [cells[0]._replace(source=_number(self.sources, source))]
-        lead = name + joint if cells and kind not in (FLAG, ITEMS, ANY) else name
-        self.templates.append(Template(lead, joint, tuple(cells), tuple(seps), transition))
-
-    def kind(self, cell: Cell) -> str:
-        """Return what the source of a cell gives."""
-        return result_kind(self.sources[cell.source].calls, self.functions)
+        source = self.sources[cells[0].source]
+        alone = len(cells) == 1 and source.kind in (FLAG, ITEMS, ANY)
+        if alone and source.kind == FLAG:
+            number = _number(self.sources, source._replace(joint=joint))
+            cells = [cells[0]._replace(source=number)]
+        seps = (*[sep] * (len(cells) - 1), "")
+        lead = name if alone else name + joint
+        self.templates.append(Template(lead, joint, tuple(cells), seps, transition))
 
     def finish(self) -> Plan:
         """Return the plan."""
@@ -154,13 +133,7 @@ class PlanBuilder:
             "#" if self.last is not None and k > self.last else str(k) for k in range(1, pad + 1)
         ]
         marks = [f"{self.prefix}{sign}{rank}" for sign in "-+" for rank in ranks]
-        return Plan(
-            tuple(self.columns),
-            tuple(self.sources),
-            tuple(self.templates),
-            tuple(marks),
-            self.policy,
-        )
+        return Plan(self.columns, self.sources, self.templates, marks, self.policy)
 
 
 def _number(known: list[Any], item: Any) -> int:
@@ -170,32 +143,20 @@ def _number(known: list[Any], item: Any) -> int:
     return known.index(item)
 
 
-def gives_items(source: Source, functions: Functions) -> bool:
-    """Whether a source may give numbers or several strings."""
-    return result_kind(source.calls, functions) in (ITEMS, ANY)
-
-
-def has_items(template: Template, plan: Plan, functions: Functions) -> bool:
-    """Whether a cell may give numbers or several strings."""
-    return any(gives_items(plan.sources[cell.source], functions) for cell in template.cells)
-
-
-def _forms(template: Template, plan: Plan, functions: Functions) -> list[tuple[str, bool]]:
+def _forms(template: Template, plan: Plan) -> list[tuple[str, bool]]:
     """Return how names of a template begin, and whether more follows."""
     if not template.cells:
         return [(template.lead, False)]
-    kinds = [result_kind(plan.sources[cell.source].calls, functions) for cell in template.cells]
+    kinds = [source.kind for source in plan.sources_of(template)]
     if len(kinds) == 1 and kinds[0] in (FLAG, ITEMS, ANY):
         return [(template.lead, False), (template.lead + template.joint, True)]
     return [(template.lead, True)]
 
 
-def colliding(
-    templates: Iterable[Template], plan: Plan, functions: Functions, names: Sequence[str]
-) -> set[Template]:
+def colliding(templates: Iterable[Template], plan: Plan, names: Sequence[str]) -> set[Template]:
     """Return the templates that may share a name with another one, or have a given name."""
     forms: list[tuple[str, bool, Template | None]] = [(name, False, None) for name in names]
-    forms += [(*form, f) for f in templates for form in _forms(f, plan, functions)]
+    forms += [(*form, template) for template in templates for form in _forms(template, plan)]
     met: set[Template | None] = set()
     begun: list[tuple[str, bool, Template | None]] = []  # each one's text begins the next one's
     for text, more, template in sorted(forms, key=lambda form: form[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -16,16 +17,9 @@ NOTHING = SKIP
 
 
 class StringTable:
-    """The strings of a column and their codes.
+    """The different strings of a column and their codes, from `first` on.
 
-    Codes below `first` are those of marks, which stand for cells outside of a sequence.
-
-    Parameters
-    ----------
-    first : int
-        Code of the first string.
-    strings : list of str
-        Different strings.
+    Codes below are those of marks, which stand for cells outside of a sequence.
     """
 
     def __init__(self, first: int, strings: list[str]) -> None:
@@ -34,13 +28,7 @@ class StringTable:
 
     @classmethod
     def learn(cls, first: int, values: list[Any]) -> tuple[StringTable, CodeArray]:
-        """Return the table of a column, and its codes, shape (N,).
-
-        Raises
-        ------
-        TypeError
-            If a value is not a string.
-        """
+        """Return the table of a column, and its codes, (N,); TypeError if one is no string."""
         index = GrowingIndex()
         codes = np.fromiter(map(index.__getitem__, values), np.int32, len(values))
         return cls(first, list(index)), codes + np.int32(first)
@@ -51,12 +39,9 @@ class StringTable:
     def find(self, values: list[Any]) -> tuple[CodeArray, list[str]]:
         """Return codes, shape (N,), and new strings, whose codes follow those of the table.
 
-        Raises
-        ------
-        TypeError
-            If a value is not a string.
+        TypeError if a value is not a string.
         """
-        found = map(self._lookup().get, values, repeat(NOTHING))
+        found = map(self._index.get, values, repeat(NOTHING))
         codes = np.fromiter(found, np.int32, len(values))
         new: dict[str, int] = {}
         size = len(self)
@@ -64,12 +49,9 @@ class StringTable:
             codes[token] = size + new.setdefault(check_name(values[token]), len(new))
         return codes, list(new)
 
-    def _lookup(self) -> FrozenIndex:
-        index: FrozenIndex | None = self.__dict__.get("_index")
-        if index is None:
-            numbered = {string: self.first + i for i, string in enumerate(self.strings)}
-            index = self._index = FrozenIndex(numbered)
-        return index
+    @cached_property
+    def _index(self) -> FrozenIndex:
+        return FrozenIndex({string: self.first + i for i, string in enumerate(self.strings)})
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the strings."""
@@ -89,24 +71,15 @@ def check_texts(texts: Any) -> None:
 
 
 class TextTable:
-    """One text for each string of a column.
-
-    Parameters
-    ----------
-    results : list of (str or None)
-        The text of each code of the column; None where there is none.
-    """
+    """One text for each code of a column; None where there is none."""
 
     def __init__(self, results: list[str | None]) -> None:
-        self._index: dict[str, int] = {}
-        self.codes: CodeArray = np.array([self.intern(text) for text in results], np.int32)
-        self.texts: list[str] = list(self._index)
-
-    def intern(self, text: str | None) -> int:
-        """Return the code of a text, which may be new; -1 for None."""
-        if text is None:
-            return NOTHING
-        return self._index.setdefault(text, len(self._index))
+        index: dict[str, int] = {}
+        codes = [
+            NOTHING if text is None else index.setdefault(text, len(index)) for text in results
+        ]
+        self.codes: CodeArray = np.array(codes, np.int32)
+        self.texts = list(index)
 
     def add(self, text: str) -> int:
         """Return the code of a text, which is added if it is new."""
@@ -122,13 +95,11 @@ class TextTable:
 
     def code(self, text: str) -> int:
         """Return the code of a text, -1 if there is none."""
-        return self._lookup().get(text, NOTHING)
+        return self._index.get(text, NOTHING)
 
-    def _lookup(self) -> dict[str, int]:
-        index: dict[str, int] | None = self.__dict__.get("_index")
-        if index is None:
-            index = self._index = {text: code for code, text in enumerate(self.texts)}
-        return index
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {text: code for code, text in enumerate(self.texts)}
 
     def holding(self, character: str) -> NDArray[np.bool_]:
         """Return which texts hold a character, with a last one that does not."""
@@ -141,7 +112,7 @@ class TextTable:
     def extend(self, results: list[str | None]) -> tuple[CodeArray, list[str]]:
         """Return codes of the whole column with further strings, and the texts new with them."""
         new: dict[str, int] = {}
-        known, size = self._lookup(), len(self.texts)
+        known, size = self._index, len(self.texts)
         codes = []
         for text in results:
             code = NOTHING if text is None else known.get(text, NOTHING)
@@ -170,13 +141,7 @@ def check_codes(codes: Any, size: int) -> None:
 
 
 class ItemTable:
-    """Any number of items, each with a value, for each string of a column.
-
-    Parameters
-    ----------
-    results : list of lists of (str or int, float)
-        The items of each code of the column.
-    """
+    """Any number of items, each with a value, for each code of a column."""
 
     def __init__(self, results: list[Items]) -> None:
         index: dict[str | int, int] = {number: number for number in range(FLAG_ITEM + 1)}
@@ -208,10 +173,10 @@ class ItemTable:
         """Raise ValueError if a stored table is damaged."""
         check_texts(self.texts)
         check_codes(self.ids, len(self.texts))
-        rises = isinstance(self.ptr, np.ndarray) and self.ptr.dtype == np.int64
-        if not rises or len(self.ptr) < 1 or np.any(np.diff(self.ptr) < 0):
-            raise ValueError("the items of a table do not fit its strings.")
-        if self.ptr[0] != 0 or self.ptr[-1] != len(self.ids) or len(self.values) != len(self.ids):
+        pointers = isinstance(self.ptr, np.ndarray) and self.ptr.dtype == np.int64
+        rising = pointers and len(self.ptr) >= 1 and np.all(np.diff(self.ptr) >= 0)
+        size = len(self.ids)
+        if not rising or (self.ptr[0], self.ptr[-1], len(self.values)) != (0, size, size):
             raise ValueError("the items of a table do not fit its strings.")
 
 

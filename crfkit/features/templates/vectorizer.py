@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
-from crfkit._params import check_flag, check_option
-from crfkit.features._lexicons import read_lexicons, read_text
+from crfkit._params import check_flag, check_option, check_whole
+from crfkit.data import PackedSequences
+from crfkit.features._lexicons import index_entries, read_lexicons, read_text
+from crfkit.features.attributes import AttributeRows
 from crfkit.features.expressions import Templates, flatten
 from crfkit.features.functions import checked_functions
-from crfkit.features.templates.cells import template_lines
-from crfkit.features.templates.columns import checked_columns
-from crfkit.features.templates.compiled import CompiledFeatures, TemplateOptions
-from crfkit.features.templates.crfpp import crfpp_plan
+from crfkit.features.templates.coded import LearnedTables, SourceTable, TokenReader
+from crfkit.features.templates.columns import checked_columns, read_tokens
+from crfkit.features.templates.entries import TemplateGroup
 from crfkit.features.templates.expressions import expression_plan
-from crfkit.features.templates.plan import KEEP, Plan, Template
-from crfkit.features.templates.wapiti import wapiti_plan
+from crfkit.features.templates.lines import crfpp_plan, template_lines, wapiti_plan
+from crfkit.features.templates.plan import Plan, Template
+from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
+from crfkit.features.templates.vocabulary import TemplateVocabulary
+from crfkit.features.vectorizer import SequenceTransformer
 
 SYNTAXES = ("python", "crfpp", "wapiti")
 _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
@@ -24,6 +29,135 @@ _WORDS = (
     "transition", "first", "last", "single", "window", "affixes", "lexicon", "position", "bos",
     "eos", "col",
 )  # fmt: skip
+
+
+class _Compiled(NamedTuple):
+    """Templates of tokens and of transitions, and what they are applied with."""
+
+    tables: LearnedTables
+    groups: tuple[TemplateGroup, TemplateGroup]
+    columns: list[str] | None
+    by: str | None
+
+    def reader(self, X: Iterable[Any], learning: bool = False) -> TokenReader:
+        """Return a reader of some sequences."""
+        return TokenReader(self.tables, read_tokens(X, self.columns, self.by), learning)
+
+
+class CompiledFeatures(SequenceTransformer):
+    """Transformer whose features are described by templates; a subclass says which these are."""
+
+    _derived = ("_learned",)
+    min_freq: int
+    columns: Sequence[str] | None
+    by: str | None
+    functions: Mapping[str, Callable[[str], Any]] | None = None
+    lexicons: Mapping[str, Any] | None = None
+    numeric: Iterable[str | int] = ()
+
+    @abstractmethod
+    def _compile(self) -> Plan:
+        """Return the plan of the templates."""
+
+    def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
+        check_whole("min_freq", self.min_freq)
+        lexicons = read_lexicons(self.lexicons)
+        compiled = self._compiled(lexicons, [], {})
+        reader, learned = compiled.reader(X, learning=True), compiled.tables
+        self.lexicons_ = lexicons
+        self._parameters = self.get_params(deep=False)
+        self._strings = learned.strings
+        self._sources = [learned.sources[i] for i in range(len(learned.sources))]
+        texts = {i: table for i, table in enumerate(self._sources) if isinstance(table, TextTable)}
+        self.vocabulary_ = TemplateVocabulary(texts)
+        self.transition_vocabulary_ = TemplateVocabulary(texts)
+        self._learned = compiled
+        rows = [
+            vocabulary.learn(reader, templates, self.min_freq)
+            for vocabulary, templates in zip(self._vocabularies, compiled.groups, strict=True)
+        ]
+        self.n_features_in_ = len(self.vocabulary_)
+        return self._packed(iter(rows))
+
+    def _transform(self, X: Any) -> PackedSequences:
+        compiled = self._restored()
+        reader = compiled.reader(X)
+        pairs = zip(self._vocabularies, compiled.groups, strict=True)
+        return self._packed(vocabulary.encode(reader, group) for vocabulary, group in pairs)
+
+    def _packed(self, rows: Iterator[AttributeRows]) -> PackedSequences:
+        """Return the attributes of tokens with those of transitions, if there are any."""
+        packed = next(rows).packed(self.vocabulary_)
+        if len(self.transition_vocabulary_):
+            packed.transitions = next(rows).packed(self.transition_vocabulary_)
+        return packed
+
+    def _token_names(self) -> TemplateVocabulary:
+        return self.vocabulary_
+
+    @property
+    def _vocabularies(self) -> tuple[TemplateVocabulary, TemplateVocabulary]:
+        return self.vocabulary_, self.transition_vocabulary_
+
+    def _compiled(
+        self,
+        lexicons: dict[str, list[str]],
+        strings: list[StringTable],
+        sources: dict[int, SourceTable],
+    ) -> _Compiled:
+        """Return the templates with what was learned so far; all parameters are checked."""
+        columns, numeric = checked_columns(self.columns), list(self.numeric)
+        if isinstance(self.numeric, str):
+            raise TypeError(f"numeric={self.numeric!r} must be a list of columns.")
+        functions = checked_functions(self.functions, _WORDS)
+        plan = self._compile()
+        entries = {name: index_entries(listed) for name, listed in lexicons.items()}
+        known = columns or []
+        names = [
+            known[field] if isinstance(field, int) and field < len(known) else str(field)
+            for field in numeric
+        ]
+        of_tokens = TemplateGroup.of(plan, numeric, names, transition=False)
+        of_transitions = TemplateGroup.of(plan, [], [], transition=True)
+        tables = LearnedTables(plan, functions, entries, strings, sources)
+        return _Compiled(tables, (of_tokens, of_transitions), columns, self.by)
+
+    def _restored(self) -> _Compiled:
+        """Return the templates, anew after the object was stored."""
+        if "_learned" not in self.__dict__:
+            self._learned = self._compiled_again()
+        return self._learned
+
+    def _compiled_again(self) -> _Compiled:
+        sources = dict(enumerate(self._sources))
+        return self._as_fitted()._compiled(self.lexicons_, self._strings, sources)
+
+    def _check_state(self) -> None:
+        """Raise ValueError if what was stored does not fit the templates or is damaged."""
+        try:
+            if self.__sklearn_is_fitted__():
+                self._check_tables()
+        except (TypeError, AttributeError, LookupError, OverflowError) as error:
+            raise ValueError(f"the tables of templates are damaged: {error}.") from error
+
+    def _check_tables(self) -> None:
+        compiled = self._compiled_again()
+        plan = compiled.tables.plan
+        if len(plan.columns) != len(self._strings) or len(plan.sources) != len(self._sources):
+            raise ValueError("the tables do not fit the templates.")
+        for strings in self._strings:
+            if not isinstance(strings, StringTable) or strings.first != len(plan.marks):
+                raise ValueError("the tables of strings do not fit the templates.")
+            strings._check_state()
+        for source, table in zip(plan.sources, self._sources, strict=True):
+            wanted = ItemTable if source.gives_items else TextTable
+            if type(table) is not wanted or table.size() != len(self._strings[source.column]):
+                raise ValueError("the tables of functions do not fit the strings.")
+            table._check_state()
+        for vocabulary, templates in zip(self._vocabularies, compiled.groups, strict=True):
+            if any(table is not self._sources[i] for i, table in vocabulary.tables.items()):
+                raise ValueError("the vocabulary has other tables than the transformer.")
+            vocabulary.check(templates)
 
 
 class TemplateFeatures(CompiledFeatures):
@@ -98,10 +232,10 @@ class TemplateFeatures(CompiledFeatures):
     ``_B-1``, ``_B-2``, ``_B+1``..., which functions leave as they are.
 
     ``syntax='crfpp'``: the template files of CRF++
-    (:func:`crfkit.features.templates.crfpp.crfpp_plan`).
+    (:func:`crfkit.features.templates.lines.crfpp_plan`).
 
     ``syntax='wapiti'``: the pattern files of Wapiti
-    (:func:`crfkit.features.templates.wapiti.wapiti_plan`).
+    (:func:`crfkit.features.templates.lines.wapiti_plan`).
 
     Transitions (``transition``, lines that begin with ``B`` or ``b``) are described in the
     `transitions` of the packed sequences. The first token of a sequence has none.
@@ -174,9 +308,15 @@ class TemplateFeatures(CompiledFeatures):
         check_option("syntax", self.syntax, SYNTAXES)
         check_flag("bias", self.bias)
         functions = dict(self.functions or {})
-        plan = self._parse(functions)
-        lines = "".join(flatten(self.templates))
-        if not (lines or self.bias or list(self.numeric)):
+        if self.syntax == "python":
+            plan = expression_plan(self.templates, functions, self.lexicons or {})
+        else:
+            lines = [self.templates] if isinstance(self.templates, str) else list(self.templates)
+            if not all(isinstance(line, str) for line in lines):
+                raise TypeError(f"templates must be a string or a list of strings: {lines!r}.")
+            translate = crfpp_plan if self.syntax == "crfpp" else wapiti_plan
+            plan = translate("\n".join(lines), functions)
+        if not (any(flatten(self.templates)) or self.bias or list(self.numeric)):
             raise ValueError(
                 "there are no templates: give at least one, a bias or numeric columns."
             )
@@ -184,27 +324,6 @@ class TemplateFeatures(CompiledFeatures):
             bias = Template("bias", "", (), (), False)
             plan = plan._replace(templates=(bias, *plan.templates))
         return plan
-
-    def _parse(self, functions: dict[str, Any]) -> Plan:
-        if self.syntax == "python":
-            names = self.lexicons if self.lexicons is not None else {}
-            return expression_plan(self.templates, functions, names, KEEP)
-        lines = [self.templates] if isinstance(self.templates, str) else list(self.templates)
-        if not all(isinstance(line, str) for line in lines):
-            raise TypeError(f"templates must be a string or a list of strings: {lines!r}.")
-        plan = crfpp_plan if self.syntax == "crfpp" else wapiti_plan
-        return plan("\n".join(lines), functions)
-
-    def _options(self) -> TemplateOptions:
-        columns = checked_columns(self.columns)
-        if isinstance(self.numeric, str):
-            raise TypeError(f"numeric={self.numeric!r} must be a list of columns.")
-        return TemplateOptions(
-            columns, self.by, checked_functions(self.functions, _WORDS), list(self.numeric)
-        )
-
-    def _read_lexicons(self) -> dict[str, list[str]]:
-        return read_lexicons(self.lexicons)
 
 
 def tell_syntax(text: str) -> str:

@@ -39,27 +39,16 @@ class TemplateVocabulary(LazyNames):
     A tuple stands for a name because no other tuple of its template does: where a string holds the
     character that follows its cell, so that ``a/b`` and ``c`` would be named as ``a`` and ``b/c``,
     the tuple is replaced by the one that is read off the name from the left.
-
-    Attributes
-    ----------
-    blocks : list of lists
-        Lead, sources and separators of each template that owns columns.
-    columns : list of ndarrays
-        The column of each code or number of a pair, -1 for none, for each of these.
-    pairs : list of lists
-        Sources of a conjunction and the pairs that were seen of it.
-    tables : dict of int to TextTable
-        The strings of the sources.
-    named : list of str
-        The names of the further columns.
     """
 
     def __init__(self, tables: dict[int, TextTable]) -> None:
+        # Of each template that owns columns: lead, sources and separators, and the column of each
+        # code or number of a pair, -1 for none.
         self.blocks: list[list[Any]] = []
         self.columns: list[CodeArray] = []
-        self.pairs: list[list[Any]] = []
-        self.tables = tables
-        self.named: list[str] = []
+        self.pairs: list[list[Any]] = []  # sources of a conjunction, and the pairs seen of it
+        self.tables = tables  # the strings of the sources
+        self.named: list[str] = []  # the names of the further columns
         self.n_blocked = 0
 
     def __len__(self) -> int:
@@ -81,11 +70,8 @@ class TemplateVocabulary(LazyNames):
         ids = block_ids(
             reader, templates, number, lambda source, text: self.tables[source].add(text)
         )
-        self.columns = []
-        self.n_blocked = 0
         for template, found in zip(templates.blocks, ids, strict=True):
-            sources = [reader.plan.sources[cell.source] for cell in template.cells]
-            flags = any(source.joint is not None for source in sources)
+            flags = any(s.joint is not None for s in reader.plan.sources_of(template))
             self.columns.append(self._number(template, found, min_freq, flags))
         self.pairs = [[list(path), table.keys] for path, table in tables.items()]
         index: dict[str, int] = {}

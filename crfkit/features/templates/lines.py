@@ -1,14 +1,70 @@
-"""Patterns of Wapiti."""
+"""Templates a line: the files of CRF++ and of Wapiti."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from crfkit.features.expressions import CELL
 from crfkit.features.functions import Calls, Functions, wapiti_regex
-from crfkit.features.templates.cells import bad_line, template_lines
 from crfkit.features.templates.plan import APPLY, INPUT, Cell, Plan, PlanBuilder
 
 _COMMAND = re.compile(r'%([xtmXTM])\[(@?)([+-]?\d+),(\d+)(?:,"((?:[^"\\]|\\.)*)")?\]', re.DOTALL)
+
+
+def template_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text that are not blank, with their numbers from 1."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield number, line.removesuffix("\r")
+
+
+def _bad_line(number: int, line: str, problem: str) -> ValueError:
+    """Return the error of a line."""
+    return ValueError(f"line {number} of the templates, {line!r}: {problem}.")
+
+
+def crfpp_plan(text: str, functions: Functions) -> Plan:
+    """Translate the text of a CRF++ template.
+
+    Lines that begin with ``U`` describe tokens, lines that begin with ``B`` transitions. A line
+    ``B`` alone stands for weights of pairs of labels, which a CRF always has. Names of attributes
+    are those of CRF++ (T. Kudo, CRF++: Yet Another CRF toolkit, the section on templates), also
+    outside of the sequence: ``_B-1``, ``_B+1``. Unlike there, cells may be further than 4 tokens
+    away.
+
+    Raises
+    ------
+    ValueError
+        If a line is no template.
+    """
+    builder = PlanBuilder(functions)
+    for number, line in template_lines(text):
+        if line.startswith("#") or line == "B":
+            continue
+        if line[0] not in "UB":
+            raise _bad_line(
+                number, line, "a template of CRF++ begins with U or B, a comment with #"
+            )
+        try:
+            _add_crfpp(builder, line)
+        except ValueError as error:
+            raise _bad_line(number, line, str(error)) from error
+    return builder.finish()
+
+
+def _add_crfpp(builder: PlanBuilder, line: str) -> None:
+    pieces = CELL.split(line)  # text, offset, column, text, ...
+    if any("%" in text for text in pieces[::3]):
+        raise ValueError(
+            "a % must begin a cell %x[row,column] of whole numbers (for %t, %m and %X use "
+            "syntax='wapiti')"
+        )
+    cells = [
+        builder.cell(builder.column(INPUT, int(column)), (), int(offset))
+        for offset, column in zip(pieces[1::3], pieces[2::3], strict=True)
+    ]
+    builder.add(pieces[0], cells, pieces[3::3], line[0] == "B")
 
 
 def wapiti_plan(text: str, functions: Functions) -> Plan:
@@ -34,13 +90,13 @@ def wapiti_plan(text: str, functions: Functions) -> Plan:
         line = raw.split("#")[0].rstrip()
         if line:
             try:
-                _add_line(builder, line)
+                _add_wapiti(builder, line)
             except ValueError as error:
-                raise bad_line(number, line, str(error)) from error
+                raise _bad_line(number, line, str(error)) from error
     return builder.finish()
 
 
-def _add_line(builder: PlanBuilder, line: str) -> None:
+def _add_wapiti(builder: PlanBuilder, line: str) -> None:
     kind, name = line[0].lower(), line[0].lower() + line[1:]
     if kind not in "ub*":
         raise ValueError("a pattern of Wapiti begins with u, b or *")
