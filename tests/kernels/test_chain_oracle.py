@@ -176,35 +176,43 @@ def test_counts_go_back_to_the_weights_and_leave_no_trace(rng, n_labels, form, k
     flat = oracle.pack(w)
     problem, workspace = oracle.problem, oracle.workspace(flat)
     slots = getattr(problem, "slots", np.zeros(data.n_tokens, np.int64))
+    residual = rng.normal(size=(data.n_tokens, n_labels))
+    active = rng.random(data.n_tokens) < 0.7
+    residual *= active[:, None]
+    flows = rng.normal(size=(data.n_tokens, n_labels, n_labels))  # a table for each slot
+    expected = adjoint(model, data, slots, residual, flows)
     for s in np.flatnonzero(np.diff(data.offsets)):
         begin, end = data.offsets[s : s + 2]
-        chunk, inner = Chunk(s, data.offsets[s : s + 2]), slots[begin + 1 : end]
         gather_one(problem, s, workspace)
         workspace.residual[:], workspace.flows[:] = 0.0, 0.0
-        residual = rng.normal(size=(end - begin, n_labels))
-        workspace.active[: end - begin] = rng.random(end - begin) < 0.7
-        residual *= workspace.active[: end - begin, None]
-        workspace.residual[: end - begin, :n_labels] = residual
-        flows = rng.normal(size=(len(np.unique(inner)), n_labels, n_labels))
+        workspace.active[: end - begin] = active[begin:end]
+        workspace.residual[: end - begin, :n_labels] = residual[begin:end]
         tables = workspace.flows.reshape(-1, n_labels, workspace.flows.shape[1])
-        tables[: len(flows), :, :n_labels] = flows
+        for slot in np.unique(slots[begin + 1 : end]):
+            tables[slot, :, :n_labels] = flows[begin + slot]
         square = scatter(problem, s, workspace)
-        # The adjoint: the gradient of the sum of scores times counts.
-        units = [model.scores(model.bind(unit), data, chunk) for unit in np.eye(len(w))]
-        index = units[0].transition_index
-        expected = np.array([
-            (one.unary * residual).sum() + sum(
-                (one.pair[index[t + 1] if len(index) > 1 else 0] * flows[slot]).sum()
-                for slot, t in zip(*np.unique(inner, return_index=True), strict=True))
-            for one in units
-        ])  # fmt: skip
-        np.testing.assert_allclose(oracle.unpack(workspace.scratch), expected, atol=1e-12)
-        np.testing.assert_allclose(square, expected @ expected, rtol=1e-12, atol=1e-12)
-        w += 0.5 * expected
+        np.testing.assert_allclose(oracle.unpack(workspace.scratch), expected[s], atol=1e-12)
+        np.testing.assert_allclose(square, expected[s] @ expected[s], rtol=1e-12, atol=1e-12)
+        w += 0.5 * expected[s]
         apply(problem, s, 0.5, workspace)
         np.testing.assert_allclose(oracle.unpack(flat), w, atol=1e-12)
         assert not workspace.scratch.any()
         assert np.count_nonzero(flat) <= model.n_parameters
+
+
+def adjoint(model, data, slots, residual, flows):
+    """The gradients of the sums of scores times counts of each sequence, shape (S, P)."""
+    expected = np.zeros((len(data), model.n_parameters))
+    for p, unit in enumerate(np.eye(model.n_parameters)):
+        scores = model.scores(model.bind(unit), data, Chunk(0, data.offsets))
+        products = (scores.unary * residual).sum(axis=1)
+        tables = scores.pair[np.broadcast_to(scores.transition_index, data.n_tokens)]
+        for s, (begin, end) in enumerate(itertools.pairwise(data.offsets.tolist())):
+            found, first = np.unique(slots[begin + 1 : end], return_index=True)
+            for slot, t in zip(found, begin + first, strict=True):
+                products[begin] += (tables[t + 1] * flows[begin + slot]).sum()
+            expected[s, p] = products[begin:end].sum()
+    return expected
 
 
 def find_path(unary, pair, width):
