@@ -52,7 +52,9 @@ def command_server():
 def serve(address):
     """Answer calls until the process is ended."""
     from crfkit.cli import main
+    from tests.compiling import compile_once
 
+    compile_once()
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         main(["demo"])  # loads what most commands call
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children

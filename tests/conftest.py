@@ -1,13 +1,14 @@
-import contextlib
 import os
 import sys
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import settings
 
 from tests.commands import command_server
+from tests.compiling import compile_once
 
 settings.register_profile("crfkit", deadline=None, derandomize=True)
 settings.load_profile("crfkit")
@@ -22,36 +23,13 @@ def pytest_xdist_auto_num_workers(config):
 def pytest_configure(config):
     """Let parallel workers compile each kernel once: the others wait and load its machine code."""
     if hasattr(config, "workerinput") and os.environ.get("NUMBA_DISABLE_JIT") != "1":
-        _compile_once()
+        compile_once()
 
 
-def _compile_once():
-    from numba.core.compiler_lock import global_compiler_lock
-    from numba.core.dispatcher import Dispatcher
-
-    compile_kernel = Dispatcher.compile
-
-    def compile_alone(dispatcher, signature):
-        folder = dispatcher.stats.cache_path
-        if folder is None:  # a helper, which is part of the kernels
-            return compile_kernel(dispatcher, signature)
-        function = dispatcher.py_func
-        path = Path(folder) / f"{function.__module__}.{function.__qualname__}.lock"
-        with global_compiler_lock, _locked(path):
-            return compile_kernel(dispatcher, signature)
-
-    Dispatcher.compile = compile_alone
-
-
-@contextlib.contextmanager
-def _locked(path):
-    try:
-        from fcntl import LOCK_EX, flock
-    except ImportError:  # not on this platform: kernels may be compiled twice
-        yield
-        return
-    with path.open("w") as file:
-        flock(file, LOCK_EX)  # until the file is closed
+@pytest.fixture(autouse=True, scope="session")
+def _lasting_processes():
+    """Keep joblib's processes: where they end while work comes in, joblib may wait forever."""
+    with joblib.parallel_config(backend="loky", idle_worker_timeout=3600):
         yield
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import crfkit
 
+ROOT = Path(__file__).parents[2]
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 PROBE = """
@@ -99,6 +100,8 @@ def test_kernels_run_without_the_compiler(copy_of_package):
 
 SIGNATURES = """
 import pickle, sys
+from tests.compiling import compile_once
+compile_once()
 import numpy as np
 import scipy.sparse as sp
 from crfkit import CRFClassifier, PackedSequences, TemplateFeatures
@@ -156,7 +159,7 @@ def test_every_kernel_is_compiled_once_whatever_the_input():
     """
     for _ in range(2):
         result = subprocess.run(
-            [sys.executable, "-c", SIGNATURES], text=True, capture_output=True, check=True
+            [sys.executable, "-c", SIGNATURES], cwd=ROOT, text=True, capture_output=True, check=True
         )
     counts = Counter(result.stdout.splitlines())
     called = {line.split()[0].rpartition(".")[2] for line in counts}

@@ -24,7 +24,7 @@ EXACT = CuttingPlane(slack="n", tol=1e-9)
 VARIANTS = [
     MaxMarginCRF(),
     MaxMarginCRF(loss="slack_rescaling", C=0.3),
-    MaxMarginCRF(boundary_weights=True, cost="zero_one", n_jobs=2),
+    MaxMarginCRF(boundary_weights=True, C=0.1, cost="zero_one", n_jobs=2),
     MaxMarginCRF(solver="cutting_plane", all_possible_states=True),
 ]
 
