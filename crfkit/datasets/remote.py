@@ -13,7 +13,7 @@ import os
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,21 +79,17 @@ def fetch_parts(
 ) -> Bunch:
     """Read one part of a data set, or all of them, into Bunches with license and description."""
     check_option("part", part, (*collection.files, "all"))
+
+    def one(file: RemoteFile, name: str) -> Bunch:
+        content = io.BytesIO(_content(collection, file, places))
+        content.name = file.name
+        verified = file.sha256 is not None
+        return Bunch(**read(content), part=name, filename=file.name, verified=verified)
+
     about = {"DESCR": collection.description, "license": collection.license}
     if part == "all":
-        parts = {name: _read_part(collection, name, places, read) for name in collection.files}
-        return Bunch(**parts, **about)
-    return Bunch(**_read_part(collection, part, places, read), **about)
-
-
-def _read_part(
-    collection: Collection, part: str, places: Places, read: Callable[[io.BytesIO], Bunch]
-) -> Bunch:
-    file = collection.files[part]
-    content = io.BytesIO(_content(collection, file, places))
-    content.name = file.name
-    verified = file.sha256 is not None
-    return Bunch(**read(content), part=part, filename=file.name, verified=verified)
+        return Bunch(**{name: one(file, name) for name, file in collection.files.items()}, **about)
+    return Bunch(**one(collection.files[part], part), **about)
 
 
 def _content(collection: Collection, file: RemoteFile, places: Places) -> bytes:
@@ -131,18 +127,10 @@ def _check(content: bytes, file: RemoteFile, source: str) -> None:
         )
 
 
-def _mirrored(collection: Collection, file: RemoteFile, mirror: Path) -> Iterator[Path]:
-    """Yield the paths at which a mirror has a file."""
-    folders = [found for name in collection.mirror_folders for found in sorted(mirror.glob(name))]
-    for folder in [*folders, mirror]:
-        for suffix in _SUFFIXES:
-            path = folder / (file.name + suffix)
-            if path.is_file():
-                yield path
-
-
 def _from_mirror(collection: Collection, file: RemoteFile, mirror: Path) -> bytes:
-    path = next(_mirrored(collection, file, mirror), None)
+    found = [folder for name in collection.mirror_folders for folder in sorted(mirror.glob(name))]
+    paths = (folder / (file.name + end) for folder in [*found, mirror] for end in _SUFFIXES)
+    path = next(filter(Path.is_file, paths), None)
     if path is None:
         folders = ", ".join([*collection.mirror_folders, "the folder itself"])
         remedy = "copy it there" + (", or leave `mirror` out to download it" if file.url else "")
@@ -156,12 +144,6 @@ def _from_mirror(collection: Collection, file: RemoteFile, mirror: Path) -> byte
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise OSError(f"{path} cannot be read ({error}); copy it again") from error
     _check(content, file, os.fspath(path))
-    return content
-
-
-def _get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=_SECONDS) as response:
-        content: bytes = response.read()
     return content
 
 
@@ -181,7 +163,8 @@ def _unpacked(archive: bytes, file: RemoteFile) -> bytes:
 def _download(collection: Collection, file: RemoteFile, url: str, path: Path) -> bytes:
     """Fetch a file, keep it and all others of the same archive, and return its content."""
     try:
-        archive = _get(url)
+        with urllib.request.urlopen(url, timeout=_SECONDS) as response:
+            archive = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise OSError(
             f"{url} could not be fetched ({error}). Without a network, get {file.name} "
@@ -192,12 +175,8 @@ def _download(collection: Collection, file: RemoteFile, url: str, path: Path) ->
         if other.url == url:
             unpacked = _unpacked(archive, other)
             _check(unpacked, other, url)
-            _keep(unpacked, path.with_name(other.name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(os.fspath(path.with_name(other.name))) as raw:
+                raw.write(unpacked)
             content = unpacked if other == file else content
     return content
-
-
-def _keep(content: bytes, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(os.fspath(path)) as raw:
-        raw.write(content)

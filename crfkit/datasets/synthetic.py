@@ -19,7 +19,8 @@ from sklearn.utils import Bunch, check_random_state
 from crfkit._params import check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray
 
-RandomState = int | np.random.RandomState | None
+RandomStream = np.random.RandomState
+RandomState = int | RandomStream | None
 _WORDS = ("rib", "rob")
 
 
@@ -31,7 +32,7 @@ def _names(letters: str, number: int) -> list[str]:
 
 
 def _sparse_rows(
-    shape: tuple[int, ...], n_outcomes: int, n_possible: int, random: np.random.RandomState
+    shape: tuple[int, ...], n_outcomes: int, n_possible: int, random: RandomStream
 ) -> FloatArray:
     """Draw distributions of shape (*shape, n_outcomes) with `n_possible` nonzero entries each."""
     rows = np.zeros((int(np.prod(shape)), n_outcomes))
@@ -41,7 +42,7 @@ def _sparse_rows(
     return rows.reshape(*shape, n_outcomes)
 
 
-def _draw(rows: FloatArray, random: np.random.RandomState) -> IntArray:
+def _draw(rows: FloatArray, random: RandomStream) -> IntArray:
     """Draw from each of the distributions in rows of shape (S, n_outcomes)."""
     sums = np.cumsum(rows, axis=1)
     # Divided by their last entry the sums end at exactly 1, which no draw reaches.
@@ -54,11 +55,7 @@ class _Mixture:
     """Hidden Markov sources of first and second order, mixed step by step."""
 
     def __init__(
-        self,
-        n_states: int,
-        n_symbols: int,
-        possible: tuple[int, int],
-        random: np.random.RandomState,
+        self, n_states: int, n_symbols: int, possible: tuple[int, int], random: RandomStream
     ) -> None:
         to_state, to_symbol = min(possible[0], n_states), min(possible[1], n_symbols)
         self.start = np.full(n_states, 1.0 / n_states)
@@ -67,9 +64,7 @@ class _Mixture:
         self.emission1 = _sparse_rows((n_states,), n_symbols, to_symbol, random)
         self.emission2 = _sparse_rows((n_states, n_symbols), n_symbols, to_symbol, random)
 
-    def sample(
-        self, second: NDArray[np.bool_], random: np.random.RandomState
-    ) -> tuple[IntArray, IntArray]:
+    def sample(self, second: NDArray[np.bool_], random: RandomStream) -> tuple[IntArray, IntArray]:
         """Draw states and symbols of shape (S, T).
 
         ``second[0]`` and ``second[1]``, of shape (S, T), tell which transitions and which
@@ -103,8 +98,8 @@ class _Mixture:
         return np.where(second[:, t, None], second_order, first_order)
 
 
-def _sequences(codes: IntArray, names: Sequence[str]) -> list[list[str]]:
-    return [[names[code] for code in row] for row in codes.tolist()]
+def _sequences(codes: Iterable[IntArray], names: Sequence[str]) -> list[list[str]]:
+    return [[names[code] for code in row.tolist()] for row in codes]
 
 
 def _bunch(
@@ -286,15 +281,8 @@ def make_label_bias_data(
         emission[path, [symbols.index(letter) for letter in word]] = 1.0 - 3 * noise
     drawn = paths[random.randint(len(_WORDS), size=n_sequences)]
     letters = _draw(emission[drawn.ravel()], random).reshape(drawn.shape)
-    return _bunch(
-        (drawn, letters),
-        states,
-        symbols,
-        start=start,
-        transition=transition,
-        emission=emission,
-        noise=noise,
-    )
+    known = {"start": start, "transition": transition, "emission": emission, "noise": noise}
+    return _bunch((drawn, letters), states, symbols, **known)
 
 
 def make_segment_sequences(
@@ -375,7 +363,13 @@ def make_segment_sequences(
     sizes = {"n_segments": n_segments, "max_length": max_length, "n_symbols": n_symbols}
     for name, value in sizes.items():
         check_whole(name, value, 1)
-    means = _means(mean_lengths)
+    if not isinstance(mean_lengths, Iterable) or isinstance(mean_lengths, (str, bytes)):
+        raise TypeError(f"mean_lengths={mean_lengths!r} must be a list of a mean for each label.")
+    means = list(mean_lengths)
+    if not means:
+        raise ValueError("mean_lengths is empty: give a mean for each label.")
+    for mean in means:
+        check_number("mean_lengths", mean, 1.0)
     _check_probability("coverage", coverage, 1.0)
     _check_probability("noise", noise, 1.0)
     random = check_random_state(random_state)
@@ -390,10 +384,14 @@ def make_segment_sequences(
         for rows in zip(ends.tolist(), lengths.tolist(), labels.tolist(), strict=True)
     ]
     drawn = random.randint(n_symbols, size=int(lengths.sum()))
-    rows = _sequences_of(drawn, ends, symbols)
+    # Without sequences there is one part too many.
+    rows = _sequences(np.split(drawn, np.cumsum(ends[:, -1])[:-1])[:n_sequences], symbols)
     return Bunch(
         X=[[[symbol] for symbol in row] for row in rows],
-        y=[_iob2(one) for one in segments],
+        y=[
+            [f"{'I' if t else 'B'}-{k}" for i, j, k in one for t in range(j - i)]
+            for one in segments
+        ],
         segments=segments,
         dictionaries=_noisy_entries(rows, segments, table, (coverage, noise), states, random),
         length_probabilities=table,
@@ -404,35 +402,13 @@ def make_segment_sequences(
     )
 
 
-def _means(mean_lengths: Iterable[float]) -> list[float]:
-    if not isinstance(mean_lengths, Iterable) or isinstance(mean_lengths, (str, bytes)):
-        raise TypeError(f"mean_lengths={mean_lengths!r} must be a list of a mean for each label.")
-    means = list(mean_lengths)
-    if not means:
-        raise ValueError("mean_lengths is empty: give a mean for each label.")
-    for mean in means:
-        check_number("mean_lengths", mean, 1.0)
-    return means
-
-
-def _sequences_of(codes: IntArray, ends: IntArray, names: Sequence[str]) -> list[list[str]]:
-    """Return codes as names, cut into sequences whose segments have these ends, shape (S, n)."""
-    bounds = np.cumsum(ends[:, -1])[:-1]
-    return [[names[code] for code in row.tolist()] for row in np.split(codes, bounds)][: len(ends)]
-
-
-def _iob2(segments: list[tuple[int, int, str]]) -> list[str]:
-    """Return the tags of segments that cover a sequence."""
-    return [f"{'I' if t else 'B'}-{k}" for i, j, k in segments for t in range(j - i)]
-
-
 def _noisy_entries(
     rows: list[list[str]],
     segments: list[list[tuple[int, int, str]]],
     table: FloatArray,
     probabilities: tuple[float, float],
     states: list[str],
-    random: np.random.RandomState,
+    random: RandomStream,
 ) -> dict[str, set[str]]:
     """Return the entries of each label: most of its segments, and runs that are none."""
     entries: dict[str, set[str]] = {state: set() for state in states}
