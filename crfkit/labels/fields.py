@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -41,13 +41,18 @@ def has_names(item: Any) -> bool:
     return hasattr(item, "label") and hasattr(item, "start") and hasattr(item, "stop")
 
 
-def is_label(label: Any) -> bool:
-    """Whether an object can be a label: hashable, and not missing."""
+def is_hashable(item: object) -> bool:
+    """Whether an object, and all that it holds, can be hashed."""
     try:
-        hash(label)
+        hash(item)
     except TypeError:
         return False
-    return label is not None and bool(label == label)
+    return True
+
+
+def is_label(label: Any) -> bool:
+    """Whether an object can be a label: hashable, and not missing."""
+    return is_hashable(label) and label is not None and bool(label == label)
 
 
 def holds_segments(sequences: Iterable[Any]) -> bool:
@@ -113,7 +118,7 @@ def as_segment(item: Any, where: str, n_tokens: float = np.inf, remedy: str = _S
             f"{where}: the segment {(start, stop, label)} {why}. `stop` is the token after the "
             "last one."
         )
-    if not isinstance(label, Hashable):
+    if not is_hashable(label):
         raise TypeError(f"{where}: the label of {item!r:.60} is not hashable.")
     return segment
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.labels.fields import has_names, segment_fields
+from crfkit.labels.fields import has_names, is_hashable, segment_fields
 
 Sequences: TypeAlias = Iterable[Iterable[Hashable]] | npt.NDArray[Any]
 Weights: TypeAlias = Iterable[Any] | npt.NDArray[Any]
@@ -42,11 +42,8 @@ class FlatLabels(NamedTuple):
 def flatten(y: Sequences, name: str) -> FlatLabels:
     """Flatten sequences of labels; ``name`` is what errors call the argument.
 
-    Raises
-    ------
-    TypeError
-        If a string (or anything else that is not a sequence of labels) stands where a sequence is
-        expected, or a label is not hashable.
+    TypeError tells that a string, or anything else that is not a sequence of labels, stands where a
+    sequence is expected.
     """
     sequences = as_lists(y, name)
     lengths = np.fromiter(map(len, sequences), np.intp, len(sequences))
@@ -54,25 +51,15 @@ def flatten(y: Sequences, name: str) -> FlatLabels:
 
 
 def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
-    """Return sequences as lists or tuples; ``name`` is what errors call the argument.
-
-    Raises
-    ------
-    TypeError
-        As :func:`flatten`, but for what labels are.
-    """
+    """Return sequences as lists or tuples; ``name`` is what errors call the argument."""
     return [_as_labels(sequence, name, i) for i, sequence in enumerate(_as_outer(y, name))]
 
 
 def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, FlatLabels]:
     """Flatten labels of tokens, truth and prediction together.
 
-    Raises
-    ------
-    ValueError
-        If the numbers of sequences differ, or two sequences differ in length.
-    TypeError
-        If they are segments instead, or no sequences.
+    ValueError tells that they differ in number or length, TypeError that they are segments
+    instead, or no sequences.
     """
     given = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
     _refuse_segments(*given)
@@ -84,15 +71,7 @@ def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, Flat
 def encode_labels(
     *flats: FlatLabels, extra: Iterable[Hashable] = ()
 ) -> tuple[list[Any], list[IntArray]]:
-    """Give numbers to the distinct labels of all arguments, in sorted order.
-
-    Returns
-    -------
-    vocabulary : list
-        The distinct labels, with those of ``extra``.
-    codes : list of ndarray of shape (N,), dtype intp
-        For each argument the index of each token's label in ``vocabulary``.
-    """
+    """Return the distinct labels of all arguments, sorted, and for each its codes, shape (N,)."""
     vocabulary = sorted_labels(set(extra).union(*(_distinct(flat) for flat in flats)))
     index = {label: code for code, label in enumerate(vocabulary)}
     codes = [
@@ -103,16 +82,16 @@ def encode_labels(
 
 
 def token_weights(sample_weight: Weights, lengths: IntArray) -> FloatArray:
-    """Spread weights per sequence, or check weights per token, to shape (N,).
-
-    Raises
-    ------
-    ValueError
-        If the weights fit neither the sequences nor the tokens.
-    """
+    """Return weights of sequences or of tokens for each token, (N,); ValueError if none fit."""
     rows = list(sample_weight)
     if all(np.ndim(row) == 0 for row in rows):
-        return _from_scalars(np.asarray(rows, dtype=np.float64), lengths)
+        weights = np.asarray(rows, dtype=np.float64)
+        if len(weights) not in (len(lengths), lengths.sum()):
+            raise ValueError(
+                f"sample_weight has {len(weights)} values, but there are {len(lengths)} sequences "
+                f"and {lengths.sum()} tokens"
+            )
+        return np.repeat(weights, lengths) if len(weights) == len(lengths) else weights
     row_lengths = np.fromiter(map(len, rows), np.intp, len(rows))
     check_same_lengths(lengths, row_lengths, "sample_weight")
     return np.asarray(list(chain.from_iterable(rows)), dtype=np.float64)
@@ -128,17 +107,6 @@ def shown_names(labels: Iterable[Any]) -> list[str]:
 def sequence_index(lengths: IntArray) -> IntArray:
     """Return for each token the index of its sequence."""
     return np.repeat(np.arange(len(lengths), dtype=np.intp), lengths)
-
-
-def _from_scalars(weights: FloatArray, lengths: IntArray) -> FloatArray:
-    if len(weights) == len(lengths):
-        return np.repeat(weights, lengths)
-    if len(weights) == lengths.sum():
-        return weights
-    raise ValueError(
-        f"sample_weight has {len(weights)} values, but there are {len(lengths)} sequences "
-        f"and {lengths.sum()} tokens"
-    )
 
 
 def _as_outer(y: Sequences, name: str) -> Iterable[Any]:
@@ -194,20 +162,12 @@ def _distinct(flat: FlatLabels) -> set[Any]:
     try:
         return set(flat.labels)
     except TypeError:
-        token = next(i for i, label in enumerate(flat.labels) if not _is_hashable(label))
+        token = next(i for i, label in enumerate(flat.labels) if not is_hashable(label))
     sequence, position = flat.where(token)
     raise TypeError(
         f"the label at sequence {sequence}, position {position} is not hashable: "
         f"{flat.labels[token]!r}; labels are strings, numbers, tuples ..."
     )
-
-
-def _is_hashable(label: object) -> bool:
-    try:
-        hash(label)
-    except TypeError:
-        return False
-    return True
 
 
 def sorted_labels(labels: set[Any]) -> list[Any]:

@@ -85,14 +85,8 @@ def entity_precision_score(
 ) -> Any:
     """Compute the share of predicted entities that are in the truth.
 
-    Parameters
-    ----------
-    y_true, y_pred, average, **kwargs
-        As for :func:`entity_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_types,)
+    Parameters and the shape of the result are those of
+    :func:`entity_precision_recall_fscore_support`.
 
     Examples
     --------
@@ -108,14 +102,8 @@ def entity_recall_score(
 ) -> Any:
     """Compute the share of true entities that are predicted.
 
-    Parameters
-    ----------
-    y_true, y_pred, average, **kwargs
-        As for :func:`entity_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_types,)
+    Parameters and the shape of the result are those of
+    :func:`entity_precision_recall_fscore_support`.
 
     Examples
     --------
@@ -133,14 +121,8 @@ def entity_f1_score(
 
     With the defaults this is the FB1 of the conlleval script, divided by 100.
 
-    Parameters
-    ----------
-    y_true, y_pred, average, **kwargs
-        As for :func:`entity_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_types,)
+    Parameters and the shape of the result are those of
+    :func:`entity_precision_recall_fscore_support`.
 
     Examples
     --------

@@ -97,14 +97,8 @@ def segment_precision_score(
 ) -> Any:
     """Compute the share of predicted segments that are in the truth.
 
-    Parameters
-    ----------
-    y_true, y_pred, average, **kwargs
-        As for :func:`segment_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
+    Parameters and the shape of the result are those of
+    :func:`segment_precision_recall_fscore_support`.
 
     Examples
     --------
@@ -120,14 +114,8 @@ def segment_recall_score(
 ) -> Any:
     """Compute the share of true segments that are predicted.
 
-    Parameters
-    ----------
-    y_true, y_pred, average, **kwargs
-        As for :func:`segment_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
+    Parameters and the shape of the result are those of
+    :func:`segment_precision_recall_fscore_support`.
 
     Examples
     --------
@@ -143,14 +131,8 @@ def segment_f1_score(
 ) -> Any:
     """Compute the harmonic mean of the precision and the recall of segments.
 
-    Parameters
-    ----------
-    y_true, y_pred, average, **kwargs
-        As for :func:`segment_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
+    Parameters and the shape of the result are those of
+    :func:`segment_precision_recall_fscore_support`.
 
     See Also
     --------

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn import metrics
 
 from crfkit.labels.sequences import (
-    IntArray,
     Sequences,
     Weights,
     encode_labels,
@@ -92,31 +91,12 @@ def flat_precision_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) ->
 
 
 def flat_recall_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
-    """Compute the recall of tokens.
-
-    Parameters
-    ----------
-    y_true, y_pred, **kwargs
-        As for :func:`flat_precision_score`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
-    """
+    """Compute the recall of tokens, with the parameters of :func:`flat_precision_score`."""
     return _score_flat(metrics.recall_score, y_true, y_pred, _BINARY | kwargs)
 
 
 def flat_f1_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
-    """Compute the F1 score of tokens.
-
-    Parameters
-    ----------
-    y_true, y_pred, **kwargs
-        As for :func:`flat_precision_score`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
+    """Compute the F1 score of tokens, with the parameters of :func:`flat_precision_score`.
 
     Examples
     --------
@@ -131,18 +111,9 @@ def flat_f1_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
 
 
 def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **kwargs: Any) -> Any:
-    """Compute the F-beta score of tokens.
+    """Compute the F-beta score of tokens, with the parameters of :func:`flat_precision_score`.
 
-    Parameters
-    ----------
-    y_true, y_pred, **kwargs
-        As for :func:`flat_precision_score`.
-    beta : float
-        Weight of recall against precision.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
+    `beta` is the weight of recall against precision.
     """
     return _score_flat(metrics.fbeta_score, y_true, y_pred, {"beta": beta, **_BINARY, **kwargs})
 
@@ -220,23 +191,17 @@ def _score_flat(
     vocabulary, (true_codes, pred_codes) = encode_labels(
         true, pred, extra=() if labels is None else labels
     )
-    kwargs = _translate(kwargs, vocabulary)
+    kwargs = dict(kwargs)
+    if labels is not None:
+        kwargs["labels"] = [vocabulary.index(label) for label in labels]
+    if kwargs.get("average") == "binary":
+        kwargs["pos_label"] = _positive_code(kwargs["pos_label"], vocabulary)
     if kwargs.get("sample_weight") is not None:
         kwargs["sample_weight"] = token_weights(kwargs["sample_weight"], true.lengths)
     if metric is metrics.classification_report and kwargs.get("target_names") is None:
-        kwargs["target_names"] = _names(vocabulary, kwargs["labels"], true_codes, pred_codes)
+        shown = np.union1d(true_codes, pred_codes) if labels is None else kwargs["labels"]
+        kwargs["target_names"] = shown_names(vocabulary[code] for code in shown)
     return metric(true_codes, pred_codes, **kwargs)
-
-
-def _translate(kwargs: dict[str, Any], vocabulary: list[Any]) -> dict[str, Any]:
-    """Replace the labels in scikit-learn's keyword arguments by their numbers."""
-    index = {label: code for code, label in enumerate(vocabulary)}
-    translated = dict(kwargs)
-    if kwargs.get("labels") is not None:
-        translated["labels"] = [index[label] for label in kwargs["labels"]]
-    if kwargs.get("average") == "binary":
-        translated["pos_label"] = _positive_code(kwargs["pos_label"], vocabulary)
-    return translated
 
 
 def _positive_code(label: Hashable, vocabulary: list[Any]) -> int:
@@ -246,10 +211,3 @@ def _positive_code(label: Hashable, vocabulary: list[Any]) -> int:
     if len(vocabulary) == 2:
         raise ValueError(f"pos_label={label!r} is not a valid label; it is one of {vocabulary}")
     return len(vocabulary)
-
-
-def _names(
-    vocabulary: list[Any], labels: list[int] | None, true_codes: IntArray, pred_codes: IntArray
-) -> list[str]:
-    shown = np.union1d(true_codes, pred_codes) if labels is None else labels
-    return shown_names(vocabulary[code] for code in shown)
