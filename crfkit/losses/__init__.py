@@ -1,6 +1,6 @@
 """Losses turn potentials and labels into a value and a gradient to the potentials."""
 
-from crfkit.losses.base import Loss, check_match
+from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
 from crfkit.losses.margin import HingeLoss
 from crfkit.losses.perceptron import PerceptronLoss
@@ -23,5 +23,4 @@ __all__ = [
     "PerceptronLoss",
     "SoftenedHingeLoss",
     "SoftmaxMarginLoss",
-    "check_match",
 ]

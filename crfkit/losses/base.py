@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from crfkit._types import Counts, FloatArray, Potentials
 from crfkit.data.labels import Targets, Weights
-from crfkit.structures import Capability, MissingCapabilityError, Structure
+from crfkit.structures import Capability, Structure
 
 
 class Loss(ABC):
@@ -88,10 +88,8 @@ class Loss(ABC):
     ) -> None:
         """Write the product of the Hessian with a direction of the potentials, as `LogLoss` does.
 
-        Raises
-        ------
-        ValueError
-            If the loss has no second derivatives.
+        ValueError is raised if the loss has no second derivatives, or the weights of the tokens of
+        a sequence differ.
         """
         raise self._not_twice_differentiable()
 
@@ -105,10 +103,7 @@ class Loss(ABC):
     ) -> None:
         """Write an estimate of the diagonal of the Hessian, as `LogLoss` does.
 
-        Raises
-        ------
-        ValueError
-            If the loss has no second derivatives.
+        ValueError is raised if the loss has no second derivatives.
         """
         raise self._not_twice_differentiable()
 
@@ -140,20 +135,4 @@ class Loss(ABC):
     def _not_twice_differentiable(self) -> ValueError:
         return ValueError(
             f"loss {type(self).__name__} has no second derivatives; use another solver."
-        )
-
-
-def check_match(structure: Structure, loss: Loss) -> None:
-    """Raise an error if the structure lacks what the loss requires.
-
-    Raises
-    ------
-    MissingCapabilityError
-        It names the first thing that is missing.
-    """
-    missing = [each for each in Capability if each in loss.requires - structure.capabilities]
-    if missing:
-        raise MissingCapabilityError(
-            f"loss {type(loss).__name__} needs a structure with {missing[0].value}, which "
-            f"{type(structure).__name__} does not have."
         )

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit._types import Counts, FloatArray, IntArray, Potentials
 from crfkit.data.labels import Targets, Weights
 from crfkit.losses.base import Loss
 from crfkit.structures import NoPathError, Structure
@@ -48,7 +48,11 @@ class LogLoss(Loss):
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
         if targets.allowed is None and weights.sequences is not None:
-            return _of_sequences(structure, potentials, targets.states, weights.sequences, out)
+            log_z = structure.log_partition(potentials, weights.sequences, out)
+            structure.add_counts(potentials, targets.states, -weights.sequences, out)
+            gold = structure.score(potentials, targets.states)
+            raise_if_forbidden(gold, log_z, potentials)
+            return float(np.sum(weights.sequences * (log_z - gold)))
         levels = _levels(weights, potentials.offsets)
         top = levels[:, -1].copy()
         value = float(np.sum(top * structure.log_partition(potentials, top, out)))
@@ -70,24 +74,8 @@ class LogLoss(Loss):
     ) -> None:
         """Write the product of the Hessian with a direction of the scores, as a gradient to them.
 
-        Parameters
-        ----------
-        structure : Structure
-            With products with the Hessian of log Z.
-        potentials, tangent : Potentials
-            Where, and the direction.
-        targets : Targets
-            What is known of the labels: the Hessian does not depend on them if they are known.
-        weights : Weights
-            Token weights, the same within a sequence.
-        out : Counts
-            As in ``value_and_grad``.
-
-        Raises
-        ------
-        ValueError
-            If the weights of the tokens of a sequence differ, or the structure has no products
-            with the Hessian.
+        It does not depend on the labels where they are known. ValueError is raised if the weights
+        of the tokens of a sequence differ, or the structure has no products with the Hessian.
         """
         weight = weights.shared
         structure.hessian_product(potentials, tangent, weight, out)
@@ -117,21 +105,6 @@ class LogLoss(Loss):
         share = np.zeros_like(out.unary)
         np.divide(out.unary, of_token, out=share, where=of_token > 0.0)
         out.unary[...] *= 1.0 - share
-
-
-def _of_sequences(
-    structure: Structure,
-    potentials: Potentials,
-    labels: CodeArray,
-    weight: FloatArray,
-    out: Counts,
-) -> float:
-    """Return the loss and its gradient where each sequence has one weight, shape (S,)."""
-    log_z = structure.log_partition(potentials, weight, out)
-    structure.add_counts(potentials, labels, -weight, out)
-    gold = structure.score(potentials, labels)
-    raise_if_forbidden(gold, log_z, potentials)
-    return float(np.sum(weight * (log_z - gold)))
 
 
 def _clamped_part(

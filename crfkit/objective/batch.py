@@ -9,10 +9,10 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import (
+    BoolArray,
     Chunk,
     CodeArray,
     Counts,
@@ -23,14 +23,14 @@ from crfkit._types import (
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_blocks, make_chunks
 from crfkit.data.labels import Targets, Weights
-from crfkit.losses import Loss, check_match
+from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.potentials import LinearModel, PotentialsModel
-from crfkit.structures import Structure
+from crfkit.structures import Capability, MissingCapabilityError, Structure
 
-# What is done with the scores of a chunk: (scores, tokens, out, prepared block, number in it).
-Work = Callable[[Potentials, slice, Counts, Any, int], float]
+# What is done with a chunk: (scores, [tangents,] targets, weights, out) -> its value, if any.
+Work = Callable[..., float | None]
 
 
 class _PreparedData:
@@ -52,9 +52,14 @@ class _PreparedData:
     @cached_property
     def squared(self) -> _PreparedData | None:
         """The data with the squares of all values; None where these are the values."""
-        squares = _squared(self.data)
-        same = squares is self.data
-        return None if same else _PreparedData(self.model, squares, self.threads)
+        data = self.data
+        if data.values is None and data.dense is None:
+            return None
+        squares = {
+            name: None if values is None else values**2
+            for name, values in (("values", data.values), ("dense", data.dense))
+        }
+        return _PreparedData(self.model, data._from_arrays(**data.__dict__ | squares), self.threads)
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -89,15 +94,13 @@ class Objective:
 
     Raises
     ------
-    ValueError
+    MissingCapabilityError
         If the structure lacks what the loss requires.
 
     Attributes
     ----------
     n_parameters : int
         Number of parameters P.
-    l1 : float
-        Weight of the L1 norm, which is not part of :meth:`value_and_grad`.
     evaluations : int
         How often :meth:`value_and_grad` and :meth:`hessian_product` were called, plus the passes of
         solvers that work with mini-batches.
@@ -114,18 +117,18 @@ class Objective:
         weight: FloatArray,
         threads: ThreadMap,
     ) -> None:
-        check_match(structure, loss)
+        missing = [each for each in Capability if each in loss.requires - structure.capabilities]
+        if missing:
+            raise MissingCapabilityError(
+                f"loss {type(loss).__name__} needs a structure with {missing[0].value}, which "
+                f"{type(structure).__name__} does not have."
+            )
         self.model, self.structure = model, structure.in_parallel(threads)
         self.loss, self.penalty = loss, penalty
         self.data, self.weight, self.threads = data, weight, threads
         self.targets = labels if isinstance(labels, Targets) else Targets(labels)
         self._prepared = _PreparedData(cast(LinearModel, model), data, threads)
-        self.evaluations = 0
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of parameters P."""
-        return self.model.n_parameters
+        self.n_parameters, self.evaluations = model.n_parameters, 0
 
     @property
     def labels(self) -> CodeArray:
@@ -134,7 +137,7 @@ class Objective:
 
     @property
     def l1(self) -> float:
-        """Weight of the L1 norm."""
+        """Weight of the L1 norm, which is not part of :meth:`value_and_grad`."""
         return self.penalty.l1
 
     @property
@@ -161,63 +164,21 @@ class Objective:
         return other
 
     def value_and_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return the differentiable part of the objective and its gradient.
-
-        Parameters
-        ----------
-        w : ndarray of shape (P,)
-            Parameters.
-
-        Returns
-        -------
-        value : float
-            Loss plus the differentiable part of the penalty.
-        gradient : ndarray of shape (P,)
-            A new array.
-        """
+        """Return the differentiable part of the objective and its gradient, a new array (P,)."""
         self.evaluations += 1
-        value, gradient = self._pull_back(w, self._loss_of_chunk)
+        value, gradient = self._pull_back(partial(self.loss.value_and_grad, self.structure), w)
         self.penalty.add_smooth_gradient(w, gradient)
         return value + self.penalty.smooth_value(w), gradient
 
     def hessian_product(self, w: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the product of the Hessian of the differentiable part with a direction.
+        """Return the product of the Hessian of the differentiable part with a direction, (P,).
 
-        Parameters
-        ----------
-        w : ndarray of shape (P,)
-            Parameters.
-        direction : ndarray of shape (P,)
-            What to multiply with.
-
-        Returns
-        -------
-        ndarray of shape (P,)
-            A new array.
-
-        Raises
-        ------
-        ValueError
-            If the weights of the tokens of a sequence differ.
+        ValueError is raised if the weights of the tokens of a sequence differ.
         """
-        bound = self.model.bind(direction)
-
-        def work(
-            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
-        ) -> float:
-            tangent = self._prepared.model.prepared_scores(bound, prepared, index, self.threads)
-            self.loss.hessian_product(
-                self.structure,
-                scores,
-                tangent,
-                self.targets.take(tokens),
-                self._weights(scores, tokens),
-                out,
-            )
-            return 0.0
-
         self.evaluations += 1
-        product = self._pull_back(w, work)[1]
+        _, product = self._pull_back(
+            partial(self.loss.hessian_product, self.structure), w, direction
+        )
         self.penalty.add_smooth_gradient(direction, product)
         return product
 
@@ -226,83 +187,45 @@ class Objective:
 
         The variance of each feature as if tokens were independent (Sha and Pereira 2003,
         section 3.2.1), and for transitions their expected number, plus what the penalty adds.
-
-        Parameters
-        ----------
-        w : ndarray of shape (P,)
-            Parameters.
         """
-
-        def work(
-            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
-        ) -> float:
-            self.loss.hessian_diagonal(
-                self.structure,
-                scores,
-                self.targets.take(tokens),
-                self._weights(scores, tokens),
-                out,
-            )
-            return 0.0
-
-        diagonal = np.abs(self._pull_back(w, work, self._prepared.squared)[1])
+        work = partial(self.loss.hessian_diagonal, self.structure)
+        diagonal = np.abs(self._pull_back(work, w, adjoint=self._prepared.squared)[1])
         diagonal += 2.0 * self.penalty.l2
         return diagonal
 
-    def expected_counts(self, w: FloatArray, chosen: NDArray[np.bool_]) -> FloatArray:
-        """Return how often each feature is expected in some of the sequences, shape (P,).
+    def expected_counts(self, w: FloatArray, chosen: BoolArray) -> FloatArray:
+        """Return how often features are expected, (P,), in the sequences that are chosen, (S,)."""
 
-        Parameters
-        ----------
-        w : ndarray of shape (P,)
-            Parameters.
-        chosen : ndarray of bool, shape (S,)
-            Sequences to count in.
-        """
+        def work(scores: Potentials, targets: Targets, weights: Weights, out: Counts) -> None:
+            part = chosen[scores.first : scores.first + len(weights.shared)]
+            self.structure.log_partition(scores, weights.shared * part, out)
 
-        def work(
-            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
-        ) -> float:
-            level = self._weights(scores, tokens).shared
-            part = chosen[scores.first : scores.first + len(level)]
-            self.structure.log_partition(scores, level * part, out)
-            return 0.0
-
-        return self._pull_back(w, work)[1]
+        return self._pull_back(work, w)[1]
 
     def observed_counts(self) -> FloatArray:
         """Return how often each feature occurs with the true labels, shape (P,)."""
 
-        def work(
-            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
-        ) -> float:
-            level = self._weights(scores, tokens).shared
+        def work(scores: Potentials, targets: Targets, weights: Weights, out: Counts) -> None:
             out.unary[...] = 0.0
-            self.structure.add_counts(scores, self.labels[tokens], level, out)
-            return 0.0
+            self.structure.add_counts(scores, targets.labels, weights.shared, out)
 
-        return self._pull_back(np.zeros(self.n_parameters), work)[1]
+        return self._pull_back(work, np.zeros(self.n_parameters))[1]
 
     def total_counts(self) -> FloatArray:
         """Return the largest sum of all features over the labellings of each sequence, shape (S,).
 
-        Raises
-        ------
-        ValueError
-            If a feature is negative somewhere, or scores have a part that is not learned.
+        ValueError is raised if a feature is negative somewhere, or scores have a part that is not
+        learned.
         """
         self._prepared.model.check_counts(self.data)
         totals = np.zeros(len(self.data))
 
-        def work(
-            scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
-        ) -> float:
+        def work(scores: Potentials, targets: Targets, weights: Weights, out: Counts) -> None:
             found = self.structure.argmax(scores)[1]
             totals[scores.first : scores.first + len(found)] = found
             out.unary[...] = 0.0
-            return 0.0
 
-        self._pull_back(np.ones(self.n_parameters), work)
+        self._pull_back(work, np.ones(self.n_parameters))
         return totals
 
     @property
@@ -330,70 +253,43 @@ class Objective:
     def minibatches(
         self, tokens: int, random_state: int | np.random.RandomState
     ) -> StochasticObjective:
-        """Return the same objective as a sum over small batches of sequences.
-
-        Parameters
-        ----------
-        tokens : int
-            About as many tokens has a batch; a sequence is never cut.
-        random_state : int or RandomState
-            Deals the sequences to the batches.
-        """
-        return StochasticObjective(
-            self.model, self.structure, self.loss, self.penalty, self.data, self.labels,
-            self.weight, self.threads, tokens, random_state,
-        )  # fmt: skip
+        """Return the same objective as a sum over small batches of sequences."""
+        return StochasticObjective(self, tokens, random_state)
 
     def _pull_back(
-        self, w: FloatArray, work: Work, adjoint: _PreparedData | None = None
+        self, work: Work, *at: FloatArray, adjoint: _PreparedData | None = None
     ) -> tuple[float, FloatArray]:
         """Return the sum of what `work` returns, and what it writes, pulled back to parameters.
 
-        `adjoint` are other values of the features, for the way back alone.
+        `at` are parameters, whose scores `work` is given, and tangents; `adjoint` are other values
+        of the features, for the way back alone.
         """
-        bound = self.model.bind(w)
+        bound = [self.model.bind(w) for w in at]
         gradient = np.zeros(self.n_parameters)
         value = 0.0
         ways_back = (adjoint or self._prepared).blocks
         for (chunks, prepared), (_, way_back) in zip(self._prepared.blocks, ways_back, strict=True):
-            run = partial(self._chunk, bound, chunks, prepared, work)
+            run = partial(self._chunk, work, bound, chunks, prepared)
             results = self.threads(run, range(len(chunks)))
-            value += sum(part for part, _ in results)
+            value += sum(part or 0.0 for part, _ in results)
             unary = self._prepared.residual[: chunks[-1].tokens.stop - chunks[0].tokens.start]
             pairs = [pair for _, pair in results]
             self._prepared.model.pullback(unary, pairs, way_back, self.threads, gradient)
         return value, gradient
 
     def _chunk(
-        self, bound: Any, chunks: list[Chunk], prepared: Any, work: Work, index: int
-    ) -> tuple[float, FloatArray]:
+        self, work: Work, bound: list[Any], chunks: list[Chunk], prepared: Any, index: int
+    ) -> tuple[float | None, FloatArray]:
         """Write the gradient to the unary scores of a chunk; return its value and pair gradient."""
         tokens, begin = chunks[index].tokens, chunks[0].tokens.start
-        scores = self._prepared.model.prepared_scores(bound, prepared, index, self.threads)
+        scores = [
+            self._prepared.model.prepared_scores(each, prepared, index, self.threads)
+            for each in bound
+        ]
         unary = self._prepared.residual[tokens.start - begin : tokens.stop - begin]
-        out = Counts(unary, np.zeros_like(scores.pair))
-        return work(scores, tokens, out, prepared, index), out.pair
-
-    def _loss_of_chunk(
-        self, scores: Potentials, tokens: slice, out: Counts, prepared: Any, index: int
-    ) -> float:
-        """Return the loss of a chunk and write its gradient."""
-        return self.loss.value_and_grad(
-            self.structure, scores, self.targets.take(tokens), self._weights(scores, tokens), out
-        )
-
-    def _weights(self, scores: Potentials, tokens: slice) -> Weights:
-        """Return the weights of a chunk."""
+        out = Counts(unary, np.zeros_like(scores[0].pair))
         if self._level is None:
-            return Weights.of(self.weight[tokens], scores.offsets)
-        level = self._level[scores.first : scores.first + len(scores.offsets) - 1]
-        return Weights(self.weight[tokens], level)
-
-
-def _squared(data: PackedSequences) -> PackedSequences:
-    """Return data with squared values, but those of transitions: the same, where all are 1."""
-    if data.values is None and data.dense is None:
-        return data
-    values = None if data.values is None else data.values**2
-    dense = None if data.dense is None else data.dense**2
-    return data._from_arrays(**data.__dict__ | {"values": values, "dense": dense})
+            weights = Weights.of(self.weight[tokens], scores[0].offsets)
+        else:
+            weights = Weights(self.weight[tokens], self._level[chunks[index].sequences])
+        return work(*scores, self.targets.take(tokens), weights, out), out.pair

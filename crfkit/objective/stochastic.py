@@ -6,22 +6,23 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._parallel import Item, Result, ThreadMap
-from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
+from crfkit._parallel import Item, Result
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import Targets, Weights
 from crfkit.data.packed import ranges
-from crfkit.losses import Loss
-from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials import LinearModel, PotentialsModel
+from crfkit.potentials import LinearModel
 from crfkit.potentials.linear import Prepared
-from crfkit.structures import NoPathError, Structure
+from crfkit.structures import NoPathError
+
+if TYPE_CHECKING:
+    from crfkit.objective.batch import Objective
 
 
 class StochasticObjective:
@@ -32,10 +33,10 @@ class StochasticObjective:
 
     Parameters
     ----------
-    model, structure, loss, penalty, data, labels, weight, threads
-        As for :class:`crfkit.objective.batch.Objective`.
+    objective : Objective
+        The whole.
     tokens : int
-        About as many tokens has a batch.
+        About as many tokens has a batch; a sequence is never cut.
     random_state : int or RandomState
         Deals the sequences to the batches.
 
@@ -50,49 +51,42 @@ class StochasticObjective:
         Potentials are sums of weights; what is added to them otherwise, the structure adds.
     plain : Structure
         The structure that adds nothing.
-    n_parameters : int
-        Number of parameters P.
-    n_tokens : int
-        Number of tokens N.
+    n_parameters, n_tokens : int
+        Number of parameters P and of tokens N.
     offsets : ndarray of shape (S + 1,)
         Where the sequences start in the order in which they were dealt, and the end.
+    chunks : list of Chunk
+        The sequences of each batch, in this order.
+    all_labels : ndarray of shape (N,)
+        The label codes of all tokens, in this order.
     n_computed : int
         How many batches were worked on so far, each as often as that was done.
     """
 
     def __init__(
-        self,
-        model: PotentialsModel,
-        structure: Structure,
-        loss: Loss,
-        penalty: ElasticNet,
-        data: PackedSequences,
-        labels: CodeArray,
-        weight: FloatArray,
-        threads: ThreadMap,
-        tokens: int,
-        random_state: int | np.random.RandomState,
+        self, objective: Objective, tokens: int, random_state: int | np.random.RandomState
     ) -> None:
+        model, data = objective.model, objective.data
         if not model.is_linear:
             raise TypeError("mini-batches need a linear model; use solver='lbfgs'.")
-        order = check_random_state(random_state).permutation(len(data))
-        rows = _token_order(data.offsets, order)
-        self.model, self.structure = cast(LinearModel, model).linear(structure)
-        self.plain, self.loss, self.penalty = structure, loss, penalty
-        self.threads = threads
+        self._order = check_random_state(random_state).permutation(len(data))
+        rows = ranges(data.offsets[:-1][self._order], data.lengths[self._order])
+        self.model, self.structure = cast(LinearModel, model).linear(objective.structure)
+        self.plain, self.loss = objective.structure, objective.loss
+        self.penalty, self.threads = objective.penalty, objective.threads
         self._source, self._lock = data, threading.Lock()
         self._batches = dict[int, Prepared]()
-        self._labels, self._weight, self._order = labels[rows], weight[rows], order
-        self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[order])])
-        self._chunks = make_chunks(self.offsets, tokens)
+        self.all_labels, self._weight = objective.labels[rows], objective.weight[rows]
+        self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
+        self.chunks = make_chunks(self.offsets, tokens)
         self._shared = [
             Weights.of(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
-            for chunk in self._chunks
+            for chunk in self.chunks
         ]
         self.n_parameters, self.n_tokens, self.n_computed = model.n_parameters, data.n_tokens, 0
 
     def __len__(self) -> int:
-        return len(self._chunks)
+        return len(self.chunks)
 
     @property
     def data(self) -> PackedSequences:
@@ -109,7 +103,7 @@ class StochasticObjective:
         """Return what a batch needs of the data, made when it is first asked for."""
         found = self._batches.get(index)
         if found is None:
-            found = self.model.prepare_active(self.data, self._chunks[index])
+            found = self.model.prepare_active(self.data, self.chunks[index])
             self._batches[index] = found
         return found
 
@@ -124,7 +118,10 @@ class StochasticObjective:
     @property
     def mean_square(self) -> float:
         """The mean over tokens of the sum of the squared values of their attributes."""
-        return _square_sum(self._source, 0, self.n_tokens) / max(self.n_tokens, 1)
+        values, dense = self._source.values, self._source.dense
+        total = float(len(self._source.indices) if values is None else np.square(values).sum())
+        total += 0.0 if dense is None else float(np.square(dense).sum())
+        return total / max(self.n_tokens, 1)
 
     @property
     def has_sequence_weights(self) -> bool:
@@ -132,19 +129,9 @@ class StochasticObjective:
         return all(shared is not None for shared in self._shared)
 
     @property
-    def is_plain_chain(self) -> bool:
-        """Whether all transitions of a chain share their scores, and nothing is added to them."""
-        return is_plain_chain(self.model, self.structure)
-
-    @property
     def weighted_tokens(self) -> FloatArray:
         """The sum of the weights of the tokens of each batch, shape (B,)."""
-        return np.array([self._weight[chunk.tokens].sum() for chunk in self._chunks])
-
-    @property
-    def has_dense(self) -> bool:
-        """Whether some features are dense."""
-        return self._source.dense is not None
+        return np.array([self._weight[chunk.tokens].sum() for chunk in self.chunks])
 
     def bind(self, w: FloatArray) -> Any:
         """Return parameters, shape (P,), in their places; views where that can be."""
@@ -156,10 +143,9 @@ class StochasticObjective:
 
     def value_and_residual(self, scores: Potentials, index: int) -> tuple[float, Counts]:
         """Return the loss of a batch and its gradient with respect to the scores."""
-        out, labels, shared = self.structure.zeros(scores), self.labels(index), self._shared[index]
+        out, targets = self.structure.zeros(scores), Targets(self.labels(index))
+        weights = Weights(self._weight[self.chunks[index].tokens], self._shared[index])
         with self.original_sequence_numbers():
-            weights = Weights(self._weight[self._chunks[index].tokens], shared)
-            targets = Targets(labels)
             return self.loss.value_and_grad(self.structure, scores, targets, weights, out), out
 
     def map_batches(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
@@ -201,19 +187,9 @@ class StochasticObjective:
             number = int(self._order[error.sequence])
             raise type(error)(number, error.position) from error
 
-    @property
-    def chunks(self) -> list[Chunk]:
-        """The sequences of each batch, in the order in which they were dealt."""
-        return self._chunks
-
-    @property
-    def all_labels(self) -> CodeArray:
-        """The label codes of all tokens, in this order, shape (N,)."""
-        return self._labels
-
     def labels(self, index: int) -> CodeArray:
         """Return the label codes of the tokens of a batch."""
-        return self._labels[self._chunks[index].tokens]
+        return self.all_labels[self.chunks[index].tokens]
 
     def sequence_weight(self, index: int) -> FloatArray:
         """Return the weight of each sequence of a batch, shape (S,).
@@ -223,25 +199,7 @@ class StochasticObjective:
         ValueError
             If the tokens of a sequence have different weights.
         """
-        return Weights(self._weight[self._chunks[index].tokens], self._shared[index]).shared
-
-
-def is_plain_chain(model: LinearModel, structure: Structure) -> bool:
-    """Whether all transitions of a chain share their scores, and nothing is added to them."""
-    plain = model.homogeneous and not model.boundaries and not model.extra_blocks
-    return plain and structure.is_chain
-
-
-def _token_order(offsets: IntArray, order: IntArray) -> IntArray:
-    """Return the tokens of sequences in another order of the sequences."""
-    return ranges(offsets[:-1][order], np.diff(offsets)[order])
-
-
-def _square_sum(data: PackedSequences, begin: int, end: int) -> float:
-    """Return the sum of the squared values of the attributes of some tokens."""
-    first, last = int(data.indptr[begin]), int(data.indptr[end])
-    total = float(last - first if data.values is None else np.square(data.values[first:last]).sum())
-    return total if data.dense is None else total + float(np.square(data.dense[begin:end]).sum())
+        return Weights(self._weight[self.chunks[index].tokens], self._shared[index]).shared
 
 
 def rounds(order: IntArray, size: int) -> Iterator[list[int]]:

@@ -44,7 +44,7 @@ def wolfe_search(
     for _ in range(max_steps):
         point = at(step)
         if not decreases(point) or (low is not start and point.value >= low.value):
-            high = point
+            high = point._replace(w=start.w, gradient=start.gradient)  # never returned
         elif abs(point.slope) <= -curvature * start.slope:
             return point
         elif high is None and point.slope < 0:
@@ -56,6 +56,7 @@ def wolfe_search(
         if high is not None and high.step == low.step:
             break  # the interval has shrunk to nothing
         step = 4.0 * low.step if high is None else _between(low, high)
+        del point  # its vectors need not be there when the next one is evaluated
     return low if low is not start else None
 
 
