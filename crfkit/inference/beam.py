@@ -11,7 +11,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.inference.base import Decoder
 from crfkit.kernels.chain.k_best import ALIVE, GOLD, N_TRACES, TOP, beam_path, chain_beam
 from crfkit.structures import Structure, check_prefixes
-from crfkit.structures.chain_tables import chain_arrays
+from crfkit.structures.potentials import chain_arrays
 
 UPDATES = ("max_violation", "early")
 

@@ -1,4 +1,4 @@
-"""Sums and maxima of rows of tables, for rows of at least ``WIDTH`` columns.
+"""Sums and maxima of rows of tables, for rows of at least ``WIDTH`` columns where not said.
 
 A strip of a row is three vectors that stay in registers while other rows are added to them; a
 wider row has several strips. Vectors that would reach beyond the row begin earlier and overlap with
@@ -183,6 +183,21 @@ def strips_product(source: FloatArray, row: int, tables: FloatArray, m: int, out
 
 
 @part
+def product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
+            to: int) -> None:  # fmt: skip
+    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``, for rows of any length."""
+    size = tables.shape[2]
+    if size >= WIDTH:
+        strips_product(source, row, tables, m, out, to)
+        return
+    for j in range(size):
+        mass = 0.0
+        for i in range(size):
+            mass += source[row, i] * tables[m, i, j]
+        out[to, j] = mass
+
+
+@part
 def strips_add_product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
                        to: int) -> None:  # fmt: skip
     """``out[to, j] += sum_i source[row, i] tables[m, i, j]``."""
@@ -254,6 +269,22 @@ def strips_outer(left: FloatArray, first: int, right: FloatArray, begin: int, en
             _add_strip_of(Strip(a, b, c), out, m, i, start)
             if k > i:
                 _add_strip_of(Strip(d, e, f), out, m, k, start)
+
+
+@part
+def add_outer(left: FloatArray, first: int, right: FloatArray, begin: int, end: int,
+              out: FloatArray, m: int) -> None:  # fmt: skip
+    """``out[m, i, j] += sum_t left[first + t, i] right[t, j]``, for rows of any length."""
+    size = out.shape[2]
+    if begin >= end:
+        return
+    if size >= WIDTH:
+        strips_outer(left, first, right, begin, end, out, m, 0, size)
+        return
+    for t in range(begin, end):
+        for i in range(size):
+            for j in range(size):
+                out[m, i, j] += left[first + t, i] * right[t, j]
 
 
 @part

@@ -10,8 +10,7 @@ from crfkit.structures.base import (
     structure_for,
 )
 from crfkit.structures.chain import Chain
-from crfkit.structures.offset import SegmentOffset
-from crfkit.structures.potentials import ChainPotentials, SegmentPotentials, Spans
+from crfkit.structures.potentials import ChainPotentials, SegmentOffset, SegmentPotentials, Spans
 from crfkit.structures.semimarkov import NoSegmentationError, SemiMarkov
 from crfkit.structures.sparse_chain import SparseChain
 from crfkit.structures.tree import Tree, TreePotentials

@@ -24,7 +24,7 @@ else:
 
 
 class NoPathError(ValueError):
-    """A sequence has no labelling of finite score.
+    """A sequence has no labeling of finite score.
 
     Parameters
     ----------
@@ -111,45 +111,128 @@ class Structure(ABC, Generic[P]):
         The record of its potentials, a NamedTuple that derives from `Potentials`.
     is_chain : bool
         Whether it is a chain with a table of all pairs of labels.
+    uses_threads : bool
+        Whether it has work for several threads, `in_parallel`.
     offset : Offset or None
         What it adds to the potentials.
+    threads : ThreadMap or None
+        An open pool that the sequences have to themselves.
     """
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     is_chain: ClassVar[bool] = False
+    uses_threads: ClassVar[bool] = False
     potentials: ClassVar[type[Potentials]]
     offset: Offset | None = None
+    threads: ThreadMap | None = None
 
-    @abstractmethod
     def zeros(self, potentials: P) -> Counts:
         """Return counts of 0 for the parts of `potentials`."""
+        return Counts(np.zeros(potentials.unary.shape), np.zeros(potentials.pair.shape))
 
     @abstractmethod
     def log_partition(self, potentials: P, weight: FloatArray, out: Counts) -> FloatArray:
-        """Return log Z of each sequence, shape (S,), and the expected counts of its parts.
+        """Return log Z of each sequence and the expected counts of its parts.
 
-        The expected unary counts replace ``out.unary``, the pair counts are added to
-        ``out.pair``, both multiplied by `weight`, shape (S,).
+        Parameters
+        ----------
+        potentials : Potentials
+            Of S sequences.
+        weight : ndarray of shape (S,)
+            Factor of the expected counts of each sequence.
+        out : Counts
+            The expected unary counts (marginals) replace ``out.unary``, the pair counts are added
+            to ``out.pair``.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            The logarithm of the sum of ``exp(score)`` over all labelings; 0 for an empty sequence.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no labeling of finite score.
         """
 
     @abstractmethod
     def argmax(self, potentials: P) -> tuple[CodeArray, FloatArray]:
-        """Return the labels of the best path, shape (N,), and its score, shape (S,)."""
+        """Return the best labeling of each sequence and its score.
+
+        Returns
+        -------
+        labels : ndarray of shape (N,)
+            Codes of all tokens.
+        value : ndarray of shape (S,)
+            Scores; 0 for an empty sequence.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no labeling of finite score.
+        """
 
     @abstractmethod
     def score(self, potentials: P, labels: CodeArray) -> FloatArray:
-        """Return the score of the given path of each sequence, shape (S,)."""
+        """Return the score of one labeling of each sequence.
+
+        Parameters
+        ----------
+        potentials : Potentials
+            Of S sequences.
+        labels : ndarray of shape (N,)
+            Codes of all tokens.
+
+        Returns
+        -------
+        ndarray of shape (S,)
+            Sum of the scores of the parts; ``-inf`` for what is forbidden.
+        """
 
     @abstractmethod
     def add_counts(self, potentials: P, labels: CodeArray, weight: FloatArray, out: Counts) -> None:
-        """Add `weight`, shape (S,), to the parts on the given paths."""
+        """Add a weight to the parts of one labeling of each sequence.
 
-    @abstractmethod
-    def in_parallel(self, threads: ThreadMap) -> Structure:
+        Parameters
+        ----------
+        potentials : Potentials
+            Tells the sequences; the scores themselves are not read.
+        labels : ndarray of shape (N,)
+            Codes of all tokens.
+        weight : ndarray of shape (S,)
+            What is added to each part.
+        out : Counts
+            Added to.
+        """
+
+    def in_parallel(self, threads: ThreadMap) -> Structure[P]:
         """Return the structure for data that have all threads of an open pool to themselves."""
+        if not self.uses_threads:
+            return self
+        threaded = copy.copy(self)
+        threaded.threads = threads
+        return threaded
 
     def hessian_product(self, potentials: P, tangent: P, weight: FloatArray, out: Counts) -> None:
-        """Write the product of the Hessian of log Z with a direction, as :class:`Chain` does."""
+        """Differentiate the expected counts along a direction of the potentials.
+
+        This is the product of the Hessian of log Z, summed, with that direction.
+
+        Parameters
+        ----------
+        potentials, tangent : Potentials
+            Where, and the direction: finite, and of the same parts.
+        weight : ndarray of shape (S,)
+            Factor of each sequence.
+        out : Counts
+            The derivatives of the unary counts replace ``out.unary``, those of the pair counts are
+            added to ``out.pair``.
+
+        Raises
+        ------
+        NoPathError
+            If a sequence has no labeling of finite score.
+        """
         raise self.lacks(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
 
     def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
@@ -179,13 +262,43 @@ class Structure(ABC, Generic[P]):
     def max_by_hamming(
         self, potentials: P, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
-        """Return the largest score for each number of wrong labels, as :class:`Chain` does."""
+        """Return the largest score of each sequence for each number of wrong labels.
+
+        Parameters
+        ----------
+        potentials : Potentials
+            Of S sequences.
+        labels : ndarray of shape (N,)
+            Label codes of all tokens: what is right.
+        most : int, optional
+            The last number, at least 1; it stands for all from it on. If not given, the length of
+            the longest sequence.
+
+        Returns
+        -------
+        ndarray of shape (S, L)
+            Scores of the best labelings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
+            there is none.
+        """
         raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
 
     def path_at_hamming(
         self, potentials: P, labels: CodeArray, errors: IntArray, most: int | None = None
     ) -> CodeArray:
-        """Return the best labels with numbers of wrong ones, as :class:`Chain` does."""
+        """Return the best labels of each sequence with some number of wrong labels, shape (N,).
+
+        Parameters
+        ----------
+        potentials, labels, most
+            As for :meth:`max_by_hamming`.
+        errors : ndarray of shape (S,)
+            How many labels are to be wrong. 0 gives `labels`.
+
+        Raises
+        ------
+        ValueError
+            If a sequence has no such labeling of finite score, or the search takes too much memory.
+        """
         raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
 
     def lacks(self, capability: Capability, instead: str) -> MissingCapabilityError:
@@ -234,3 +347,38 @@ def check_prefixes(structure: Structure[Any]) -> None:
     """Raise MissingCapabilityError unless labelings of the structure have prefixes."""
     if Capability.PREFIXES not in structure.capabilities:
         raise structure.lacks(Capability.PREFIXES, "search=None")
+
+
+def raise_if_dead(potentials: Potentials, status: IntArray) -> None:
+    """Raise the error of the first sequence whose status is the token that no path gets past."""
+    dead = np.flatnonzero(status >= 0)
+    if len(dead):
+        s = int(dead[0])
+        raise NoPathError(potentials.first + s, int(status[s] - potentials.offsets[s]))
+
+
+def only_found(
+    structure: Structure[P], potentials: P, labels: CodeArray, value: FloatArray
+) -> tuple[CodeArray, FloatArray]:
+    """Return the labelings that have a finite score; raise NoPathError if there is none."""
+    found = value > -np.inf
+    if not found.any():
+        structure.argmax(potentials)  # raises, and tells where
+    return labels[found], value[found]
+
+
+def longest(potentials: Potentials) -> int:
+    """Return the length of the longest sequence."""
+    return int(np.diff(potentials.offsets).max(initial=0))
+
+
+def most_errors(potentials: Potentials, most: int | None) -> int:
+    """Return the last number of errors that is told apart: `most`, or the longest length."""
+    return max(longest(potentials) if most is None else most, 1)
+
+
+def too_many_errors(potentials: Potentials, s: int, errors: int) -> ValueError:
+    """Return the error that a sequence has no labeling with so many errors."""
+    return ValueError(
+        f"sequence {potentials.first + s}: no labeling of finite score has {errors} wrong labels."
+    )

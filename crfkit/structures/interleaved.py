@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import interleaved as kernels
+from crfkit.kernels.chain.arrays import ChainScores, ChainSums
 from crfkit.kernels.chain.sum import TINY
-from crfkit.structures.potentials import ChainPotentials
 
 # Loops over fewer lanes are slower than those over labels. Lanes come in eights, as many as numbers
 # fit a vector register.
@@ -21,21 +20,20 @@ MAX_LABELS = 9
 
 
 def sum_interleaved(
-    scores: ChainPotentials,
+    scores: ChainScores,
     factor: FloatArray,
     pair_shift: FloatArray,
     weight: FloatArray,
-    marginals: FloatArray,
-    flow: FloatArray,
-    log_z: FloatArray,
+    out: ChainSums,
 ) -> IntArray | None:
-    """Sum the short sequences of a batch; returns those that are left, None for all."""
+    """Sum the short sequences of a batch; returns those that are left, None for all.
+
+    For at least MIN_LANES sequences whose transitions share a table of at most MAX_LABELS labels.
+    """
     lanes = deal(scores)
     if lanes is None or factor.min() < TINY:
         return None
-    failed = sum_lanes(
-        lanes, scores, factor[0], float(pair_shift[0]), weight, marginals, flow[0], log_z
-    )
+    failed = sum_lanes(lanes, scores, factor[0], float(pair_shift[0]), weight, out)
     return np.union1d(np.delete(np.arange(len(weight)), lanes.order), failed)
 
 
@@ -61,14 +59,11 @@ class Lanes(NamedTuple):
     fresh: FloatArray
 
 
-def deal(scores: ChainPotentials) -> Lanes | None:
+def deal(scores: ChainScores) -> Lanes | None:
     """Deal the sequences of a batch to lanes; None where that does not pay.
 
     A few sequences that are much longer than the others are left out.
     """
-    few = len(scores.offsets) - 1 < MIN_LANES
-    if few or len(scores.transition_index) > 1 or scores.unary.shape[1] > MAX_LABELS:
-        return None
     lengths = np.diff(scores.offsets)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     sizes = lengths[order]
@@ -90,28 +85,26 @@ def deal(scores: ChainPotentials) -> Lanes | None:
 
 def sum_lanes(
     lanes: Lanes,
-    scores: ChainPotentials,
+    scores: ChainScores,
     factor: FloatArray,
     pair_shift: float,
     weight: FloatArray,
-    marginals: FloatArray,
-    flow: FloatArray,
-    log_z: FloatArray,
+    out: ChainSums,
 ) -> IntArray:
     """Sum the sequences in the lanes, as the kernel ``chain_sum`` does.
 
-    Returns
-    -------
-    ndarray
-        Sequences that must be computed otherwise: a probability vanishes.
+    Returns those that must be computed otherwise: a probability vanishes.
     """
-    node = _loaded(lanes, scores)
+    node = np.empty((len(lanes.token), scores.unary.shape[1], lanes.token.shape[1]))
+    kernels.lanes_load(scores.unary, lanes.token, node)
     alpha = np.empty_like(node)
     shift, norm, inverse, least = (np.empty(lanes.fresh.shape) for _ in range(4))
     kernels.lanes_shift(node, shift)
     np.exp(node, out=node)
     kernels.lanes_forward(frozen(node), lanes.fresh, factor, alpha, norm, inverse, least)
-    failed = _failed(lanes, scores, ~(least >= TINY))
+    tokens = lanes.token[~(least >= TINY)]
+    found = np.searchsorted(scores.offsets, tokens[tokens >= 0], side="right") - 1
+    failed: IntArray = np.unique(found)
     if len(failed):
         marks = np.repeat(np.isin(np.arange(len(weight)), failed), np.diff(scores.offsets))
         kernels.lanes_drop(lanes.token, frozen(marks.astype(np.int32)), node, alpha, norm, inverse)
@@ -120,24 +113,11 @@ def sum_lanes(
     ending[lanes.start + lengths - 1, lanes.lane] = weight[lanes.order]
     kernels.lanes_backward(
         lanes.fresh, frozen(ending), frozen(factor.T), frozen(inverse), node, alpha,
-        np.empty((1, *node.shape[1:])), flow,
+        np.empty((1, *node.shape[1:])), out.flow[0],
     )  # fmt: skip
-    kernels.lanes_store(lanes.token, frozen(alpha), marginals)
+    kernels.lanes_store(lanes.token, frozen(alpha), out.marginals)
     shift += np.log(norm, out=norm)
     kernels.lanes_log_total(
-        scores.offsets, lanes.order, lanes.lane, lanes.start, frozen(shift), pair_shift, log_z
+        scores.offsets, lanes.order, lanes.lane, lanes.start, frozen(shift), pair_shift, out.log_z
     )
     return failed
-
-
-def _loaded(lanes: Lanes, scores: ChainPotentials) -> FloatArray:
-    loaded = np.empty((len(lanes.token), scores.unary.shape[1], lanes.token.shape[1]))
-    kernels.lanes_load(scores.unary, lanes.token, loaded)
-    return loaded
-
-
-def _failed(lanes: Lanes, scores: ChainPotentials, bad: NDArray[np.bool_]) -> IntArray:
-    """Return the sequences of the cells that are marked."""
-    tokens = lanes.token[bad]
-    found = np.searchsorted(scores.offsets, tokens[tokens >= 0], side="right") - 1
-    return np.unique(found)

@@ -8,22 +8,15 @@ import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray
-from crfkit.compiler.jit import frozen
-from crfkit.data.chunks import LONG_TOKENS, cut
+from crfkit.data.chunks import cut
 from crfkit.kernels.chain import blocks as kernels
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import NoPathError, Structure
-from crfkit.structures.chain_tables import chain_arrays, exp_pair, exp_unary
 from crfkit.structures.parallel_viterbi import viterbi_in_blocks
-from crfkit.structures.potentials import ChainPotentials
+from crfkit.structures.potentials import ChainPotentials, chain_arrays, exp_pair, exp_unary
 
 # Tokens of a block. Never derived from the number of threads: sums would depend on it.
 BLOCK_TOKENS = 1 << 16
-
-
-def is_long(scores: ChainPotentials) -> bool:
-    """Whether this is one sequence that is worth being cut."""
-    return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
 
 
 def sum_in_blocks(
@@ -47,7 +40,7 @@ def sum_in_blocks(
     if scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]:  # many tables
         return chain.log_partition(scores, weight, out)
     blocks = _cut(scores)
-    factor, pair_shift = (frozen(array) for array in exp_pair(scores))
+    factor, pair_shift = exp_pair(chain_arrays(scores))
     transfers = threads(lambda block: _transfer(block, factor, pair_shift), blocks)
     ends = _combine(transfers)
     if ends.dead >= 0:

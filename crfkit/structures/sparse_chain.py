@@ -8,21 +8,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import (
-    CodeArray,
-    Counts,
-    FloatArray,
-    IdArray,
-    IntArray,
-)
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
-from crfkit.kernels.chain import sum as dense_kernels
-from crfkit.structures.base import Capability, Structure
+from crfkit.kernels.chain.sum import UNDERFLOW
+from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
-from crfkit.structures.chain_tables import as_kernel_input, raise_if_dead
-from crfkit.structures.potentials import ChainPotentials
+from crfkit.structures.potentials import ChainPotentials, exp_unary
 
 
 class SparseChain(Structure[ChainPotentials]):
@@ -66,155 +58,124 @@ class SparseChain(Structure[ChainPotentials]):
             )
         self.n_labels = n_labels
         self.source, self.target = rows, columns
-        self._by_target = np.argsort(columns, kind="stable")
-        by_target = self._by_target
+        self._by_target = by_target = np.argsort(columns, kind="stable")
         self._pattern = kernels.SparsePattern(
             *_frozen_ids(np.searchsorted(rows, labels), columns),
             *_frozen_ids(np.searchsorted(columns[by_target], labels), rows[by_target]),
         )
 
-    def in_parallel(self, threads: ThreadMap) -> SparseChain:
-        """Return itself: a sequence is worked on by one thread."""
-        return self
-
-    def zeros(self, scores: ChainPotentials) -> Counts:
-        """Return zero weights for the parts of `scores`."""
-        return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
-
-    def log_partition(self, scores: ChainPotentials, weight: FloatArray, out: Counts) -> FloatArray:
-        """Return log Z and expected counts, ``out.pair`` of shape (1, E), as `Chain` does.
-
-        Raises
-        ------
-        NoPathError
-            If a sequence has no path of finite score.
-        """
-        scores = as_kernel_input(scores)
-        node, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
-        dense_kernels.chain_shift(scores.unary, node, shift)
-        np.exp(node, out=node)
-        pair_shift = float(scores.pair.max(initial=0.0))
-        factor = np.exp(scores.pair[0] - pair_shift)
+    def log_partition(
+        self, potentials: ChainPotentials, weight: FloatArray, out: Counts
+    ) -> FloatArray:
+        """Return log Z, and the expected counts: ``out.pair`` has the shape (1, E)."""
+        node, shift = exp_unary(potentials)
+        pair_shift = float(potentials.pair.max(initial=0.0))
+        factor = np.exp(potentials.pair[0] - pair_shift)
         log_z, status = np.empty(len(weight)), np.empty(len(weight), np.int64)
         sums = kernels.SparseSums(out.unary, np.zeros_like(factor), log_z, status)
         kernels.sparse_sum(
-            self._arrays(scores),
+            self._arrays(potentials),
             kernels.SparseExponentials(
-                frozen(shift), frozen(factor), frozen(factor[self._by_target]), pair_shift,
+                shift, frozen(factor), frozen(factor[self._by_target]), pair_shift,
                 math.exp(-pair_shift),
             ),
             self._pattern,
             frozen(weight),
-            kernels.SparseWorkspace(node, np.empty_like(shift), np.empty(self.n_labels)),
+            kernels.SparseWorkspace(node.copy(), np.empty_like(shift), np.empty(self.n_labels)),
             sums,
         )  # fmt: skip
         out.pair[0] += np.multiply(sums.flow, factor, out=sums.flow)
-        raise_if_dead(scores, status)
-        for s in np.flatnonzero(status == dense_kernels.UNDERFLOW):
-            log_z[s] = self._sum_dense(scores, int(s), weight[s], out)
+        raise_if_dead(potentials, status)
+        failed = np.flatnonzero(status == UNDERFLOW)
+        if len(failed):
+            log_z[failed] = self._sum_dense(potentials, failed, weight, out)
         return log_z
 
-    def _arrays(self, scores: ChainPotentials) -> kernels.SparseScores:
+    def _arrays(self, potentials: ChainPotentials) -> kernels.SparseScores:
         """Return the arrays of the potentials, as kernels read them."""
-        pair = scores.pair[0]
+        pair = frozen(potentials.pair[0])
         return kernels.SparseScores(
-            frozen(scores.unary), frozen(pair), frozen(pair[self._by_target]),
-            frozen(scores.offsets),
+            frozen(potentials.unary), pair, frozen(pair[self._by_target]),
+            frozen(potentials.offsets),
         )  # fmt: skip
 
-    def _sum_dense(self, scores: ChainPotentials, s: int, weight: float, out: Counts) -> float:
-        """Sum one sequence as a dense chain."""
-        begin, end = (int(place) for place in scores.offsets[s : s + 2])
-        offsets = np.array([0, end - begin])
-        one = ChainPotentials.of(scores.unary[begin:end], scores.pair, offsets, scores.first + s)
-        dense = self._filled_up(one)
-        expected = Counts(out.unary[begin:end], np.zeros_like(dense.pair))
-        log_z = Chain().log_partition(dense, np.array([weight]), expected)
-        out.pair[0] += expected.pair[0, self.source, self.target]
-        return float(log_z[0])
+    def _sum_dense(
+        self, potentials: ChainPotentials, sequences: IntArray, weight: FloatArray, out: Counts
+    ) -> list[float]:
+        """Sum some sequences as dense chains."""
+        dense, log_z = self._filled_up(potentials), []
+        expected = np.zeros_like(dense.pair)
+        for s in sequences.tolist():
+            begin, end = potentials.offsets[s : s + 2]
+            one = dense._replace(
+                unary=dense.unary[begin:end], offsets=np.array([0, end - begin]),
+                first=potentials.first + s,
+            )  # fmt: skip
+            counts = Counts(out.unary[begin:end], expected)
+            log_z += Chain().log_partition(one, weight[s : s + 1], counts).tolist()
+        out.pair[0] += expected[0, self.source, self.target]
+        return log_z
 
-    def _filled_up(self, scores: ChainPotentials) -> ChainPotentials:
-        """Return the scores of the dense chain that this one is."""
+    def _filled_up(self, potentials: ChainPotentials) -> ChainPotentials:
+        """Return the potentials of the dense chain that this one is."""
         pair = np.zeros((1, self.n_labels, self.n_labels))
-        pair[0, self.source, self.target] = scores.pair[0]
-        return scores._replace(pair=pair)
+        pair[0, self.source, self.target] = potentials.pair[0]
+        return potentials._replace(pair=pair)
 
-    def argmax(self, scores: ChainPotentials) -> tuple[CodeArray, FloatArray]:
-        """Return the labels of the best paths and their scores, exactly as :meth:`Chain.argmax`.
-
-        Raises
-        ------
-        NoPathError
-            If a sequence has no path of finite score.
-        """
-        scores = as_kernel_input(scores)
-        count = len(scores.offsets) - 1
-        labels = np.empty(len(scores.unary), np.int32)
+    def argmax(self, potentials: ChainPotentials) -> tuple[CodeArray, FloatArray]:
+        """Return the labels of the best paths and their scores, exactly as :meth:`Chain.argmax`."""
+        count = len(potentials.offsets) - 1
+        labels = np.empty(len(potentials.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         row_top = np.full(self.n_labels, -np.inf)
-        np.maximum.at(row_top, self.source, scores.pair[0])
+        np.maximum.at(row_top, self.source, potentials.pair[0])
         kernels.sparse_max(
-            self._arrays(scores), frozen(row_top), self._pattern, np.empty_like(scores.unary),
-            labels, value, status,
+            self._arrays(potentials), frozen(row_top), self._pattern,
+            np.empty_like(potentials.unary), labels, value, status,
         )  # fmt: skip
-        raise_if_dead(scores, status)
+        raise_if_dead(potentials, status)
         return labels, value
 
-    def score(self, scores: ChainPotentials, labels: CodeArray) -> FloatArray:
-        """Return the score of the path of each sequence, shape (S,), as :meth:`Chain.score`."""
-        scores = as_kernel_input(scores)
-        value = np.empty(len(scores.offsets) - 1)
-        kernels.sparse_score(self._arrays(scores), self._pattern, frozen(labels), value)
+    def score(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
+        """Return the score of a path of each sequence, shape (S,)."""
+        value = np.empty(len(potentials.offsets) - 1)
+        kernels.sparse_score(self._arrays(potentials), self._pattern, frozen(labels), value)
         return value
 
     def add_counts(
-        self, scores: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
+        self, potentials: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
-        """Add a weight to the parts on the path of each sequence, as :meth:`Chain.add_counts`."""
+        """Add `weight`, shape (S,), to the parts on a path of each sequence."""
         kernels.sparse_add_path(
-            self._pattern, frozen(scores.offsets), frozen(labels), frozen(weight), out.unary,
+            self._pattern, frozen(potentials.offsets), frozen(labels), frozen(weight), out.unary,
             out.pair[0],
         )  # fmt: skip
 
-    def k_best(self, scores: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the best labelings as :meth:`Chain.k_best`, of a dense chain.
-
-        Raises
-        ------
-        NoPathError
-            If there is no path of finite score.
-        """
-        return Chain().k_best(self._filled_up(scores), k)
+    def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
+        """Return the k best paths of the only sequence, as of a dense chain."""
+        return Chain().k_best(self._filled_up(potentials), k)
 
     def max_by_hamming(
-        self, scores: ChainPotentials, labels: CodeArray, most: int | None = None
+        self, potentials: ChainPotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
-        """Return the largest scores as :meth:`Chain.max_by_hamming`, of a dense chain."""
-        return Chain().max_by_hamming(self._filled_up(scores), labels, most)
+        """Return the largest scores by numbers of wrong labels, as of a dense chain."""
+        return Chain().max_by_hamming(self._filled_up(potentials), labels, most)
 
     def path_at_hamming(
-        self, scores: ChainPotentials, labels: CodeArray, errors: IntArray, most: int | None = None
+        self,
+        potentials: ChainPotentials,
+        labels: CodeArray,
+        errors: IntArray,
+        most: int | None = None,
     ) -> CodeArray:
-        """Return the labels of paths as :meth:`Chain.path_at_hamming`, of a dense chain.
-
-        Raises
-        ------
-        ValueError
-            If a sequence has no such labelling of finite score.
-        """
-        return Chain().path_at_hamming(self._filled_up(scores), labels, errors, most)
+        """Return the best labels with numbers of wrong ones, as of a dense chain."""
+        return Chain().path_at_hamming(self._filled_up(potentials), labels, errors, most)
 
     def hessian_product(
-        self, scores: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts
+        self, potentials: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts
     ) -> None:
-        """Differentiate the expected counts as :meth:`Chain.hessian_product`, on a dense chain.
-
-        Raises
-        ------
-        NoPathError
-            If a sequence has no path of finite score.
-        """
-        dense = self._filled_up(scores)
+        """Differentiate the expected counts along a direction, as of a dense chain."""
+        dense = self._filled_up(potentials)
         moved = Counts(out.unary, np.zeros_like(dense.pair))
         Chain().hessian_product(dense, self._filled_up(tangent), weight, moved)
         out.pair[0] += moved.pair[0, self.source, self.target]

@@ -6,33 +6,26 @@ from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
-from crfkit.kernels.tree.arrays import TreeScores, TreeWorkspace
-from crfkit.kernels.tree.by_hamming import (
-    TreeErrors,
-    tree_max_by_hamming,
-    tree_path_at_hamming,
+from crfkit.kernels.tree.by_hamming import TreeErrors, tree_max_by_hamming, tree_path_at_hamming
+from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
+from crfkit.kernels.tree.max import TreeLists, tree_add_counts, tree_k_best, tree_max, tree_score
+from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
+from crfkit.structures.base import (
+    OF_TOPOLOGY,
+    Capability,
+    Structure,
+    longest,
+    most_errors,
+    only_found,
+    raise_if_dead,
+    too_many_errors,
 )
-from crfkit.kernels.tree.hessian import (
-    TreeDerivatives,
-    TreeTangent,
-    tree_hessian,
-)
-from crfkit.kernels.tree.max import (
-    TreeLists,
-    tree_add_counts,
-    tree_k_best,
-    tree_max,
-    tree_score,
-)
-from crfkit.kernels.tree.sum import tree_sum, tree_sum_log
-from crfkit.structures.base import OF_TOPOLOGY, Capability, Structure
-from crfkit.structures.chain_tables import exp_tables, exp_unary, raise_if_dead
+from crfkit.structures.potentials import ChainPotentials, exp_tables, exp_unary, transposed
 
 
 class _TreeArrays(NamedTuple):
@@ -55,20 +48,10 @@ class TreePotentials(_TreeArrays, Potentials):
 
     __slots__ = ()
 
-    @property
-    def n_labels(self) -> int:
-        """How many labels K a token may have."""
-        return int(self.unary.shape[1])
-
-    @property
-    def n_codes(self) -> int:
-        """How many codes a token may have: K."""
-        return int(self.unary.shape[1])
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether each pair of labels has a score."""
-        return True
+    n_labels = ChainPotentials.n_labels
+    n_codes = ChainPotentials.n_codes
+    is_dense = ChainPotentials.is_dense
+    in_order = ChainPotentials.in_order
 
     def take_tokens(self, tokens: IntArray, offsets: IntArray) -> Self:
         """Return the potentials of the chosen tokens, shape (n,), which are those of sequences."""
@@ -78,10 +61,6 @@ class TreePotentials(_TreeArrays, Potentials):
             transition_index=index[tokens] if len(index) > 1 else index,
             parent=self.parent[tokens], order=self.order[tokens],
         )  # fmt: skip
-
-    def in_order(self, order: IntArray) -> Self:
-        """Return the potentials with the labels in another order, shape (K,)."""
-        return self._replace(unary=self.unary[:, order], pair=self.pair[:, order][:, :, order])
 
 
 class Tree(Structure[TreePotentials]):
@@ -96,61 +75,28 @@ class Tree(Structure[TreePotentials]):
 
     potentials = TreePotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {
-            Capability.HESSIAN_PRODUCT,
-            Capability.K_BEST,
-            Capability.ARGMAX_BY_HAMMING,
-        }
+        {Capability.HESSIAN_PRODUCT, Capability.K_BEST, Capability.ARGMAX_BY_HAMMING}
     )
-
-    def in_parallel(self, threads: ThreadMap) -> Tree:
-        """Return the same structure: a forest is worked on by one thread."""
-        return self
-
-    def zeros(self, potentials: TreePotentials) -> Counts:
-        """Return counts of 0 for the parts of `potentials`."""
-        return Counts(np.zeros(potentials.unary.shape), np.zeros(potentials.pair.shape))
 
     def log_partition(
         self, potentials: TreePotentials, weight: FloatArray, out: Counts
     ) -> FloatArray:
-        """Return log Z of each forest, shape (S,), and the expected counts of its parts.
-
-        Parameters
-        ----------
-        potentials : TreePotentials
-            Potentials of the parts of S forests.
-        weight : ndarray of shape (S,)
-            Factor of the expected counts of each forest.
-        out : Counts
-            The marginals replace ``out.unary``, expected transitions are added to ``out.pair``.
-
-        Raises
-        ------
-        NoPathError
-            If a forest has no labeling of finite score.
-        """
+        """Return log Z, and the expected counts of labels and transitions."""
         scores, raised, work = _scores(potentials), _exponentials(potentials), _work(potentials)
         sums = _outputs(potentials, out.unary)
         tree_sum(scores, raised, frozen(weight), work, sums)
         out.pair[...] += np.multiply(sums.flow, raised.factor, out=sums.flow)
+        in_logs = sums._replace(flow=out.pair)  # no factor is left to be multiplied with
         for s in np.flatnonzero(sums.status == UNDERFLOW).tolist():
-            in_logs = sums._replace(flow=out.pair)  # no factor is left to be multiplied with
             sums.status[s] = tree_sum_log(scores, s, float(weight[s]), work, in_logs)
         raise_if_dead(potentials, sums.status)
         return sums.log_z
 
     def argmax(self, potentials: TreePotentials) -> tuple[CodeArray, FloatArray]:
-        """Return the labels of the best labeling of each forest, shape (N,), and scores (S,).
-
-        Raises
-        ------
-        NoPathError
-            If a forest has no labeling of finite score.
-        """
+        """Return the labels of the best labeling of each forest, shape (N,), and scores (S,)."""
         count, labels = len(potentials.offsets) - 1, np.empty(len(potentials.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
-        best = np.empty((_longest(potentials), potentials.n_labels))
+        best = np.empty((longest(potentials), potentials.n_labels))
         tree_max(_scores(potentials), best, labels, value, status)
         raise_if_dead(potentials, status)
         return labels, value
@@ -170,91 +116,32 @@ class Tree(Structure[TreePotentials]):
     def hessian_product(
         self, potentials: TreePotentials, tangent: TreePotentials, weight: FloatArray, out: Counts
     ) -> None:
-        """Differentiate the expected counts along a direction of the potentials.
-
-        Parameters
-        ----------
-        potentials, tangent : TreePotentials
-            Where, and the direction: finite, and of the same parts.
-        weight : ndarray of shape (S,)
-            Factor of each forest.
-        out : Counts
-            The derivatives of the marginals replace ``out.unary``, those of the expected
-            transitions are added to ``out.pair``.
-
-        Raises
-        ------
-        NoPathError
-            If a forest has no labeling of finite score.
-        """
-        sums = _outputs(potentials, np.zeros_like(potentials.unary))
-        direction = TreeTangent(frozen(tangent.unary), frozen(tangent.pair))
-        mean = np.empty((_longest(potentials), potentials.n_labels))
+        """Differentiate the expected counts along a direction of the potentials."""
+        sums = _outputs(potentials, np.empty_like(potentials.unary))
+        mean = np.empty((longest(potentials), potentials.n_labels))
         tree_hessian(
-            _scores(potentials), _exponentials(potentials), direction, frozen(weight),
+            _scores(potentials), _exponentials(potentials),
+            TreeTangent(frozen(tangent.unary), frozen(tangent.pair)), frozen(weight),
             _work(potentials), sums, TreeDerivatives(*out, mean),
         )  # fmt: skip
         raise_if_dead(potentials, sums.status)
 
     def k_best(self, potentials: TreePotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the k labelings of the largest scores of the only forest, and these scores.
-
-        Parameters
-        ----------
-        potentials : TreePotentials
-            Of one forest of T tokens.
-        k : int
-            How many, at most: there may be fewer of a finite score.
-
-        Returns
-        -------
-        labels : ndarray of shape (n, T)
-            Label codes, the best labeling first.
-        value : ndarray of shape (n,)
-            Their scores.
-
-        Raises
-        ------
-        NoPathError
-            If there is no labeling of finite score.
-        """
+        """Return the k best labelings of the only forest, shape (n, T), and scores (n,)."""
         length, k = len(potentials.unary), int(k)
         shape = length + 1, potentials.n_labels, k
         labels, value = np.empty((k, length), np.int32), np.empty(k)
-        places = np.empty((4, *shape), np.int64)
-        lists = TreeLists(
-            np.empty(shape), np.empty(shape), places[0], places[1], places[2], places[3],
-            np.empty(k), np.empty(length + 1, np.int64),
-        )  # fmt: skip
+        best, below = np.empty((2, *shape))
+        parts, joined = np.empty((2, *shape), np.int64)
+        lists = TreeLists(best, below, parts, joined, np.empty(k), np.empty(length + 1, np.int64))
         tree_k_best(_scores(potentials), 0, length, lists, value, labels)
-        found = value > -np.inf
-        if not found.any():
-            self.argmax(potentials)  # raises, and tells where
-        return labels[found], value[found]
+        return only_found(self, potentials, labels, value)
 
     def max_by_hamming(
         self, potentials: TreePotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
-        """Return the largest score of each forest for each number of wrong labels.
-
-        Parameters
-        ----------
-        potentials : TreePotentials
-            Potentials of the parts of S forests.
-        labels : ndarray of shape (N,)
-            Label codes of all tokens: what is right.
-        most : int, optional
-            The last number, at least 1; it stands for all from it on. If not given, the number of
-            tokens of the largest forest.
-
-        Returns
-        -------
-        ndarray of shape (S, L)
-            Scores of the best labelings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
-            there is none.
-        """
-        most = max(_longest(potentials) if most is None else most, 1)
-        value = np.empty((len(potentials.offsets) - 1, most + 1))
+        """Return the largest score of each forest for each number of wrong labels, (S, L)."""
+        value = np.empty((len(potentials.offsets) - 1, most_errors(potentials, most) + 1))
         for s in range(len(value)):
             _by_hamming(potentials, s, labels, value[s], trace=False)
         return value
@@ -266,32 +153,14 @@ class Tree(Structure[TreePotentials]):
         errors: IntArray,
         most: int | None = None,
     ) -> CodeArray:
-        """Return the best labels of each forest with some number of wrong labels, shape (N,).
-
-        Parameters
-        ----------
-        potentials, labels, most
-            As for :meth:`max_by_hamming`.
-        errors : ndarray of shape (S,)
-            How many labels are to be wrong. 0 gives `labels`.
-
-        Raises
-        ------
-        ValueError
-            If a forest has no such labeling of finite score.
-        """
-        most, scores = max(_longest(potentials) if most is None else most, 1), _scores(potentials)
+        """Return the best labels of each forest with some number of wrong labels, shape (N,)."""
         path: CodeArray = np.array(labels, np.int32)
+        value = np.empty(most_errors(potentials, most) + 1)
         for s in np.flatnonzero(errors > 0).tolist():
-            value = np.empty(most + 1)
             found = _by_hamming(potentials, s, labels, value, trace=True)
             if value[errors[s]] == -np.inf:
-                raise ValueError(
-                    f"sequence {potentials.first + s}: no labeling of finite score has {errors[s]} "
-                    "wrong labels."
-                )
-            begin, end = (int(at) for at in potentials.offsets[s : s + 2])
-            tree_path_at_hamming(scores, begin, end, int(errors[s]), found, path)
+                raise too_many_errors(potentials, s, errors[s])
+            tree_path_at_hamming(_scores(potentials), s, int(errors[s]), found, path)
         return path
 
 
@@ -308,40 +177,32 @@ def _exponentials(potentials: TreePotentials) -> ChainExponentials:
     node, shift = exp_unary(potentials)
     roots = np.flatnonzero(potentials.parent < 0)
     factor, pair_shift = exp_tables(potentials.pair, potentials.transition_index, roots)
-    transposed = np.ascontiguousarray(factor.transpose(0, 2, 1))
-    arrays = node, shift, factor, transposed, pair_shift
-    return ChainExponentials(*(frozen(array) for array in arrays))
+    return ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
 
 
 def _outputs(potentials: TreePotentials, marginals: FloatArray) -> ChainSums:
     """Return room for sums."""
-    count = len(potentials.offsets) - 1
-    flow = np.zeros_like(potentials.pair)
+    count, flow = len(potentials.offsets) - 1, np.zeros_like(potentials.pair)
     return ChainSums(marginals, flow, np.zeros(count), np.zeros(count, np.int64))
 
 
-def _longest(potentials: TreePotentials) -> int:
-    return int(np.diff(potentials.offsets).max(initial=0))
-
-
 def _work(potentials: TreePotentials) -> TreeWorkspace:
-    shape = _longest(potentials), potentials.n_labels
-    return TreeWorkspace(np.empty(shape), np.empty(shape), np.empty((1, shape[1])))
+    size = potentials.n_labels
+    inside, message = np.empty((2, longest(potentials), size))
+    return TreeWorkspace(inside, message, np.empty((1, size)))
 
 
 def _by_hamming(
     potentials: TreePotentials, s: int, labels: CodeArray, value: FloatArray, *, trace: bool
 ) -> TreeErrors:
     """Write the largest score of a forest for each number of wrong labels."""
-    begin, end = (int(at) for at in potentials.offsets[s : s + 2])
-    last, rows = len(value) - 1, end - begin + 1
-    shape = rows, potentials.n_labels, last + 1
-    kept = np.empty((2, rows if trace else 0, *shape[1:]), np.int32)
-    errors = TreeErrors(
-        np.empty(shape), np.empty(rows, np.int64), np.empty(last + 1), np.empty(last + 1),
-        kept[0], kept[1], np.empty(rows, np.int64),
-    )  # fmt: skip
-    tree_max_by_hamming(_scores(potentials), begin, end, frozen(labels), errors, value)
+    rows, levels = int(np.diff(potentials.offsets)[s]) + 1, len(value)
+    shape = potentials.n_labels, levels
+    joined = np.empty((rows if trace else 0, *shape), np.int64)
+    size, chosen = np.empty((2, rows), np.int64)
+    below, whole = np.empty((2, levels))
+    errors = TreeErrors(np.empty((rows, *shape)), size, below, whole, joined, chosen)
+    tree_max_by_hamming(_scores(potentials), s, frozen(labels), errors, value)
     return errors
 
 

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 from crfkit import CRFClassifier
 from crfkit.data import PackedSequences, chunks
 from crfkit.potentials import chain_blocks
-from crfkit.structures import long_chain
+from crfkit.structures import chain, long_chain
 
 
 @pytest.fixture
 def short_limits(monkeypatch):
-    for module in (chunks, chain_blocks, long_chain):
+    for module in (chunks, chain_blocks, chain):
         monkeypatch.setattr(module, "LONG_TOKENS", 50)
     monkeypatch.setattr(long_chain, "BLOCK_TOKENS", 40)
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray
 from crfkit.structures import ChainPotentials, NoPathError, Structure
 
@@ -17,9 +16,6 @@ class Ring(Structure[ChainPotentials]):
     """A chain whose first token follows its last; a single token has no transition."""
 
     potentials = ChainPotentials
-
-    def zeros(self, scores: ChainPotentials) -> Counts:
-        return Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
 
     def log_partition(self, scores: ChainPotentials, weight: FloatArray, out: Counts) -> FloatArray:
         log_z = np.zeros(len(weight))
@@ -63,9 +59,6 @@ class Ring(Structure[ChainPotentials]):
         for s, tokens, unary, index in _sequences(scores):
             out.unary[tokens][np.arange(len(unary)), labels[tokens]] += weight[s]
             np.add.at(out.pair, _around(index, labels[tokens]), weight[s])
-
-    def in_parallel(self, threads: ThreadMap) -> Ring:
-        return self
 
 
 def _sequences(scores: ChainPotentials) -> Iterator[tuple[int, slice, FloatArray, Any]]:

@@ -9,8 +9,8 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import max as chain_path
 from crfkit.kernels.chain import sum as kernels
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
-from crfkit.structures.chain import chain_workspace, transposed
-from crfkit.structures.chain_tables import chain_arrays
+from crfkit.structures.chain import chain_workspace
+from crfkit.structures.potentials import chain_arrays, transposed
 from tests.oracles import (
     chain_paths,
     chain_scores,

@@ -6,23 +6,23 @@ import pytest
 from crfkit._parallel import ThreadMap
 from crfkit._types import Counts
 from crfkit.kernels.chain import interleaved as kernels
-from crfkit.structures import Chain, NoPathError
-from crfkit.structures.chain_tables import as_kernel_input, exp_pair
+from crfkit.kernels.chain.arrays import ChainSums
+from crfkit.structures import Chain, NoPathError, chain
 from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, deal, sum_lanes
+from crfkit.structures.potentials import chain_arrays, exp_pair
 from tests.oracles import enumerated_sum, random_scores
 
 LENGTHS = [2, 0, 3, 1, 1, 4, 2, 3] * 6
 
 
 def lanes_sum(scores, weight):
-    scores = as_kernel_input(scores)
+    scores = chain_arrays(scores)
     factor, pair_shift = exp_pair(scores)
     lanes = deal(scores)
     out = Counts(np.zeros(scores.unary.shape), np.zeros(scores.pair.shape))
     log_z = np.zeros(len(weight))
-    failed = sum_lanes(
-        lanes, scores, factor[0], float(pair_shift[0]), weight, out.unary, out.pair[0], log_z
-    )
+    sums = ChainSums(out.unary, out.pair, log_z, np.zeros(0, np.int64))
+    failed = sum_lanes(lanes, scores, factor[0], float(pair_shift[0]), weight, sums)
     out.pair[...] *= factor
     return log_z, out, failed
 
@@ -60,7 +60,7 @@ def test_a_sequence_whose_probabilities_vanish_is_left_out_and_spoils_no_other()
 
 
 def test_lanes_hold_each_token_of_their_sequences_once_and_in_order():
-    scores = as_kernel_input(random_scores(0, [*LENGTHS, 70], 2))
+    scores = chain_arrays(random_scores(0, [*LENGTHS, 70], 2))
     lanes = deal(scores)
     assert len(LENGTHS) not in lanes.order  # it is as long as all others in a lane
     assert sorted(lanes.order) == np.flatnonzero(LENGTHS).tolist()
@@ -73,15 +73,25 @@ def test_lanes_hold_each_token_of_their_sequences_once_and_in_order():
     assert lanes.token.shape[1] >= MIN_LANES
 
 
+def sum_without_lanes(monkeypatch, scores):
+    monkeypatch.setattr(chain, "sum_interleaved", None)
+    weight = np.ones(len(scores.offsets) - 1)
+    return Chain(ThreadMap(1)).log_partition(scores, weight, Chain().zeros(scores))
+
+
 @pytest.mark.parametrize("lengths", [[], [0, 0], [5], [4] * (MIN_LANES - 1)])
-def test_too_few_sequences_are_not_dealt(lengths):
-    assert deal(as_kernel_input(random_scores(0, lengths, 2))) is None
+def test_too_few_sequences_are_not_dealt(monkeypatch, lengths):
+    assert sum_without_lanes(monkeypatch, random_scores(0, lengths, 2)).shape == (len(lengths),)
+
+
+def test_empty_sequences_are_not_dealt():
+    assert deal(chain_arrays(random_scores(0, [0] * MIN_LANES, 2))) is None
 
 
 @pytest.mark.parametrize(("n_labels", "own_steps"), [(2, True), (MAX_LABELS + 1, False)])
-def test_own_tables_of_steps_or_very_many_labels_are_not_dealt(n_labels, own_steps):
+def test_own_tables_of_steps_or_very_many_labels_are_not_dealt(monkeypatch, n_labels, own_steps):
     scores = random_scores(0, LENGTHS, n_labels, own_steps=own_steps)
-    assert deal(as_kernel_input(scores)) is None
+    assert np.isfinite(sum_without_lanes(monkeypatch, scores)).all()
 
 
 def test_the_lane_with_fewest_steps_gets_the_next_sequence():
@@ -100,9 +110,9 @@ def test_a_batch_sums_to_what_its_sequences_do_alone(n_labels, scale):
     scores.unary[scores.offsets[3], 1:] = -np.inf
     weight = np.random.default_rng(0).normal(size=len(lengths))
     results = []
-    for chain in (Chain(ThreadMap(1)), Chain()):
-        out = chain.zeros(scores)
-        results.append((chain.log_partition(scores, weight, out), out))
+    for structure in (Chain(ThreadMap(1)), Chain()):
+        out = structure.zeros(scores)
+        results.append((structure.log_partition(scores, weight, out), out))
     (log_z, out), (expected_z, expected) = results
     np.testing.assert_allclose(log_z, expected_z, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)

@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 from crfkit.data import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.kernels.tree.arrays import TreeScores, TreeWorkspace
 from crfkit.kernels.tree.by_hamming import (
     TreeErrors,
     tree_max_by_hamming,
     tree_path_at_hamming,
 )
-from crfkit.kernels.tree.hessian import (
-    TreeDerivatives,
-    TreeTangent,
-    tree_hessian,
-)
+from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
 from crfkit.kernels.tree.max import TreeLists, tree_k_best, tree_max
-from crfkit.kernels.tree.sum import sum_forest, tree_sum, tree_sum_log
+from crfkit.kernels.tree.sum import (
+    TreeScores,
+    TreeWorkspace,
+    sum_forest,
+    tree_sum,
+    tree_sum_log,
+)
 
 
 def random_scores(seed, lengths, size, tables=False, forbidden=0.0, scale=1.0):
@@ -166,7 +167,7 @@ def test_the_n_best_labelings_are_those_of_the_largest_scores(scores, n):
         length = end - begin
         shape = (length + 1, size, n)
         lists = TreeLists(
-            np.zeros(shape), np.zeros(shape), *np.zeros((4, *shape), np.int64), np.zeros(n),
+            np.zeros(shape), np.zeros(shape), *np.zeros((2, *shape), np.int64), np.zeros(n),
             np.zeros(length + 1, np.int64),
         )  # fmt: skip
         value, labels = np.zeros(n), np.zeros((n, length), np.int32)
@@ -192,8 +193,8 @@ def test_derivatives_are_those_of_the_expected_counts(scale, tables, forbidden):
             scores.unary[0, 0] -= 1000.0
         rng = np.random.default_rng(seed + 100)
         directions = (rng.normal(size=values.shape) for values in (scores.unary, scores.pair))
-        tangent = TreeTangent(*directions)
         raised, work, sums = exponentials(scores), workspace(scores), outputs(scores)
+        tangent = TreeTangent(*directions)
         out = TreeDerivatives(
             np.zeros_like(scores.unary), np.zeros_like(scores.pair), np.zeros_like(scores.unary)
         )
@@ -219,17 +220,17 @@ def test_the_best_labelings_by_errors(scores, last, seed):
         shape = (end - begin + 1, size, last + 1)
         errors = TreeErrors(
             np.zeros(shape), np.zeros(shape[0], np.int64), *np.zeros((2, last + 1)),
-            *np.zeros((2, *shape), np.int32), np.zeros(shape[0], np.int64),
+            np.zeros(shape, np.int64), np.zeros(shape[0], np.int64),
         )  # fmt: skip
         value, path = np.zeros(last + 1), np.zeros(len(truth), np.int32)
-        tree_max_by_hamming(scores, begin, end, truth, errors, value)
+        tree_max_by_hamming(scores, s, truth, errors, value)
         best = np.full(last + 1, -np.inf)
         for labels, score in labelings(scores, s):
             wrong = min(int(np.sum(truth[begin:end] != labels)), last)
             best[wrong] = max(best[wrong], score)
         np.testing.assert_allclose(value, best, rtol=1e-12)
         for wrong in np.flatnonzero(value > -np.inf):
-            tree_path_at_hamming(scores, begin, end, int(wrong), errors, path)
+            tree_path_at_hamming(scores, s, int(wrong), errors, path)
             found = tuple(path[begin:end].tolist())
             assert min(int(np.sum(truth[begin:end] != found)), last) == wrong
             np.testing.assert_allclose(dict(labelings(scores, s))[found], value[wrong], rtol=1e-12)

@@ -96,7 +96,7 @@ def test_a_single_label_is_never_wrong():
     scores = random_scores(0, [3, 0], 1)
     value = Chain().max_by_hamming(scores, some_labels(scores))
     assert np.isneginf(value[:, 1:]).all()
-    with pytest.raises(ValueError, match="sequence 5: no labelling of finite score has 2 wrong"):
+    with pytest.raises(ValueError, match="sequence 5: no labeling of finite score has 2 wrong"):
         Chain().path_at_hamming(scores._replace(first=5), some_labels(scores), np.array([2, 0]))
 
 
@@ -111,5 +111,5 @@ def test_a_sequence_too_long_for_the_search_is_named(monkeypatch):
     monkeypatch.setattr(chain, "MOST_LEVEL_BYTES", 1000)
     scores, labels = random_scores(0, [2, 9], 3), np.zeros(11, np.int32)
     assert len(Chain().path_at_hamming(scores, labels, np.array([1, 0]))) == 11
-    with pytest.raises(ValueError, match="sequence 1: finding its labelling with 8 wrong labels"):
+    with pytest.raises(ValueError, match="sequence 1: finding its labeling with 8 wrong labels"):
         Chain().path_at_hamming(scores, labels, np.array([1, 8]))

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from crfkit.structures import Chain, ChainPotentials, NoPathError
+from crfkit.kernels.chain.sum import UNDERFLOW
+from crfkit.structures import Chain, ChainPotentials, NoPathError, chain
 from tests.oracles import add_path, chain_paths, chain_scores, random_scores
 
 
@@ -52,9 +53,12 @@ def test_both_domains_agree(monkeypatch, forbidden, scale):
     scores = random_scores(3, [30, 1, 0, 12], 5, scale=scale, forbidden=forbidden)
     tangent, weight = direction(scores), np.array([1.0, 2.0, 3.0, 0.5])
     found = product(scores, tangent, weight)
-    expected = Chain().zeros(scores)
-    for s in range(4):
-        Chain()._hessian_product_log(scores, tangent, s, weight[s], expected)
+
+    def give_up(factors, index, offsets, weight, workspace, out):
+        out.status[...] = UNDERFLOW
+
+    monkeypatch.setattr(chain, "chain_hessian", give_up)
+    expected = product(scores, tangent, weight)
     np.testing.assert_allclose(found.unary, expected.unary, atol=1e-11)
     np.testing.assert_allclose(found.pair, expected.pair, atol=1e-11)
 

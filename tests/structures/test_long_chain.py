@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from crfkit._parallel import ThreadMap
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import blocks as chain_blocks
-from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain, long_chain
-from crfkit.structures.chain_tables import chain_arrays
+from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain, chain, long_chain
+from crfkit.structures.potentials import chain_arrays
 from tests.oracles import random_scores
 
 BLOCK = 37
@@ -18,7 +18,7 @@ BLOCK = 37
 @pytest.fixture(autouse=True)
 def short_blocks(monkeypatch):
     monkeypatch.setattr(long_chain, "BLOCK_TOKENS", BLOCK)
-    monkeypatch.setattr(long_chain, "LONG_TOKENS", BLOCK)
+    monkeypatch.setattr(chain, "LONG_TOKENS", BLOCK)
 
 
 def sum_of(structure, scores, weight=1.0):

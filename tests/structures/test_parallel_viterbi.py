@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit.structures import Chain, ChainPotentials, NoPathError, long_chain
+from crfkit.structures import Chain, ChainPotentials, NoPathError, chain, long_chain
 from crfkit.structures import parallel_viterbi as survivors
 from tests.oracles import chain_paths, random_scores
 
@@ -20,7 +20,7 @@ def short_blocks(monkeypatch):
 
 def set_sizes(monkeypatch, block=BLOCK, reach=2, probes=2, most=0.75):
     monkeypatch.setattr(long_chain, "BLOCK_TOKENS", block)
-    monkeypatch.setattr(long_chain, "LONG_TOKENS", block)
+    monkeypatch.setattr(chain, "LONG_TOKENS", block)
     monkeypatch.setattr(survivors, "REACH", reach)
     monkeypatch.setattr(survivors, "FURTHER", 2)
     monkeypatch.setattr(survivors, "BATCH", 3)

@@ -1,22 +1,20 @@
 """Directional derivatives of the expected counts of linear chains: products with the Hessian.
 
-Shapes as in :mod:`crfkit.kernels.chain.arrays`. With tangents ``u``
-of the unary and ``v`` of the pair scores, the derivative of an expected count is its covariance
-with the tangent of the whole path, ``D(y) = sum_t u_t(y_t) + v_t(y_{t-1}, y_t)``. A constant that
-is added to all ``u_t(j)`` of a token changes no covariance: the forward recurrences choose it so
-that the mean of ``D`` over all beginnings of paths stays 0, because otherwise the covariance would
-be a small difference of sums that grow with the length.
+Shapes as in :mod:`crfkit.kernels.chain.arrays`. What takes logarithms is left to the kernels of
+forests. With tangents ``u`` of the unary and ``v`` of the pair scores, the derivative of a count is
+its covariance with the tangent of the whole path, ``D(y) = sum_t u_t(y_t) + v_t(y_{t-1},
+y_t)``. A constant that is added to all ``u_t(j)`` of a token changes no covariance: the forward
+recurrence chooses it so that the mean of ``D`` over all beginnings of paths stays 0, because
+otherwise the covariance would be a small difference of sums that grow with the length.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel
-from crfkit.kernels.chain.arrays import ChainScores
-from crfkit.kernels.chain.sum import NOTHING, OK, TINY, UNDERFLOW
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
 
 
 class TangentFactors(NamedTuple):
@@ -43,19 +41,6 @@ class CountDerivatives(NamedTuple):
     flow: FloatArray  # (M, K, K) added to: expected transitions divided by factor
     flow_slope: FloatArray  # (M, K, K) added to: their derivatives without that of factor
     status: IntArray  # (S,) the other outputs of a sequence are only valid where it is OK
-
-
-class LogTangentWorkspace(NamedTuple):
-    """Rooms of the recurrences by sums of logarithms."""
-
-    tangent: FloatArray  # (N, K) in: u, out: u - its constant
-    alpha: FloatArray  # (N, K) logarithms of forward vectors
-    mean: FloatArray  # (N, K) mean of D over the beginnings of paths to each label
-    norm: FloatArray  # (N,)
-    values: FloatArray  # (1, K)
-    tangents: FloatArray  # (1, K)
-    back: FloatArray  # (2, K) log beta and the mean of D over the rest of the path
-    work: FloatArray  # (2, K)
 
 
 @kernel
@@ -179,101 +164,3 @@ def chain_hessian(
         out.status[s] = _forward_tangent(factors, index, begin, end, workspace, out.marginals)
         if out.status[s] == OK and begin < end:
             _backward_tangent(factors, index, begin, end, weight[s], workspace, out)
-
-
-@kernel
-def _mean_tangent(values: FloatArray, tangents: FloatArray, out: FloatArray, j: int) -> None:
-    """``out[0, j] = log sum_k exp(values[k])`` and ``out[1, j]``, the mean of the tangents."""
-    top = -math.inf
-    for k in range(values.shape[1]):
-        if values[0, k] > top:
-            top = values[0, k]
-    out[0, j] = top
-    out[1, j] = 0.0
-    if top == -math.inf:
-        return
-    total = 0.0
-    mean = 0.0
-    for k in range(values.shape[1]):
-        below = values[0, k] - top
-        if below > NOTHING:
-            share = math.exp(below)
-            total += share
-            mean += share * tangents[0, k]
-    out[0, j] = top + math.log(total)
-    out[1, j] = mean / total
-
-
-@kernel
-def chain_hessian_log(
-    scores: ChainScores,
-    slope: FloatArray,  # (M, K, K) v
-    s: int,
-    weight: float,
-    workspace: LogTangentWorkspace,
-    marginals: FloatArray,  # (N, K) out: weighted derivatives of the marginals
-    transitions: FloatArray,  # (M, K, K) out, added to: those of the expected transitions
-) -> int:
-    """Compute the same for one sequence by sums of logarithms; returns its status.
-
-    The covariance of a count with ``D`` is its probability times the mean of ``D`` over the paths
-    that have it, as the mean over all paths is 0 by the choice of constants.
-    """
-    unary, pair, index, begin = (
-        scores.unary,
-        scores.pair,
-        scores.transition_index,
-        scores.offsets[s],
-    )
-    end, tangent, alpha = scores.offsets[s + 1], workspace.tangent, workspace.alpha
-    mean, norm, values = workspace.mean, workspace.norm, workspace.values
-    tangents, back, work = workspace.tangents, workspace.back, workspace.work
-    size = unary.shape[1]
-    stride = 0 if index.shape[0] == 1 else 1
-    for t in range(begin, end):
-        for j in range(size):
-            work[0, j] = unary[t, j]
-            work[1, j] = tangent[t, j]
-            if t > begin:
-                m = index[t * stride]
-                for i in range(size):
-                    values[0, i] = alpha[t - 1, i] + pair[m, i, j]
-                    tangents[0, i] = mean[t - 1, i] + slope[m, i, j]
-                _mean_tangent(values, tangents, back, j)
-                work[0, j] += back[0, j]
-                work[1, j] += back[1, j]
-        _mean_tangent(work, values, back, 0)
-        norm[t] = back[0, 0]
-        if norm[t] == -math.inf:
-            return t
-        center = 0.0
-        for j in range(size):
-            alpha[t, j] = work[0, j] - norm[t]
-            if alpha[t, j] > NOTHING:
-                center += math.exp(alpha[t, j]) * work[1, j]
-        for j in range(size):
-            mean[t, j] = work[1, j] - center
-            tangent[t, j] -= center
-    for j in range(size):
-        back[0, j] = 0.0
-        back[1, j] = 0.0
-    for t in range(end - 1, begin - 1, -1):
-        for j in range(size):
-            log_probability = alpha[t, j] + back[0, j]
-            probability = math.exp(log_probability) if log_probability > NOTHING else 0.0
-            marginals[t, j] = weight * probability * (mean[t, j] + back[1, j])
-            work[0, j] = unary[t, j] + back[0, j] - norm[t]
-            work[1, j] = tangent[t, j] + back[1, j]
-        if t == begin:
-            break
-        m = index[t * stride]
-        for i in range(size):
-            for j in range(size):
-                values[0, j] = pair[m, i, j] + work[0, j]
-                tangents[0, j] = slope[m, i, j] + work[1, j]
-                log_probability = alpha[t - 1, i] + values[0, j]
-                if log_probability > NOTHING:
-                    probability = math.exp(log_probability)
-                    transitions[m, i, j] += weight * probability * (mean[t - 1, i] + tangents[0, j])
-            _mean_tangent(values, tangents, back, i)
-    return OK

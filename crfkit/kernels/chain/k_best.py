@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.arrays import ChainScores
 
 # Numbers of a search with a beam: the score of the best prefix and of the true one at each token,
@@ -47,7 +47,7 @@ def chain_n_best(
                     score = best[t - 1, i, r] + added
                     if not score > best[t, j, count - 1]:
                         break  # those that follow are no better
-                    _insert(score, i * count + r, t, j, best, source)
+                    insert(score, i * count + r, best, t, source, t, j)
     for r in range(count):
         value[r] = -math.inf
     for j in range(size):
@@ -71,16 +71,20 @@ def chain_n_best(
                     at = source[t, at // count, at % count]
 
 
-@kernel
-def _insert(score: float, came: int, t: int, j: int, best: FloatArray, source: IntArray) -> None:
-    """Put a prefix in its place among those that end with a label, behind equal ones."""
+@part
+def insert(score: float, came: int, best: FloatArray, t: int, source: IntArray, u: int,
+           j: int) -> None:  # fmt: skip
+    """Put a score in its place among those of label `j` in row `t`, behind equal ones.
+
+    Where it came from stands at the same place in row `u` of `source`.
+    """
     place = best.shape[2] - 1
     while place > 0 and score > best[t, j, place - 1]:
         best[t, j, place] = best[t, j, place - 1]
-        source[t, j, place] = source[t, j, place - 1]
+        source[u, j, place] = source[u, j, place - 1]
         place -= 1
     best[t, j, place] = score
-    source[t, j, place] = came
+    source[u, j, place] = came
 
 
 @kernel

@@ -11,8 +11,8 @@ from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH
 from crfkit.kernels._strips import (
-    strips_outer,
-    strips_product,
+    add_outer,
+    product,
     strips_shift,
     strips_step_back,
     strips_weigh,
@@ -91,21 +91,6 @@ def _forward_status(alpha: FloatArray, row: int, scores: ChainScores, m: int, t:
 
 
 @part
-def _product(source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray,
-             to: int) -> None:  # fmt: skip
-    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``."""
-    size = tables.shape[2]
-    if size >= WIDTH:
-        strips_product(source, row, tables, m, out, to)
-        return
-    for j in range(size):
-        total = 0.0
-        for i in range(size):
-            total += source[row, i] * tables[m, i, j]
-        out[to, j] = total
-
-
-@part
 def _weigh(work: FloatArray, node: FloatArray, t: int, scale: float, alpha: FloatArray,
            row: int) -> tuple[float, float]:  # fmt: skip
     """``alpha(j) = scale node_t(j) work(j)``; returns the sum and the least of it."""
@@ -144,7 +129,7 @@ def _forward(
     for t in range(low, high):
         m, row = index[t * stride], run.row + t - run.begin
         if t > run.begin:
-            _product(alpha, row - 1, factor, m, vector, 0)
+            product(alpha, row - 1, factor, m, vector, 0)
         total, least = _weigh(vector, node, t, scale, alpha, row)
         if least < TINY:
             status = _forward_status(alpha, row, scores, m, t, t == run.begin)
@@ -169,22 +154,6 @@ def _step_back(node: FloatArray, t: int, scale: float, alpha: FloatArray, row: i
         reached = alpha[row, j] > 0.0
         message[row, j] = node[t, j] * scale * beta[0, j] if reached else 0.0
         marginals[t, j] = alpha[row, j] * beta[0, j] if reached else 0.0
-
-
-@part
-def _add_transitions(alpha: FloatArray, message: FloatArray, begin: int, end: int,
-                     flow: FloatArray, m: int) -> None:  # fmt: skip
-    """``flow(i, j) += alpha_{t-1}(i) b_t(j)`` over the rows ``begin:end``."""
-    size = flow.shape[2]
-    if begin >= end:
-        return
-    if size >= WIDTH:
-        strips_outer(alpha, -1, message, begin, end, flow, m, 0, size)
-        return
-    for t in range(begin, end):
-        for i in range(size):
-            for j in range(size):
-                flow[m, i, j] += alpha[t - 1, i] * message[t, j]
 
 
 @kernel
@@ -215,7 +184,7 @@ def _backward(
         scale = 1.0 / norm[t - 1] if t > run.begin else 0.0
         row = run.row + t - run.begin
         if t < run.end - 1:
-            _product(message, row + 1, transposed, index[(t + 1) * stride], beta, 0)
+            product(message, row + 1, transposed, index[(t + 1) * stride], beta, 0)
         _step_back(node, t, scale, alpha, row, beta, message, marginals)
 
 
@@ -348,7 +317,7 @@ def chain_sum(
             count = 2 if both > size > 0 and both <= alpha.shape[0] else 1
             size = both if count == 2 else size
         if filled + size > alpha.shape[0]:
-            _add_transitions(alpha, message, 1, filled, flow, index[0])
+            add_outer(alpha, -1, message, 1, filled, flow, index[0])
             filled = 0
         if count == 2:
             if _sum_two(scores, exponentials, s, sequences[n + 1], weight, workspace, filled, out):
@@ -366,12 +335,12 @@ def chain_sum(
             filled += end - begin
         elif status[s] == OK:
             for t in range(1, end - begin):
-                _add_transitions(alpha, message, t, t + 1, flow, index[begin + t])
-    _add_transitions(alpha, message, 1, filled, flow, index[0])
+                add_outer(alpha, -1, message, t, t + 1, flow, index[begin + t])
+    add_outer(alpha, -1, message, 1, filled, flow, index[0])
 
 
-@kernel
-def _log_sum(values: FloatArray, row: int) -> float:
+@part
+def log_sum(values: FloatArray, row: int) -> float:
     """``log sum_k exp(values[row, k])`` without overflow; ``-inf`` for no mass at all."""
     top = -math.inf
     for k in range(values.shape[1]):
@@ -420,8 +389,8 @@ def chain_sum_log(
                 continue
             for i in range(size):
                 work[0, i] = marginals[t - 1, i] + pair[index[t * stride], i, j]
-            work[1, j] = unary[t, j] + _log_sum(work, 0)
-        norm[t] = _log_sum(work, 1)
+            work[1, j] = unary[t, j] + log_sum(work, 0)
+        norm[t] = log_sum(work, 1)
         if norm[t] == -math.inf:
             return t
         partial += norm[t]
@@ -446,5 +415,5 @@ def chain_sum_log(
                 log_probability = marginals[t - 1, i] + work[0, j]
                 if log_probability > NOTHING:
                     out.flow[m, i, j] += weight[s] * math.exp(log_probability)
-            work[1, i] = _log_sum(work, 0)
+            work[1, i] = log_sum(work, 0)
     return OK

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel
-from crfkit.kernels.chain.k_best import _insert
+from crfkit.kernels.chain.k_best import insert
 from crfkit.kernels.semimarkov.arrays import SegmentScores, SpanIndex
 
 
@@ -50,7 +50,7 @@ def semimarkov_n_best(
         for r in range(count):
             if not ends[last, i, r] > begins[last, 0, count - 1]:
                 break
-            _insert(ends[last, i, r], i * count + r, last, 0, begins, before)
+            insert(ends[last, i, r], i * count + r, begins, last, before, last, 0)
     for n in range(count):
         value[n] = begins[last, 0, n]
         if value[n] == -math.inf:
@@ -86,7 +86,7 @@ def _list_begins(scores: SegmentScores, t: int, k: int, lists: PrefixLists) -> N
                 score = ends[t, i, r] + transition
                 if not score > begins[t, k, count - 1]:
                     break  # those that follow are no better
-                _insert(score, i * count + r, t, k, begins, before)
+                insert(score, i * count + r, begins, t, before, t, k)
     for r in range(count):
         begins[t, k, r] += unary[t, size + k]
 
@@ -111,7 +111,7 @@ def _list_ends(scores: SegmentScores, spans: SpanIndex, t: int, k: int,
             score = begins[t - d + 1, k, r] + run + pair[lengths + d - 1, k] + alone + span
             if not score > ends[t + 1, k, count - 1]:
                 break
-            _insert(score, d * count + r, t + 1, k, ends, inside)
+            insert(score, d * count + r, ends, t + 1, inside, t + 1, k)
         run += unary[t - d + 1, k]
     for r in range(count):
         ends[t + 1, k, r] += unary[t, 2 * size + k]

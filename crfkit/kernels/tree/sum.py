@@ -1,44 +1,47 @@
 """Sums over the labelings of rooted forests: from the leaves to the roots and back.
 
-Shapes as in :mod:`crfkit.kernels.tree.arrays`. Without recursion: a depth of 100,000 is a loop.
+Without recursion: a depth of 100,000 is a loop. Shapes: ``N`` tokens of ``S`` sequences, ``K``
+labels, ``M`` tables of pair scores. The groups of arrays that are not said here are those of
+:mod:`crfkit.kernels.chain.arrays`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
-from crfkit.compiler.simd import WIDTH
-from crfkit.kernels._strips import strips_outer, strips_product
+from crfkit.kernels._strips import add_outer, product
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
-from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
-from crfkit.kernels.tree.arrays import TreeScores, TreeWorkspace
+from crfkit.kernels.chain.sum import NOTHING, OK, TINY, UNDERFLOW, log_sum
+
+
+class TreeScores(NamedTuple):
+    """Scores of the parts of forests; ``-inf`` forbids a part. Read-only."""
+
+    unary: FloatArray  # (N, K)
+    pair: FloatArray  # (M, K, K) each label of a parent (axis 1) with each of a child (axis 2)
+    transition_index: IdArray  # (N,) or (1,) the table of the transition into each token
+    parent: IntArray  # (N,) the position of the parent within the sequence, -1 for a root
+    order: IntArray  # (N,) the positions of each sequence, parents before their children
+    offsets: IntArray  # (S + 1,) where the sequences start, and the end
+
+
+class TreeWorkspace(NamedTuple):
+    """Messages of one forest of at most ``R`` tokens."""
+
+    inside: FloatArray  # (R, K) what the subtree below each token says of its label
+    message: FloatArray  # (R, K) what it says of the label of the parent
+    row: FloatArray  # (1, K)
 
 
 @part
-def _product(
-    source: FloatArray, row: int, tables: FloatArray, m: int, out: FloatArray, to: int
-) -> None:
-    """``out[to, j] = sum_i source[row, i] tables[m, i, j]``."""
-    size = tables.shape[2]
-    if size >= WIDTH:
-        strips_product(source, row, tables, m, out, to)
-        return
-    for j in range(size):
-        total = 0.0
-        for i in range(size):
-            total += source[row, i] * tables[m, i, j]
-        out[to, j] = total
-
-
-@part
-def _is_forbidden(scores: TreeScores, work: TreeWorkspace, c: int, m: int, i: int) -> bool:
-    """Whether no allowed transition leads from label `i` to a possible one of the child `c`."""
-    for j in range(scores.unary.shape[1]):
-        if work.inside[c, j] > 0.0 and scores.pair[m, i, j] > -math.inf:
-            return False
-    return True
+def edge(scores: TreeScores, begin: int, n: int) -> tuple[int, int, int]:
+    """Return the n-th token in order, its parent (-1 for a root), and the table between them."""
+    c = scores.order[n]
+    stride = 0 if scores.transition_index.shape[0] == 1 else 1
+    return c, scores.parent[begin + c], scores.transition_index[(begin + c) * stride]
 
 
 @part
@@ -55,6 +58,15 @@ def _scale(inside: FloatArray, row: int) -> float:
 
 
 @part
+def _is_forbidden(scores: TreeScores, work: TreeWorkspace, c: int, m: int, i: int) -> bool:
+    """Whether no allowed transition leads from label `i` to a possible one of the child `c`."""
+    for j in range(scores.unary.shape[1]):
+        if work.inside[c, j] > 0.0 and scores.pair[m, i, j] > -math.inf:
+            return False
+    return True
+
+
+@part
 def _send(
     scores: TreeScores, exponentials: ChainExponentials, work: TreeWorkspace, c: int, p: int, m: int
 ) -> bool:
@@ -63,7 +75,7 @@ def _send(
     ``message_c(i) = sum_j factor(i, j) inside_c(j)``, ``inside_p(i) *= message_c(i)``: a product
     that is tiny and not 0 is not.
     """
-    _product(work.inside, c, exponentials.transposed, m, work.message, c)
+    product(work.inside, c, exponentials.transposed, m, work.message, c)
     for i in range(work.inside.shape[1]):
         if work.inside[p, i] > 0.0:
             if work.message[c, i] < TINY:
@@ -78,18 +90,13 @@ def _send(
 
 @kernel
 def _inside(
-    scores: TreeScores,
-    exponentials: ChainExponentials,
-    begin: int,
-    end: int,
-    work: TreeWorkspace,
+    scores: TreeScores, exponentials: ChainExponentials, begin: int, end: int, work: TreeWorkspace
 ) -> tuple[int, float]:
     """Sum the subtrees from the leaves to the roots; returns the status and log Z.
 
     ``inside_t(k) = node_t(k) prod_c message_c(k)`` over the children ``c`` of ``t``, scaled to the
     sum 1 after each product, so that the number of children does not matter.
     """
-    stride = 0 if scores.transition_index.shape[0] == 1 else 1
     log_z = 0.0
     for t in range(begin, end):
         for k in range(work.inside.shape[1]):
@@ -98,12 +105,11 @@ def _inside(
                 return UNDERFLOW, 0.0
         log_z += exponentials.shift[t]
     for n in range(end - 1, begin - 1, -1):
-        c = scores.order[n]
+        c, p, m = edge(scores, begin, n)
         total = _scale(work.inside, c)
         if not total > 0.0:
             return begin + c, 0.0
         log_z += math.log(total)
-        p, m = scores.parent[begin + c], scores.transition_index[(begin + c) * stride]
         if p >= 0:
             if not _send(scores, exponentials, work, c, p, m):
                 return UNDERFLOW, 0.0
@@ -124,16 +130,14 @@ def _outside(
     work: TreeWorkspace,
     out: ChainSums,
 ) -> None:
-    """Write the marginals from the roots to the leaves.
+    """Write the marginals from the roots to the leaves; ratios take the place of messages.
 
-    With ``ratio(i) = P(y_p = i) / message_c(i)`` the expected transition is ``ratio(i) factor(i, j)
-    inside_c(j)``, and the marginal of the child its sum over ``i``.
+    With ``ratio_c(i) = P(y_p = i) / message_c(i)``, 0 for a root, the expected transition is
+    ``ratio(i) factor(i, j) inside_c(j)``, and the marginal of the child its sum over ``i``.
     """
     size = work.inside.shape[1]
-    stride = 0 if scores.transition_index.shape[0] == 1 else 1
     for n in range(begin, end):
-        c = scores.order[n]
-        p, m = scores.parent[begin + c], scores.transition_index[(begin + c) * stride]
+        c, p, m = edge(scores, begin, n)
         if p < 0:
             for k in range(size):
                 out.marginals[begin + c, k] = weight * work.inside[c, k]
@@ -142,28 +146,33 @@ def _outside(
         for i in range(size):
             known = out.marginals[begin + p, i]
             work.message[c, i] = known / work.message[c, i] if known != 0.0 else 0.0
-        _product(work.message, c, exponentials.factor, m, work.row, 0)
+        product(work.message, c, exponentials.factor, m, work.row, 0)
         for j in range(size):
             out.marginals[begin + c, j] = work.row[0, j] * work.inside[c, j]
-    if stride == 0:
-        _add_flow(work, 0, end - begin, scores.transition_index[0], out.flow)
-    else:
-        for t in range(begin, end):
-            if scores.parent[t] >= 0:
-                _add_flow(work, t - begin, t - begin + 1, scores.transition_index[t], out.flow)
-
-
-@part
-def _add_flow(work: TreeWorkspace, begin: int, end: int, m: int, flow: FloatArray) -> None:
-    """``flow(i, j) += ratio_t(i) inside_t(j)`` over the rows ``begin:end``; roots have no ratio."""
-    size = flow.shape[2]
-    if size >= WIDTH:
-        strips_outer(work.message, 0, work.inside, begin, end, flow, m, 0, size)
+    index, above, below = scores.transition_index, work.message, work.inside
+    if index.shape[0] == 1:
+        add_outer(above, 0, below, 0, end - begin, out.flow, index[0])
         return
     for t in range(begin, end):
-        for i in range(size):
-            for j in range(size):
-                flow[m, i, j] += work.message[t, i] * work.inside[t, j]
+        if scores.parent[t] >= 0:
+            add_outer(above, 0, below, t - begin, t - begin + 1, out.flow, index[t])
+
+
+@kernel
+def sum_forest(
+    scores: TreeScores,
+    exponentials: ChainExponentials,
+    s: int,
+    weight: float,
+    work: TreeWorkspace,
+    out: ChainSums,
+) -> int:
+    """Sum over the labelings of one forest in linear form; returns its status."""
+    begin, end = scores.offsets[s], scores.offsets[s + 1]
+    status, out.log_z[s] = _inside(scores, exponentials, begin, end, work)
+    if status == OK:
+        _outside(scores, exponentials, begin, end, weight, work, out)
+    return status
 
 
 @kernel
@@ -185,20 +194,32 @@ def tree_sum(
 
 
 @kernel
-def sum_forest(
-    scores: TreeScores,
-    exponentials: ChainExponentials,
-    s: int,
-    weight: float,
-    work: TreeWorkspace,
-    out: ChainSums,
-) -> int:
-    """Sum over the labelings of one forest in linear form; returns its status."""
-    begin, end = scores.offsets[s], scores.offsets[s + 1]
-    status, out.log_z[s] = _inside(scores, exponentials, begin, end, work)
-    if status == OK:
-        _outside(scores, exponentials, begin, end, weight, work, out)
-    return status
+def _inside_log(scores: TreeScores, begin: int, end: int, work: TreeWorkspace) -> tuple[int, float]:
+    """Sum the subtrees in logarithms; returns the status and log Z.
+
+    ``inside_t(k) = unary_t(k) + sum_c message_c(k)``, relative to its sum, so that logarithms do
+    not grow with the tree; ``message_c(i) = log sum_j exp(pair(i, j) + inside_c(j))``.
+    """
+    size, log_z, run = scores.unary.shape[1], 0.0, 0.0
+    for t in range(begin, end):
+        for k in range(size):
+            work.inside[t - begin, k] = scores.unary[t, k]
+    for n in range(end - 1, begin - 1, -1):
+        c, p, m = edge(scores, begin, n)
+        norm = log_sum(work.inside, c)
+        if norm == -math.inf:
+            return begin + c, 0.0
+        for k in range(size):
+            work.inside[c, k] -= norm
+        run += norm
+        if n % 128 == 0 or n == begin:  # in runs: long sums lose digits
+            log_z, run = log_z + run, 0.0
+        for i in range(size if p >= 0 else 0):
+            for j in range(size):
+                work.row[0, j] = scores.pair[m, i, j] + work.inside[c, j]
+            work.message[c, i] = log_sum(work.row, 0)
+            work.inside[p, i] += work.message[c, i]
+    return OK, log_z
 
 
 @kernel
@@ -211,71 +232,21 @@ def tree_sum_log(
 ) -> int:
     """Sum over the labelings of one forest in logarithms; returns `OK` or a dead position.
 
-    ``inside_t(k) = unary_t(k) + sum_c message_c(k)``, ``message_c(i) = log sum_j exp(pair(i, j) +
-    inside_c(j))``; then ``P(y_c = j) = sum_i P(y_p = i) P(y_c = j | y_p = i)``.
+    ``P(y_c = j) = sum_i P(y_p = i) exp(pair(i, j) + inside_c(j) - message_c(i))``
     """
-    begin, end = scores.offsets[s], scores.offsets[s + 1]
-    status = _inside_log(scores, begin, end, work)
+    begin, end, size = scores.offsets[s], scores.offsets[s + 1], scores.unary.shape[1]
+    status, out.log_z[s] = _inside_log(scores, begin, end, work)
     if status != OK:
         return status
-    stride = 0 if scores.transition_index.shape[0] == 1 else 1
-    size = scores.unary.shape[1]
-    log_z = 0.0
     for n in range(begin, end):
-        c = scores.order[n]
-        p, m = scores.parent[begin + c], scores.transition_index[(begin + c) * stride]
+        c, p, m = edge(scores, begin, n)
         for j in range(size):
-            out.marginals[begin + c, j] = 0.0
-        if p < 0:
-            top = log_sum(work.inside, c)
-            log_z += top
-            for j in range(size):
-                out.marginals[begin + c, j] = weight * math.exp(work.inside[c, j] - top)
-            continue
-        for i in range(size):
+            out.marginals[begin + c, j] = weight * math.exp(work.inside[c, j]) if p < 0 else 0.0
+        for i in range(size if p >= 0 else 0):
             above = out.marginals[begin + p, i]
-            if above != 0.0:
-                for j in range(size):
-                    below = scores.pair[m, i, j] + work.inside[c, j]
-                    expected = above * math.exp(below - work.message[c, i])
-                    out.marginals[begin + c, j] += expected
-                    out.flow[m, i, j] += expected
-    out.log_z[s] = log_z
-    return OK
-
-
-@part
-def log_sum(values: FloatArray, row: int) -> float:
-    """``log sum_k exp(values[row, k])``."""
-    top = -math.inf
-    for k in range(values.shape[1]):
-        top = max(top, values[row, k])
-    if top == -math.inf:
-        return top
-    total = 0.0
-    for k in range(values.shape[1]):
-        total += math.exp(values[row, k] - top)
-    return top + math.log(total)
-
-
-@kernel
-def _inside_log(scores: TreeScores, begin: int, end: int, work: TreeWorkspace) -> int:
-    """Sum the subtrees in logarithms; returns `OK` or a position below which nothing is left."""
-    size = scores.unary.shape[1]
-    stride = 0 if scores.transition_index.shape[0] == 1 else 1
-    for t in range(begin, end):
-        for k in range(size):
-            work.inside[t - begin, k] = scores.unary[t, k]
-    for n in range(end - 1, begin - 1, -1):
-        c = scores.order[n]
-        p, m = scores.parent[begin + c], scores.transition_index[(begin + c) * stride]
-        if log_sum(work.inside, c) == -math.inf:
-            dead: int = begin + c
-            return dead
-        if p >= 0:
-            for i in range(size):
-                for j in range(size):
-                    work.row[0, j] = scores.pair[m, i, j] + work.inside[c, j]
-                work.message[c, i] = log_sum(work.row, 0)
-                work.inside[p, i] += work.message[c, i]
+            for j in range(size if above != 0.0 else 0):
+                share = scores.pair[m, i, j] + work.inside[c, j] - work.message[c, i]
+                if share > NOTHING:
+                    out.marginals[begin + c, j] += above * math.exp(share)
+                    out.flow[m, i, j] += above * math.exp(share)
     return OK
