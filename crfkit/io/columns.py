@@ -132,22 +132,9 @@ def read_columns(
     encoding: str = "utf-8",
     skip_docstart: bool = False,
 ) -> list[list[tuple[str, ...]]]:
-    """Read all sequences of a column file.
+    """Read all sequences of a column file: what :func:`iter_columns` yields, as a list.
 
-    Parameters
-    ----------
-    source, columns, sep, comment, encoding, skip_docstart
-        As for :func:`iter_columns`, which reads lazily.
-
-    Returns
-    -------
-    list of list of tuple of str, length S
-        One tuple of cells per token; empty if `source` holds no token.
-
-    Raises
-    ------
-    ColumnFormatError, ValueError
-        As of :func:`iter_columns`.
+    Parameters and errors are the same.
     """
     sequences = iter_columns(
         source, columns=columns, sep=sep, comment=comment, encoding=encoding,

@@ -248,13 +248,6 @@ class _Parser:
                 raise self.error(message, line)
 
 
-def _sentences(source: Source, encoding: str) -> Iterator[ConlluSentence]:
-    parser = _Parser(source_name(source))
-    for line in iter_lines(source, encoding):
-        yield from parser.feed(line)
-    yield from parser.finish()
-
-
 def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSentence]:
     r"""Iterate over the sentences of a CoNLL-U file, holding one in memory at a time.
 
@@ -286,26 +279,14 @@ def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSe
     >>> sentence.metadata, sentence.words[0].feats
     ({'text': 'dogs bark'}, {'Number': 'Plur'})
     """
-    return _sentences(source, encoding)
+    parser = _Parser(source_name(source))
+    for line in iter_lines(source, encoding):
+        yield from parser.feed(line)
+    yield from parser.finish()
 
 
 def read_conllu(source: Source, *, encoding: str = "utf-8") -> list[ConlluSentence]:
-    """Read all sentences of a CoNLL-U file.
-
-    Parameters
-    ----------
-    source, encoding
-        As for :func:`iter_conllu`, which reads lazily.
-
-    Returns
-    -------
-    list of ConlluSentence, length S
-
-    Raises
-    ------
-    ColumnFormatError
-        As of :func:`iter_conllu`.
-    """
+    """Read all sentences of a CoNLL-U file: what :func:`iter_conllu` yields, as a list."""
     return list(iter_conllu(source, encoding=encoding))
 
 
@@ -377,7 +358,7 @@ def sentence_lines(sentence: ConlluSentence) -> list[str]:
     return comments + rows
 
 
-def _checked_lines(sentence: ConlluSentence, index: int) -> list[str]:
+def _block(sentence: ConlluSentence, index: int) -> str:
     lines = sentence_lines(sentence)
     try:
         back = read_conllu(lines)
@@ -388,7 +369,7 @@ def _checked_lines(sentence: ConlluSentence, index: int) -> list[str]:
             f"sequence {index}: it would not read back the same; check for blanks at the ends of "
             "comments, empty values, and newlines or '|' inside of values"
         )
-    return lines
+    return "\n".join(lines) + "\n\n"
 
 
 def write_conllu(target: Target, sentences: Iterable[ConlluSentence]) -> None:
@@ -408,5 +389,4 @@ def write_conllu(target: Target, sentences: Iterable[ConlluSentence]) -> None:
     ColumnFormatError
         Naming the sequence, if one breaks the format or would not read back the same.
     """
-    blocks = (_checked_lines(sentence, index) for index, sentence in enumerate(sentences))
-    write_blocks(target, ("\n".join(lines) + "\n\n" for lines in blocks))
+    write_blocks(target, (_block(sentence, index) for index, sentence in enumerate(sentences)))

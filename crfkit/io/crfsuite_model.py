@@ -26,6 +26,10 @@ Target = str | os.PathLike[str] | IO[bytes]
 HEADER = struct.Struct("<4sI4s9I")
 CHUNK = struct.Struct("<4sII")
 VERSION = 100
+FIELDS = (
+    "magic", "size", "type", "version", "num_features", "num_labels", "num_attrs",
+    "off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs",
+)  # fmt: skip
 # A file of 100 kB could name so many labels that the table of their steps fills the memory.
 MOST_LABELS = 1 << 13
 STATE, STEP = 0, 1
@@ -146,7 +150,8 @@ def _parse(data: bytes) -> CRFsuiteModel:
         raise Damage(f"not a CRFsuite model: it starts with {data[:4]!r} instead of b'lCRF'")
     if len(data) < HEADER.size:
         raise Damage(f"cut short: {len(data)} bytes, the header alone has {HEADER.size}")
-    _, size, kind, version, _, n_labels, n_attributes, *places = HEADER.unpack_from(data)
+    fields = HEADER.unpack_from(data)
+    _, size, kind, version, _, n_labels, n_attributes, *places = fields
     if kind != b"FOMC" or version != VERSION:
         raise Damage(
             f"model type {kind!r}, version {version}; only first-order models (b'FOMC') of "
@@ -164,18 +169,9 @@ def _parse(data: bytes) -> CRFsuiteModel:
     steps = _matrix(weights[step], (n_labels, n_labels), ("label", "next label"))
     has_transition = np.zeros(steps.shape, bool)
     has_transition[weights["source"][step], weights["target"][step]] = True
-    header = _describe(HEADER.unpack_from(data))
+    texts = [f.decode() if isinstance(f, bytes) else str(f) for f in fields[:7]]
+    header = dict(zip(FIELDS, [*texts, *(f"0x{at:X}" for at in places)], strict=True))
     return CRFsuiteModel(labels, attributes, state, steps.toarray(), has_transition, header)
-
-
-def _describe(fields: tuple[Any, ...]) -> dict[str, str]:
-    """Return the fields of a header as text."""
-    magic, size, kind, version, *numbers = fields
-    counts = zip(("num_features", "num_labels", "num_attrs"), map(str, numbers), strict=False)
-    names = ("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs")
-    offsets = zip(names, (f"0x{at:X}" for at in numbers[3:]), strict=True)
-    first = {"magic": magic.decode(), "size": str(size), "type": kind.decode()}
-    return first | {"version": str(version)} | dict(counts) | dict(offsets)
 
 
 def _read_weights(data: bytes, at: int) -> NDArray[Any]:

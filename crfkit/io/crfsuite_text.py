@@ -130,29 +130,6 @@ def _declared_weight(cells: Sequence[str]) -> float:
     return weight
 
 
-def _sequences(source: Source, encoding: str) -> Iterator[CRFsuiteSequence]:
-    attributes: list[dict[str, float]] = []
-    labels: list[str] = []
-    weight: float | None = None
-    for number, line in enumerate(chain(iter_lines(source, encoding), [""]), start=1):
-        try:
-            if line.startswith("@"):
-                if weight is not None:
-                    raise ValueError("the sequence has two weights; remove one")
-                weight = _declared_weight(line.split("\t"))
-            elif line:
-                cells = line.split("\t")
-                labels.append(_label(cells[0]))
-                attributes.append(_token(cells[1:]))
-            elif weight is not None and not labels:
-                raise ValueError("a weight without tokens ends here; remove it")
-        except ValueError as error:
-            raise ColumnFormatError(f"{source_name(source)}, line {number}: {error}") from None
-        if labels and not line:
-            yield CRFsuiteSequence(attributes, labels, 1.0 if weight is None else weight)
-            attributes, labels, weight = [], [], None
-
-
 def iter_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> Iterator[CRFsuiteSequence]:
     r"""Iterate over the sequences of a CRFsuite text file, holding one in memory at a time.
 
@@ -178,33 +155,39 @@ def iter_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> Iterator[C
     >>> list(iter_crfsuite_text(["B\tw=a\\:b\tcaps:0.5", "O\tw=c"]))[0].attributes
     [{'w=a:b': 1.0, 'caps': 0.5}, {'w=c': 1.0}]
     """
-    return _sequences(source, encoding)
+    attributes: list[dict[str, float]] = []
+    labels: list[str] = []
+    weight: float | None = None
+    for number, line in enumerate(chain(iter_lines(source, encoding), [""]), start=1):
+        try:
+            if line.startswith("@"):
+                if weight is not None:
+                    raise ValueError("the sequence has two weights; remove one")
+                weight = _declared_weight(line.split("\t"))
+            elif line:
+                cells = line.split("\t")
+                labels.append(_label(cells[0]))
+                attributes.append(_token(cells[1:]))
+            elif weight is not None and not labels:
+                raise ValueError("a weight without tokens ends here; remove it")
+        except ValueError as error:
+            raise ColumnFormatError(f"{source_name(source)}, line {number}: {error}") from None
+        if labels and not line:
+            yield CRFsuiteSequence(attributes, labels, 1.0 if weight is None else weight)
+            attributes, labels, weight = [], [], None
 
 
 def read_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> CRFsuiteData:
-    """Read a CRFsuite text file into what an estimator takes.
+    """Read a CRFsuite text file into ``(X, y, sample_weight)``, which an estimator takes.
 
-    Parameters
-    ----------
-    source, encoding
-        As for :func:`iter_crfsuite_text`, which reads lazily.
-
-    Returns
-    -------
-    CRFsuiteData
-        The tuple ``(X, y, sample_weight)``.
-
-    Raises
-    ------
-    ColumnFormatError
-        As of :func:`iter_crfsuite_text`.
+    Parameters and errors are those of :func:`iter_crfsuite_text`, which reads lazily.
     """
-    sequences = list(iter_crfsuite_text(source, encoding=encoding))
-    return CRFsuiteData(
-        [sequence.attributes for sequence in sequences],
-        [sequence.labels for sequence in sequences],
-        np.array([sequence.weight for sequence in sequences], dtype=np.float64),
-    )
+    X, y, weight = [], [], []
+    for sequence in iter_crfsuite_text(source, encoding=encoding):
+        X.append(sequence.attributes)
+        y.append(sequence.labels)
+        weight.append(sequence.weight)
+    return CRFsuiteData(X, y, np.array(weight, dtype=np.float64))
 
 
 def _escape(text: object, kind: str) -> str:

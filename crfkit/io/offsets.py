@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from crfkit._params import check_option
 from crfkit.labels.fields import read_segment
@@ -15,13 +16,6 @@ from crfkit.metrics import Segment, spans_from_tags, tags_from_spans
 Offsets = Iterable[tuple[int, int]]
 _BLANKS = re.compile(r"\s*")
 _POLICIES = ("raise", "expand", "contract")
-
-
-class _Placed(NamedTuple):
-    """A span of characters and the span of tokens that it became."""
-
-    characters: Segment
-    tokens: Segment
 
 
 def token_offsets(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
@@ -87,7 +81,8 @@ def _covered(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> 
     return range(first, bisect_left(offsets, span.stop, key=starts))
 
 
-def _place(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> _Placed:
+def _tokens_of(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> Segment:
+    """Return the span of tokens that a span of characters becomes."""
     if not 0 <= span.start < span.stop:
         raise ValueError(f"{span} is empty or begins before the text; remove it")
     tokens = _covered(span, offsets, misfit)
@@ -100,16 +95,7 @@ def _place(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -> _P
             f"{span} does not end where tokens do: the tokens that it touches are "
             f"[{start}, {stop}); pass misfit='expand' or 'contract', or tokenize otherwise"
         )
-    return _Placed(span, Segment(tokens[0], tokens[-1] + 1, span.label))
-
-
-def _check_apart(placed: Sequence[_Placed]) -> None:
-    for left, right in zip(placed, placed[1:], strict=False):
-        if left.tokens.stop > right.tokens.start:
-            raise ValueError(
-                f"{left.characters} and {right.characters} overlap or share a token; a sequence of "
-                "tags holds one span at a place"
-            )
+    return Segment(tokens[0], tokens[-1] + 1, span.label)
 
 
 def spans_to_tags(
@@ -151,12 +137,16 @@ def spans_to_tags(
     """
     check_option("misfit", misfit, _POLICIES)
     tokens = _checked_offsets(offsets)
-    placed = [
-        _place(read_segment(item, f"item {i}"), tokens, misfit) for i, item in enumerate(spans)
-    ]
-    placed.sort(key=lambda pair: (pair.tokens.start, pair.tokens.stop))
-    _check_apart(placed)
-    return tags_from_spans((pair.tokens for pair in placed), len(tokens), scheme)
+    read = [read_segment(item, f"item {i}") for i, item in enumerate(spans)]
+    placed = [(_tokens_of(span, tokens, misfit), span) for span in read]
+    placed.sort(key=lambda pair: pair[0][:2])
+    for (left, one), (right, other) in pairwise(placed):
+        if left.stop > right.start:
+            raise ValueError(
+                f"{one} and {other} overlap or share a token; a sequence of tags holds one span "
+                "at a place"
+            )
+    return tags_from_spans((span for span, _ in placed), len(tokens), scheme)
 
 
 def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") -> list[Segment]:

@@ -137,11 +137,8 @@ def check_runs(segments: PackedSegments) -> None:
 def check_chain_model(model: Any) -> None:
     """Raise ValueError if the fitted attributes of a linear model do not fit together.
 
-    Parameters
-    ----------
-    model : estimator
-        With `classes_`, `n_features_in_` and the fitted attributes of the blocks of weights of its
-        potentials; an unfitted one passes.
+    These are `classes_`, `n_features_in_` and those that the blocks of weights of its potentials
+    name; an unfitted model passes.
     """
     if not hasattr(model, "coef_"):
         return
@@ -157,10 +154,8 @@ def check_chain_model(model: Any) -> None:
     if has_segments:
         _check_segment_parts(model, k)
     vectorizer = getattr(model, "vectorizer_", None)
-    if vectorizer is not None and (
-        type(vectorizer) is not SequenceVectorizer
-        or getattr(vectorizer, "n_features_in_", None) != n_features
-    ):
+    size = getattr(vectorizer, "n_features_in_", None)
+    if vectorizer is not None and (type(vectorizer), size) != (SequenceVectorizer, n_features):
         raise ValueError("vectorizer_ is no vectorizer of as many features as the model has")
     if getattr(model, "_partial_state", None) is not None:
         _check_partial_state(model._partial_state, kind, fitted, k)

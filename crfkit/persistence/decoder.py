@@ -70,7 +70,12 @@ class Decoder:
         table = self._container.header.get("table")
         if not isinstance(table, list):
             raise ModelFileError("the header has no table of objects")
-        self._functions = find_functions(self._known, _function_names(table))
+        names = []
+        for entry in table:
+            match entry:
+                case ["function", str(name)]:
+                    names.append(name)
+        self._functions = find_functions(self._known, names)
         for number, entry in enumerate(table):
             try:
                 self._add(entry)
@@ -262,15 +267,6 @@ def _defaults(cls: type) -> dict[str, Any]:
         return {}
     parameters = inspect.signature(cls).parameters.values()
     return {p.name: p.default for p in parameters if p.default is not p.empty}
-
-
-def _function_names(table: list[Any]) -> list[str]:
-    return [
-        entry[1]
-        for entry in table
-        if isinstance(entry, list) and len(entry) == 2 and entry[0] == "function"
-        and isinstance(entry[1], str)
-    ]  # fmt: skip
 
 
 def _scalar(dtype: np.dtype[Any], data: bytes) -> Any:

@@ -74,7 +74,9 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
     ({'accuracy': 1.0}, [['B']])
     """
     _check_place(path, "write")
-    encoder = Encoder()
+    encoder, summary = Encoder(), _Summary()
+    parameters = obj.get_params(deep=False) if hasattr(obj, "get_params") else {}
+    classes = getattr(obj, "classes_", None)
     header = {
         "format": FORMAT,
         "crfkit": __version__,
@@ -85,8 +87,8 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
             "scikit-learn": sklearn.__version__,
         },
         "class": REGISTRY.name(type(obj)) or type(obj).__qualname__,
-        "parameters": _parameters(obj),
-        "labels": _labels(obj),
+        "parameters": {name: summary.repr(value) for name, value in parameters.items()},
+        "labels": None if classes is None else [x if type(x) is str else repr(x) for x in classes],
         "metadata": _plain_metadata(metadata),
         "root": encoder.value(obj),
         "table": encoder.table,
@@ -99,18 +101,7 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
 
 
 def dumps(obj: Any, *, metadata: dict[str, Any] | None = None) -> bytes:
-    """Return as bytes what `save` would write.
-
-    Parameters
-    ----------
-    obj, metadata
-        As for `save`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As for `save`.
-    """
+    """Return as bytes what `save` would write; parameters and errors are the same."""
     stream = io.BytesIO()
     save(obj, stream, metadata=metadata)
     return stream.getvalue()
@@ -154,20 +145,7 @@ def load(path: Path | IO[bytes], *, allow: Allow = (), mmap: bool = False) -> An
 
 
 def loads(data: bytes | bytearray | memoryview, *, allow: Allow = ()) -> Any:
-    """Return the object of the bytes that `dumps` made.
-
-    Parameters
-    ----------
-    data : bytes
-        The content of a model file.
-    allow : iterable of str or functions
-        As for `load`.
-
-    Raises
-    ------
-    ModelFileError, ValueError
-        As for `load`.
-    """
+    """Return the object of the bytes that `dumps` made; `allow` and errors are those of `load`."""
     known = known_functions(allow)
     with _naming("the data"):
         return Decoder(Container(_reader(data), len(data)), known).decode()
@@ -202,7 +180,7 @@ class SaveMixin:
     """The method `save` for estimators."""
 
     def save(self, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = None) -> None:
-        """Write the model to one file, which ``crfkit.load`` reads.
+        """Write the model to one file, which ``crfkit.load`` reads, as ``crfkit.save`` does.
 
         Parameters
         ----------
@@ -210,11 +188,6 @@ class SaveMixin:
             Where to write.
         metadata : dict, optional
             Anything that JSON can hold, such as metrics.
-
-        Raises
-        ------
-        TypeError, ValueError, OSError
-            As ``crfkit.save``.
         """
         save(self, path, metadata=metadata)
 
@@ -231,19 +204,7 @@ class _Summary(reprlib.Repr):
         return re.sub(r" at 0x[0-9a-fA-F]+", "", super().repr_instance(x, level))
 
 
-def _parameters(obj: Any) -> dict[str, str]:
-    if not hasattr(obj, "get_params"):
-        return {}
-    summary = _Summary()
-    return {name: summary.repr(value) for name, value in obj.get_params(deep=False).items()}
-
-
-def _labels(obj: Any) -> list[str] | None:
-    classes = getattr(obj, "classes_", None)
-    return None if classes is None else [x if type(x) is str else repr(x) for x in classes]
-
-
-def _plain_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
+def _plain_metadata(metadata: dict[str, Any] | None) -> Any:
     """Return metadata as JSON would give them back."""
     if not isinstance(metadata, (dict, type(None))):
         raise TypeError(f"metadata must be a dict, not {type(metadata).__name__}.")
@@ -253,8 +214,7 @@ def _plain_metadata(metadata: dict[str, Any] | None) -> dict[str, Any]:
         raise type(error)(
             f"metadata must be what JSON can hold (None for NaN or infinity): {error}."
         ) from error
-    plain: dict[str, Any] = json.loads(text)
-    return plain
+    return json.loads(text)
 
 
 def _plain_number(value: Any) -> Any:

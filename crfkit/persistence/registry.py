@@ -45,9 +45,10 @@ class Registry:
 
     def _name_classes(self) -> None:
         """Give the classes of all rooms their names; a dict may have got another one."""
-        for cls in (cls for room in self._rooms for cls in _public_classes(room)):
-            if cls not in self._names:
-                self.add(cls)
+        for room in self._rooms:
+            for cls in _public_classes(room):
+                if cls not in self._names:
+                    self.add(cls)
 
     def name(self, cls: type) -> str | None:
         """Return the name of a class, None if it has none."""
@@ -152,10 +153,5 @@ def register_room(room: ModuleType) -> None:
     """Allow the objects of all classes that a module exports in model files.
 
     Those in its dicts too, so that a loss, solver or decoder that is found by name can be saved.
-
-    Parameters
-    ----------
-    room : module
-        A package or a module.
     """
     REGISTRY.add_room(room)
