@@ -13,10 +13,11 @@ from crfkit.io import read_conll
 _NLTK = "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora"
 
 
-def _files(corpus: str, parts: dict[str, tuple[str, str]]) -> dict[str, RemoteFile]:
+def _files(corpus: str, hashes: dict[str, str], parts: tuple[str, ...]) -> dict[str, RemoteFile]:
+    """Return the files of a corpus by part, given their hashes by name."""
     return {
         part: RemoteFile(name, sha256, f"{_NLTK}/{corpus}.zip", f"{corpus}/{name}")
-        for part, (name, sha256) in parts.items()
+        for part, (name, sha256) in zip(parts, hashes.items(), strict=True)
     }
 
 
@@ -25,15 +26,10 @@ CONLL2000 = Collection(
     files=_files(
         "conll2000",
         {
-            "train": (
-                "train.txt",
-                "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
-            ),
-            "test": (
-                "test.txt",
-                "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
-            ),
+            "train.txt": "82033cd7a72b209923a98007793e8f9de3abc1c8b79d646c50648eb949b87cea",
+            "test.txt": "73b7b1e565fa75a1e22fe52ecdf41b6624d6f59dacb591d44252bf4d692b1628",
         },
+        ("train", "test"),
     ),
     mirror_folders=("conll2000",),
     license="none stated; the text is from the Wall Street Journal",
@@ -52,11 +48,10 @@ Tjong Kim Sang and Buchholz (2000), "Introduction to the CoNLL-2000 shared task:
 )
 
 
-def _conll2002(language: str, stem: str, hashes: tuple[str, str, str], counts: str) -> Collection:
-    parts = zip(("train", "dev", "test"), ("train", "testa", "testb"), hashes, strict=True)
+def _conll2002(language: str, hashes: dict[str, str], counts: str) -> Collection:
     return Collection(
         folder="conll2002",
-        files=_files("conll2002", {part: (f"{stem}.{end}", sha) for part, end, sha in parts}),
+        files=_files("conll2002", hashes, ("train", "dev", "test")),
         mirror_folders=(f"conll2002_{language}", "conll2002"),
         license="for research in the context of the CoNLL-2002 shared task only, no commercial use",
         description=f"""\
@@ -75,23 +70,21 @@ entity recognition".
 CONLL2002 = {
     "es": _conll2002(
         "es",
-        "esp",
-        (
-            "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008",
-            "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87",
-            "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016",
-        ),
+        {
+            "esp.train": "a20d95cab7d88a19a86f8c1ad6329325c99fbd9529ed978cbd7e31d4b01b4008",
+            "esp.testa": "85c17793b77881c53d19017d9d0f1e6fb98b7ddcab54a5f24b05ed1793103c87",
+            "esp.testb": "1f8f7a392c6d4979a5592a5794eed43d7869b46da6851bbcde99714149f1d016",
+        },
         "Spanish, EFE newswire of May 2000: 8,323 sentences for training, 1,915 for development,\n"
         "1,517 for testing. One tag in the training part is illegal in IOB2 (an I that begins).",
     ),
     "nl": _conll2002(
         "nl",
-        "ned",
-        (
-            "0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc",
-            "51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057",
-            "2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488",
-        ),
+        {
+            "ned.train": "0a419dcb356b62c8cff38515675550b3d5dbea9f45a1c4956328dbd5cc7fcdbc",
+            "ned.testa": "51259d4bfe52462f211d3d0b67173a7ecbfa296e199f6c6bd0895f4c78155057",
+            "ned.testb": "2aa748edb82e6f9c4d82e57a4bed69ded18cfa4803122c75070335d513517488",
+        },
         "Dutch, De Morgen of 2000. Marks of new articles (-DOCSTART-) are left out.",
     ),
 }
@@ -165,14 +158,14 @@ def fetch_conll2002(
 ) -> Bunch:
     """Load the named entities of CoNLL-2002, downloading them if needed.
 
+    Errors and the rest of the parameters are those of :func:`fetch_conll2000`.
+
     Parameters
     ----------
     part : {"train", "dev", "test", "all"}, default="train"
         Which part to load; "dev" is the file ``testa``, "test" is ``testb``.
     language : {"es", "nl"}, default="es"
         Spanish or Dutch.
-    data_home, download_if_missing
-        As of :func:`fetch_conll2000`.
     mirror : path, optional
         A folder that holds the files, packed or not, itself or in ``conll2002_es`` or
         ``conll2002_nl`` or ``conll2002``.
@@ -181,13 +174,6 @@ def fetch_conll2002(
     -------
     data : Bunch
         As of :func:`fetch_conll2000`; the tags are IOB2 over PER, LOC, ORG and MISC.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be had, saying what to do, or has not the content it should have.
-    ValueError
-        If the part or the language is not known.
     """
     check_option("language", language, CONLL2002)
     places = Places(data_home, mirror, download_if_missing)

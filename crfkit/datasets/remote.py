@@ -65,10 +65,6 @@ def get_data_home(data_home: PathLike | None = None) -> Path:
     data_home : path, optional
         The folder. By default the environment variable ``CRFKIT_DATA_HOME``, or ``crfkit_data``
         in the home folder.
-
-    Returns
-    -------
-    pathlib.Path
     """
     default = os.environ.get(_HOME_VARIABLE) or os.path.join("~", "crfkit_data")
     return Path(data_home if data_home is not None else default).expanduser()

@@ -82,7 +82,7 @@ def fetch_ud(
     part : {"train", "dev", "test", "all"}, default="train"
         Which part to load.
     data_home, download_if_missing
-        As of :func:`fetch_conll2000`.
+        As of :func:`fetch_conll2000`, and the errors.
     mirror : path, optional
         A folder that holds the files, packed or not, itself or in folders ``UD_*`` or ``ud_*``.
 
@@ -94,23 +94,10 @@ def fetch_ud(
         tokens, tags : list of list of str, length S
             The words and their universal parts of speech. For other fields pass `sentences` to
             :func:`crfkit.io.conllu_features_and_labels`.
-        target_names : list of str
-            All tags of the part, sorted.
-        part, filename : str
-            What was read.
-        verified : bool
-            Whether the content had a known SHA-256 to be compared with.
-        DESCR, license : str
-            What the data are and what may be done with them.
+        target_names, part, filename, verified, DESCR, license
+            As of :func:`fetch_conll2000`.
 
         With ``part="all"`` a Bunch of such Bunches, ``train``, ``dev`` and ``test``.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be had, saying what to do, or has not the content it should have.
-    ValueError
-        If the part is not known or the treebank is no code.
     """
     if not isinstance(treebank, str) or not _CODE.fullmatch(treebank):
         raise ValueError(f"treebank={treebank!r} is no code such as 'en_ewt' or 'cs_pdt'.")

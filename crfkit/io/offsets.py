@@ -119,10 +119,6 @@ def spans_to_tags(
         What to do with a span that begins or ends inside of a token or between tokens: raise an
         error, take all tokens that it touches, or only those that are wholly in it.
 
-    Returns
-    -------
-    list of str, length T
-
     Raises
     ------
     ValueError, TypeError

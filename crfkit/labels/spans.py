@@ -140,10 +140,6 @@ def tags_from_spans(
     suffix, delimiter
         As in :func:`spans_from_tags`.
 
-    Returns
-    -------
-    list of str
-
     Raises
     ------
     ValueError, TypeError
@@ -182,10 +178,6 @@ def convert_tags(
     suffix, delimiter
         As in :func:`spans_from_tags`.
 
-    Returns
-    -------
-    list of str
-
     Raises
     ------
     ValueError
@@ -218,10 +210,6 @@ def repair_tags(
         The scheme to be legal in.
     suffix, delimiter
         As in :func:`spans_from_tags`.
-
-    Returns
-    -------
-    list of str
 
     Examples
     --------
@@ -268,24 +256,12 @@ def illegal_tags(
 def validate_tags(y: Sequences, scheme: str, *, suffix: bool = False, delimiter: str = "-") -> None:
     """Raise an error unless all sequences of tags are legal.
 
-    Parameters
-    ----------
-    y : list of sequences of str
-        The tags.
-    scheme : str
-        Name of the scheme.
-    suffix, delimiter
-        As in :func:`spans_from_tags`.
+    Parameters are those of :func:`illegal_tags`, which lists all; :func:`repair_tags` mends them.
 
     Raises
     ------
     ValueError
         Naming sequence, position and reason of the first illegal tag, and how many there are.
-
-    See Also
-    --------
-    illegal_tags : The same as a list.
-    repair_tags : Makes a sequence legal.
     """
     _check_legal(flatten(y, "y"), get_scheme(scheme, suffix, delimiter))
 
@@ -303,10 +279,6 @@ def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -
         The tags.
     suffix, delimiter
         As in :func:`spans_from_tags`.
-
-    Returns
-    -------
-    str
 
     Raises
     ------

@@ -172,10 +172,5 @@ def get_scorer(name: str) -> Scorer:
 
 
 def get_scorer_names() -> list[str]:
-    """Return the names of all scorers, sorted.
-
-    Returns
-    -------
-    list of str
-    """
+    """Return the names of all scorers, sorted."""
     return sorted(_SCORERS)

@@ -46,18 +46,11 @@ def segment_precision_recall_fscore_support(
         True and predicted segments of each sequence: (start, stop, label) or :class:`Segment`, also
         with a probability, in any order; they may overlap. With `scheme`, each
         may also be labels or tags of all tokens.
-    beta : float, default=1.0
-        Weight of recall against precision in the F-score; ``inf`` gives recall.
-    labels : sequence of labels, optional
-        Labels to score, in this order; by default those in truth or prediction, sorted.
-    average : {None, "micro", "macro", "weighted"}, default=None
-        ``None`` returns one value per label; ``"micro"`` counts over all labels; ``"macro"`` is the
-        mean over labels; ``"weighted"`` the mean weighted by support.
+    beta, labels, average, zero_division
+        As for :func:`entity_precision_recall_fscore_support`, of labels in place of types.
     scheme : str, optional
         How labels of tokens are read: ``"runs"``, where a run of equal labels is a segment, or a
         scheme of tags, as in :func:`spans_from_tags`: ``"conll"`` reads any tags.
-    zero_division : {0, 1, "warn"}, default=0
-        The precision of a label never predicted, and the recall of a label not in the truth.
 
     Returns
     -------
@@ -166,15 +159,8 @@ def segment_classification_report(
     ----------
     y_true, y_pred, labels, scheme, zero_division
         As for :func:`segment_precision_recall_fscore_support`.
-    digits : int, default=2
-        Decimals of the text.
-    output_dict : bool, default=False
-        Whether to return a dictionary rather than text.
-
-    Returns
-    -------
-    str or dict
-        As of :func:`entity_classification_report`.
+    digits, output_dict
+        As for :func:`entity_classification_report`, whose form the report has.
 
     Examples
     --------

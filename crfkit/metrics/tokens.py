@@ -44,10 +44,6 @@ def flat_accuracy_score(
     sample_weight : array-like of shape (S,), list of S arrays or array-like of shape (N,), optional
         Weights per sequence or per token.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     ValueError
