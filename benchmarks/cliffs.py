@@ -26,7 +26,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.lengths import LengthModel
-from crfkit.potentials.linear_chain import chain_model
+from crfkit.potentials.linear import chain_model
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, make_learner

@@ -60,7 +60,7 @@ def main() -> None:
                 numbers,
             ),
             "gradient, attribute by attribute": best(
-                lambda _: model.state.pullback(residuals, prepared.state, threads, state), [0]
+                lambda _: prepared.blocks["state"].rows.pullback(residuals, threads, state), [0]
             ),
             "best paths": best(Chain().max, parts),
         }

@@ -16,7 +16,7 @@ from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import is_matrix
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.blocks import transition_columns
-from crfkit.potentials.linear_chain import LinearChainModel, chain_model
+from crfkit.potentials.linear import LinearChainModel, chain_model
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)
 

@@ -19,7 +19,7 @@ from crfkit.kernels.design.partition import (
 )
 from crfkit.oracles.token_design import PIECES
 from crfkit.oracles.weights import aligned
-from crfkit.potentials.rows import RowIndex
+from crfkit.potentials.attributes import RowIndex
 
 
 def make_batch_design(

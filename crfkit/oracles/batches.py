@@ -26,7 +26,7 @@ from crfkit.oracles.batch_design import batch_room, make_batch_design
 from crfkit.oracles.weights import AlignedWeights, aligned
 from crfkit.potentials import LinearModel
 from crfkit.potentials.distinct import distinct_tokens
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.linear import LinearChainModel
 from crfkit.structures import Chain, SparseChain, Structure
 
 # With more labels a table of all transitions, of which few have weights, is slower than a list.

@@ -18,7 +18,7 @@ from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.token_design import make_token_design
 from crfkit.oracles.weights import AlignedWeights, aligned
 from crfkit.potentials.distinct import distinct_rows
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.linear import LinearChainModel
 from crfkit.structures import Chain, SparseChain
 
 # With more labels, few of whose transitions have weights, a table of all pairs is slower.

@@ -9,7 +9,7 @@ from crfkit._types import FloatArray, IdArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design.tokens import TokenDesign, tokens_count, tokens_deal
-from crfkit.potentials.rows import RowIndex
+from crfkit.potentials.attributes import RowIndex
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8

@@ -14,10 +14,9 @@ from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
 from crfkit.kernels._strips import STRIP
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.attributes import AttributeWeights, RowIndex
 from crfkit.potentials.chain_blocks import boundary_rows
 from crfkit.potentials.linear import LinearModel
-from crfkit.potentials.rows import RowIndex
 
 # An attribute has a row where it has weights for so many labels, and for one in so many.
 ROWS = (4, 8)

@@ -1,7 +1,6 @@
 """Models turn packed features and parameters into potentials, and pull gradients back."""
 
 from crfkit.potentials.base import PotentialsModel
-from crfkit.potentials.linear import LinearModel
-from crfkit.potentials.linear_chain import LinearChainModel
+from crfkit.potentials.linear import LinearChainModel, LinearModel
 
 __all__ = ["LinearChainModel", "LinearModel", "PotentialsModel"]

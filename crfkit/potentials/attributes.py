@@ -1,32 +1,194 @@
-"""Weights of (attribute, column) pairs: from rows of attributes to scores, and the adjoint."""
+"""Weights of (attribute, column) pairs, and the scores of rows of attributes.
+
+Weights are read in two forms: full rows of a table for attributes with many of them, single pairs
+for the rest.
+"""
 
 from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import frozen
-from crfkit.potentials.active import ActiveRows
-from crfkit.potentials.rows import (
-    FULL,
-    FULL_BY_TOKEN,
-    BoundWeights,
-    FullRows,
-    Part,
-    PreparedRows,
-    RowIndex,
-    add_dense,
+from crfkit.data import PackedSequences
+from crfkit.kernels.design.gather import (
+    ListedRows,
+    PairWeights,
+    SparseRows,
+    collect_rows,
+    gather_dense,
+    gather_rows,
+    gather_tokens,
+    spread_rows,
 )
 
-__all__ = [
-    "ActiveRows",
-    "AttributeWeights",
-    "BoundWeights",
-    "Part",
-    "PreparedRows",
-    "add_dense",
-]
+if TYPE_CHECKING:
+    from crfkit.potentials.rows import Folding
+
+# An attribute has a full row where it has weights for so many columns, and for at least one in so
+# many: a row is added in vectors, zeros and all, and single numbers one by one.
+FULL = (4, 4)
+# The same in reading token by token: each attribute costs a cache miss or more, and a row in one
+# piece is nearer than the three arrays of pairs.
+FULL_BY_TOKEN = (2, 12)
+
+
+class Part(NamedTuple):
+    """A run of rows: the tokens ``begin:end`` of packed features."""
+
+    data: PackedSequences
+    begin: int
+    end: int
+
+
+class RowIndex:
+    """Which attributes have a full row in a table of shape (H, C), and the row of each.
+
+    Parameters
+    ----------
+    ptr : ndarray of shape (D + 1,)
+        Where the weights of each attribute begin, and the end.
+    columns : ndarray of shape (P,)
+        Their columns.
+    n_columns : int
+        C.
+    n_sparse : int
+        The attributes from here on are dense features, which have a table of their own.
+    full : pair of int
+        An attribute has a row where it has a weight for so many columns, and one in so many.
+
+    Attributes
+    ----------
+    attributes : ndarray of shape (H,)
+        The attribute of each row.
+    slots : ndarray of shape (n_sparse,)
+        The row of each attribute, H where it has none.
+    shape : tuple
+        ``(H, C)``.
+    complete : bool
+        Whether all pairs have a weight: then the vector of weights is the table.
+    """
+
+    def __init__(
+        self,
+        ptr: PtrArray,
+        columns: IdArray,
+        n_columns: int,
+        n_sparse: int,
+        full: tuple[int, int],
+    ) -> None:
+        counts = np.diff(ptr[: n_sparse + 1].view(np.int64))
+        self.ptr, self.columns, self.n_columns = ptr, columns, n_columns
+        least, share = full
+        chosen = (counts >= min(least, n_columns)) & (counts * share >= n_columns)
+        self.attributes: IdArray = frozen(np.flatnonzero(chosen).astype(np.uint32))
+        self.shape = len(self.attributes), n_columns
+        self.complete = bool(chosen.all() and (counts == n_columns).all())
+        slots = np.full(n_sparse, len(self.attributes), np.uint32)
+        slots[self.attributes] = np.arange(len(self.attributes), dtype=np.uint32)
+        self.slots: IdArray = frozen(slots)
+
+    @cached_property
+    def codes(self) -> tuple[IdArray, IntArray, IntArray]:
+        """What to do with each attribute, and which have one weight, and where.
+
+        The code is the row in the table, H + the column of the only weight, or H + C.
+        """
+        ptr = self.ptr[: len(self.slots) + 1].view(np.int64)
+        size, counts = len(self.attributes), np.diff(ptr)
+        alone = np.flatnonzero((counts == 1) & (self.slots == size))
+        codes = np.where(self.slots < size, self.slots, size + self.n_columns)
+        codes[counts == 0] = size  # some column: the weight of an attribute without any is 0
+        codes[alone] = size + self.columns[ptr[alone]]
+        return frozen(codes.astype(np.uint32)), alone, ptr[alone]
+
+    def view(self, weights: FloatArray) -> FloatArray:
+        """Return weights, shape (P,), as the table, where they are one: a view."""
+        return weights[: self.shape[0] * self.n_columns].reshape(self.shape)
+
+    def spread(self, weights: FloatArray) -> FloatArray:
+        """Return the table of weights, shape (P,); 0 where there is none."""
+        if self.complete:
+            return self.view(frozen(weights))
+        table = np.zeros(self.shape)
+        spread_rows(self.attributes, self.ptr, self.columns, frozen(weights), table)
+        return frozen(table)
+
+    def collect(self, table: FloatArray, begin: int, end: int, out: FloatArray) -> None:
+        """Add the rows ``begin:end`` of a table to weights, shape (P,)."""
+        collect_rows(self.attributes, begin, end, self.ptr, self.columns, frozen(table), out)
+
+
+class BoundWeights:
+    """Weights in their places; tables are made when they are first asked for.
+
+    A solver that moves after a few sequences reads weights pair by pair and never asks. Threads
+    that ask at the same time wait for one of them: a table may be large.
+
+    Parameters
+    ----------
+    weights : AttributeWeights
+        Where they stand.
+    pairs : ndarray of shape (P,)
+        All weights.
+
+    Attributes
+    ----------
+    dense : ndarray of shape (F, C)
+        Those of dense features as a table.
+    """
+
+    def __init__(self, weights: AttributeWeights, pairs: FloatArray) -> None:
+        self._weights, self.pairs = weights, pairs
+        self.dense = weights.dense_table(pairs[weights.first_dense :])
+        self._lock = threading.Lock()
+        self._table: FloatArray | None = None
+        self._folded: tuple[Folding, FloatArray] | None = None
+        self._by_token: tuple[FloatArray, FloatArray] | None = None
+
+    @property
+    def table(self) -> FloatArray:
+        """The weights of attributes with full rows, for training, shape (H, C)."""
+        with self._lock:
+            if self._table is None:
+                self._table = self._weights.full.spread(self.pairs)
+            return self._table
+
+    def folded(self, folding: Folding | None) -> FloatArray:
+        """Return the table, folded if need be; the last one is kept: blocks take turns."""
+        table = self.table
+        if folding is None:
+            return table
+        with self._lock:
+            if self._folded is None or self._folded[0] is not folding:
+                self._folded = folding, folding.fold(table)
+            return self._folded[1]
+
+    @property
+    def by_token(self) -> tuple[FloatArray, FloatArray]:
+        """The same with more full rows, and the weight of each attribute that has only one, (D,).
+
+        For reading token by token.
+        """
+        with self._lock:
+            if self._by_token is None:
+                layout = self._weights.by_token
+                _, alone, places = layout.codes
+                single = np.zeros(len(layout.slots))
+                single[alone] = self.pairs[places]
+                self._by_token = layout.spread(self.pairs), frozen(single)
+            return self._by_token
+
+    def add_dense(self, part: Part, out: FloatArray) -> None:
+        """Add what dense features contribute to the scores of a part, shape (n, C)."""
+        if part.data.dense is not None:
+            table = frozen(self.dense[None])
+            gather_dense(frozen(part.data.dense), part.begin, part.end, table, out)
 
 
 class AttributeWeights:
@@ -44,98 +206,86 @@ class AttributeWeights:
         C.
     n_sparse : int
         Number of sparse attributes; the others are dense.
+
+    Attributes
+    ----------
+    n_features, n_parameters : int
+        Numbers of attributes D and of weights P.
+    first_dense : int
+        The first weight of dense features.
+    full, by_token : RowIndex
+        Which attributes have full rows in training, and in reading token by token.
     """
 
     def __init__(self, ptr: IntArray, columns: CodeArray, *, n_columns: int, n_sparse: int) -> None:
-        self.ptr = np.asarray(ptr, np.int64)
-        self.columns = np.asarray(columns, np.int32)
-        self.n_columns = n_columns
-        self.n_sparse = n_sparse
-        # Unsigned and read-only, as kernels want them.
-        self._pattern: tuple[PtrArray, IdArray] = (
-            frozen(self.ptr.view(np.uint64)),
-            frozen(self.columns.view(np.uint32)),
-        )
-        self._full = RowIndex(*self._pattern, n_columns, n_sparse, FULL)
-        self._tokens = RowIndex(*self._pattern, n_columns, n_sparse, FULL_BY_TOKEN)
-
-    @property
-    def n_features(self) -> int:
-        """Number of attributes D."""
-        return len(self.ptr) - 1
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights P."""
-        return len(self.columns)
-
-    def bind(self, weights: FloatArray) -> BoundWeights:
-        """Return the weights, shape (P,), in their places."""
-        table = self.dense_table(weights[int(self.ptr[self.n_sparse]) :])
-        full, tokens = FullRows(self._full, weights), FullRows(self._tokens, weights)
-        return BoundWeights(weights, table, full, tokens)
-
-    @property
-    def pattern(self) -> tuple[PtrArray, IdArray]:
-        """Where the weights of an attribute are, and their columns, as kernels want them."""
-        return self._pattern
+        self.ptr, self.columns = np.asarray(ptr, np.int64), np.asarray(columns, np.int32)
+        self.n_columns, self.n_sparse = n_columns, n_sparse
+        self.n_features, self.n_parameters = len(self.ptr) - 1, len(self.columns)
+        self.first_dense = int(self.ptr[n_sparse])
+        unsigned = frozen(self.ptr.view(np.uint64)), frozen(self.columns.view(np.uint32))
+        self.full = RowIndex(*unsigned, n_columns, n_sparse, FULL)
+        self.by_token = RowIndex(*unsigned, n_columns, n_sparse, FULL_BY_TOKEN)
 
     def dense_table(self, weights: FloatArray) -> FloatArray:
         """Return the weights of dense features as a new table of shape (F, C)."""
         table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
-        rows, first = self._dense_places()
-        table[rows, self.columns[first:]] = weights
+        table[self._dense_rows(), self.columns[self.first_dense :]] = weights
         return table
 
     def take_dense(self, table: FloatArray) -> FloatArray:
         """Return the weights of dense features from a table of shape (F, C)."""
-        rows, first = self._dense_places()
-        taken: FloatArray = table[rows, self.columns[first:]]
+        taken: FloatArray = table[self._dense_rows(), self.columns[self.first_dense :]]
         return taken
 
-    def _dense_places(self) -> tuple[IntArray, int]:
-        """Return the dense feature of each weight of one, and the first such weight."""
+    def _dense_rows(self) -> IntArray:
+        """Return the dense feature of each weight of one."""
         counts = np.diff(self.ptr[self.n_sparse :])
-        return np.repeat(np.arange(len(counts)), counts), int(self.ptr[self.n_sparse])
+        return np.repeat(np.arange(len(counts)), counts)
 
-    def gather(self, bound: BoundWeights, part: Part, out: FloatArray) -> None:
-        """Add the scores of a part, row by row, to `out`, shape (n, C)."""
-        self._tokens.gather(part.data, part.begin, part.end, bound, out)
-        add_dense(bound, part, out)
 
-    def prepare(self, parts: list[Part], threads: ThreadMap) -> PreparedRows:
-        """Return parts in the form that training on all of them reads."""
-        return PreparedRows(self._full, parts, self.n_features - self.n_sparse, threads)
+class NewRows:
+    """Parts of new data, read row by row, once.
 
-    def prepare_active(self, parts: list[Part], threads: ThreadMap) -> ActiveRows:
-        """Return parts that follow one another as one, for solvers that move after a few."""
-        whole = Part(parts[0].data, parts[0].begin, parts[-1].end)
-        return ActiveRows(self._full, whole, self.n_parameters)
+    Parameters
+    ----------
+    weights : AttributeWeights
+        Which pairs have a weight.
+    parts : list of Part
+        The parts.
+    threads : ThreadMap
+        Not used.
+    """
 
-    def pullback(
-        self,
-        residuals: list[FloatArray],
-        prepared: PreparedRows | ActiveRows,
-        threads: ThreadMap,
-        out: FloatArray,
-    ) -> None:
-        """Add the gradient with respect to the weights, given the one to the scores of each part.
+    def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
+        self.layout, self.parts = weights.by_token, parts
 
-        Each thread owns a range of the weights and adds up their gradients part by part, so
-        that no weight is shared and every sum has one order.
-
-        Parameters
-        ----------
-        residuals : list of ndarrays of shape (n, C)
-            Gradient with respect to the scores of each part.
-        prepared : PreparedRows or ActiveRows
-            From :meth:`prepare` or :meth:`prepare_active`.
-        threads : ThreadMap
-            The threads it was prepared for.
-        out : ndarray of shape (P,)
-            Added to; of `ActiveRows` the weights at its places, shape (n,).
-        """
-        table = np.zeros((self.n_features - self.n_sparse, self.n_columns))
-        prepared.pullback(residuals, threads, out, table)
-        of_dense = self.take_dense(table)
-        out[len(out) - len(of_dense) :] += of_dense
+    def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
+        """Add the scores of part `index` to `out`, shape (n, C)."""
+        part, layout = self.parts[index], self.layout
+        data, begin, end = part
+        table, single = bound.by_token
+        values, step = data.value_array()
+        size = int(data.indptr[end] - data.indptr[begin])
+        listed = ListedRows(
+            np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32),
+            np.empty(size) if step else np.empty(1),
+        )  # fmt: skip
+        gather_tokens(
+            SparseRows(
+                frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
+                frozen(values), step,
+            ),
+            begin,
+            end,
+            PairWeights(
+                layout.codes[0], layout.shape[0], single, layout.ptr, layout.columns,
+                frozen(bound.pairs),
+            ),
+            listed,
+            out,
+        )  # fmt: skip
+        gather_rows(
+            frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
+            step, table, out,
+        )  # fmt: skip
+        bound.add_dense(part, out)

@@ -20,40 +20,28 @@ class PotentialsModel(ABC):
         Whether potentials are sums of parameters times features: the model is a `LinearModel`.
     is_kernelized : bool
         Whether they are sums of kernel values: the model is a `KernelChainModel`.
+    n_parameters : int
+        Number of parameters P.
+    n_labels : int
+        Number of labels K.
+    n_codes : int
+        How many codes a token may have.
+    n_columns : int
+        Number of unary potentials of a token.
+    chunk_tokens : int
+        Number of tokens that a chunk of sequences should have.
+    structure : Structure
+        The structure that reads the potentials.
     """
 
     is_linear: ClassVar[bool]
     is_kernelized: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def n_parameters(self) -> int:
-        """Number of parameters P."""
-
-    @property
-    @abstractmethod
-    def n_labels(self) -> int:
-        """Number of labels K."""
-
-    @property
-    @abstractmethod
-    def n_codes(self) -> int:
-        """How many codes a token may have."""
-
-    @property
-    @abstractmethod
-    def n_columns(self) -> int:
-        """Number of unary potentials of a token."""
-
-    @property
-    @abstractmethod
-    def chunk_tokens(self) -> int:
-        """Number of tokens that a chunk of sequences should have."""
-
-    @property
-    @abstractmethod
-    def structure(self) -> Structure:
-        """The structure that reads the potentials."""
+    n_parameters: int
+    n_labels: int
+    n_codes: int
+    n_columns: int
+    chunk_tokens: int
+    structure: Structure
 
     @property
     @abstractmethod

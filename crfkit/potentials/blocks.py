@@ -31,6 +31,8 @@ from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.lengths import LengthModel
 from crfkit.structures import Spans
 
+AnyInts = IntArray | CodeArray
+
 # The names of rows and columns of weights: one of nothing, of labels, of pairs of labels (label i,
 # then j, is number i K + j), or of attributes of tokens, of transitions and of segments.
 ONE, LABELS, PAIRS = "one", "labels", "pairs of labels"
@@ -70,9 +72,6 @@ class Table(NamedTuple):
         """Return the shape of a dense table."""
         columns = self.width(n_labels)
         return (columns,) if self.rows == ONE else (n_labels, columns)
-
-
-Codes = IntArray | CodeArray
 
 
 @dataclass
@@ -157,7 +156,7 @@ class Choice:
         return max(1, self.min_freq)
 
     def pairs(
-        self, data: PackedSequences, columns: Codes, n_columns: int, *, everything: bool
+        self, data: PackedSequences, columns: AnyInts, n_columns: int, *, everything: bool
     ) -> AttributeWeights:
         """Return the (attribute, column) pairs that have a weight; a column of -1 is none."""
         if everything:
@@ -182,7 +181,9 @@ def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> In
     return transitions
 
 
-def _sparse_pairs(data: PackedSequences, columns: Codes, least: int) -> tuple[IntArray, CodeArray]:
+def _sparse_pairs(
+    data: PackedSequences, columns: AnyInts, least: int
+) -> tuple[IntArray, CodeArray]:
     """Return where the pairs of each sparse attribute start, and their columns, rising."""
     order = np.argsort(columns, kind="stable")
     tokens = order[np.count_nonzero(columns < 0) :]
@@ -200,7 +201,7 @@ def _sparse_pairs(data: PackedSequences, columns: Codes, least: int) -> tuple[In
     return ptr, found
 
 
-def _dense_counts(dense: FloatArray, columns: Codes, n_columns: int, least: int) -> sp.csr_array:
+def _dense_counts(dense: FloatArray, columns: AnyInts, n_columns: int, least: int) -> sp.csr_array:
     """Return how many tokens of each column have a dense feature, shape (F, C), if not too few.
 
     Transitions have K x K columns, of which few occur.
@@ -256,9 +257,9 @@ class Pattern(NamedTuple):
 
     @classmethod
     def of_rows(
-        cls, rows: IntArray, columns: IntArray, shape: tuple[int, int], n_sparse: int
+        cls, rows: AnyInts, columns: AnyInts, shape: tuple[int, ...], n_sparse: int
     ) -> Pattern:
-        """Return the pattern of weights in rising rows."""
+        """Return the pattern of weights in rising rows, and rising columns in each."""
         ptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int64)
         return cls(ptr, columns.astype(np.int32), shape[1], n_sparse)
 
@@ -329,6 +330,8 @@ class WeightBlock(ABC):
     is_known : bool
         Whether compiled oracles have such weights, and each model its fitted attributes, empty ones
         where it lacks the block.
+    pattern : Pattern
+        Where the weights stand; made by `__init__`.
     """
 
     name: ClassVar[str]
@@ -336,11 +339,7 @@ class WeightBlock(ABC):
     tables: ClassVar[tuple[Table, ...]]
     is_full: ClassVar[bool] = False
     is_known: ClassVar[bool] = False
-
-    @property
-    @abstractmethod
-    def pattern(self) -> Pattern:
-        """Where the weights stand."""
+    pattern: Pattern
 
     @classmethod
     @abstractmethod
@@ -413,15 +412,17 @@ class WeightBlock(ABC):
         }
 
     @classmethod
-    def of_fitted(cls, fitted: Mapping[str, Any], n_sparse: int) -> tuple[Self, FloatArray] | None:
+    def of_fitted(
+        cls, fitted: Mapping[str, Any], sizes: Mapping[str, int]
+    ) -> tuple[Self, FloatArray] | None:
         """Return the block of fitted attributes and its weights, None where there are none.
 
-        `n_sparse` is the number of attributes that are sparse.
+        `sizes` are the numbers of attributes that are sparse, from `sparse_counts`.
         """
         matrix = cls.stacked(fitted)
         if matrix is None:
             return None
-        rows = n_sparse if cls.tables[0].is_sparse else matrix.shape[0]
+        rows = sizes.get(cls.tables[0].rows, 0 if cls.tables[0].is_sparse else matrix.shape[0])
         pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape[1], rows)
         if not cls.is_full:
             return cls.of_pattern(pattern), matrix.data

@@ -50,25 +50,17 @@ class AttributeBlock(WeightBlock):
 
     def __init__(self, weights: AttributeWeights) -> None:
         self.weights = weights
-
-    @property
-    def pattern(self) -> Pattern:
-        """Where the weights stand."""
-        weights = self.weights
-        return Pattern(weights.ptr, weights.columns, weights.n_columns, weights.n_sparse)
+        self.pattern = Pattern(weights.ptr, weights.columns, weights.n_columns, weights.n_sparse)
 
     @classmethod
     def of_pattern(cls, pattern: Pattern) -> Self:
         """Return the block with these weights."""
-        return cls(
-            AttributeWeights(
-                pattern.ptr, pattern.columns, n_columns=pattern.n_columns, n_sparse=pattern.n_sparse
-            )
-        )
+        ptr, columns, n_columns, n_sparse = pattern
+        return cls(AttributeWeights(ptr, columns, n_columns=n_columns, n_sparse=n_sparse))
 
     def bind(self, parameters: FloatArray) -> BoundWeights:
         """Return the weights in their places."""
-        return self.weights.bind(parameters)
+        return BoundWeights(self.weights, parameters)
 
     @abstractmethod
     def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
@@ -78,29 +70,12 @@ class AttributeBlock(WeightBlock):
         self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
     ) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P,)."""
-        parts = self.residuals_of(residuals, prepared)
-        self.weights.pullback(parts, prepared.rows, threads, out)
+        prepared.rows.pullback(self.residuals_of(residuals, prepared), threads, out)
 
     def active(self, prepared: Any) -> IdArray:
         """Return the weights that the only chunk depends on, each once, shape (n,)."""
         found: IdArray = prepared.rows.places
         return found
-
-
-class NewRows(NamedTuple):
-    """Parts of new data, read row by row."""
-
-    weights: AttributeWeights
-    parts: list[Part]
-
-    def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
-        """Add the scores of part `index` to `out`, shape (n, C)."""
-        self.weights.gather(bound, self.parts[index], out)
-
-
-def read_new(weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> NewRows:
-    """Return parts of new data, which are read once."""
-    return NewRows(weights, parts)
 
 
 class PreparedTokens(NamedTuple):
@@ -181,6 +156,13 @@ class TransitionBlock(WeightBlock):
         Whether the weights are kept as a list, not as a table of all pairs, where they are few.
     forbidden : ndarray of shape (K, K), dtype bool, optional
         Transitions that are not allowed.
+
+    Attributes
+    ----------
+    is_list : bool
+        Whether the weights are kept as a list.
+    table_cells : int
+        How many potentials a table has.
     """
 
     name = "transitions"
@@ -204,12 +186,9 @@ class TransitionBlock(WeightBlock):
         self.n_labels, self.forbidden = n_labels, forbidden
         few = n_labels >= SPARSE_LABELS and len(self.source) <= SPARSE_SHARE * n_labels**2
         self.is_list = keep_list and few
-
-    @property
-    def pattern(self) -> Pattern:
-        """Where the weights stand."""
-        ptr = np.searchsorted(self.source, np.arange(self.n_labels + 1)).astype(np.int64)
-        return Pattern(ptr, self.target, self.n_labels, self.n_labels)
+        self.table_cells = len(self.source) if self.is_list else n_labels**2
+        shape = n_labels, n_labels
+        self.pattern = Pattern.of_rows(self.source, self.target, shape, n_labels)
 
     @classmethod
     def of_pattern(cls, pattern: Pattern) -> Self:
@@ -231,11 +210,6 @@ class TransitionBlock(WeightBlock):
         if self.is_list:
             return SparseChain(self.source, self.target, self.n_labels)
         return Chain()
-
-    @property
-    def table_cells(self) -> int:
-        """How many potentials a table has."""
-        return len(self.source) if self.is_list else self.n_labels**2
 
     def bind(self, parameters: FloatArray) -> FloatArray:
         """Return the weights as a table of shape (1, K, K), or as a list of shape (1, P2)."""
@@ -281,7 +255,7 @@ class BoundaryBlock(WeightBlock):
     Attributes
     ----------
     role : int
-        Of segments: the columns of the potentials are the K behind so many others.
+        1 for first, 2 for last tokens. Of segments, their potentials stand behind so many K others.
     """
 
     kind = "boundary"
@@ -291,19 +265,19 @@ class BoundaryBlock(WeightBlock):
 
     def __init__(self, n_labels: int) -> None:
         self.n_labels = n_labels
+        self.pattern = Pattern.of_numbers(np.arange(n_labels), (1, n_labels), 1)
 
     def cells(
         self, unary: FloatArray, offsets: IntArray, topology: Topology | None
     ) -> tuple[IntArray, slice]:
         """Return the rows and columns of the potentials that the weights are added to."""
-        first = self.role * self.n_labels if unary.shape[1] > self.n_labels else 0
-        return self.tokens(offsets, topology), slice(first, first + self.n_labels)
-
-    @property
-    def pattern(self) -> Pattern:
-        """Where the weights stand: each label has one."""
-        every = np.arange(self.n_labels, dtype=np.int32)
-        return Pattern(np.array([0, self.n_labels]), every, self.n_labels, 1)
+        column = self.role * self.n_labels if unary.shape[1] > self.n_labels else 0
+        first, last = (
+            boundary_rows(offsets)
+            if topology is None
+            else (topology.first_tokens, topology.last_tokens)
+        )
+        return first if self.role == 1 else last, slice(column, column + self.n_labels)
 
     @classmethod
     def of_pattern(cls, pattern: Pattern) -> Self:
@@ -314,10 +288,6 @@ class BoundaryBlock(WeightBlock):
     def choose(cls, choice: Choice) -> Self | None:
         """Return weights of all labels, if asked for."""
         return cls(choice.n_labels) if choice.boundaries else None
-
-    @abstractmethod
-    def tokens(self, offsets: IntArray, topology: Topology | None) -> IntArray:
-        """Return the tokens, one of each sequence that is not empty, or those of a topology."""
 
     def bind(self, parameters: FloatArray) -> FloatArray:
         """Return the weights as they are."""
@@ -339,10 +309,9 @@ class BoundaryBlock(WeightBlock):
     ) -> None:
         """Add the gradient with respect to the weights to `out`, shape (K,)."""
         for chunk, topology in zip(residuals.chunks, residuals.topologies, strict=True):
-            begin, end = chunk.tokens.start - residuals.begin, chunk.tokens.stop - residuals.begin
-            unary = residuals.unary[begin:end]
-            cells = self.cells(unary, chunk.offsets - chunk.tokens.start, topology)
-            out += unary[cells].sum(axis=0)
+            first = int(chunk.offsets[0])
+            unary = residuals.unary[first - residuals.begin : chunk.tokens.stop - residuals.begin]
+            out += unary[self.cells(unary, chunk.offsets - first, topology)].sum(axis=0)
 
     def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
@@ -356,10 +325,6 @@ class StartBlock(BoundaryBlock):
     role = 1
     tables: ClassVar = (Table("start_weights_", ONE, LABELS),)
 
-    def tokens(self, offsets: IntArray, topology: Topology | None) -> IntArray:
-        """Return the first tokens."""
-        return boundary_rows(offsets)[0] if topology is None else topology.first_tokens
-
 
 class EndBlock(BoundaryBlock):
     """Weights of the labels of last tokens."""
@@ -367,10 +332,6 @@ class EndBlock(BoundaryBlock):
     name = "end"
     role = 2
     tables: ClassVar = (Table("end_weights_", ONE, LABELS),)
-
-    def tokens(self, offsets: IntArray, topology: Topology | None) -> IntArray:
-        """Return the last tokens."""
-        return boundary_rows(offsets)[1] if topology is None else topology.last_tokens
 
 
 def boundary_rows(offsets: IntArray) -> tuple[IntArray, IntArray]:

@@ -16,7 +16,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.topology import check_no_topology
 from crfkit.potentials.base import PotentialsModel
 from crfkit.potentials.chain_blocks import TransitionBlock, boundary_rows
-from crfkit.structures import Chain, ChainPotentials, Structure
+from crfkit.structures import Chain, ChainPotentials
 
 # Kernel values of new tokens that are held at a time.
 CELLS = 1 << 22
@@ -234,41 +234,12 @@ class KernelChainModel(PotentialsModel):
     ) -> None:
         self.kernel, self.support, self.places, self.offsets = kernel, support, places, offsets
         self.transitions = TransitionBlock(transition_from, transition_to, n_labels)
-
-    @property
-    def transition_from(self) -> CodeArray:
-        """The labels before of the transitions that have a weight, shape (P2,)."""
-        return self.transitions.source
-
-    @property
-    def transition_to(self) -> CodeArray:
-        """The labels after of the transitions that have a weight, shape (P2,)."""
-        return self.transitions.target
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels K."""
-        return self.transitions.n_labels
-
-    @property
-    def n_codes(self) -> int:
-        """How many codes a token may have."""
-        return self.n_labels
-
-    @property
-    def n_columns(self) -> int:
-        """Number of unary potentials of a token."""
-        return self.n_labels
-
-    @property
-    def n_coefficients(self) -> int:
-        """Number of coefficients of tokens."""
-        return len(self.places) * self.n_labels
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of coefficients and weights of transitions."""
-        return self.n_coefficients + self.transitions.n_parameters
+        self.transition_from, self.transition_to = self.transitions.source, self.transitions.target
+        self.n_labels = self.n_codes = self.n_columns = n_labels
+        self.n_coefficients = len(places) * n_labels
+        self.n_parameters = self.n_coefficients + self.transitions.n_parameters
+        self.chunk_tokens = max(1, CELLS // max(len(places), n_labels, 1))
+        self.structure = Chain()
 
     @property
     def parameter_counts(self) -> dict[str, int]:
@@ -277,16 +248,6 @@ class KernelChainModel(PotentialsModel):
             "attribute x label": self.n_coefficients,
             self.transitions.kind: self.transitions.n_parameters,
         }
-
-    @property
-    def chunk_tokens(self) -> int:
-        """Number of tokens that a chunk should have."""
-        return max(1, CELLS // max(len(self.places), self.n_labels, 1))
-
-    @property
-    def structure(self) -> Structure:
-        """The structure that reads the potentials."""
-        return Chain()
 
     def bind(self, parameters: FloatArray) -> KernelWeights:
         """Return the parameters in their places."""

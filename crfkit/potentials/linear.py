@@ -5,31 +5,29 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
 from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, Potentials
+from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.chunks import chunk_tokens
 from crfkit.data.topology import Topology
-from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.attributes import AttributeWeights, NewRows
 from crfkit.potentials.base import PotentialsModel
-from crfkit.potentials.blocks import (
-    Choice,
-    PotentialParts,
-    Reading,
-    Residuals,
-    WeightBlock,
-)
+from crfkit.potentials.blocks import Choice, PotentialParts, Reading, Residuals, WeightBlock
 from crfkit.potentials.chain_blocks import (
+    SPARSE_CELLS,
     AttributeBlock,
+    EndBlock,
     StartBlock,
+    StateBlock,
     TransitionAttributeBlock,
     TransitionBlock,
-    read_new,
+    transition_rows,
 )
+from crfkit.potentials.rows import ActiveRows, PreparedRows
 from crfkit.structures import Structure
 
 Block = TypeVar("Block", bound=WeightBlock)
@@ -60,6 +58,20 @@ class LinearModel(PotentialsModel):
         it: its `choose` decides whether a model has it.
     other_tables : tuple of str
         Fitted attributes that potentials are made of, and that are no weights of a block.
+    state : AttributeWeights
+        Which (attribute, column) pairs have a weight, for the attributes of tokens.
+    transition_attributes : AttributeWeights or None
+        The same for attributes of transitions, where any have weights.
+    transition_from, transition_to : ndarray of shape (P2,)
+        The labels before and after of the transitions that have a weight.
+    table_cells : int
+        How many potentials a table of transitions has.
+    boundaries : bool
+        Whether first and last labels have weights of their own.
+    homogeneous : bool
+        Whether all transitions share one table of pair potentials.
+    extra_blocks : list of WeightBlock
+        The blocks that compiled oracles do not know.
     """
 
     is_linear = True
@@ -68,7 +80,18 @@ class LinearModel(PotentialsModel):
 
     def __init__(self, blocks: list[WeightBlock]) -> None:
         self.blocks = list(blocks)
-        self._by_name = {block.name: block for block in self.blocks}
+        self._by_name = {block.name: block for block in blocks}
+        self._ends = [0, *itertools.accumulate(block.n_parameters for block in blocks)]
+        self.n_parameters = self._ends[-1]
+        self.state = cast(AttributeBlock, self._by_name["state"]).weights
+        self.n_columns = self.state.n_columns
+        transitions, pairs = self.get(TransitionBlock), self.find(TransitionAttributeBlock)
+        self.transition_from, self.transition_to = transitions.source, transitions.target
+        self.table_cells = transitions.table_cells
+        self.transition_attributes = None if pairs is None else pairs.weights
+        self.homogeneous = pairs is None and not transitions.is_list
+        self.boundaries = StartBlock.name in self._by_name
+        self.extra_blocks = [block for block in blocks if not block.is_known]
 
     @classmethod
     @abstractmethod
@@ -94,27 +117,21 @@ class LinearModel(PotentialsModel):
 
     @abstractmethod
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
-        """Return how many potentials a chunk has."""
+        """Return how many potentials a chunk has, at most."""
 
     @abstractmethod
     def check_counts(self, data: PackedSequences) -> None:
         """Raise ValueError unless potentials are sums of weights times what is not negative."""
+
+    @abstractmethod
+    def complete(self, fitted: dict[str, Any], parameters: FloatArray) -> None:
+        """Add the fitted attributes that are no weights of a block."""
 
     @classmethod
     def choose(cls, choice: Choice) -> list[WeightBlock]:
         """Return the blocks with the weights that are to be learned."""
         found = (kind.choose(choice) for kind in cls.block_types.values())
         return [block for block in found if block is not None]
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights P."""
-        return self._ends[-1]
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        """Where the weights of each block end, and 0 before."""
-        return [0, *itertools.accumulate(block.n_parameters for block in self.blocks)]
 
     @property
     def parameter_counts(self) -> dict[str, int]:
@@ -124,11 +141,6 @@ class LinearModel(PotentialsModel):
             counts[block.kind] = counts.get(block.kind, 0) + block.n_parameters
         return counts
 
-    @property
-    def extra_blocks(self) -> list[WeightBlock]:
-        """The blocks that compiled oracles do not know."""
-        return [block for block in self.blocks if not block.is_known]
-
     def find(self, kind: type[Block]) -> Block | None:
         """Return the block of a kind; None where the model has none."""
         return cast(Block | None, self._by_name.get(kind.name))
@@ -137,66 +149,24 @@ class LinearModel(PotentialsModel):
         """Return the block of a kind that each such model has."""
         return cast(Block, self._by_name[kind.name])
 
-    @property
-    def state(self) -> AttributeWeights:
-        """Which (attribute, column) pairs have a weight, for the attributes of tokens."""
-        return cast(AttributeBlock, self._by_name["state"]).weights
-
-    @property
-    def n_columns(self) -> int:
-        """Number of unary potentials of a token."""
-        return self.state.n_columns
-
-    @property
-    def n_features(self) -> int:
-        """Number of attributes D."""
-        return self.state.n_features
-
-    @property
-    def transition_from(self) -> CodeArray:
-        """The labels before of the transitions that have a weight, shape (P2,)."""
-        return self.get(TransitionBlock).source
-
-    @property
-    def transition_to(self) -> CodeArray:
-        """The labels after of the transitions that have a weight, shape (P2,)."""
-        return self.get(TransitionBlock).target
-
-    @property
-    def table_cells(self) -> int:
-        """How many potentials a table of transitions has."""
-        return self.get(TransitionBlock).table_cells
-
-    @property
-    def boundaries(self) -> bool:
-        """Whether first and last labels have weights of their own."""
-        return self.find(StartBlock) is not None
-
-    @property
-    def transition_attributes(self) -> AttributeWeights | None:
-        """Which attributes of transitions have weights, where there are any."""
-        block = self.find(TransitionAttributeBlock)
-        return None if block is None else block.weights
-
-    @property
-    def homogeneous(self) -> bool:
-        """Whether all transitions share one table of pair potentials."""
-        return self.transition_attributes is None and not self.get(TransitionBlock).is_list
-
     def split(self, parameters: FloatArray) -> dict[str, FloatArray]:
         """Return views of the weights of each block, by its name."""
         bounds = itertools.pairwise(self._ends)
-        parts = (parameters[begin:end] for begin, end in bounds)
-        return {block.name: part for block, part in zip(self.blocks, parts, strict=True)}
+        return {
+            block.name: parameters[begin:end]
+            for block, (begin, end) in zip(self.blocks, bounds, strict=True)
+        }
 
     def bind(self, parameters: FloatArray) -> dict[str, Any]:
         """Return the weights of each block in their places, by its name."""
-        return {name: self._by_name[name].bind(p) for name, p in self.split(parameters).items()}
+        return self.bind_parts(self.split(parameters))
 
     def bind_parts(self, parts: Mapping[str, FloatArray]) -> dict[str, Any]:
         """Return weights, given by block, in their places; those that are not given are 0."""
         return {
-            block.name: block.bind(parts.get(block.name, np.zeros(block.n_parameters)))
+            block.name: block.bind(
+                parts[block.name] if block.name in parts else np.zeros(block.n_parameters)
+            )
             for block in self.blocks
         }
 
@@ -212,32 +182,29 @@ class LinearModel(PotentialsModel):
         self.complete(found, parameters)
         return found
 
-    @abstractmethod
-    def complete(self, fitted: dict[str, Any], parameters: FloatArray) -> None:
-        """Add the fitted attributes that are no weights of a block."""
-
     def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> Prepared:
         """Return chunks as training on all of them reads them; one that is long stands alone."""
-        return self._prepared(data, chunks, threads, AttributeWeights.prepare)
+        return self._prepared(data, chunks, threads, PreparedRows)
 
     def prepare_active(self, data: PackedSequences, chunk: Chunk) -> Prepared:
         """Return a chunk as solvers read it that update after a few of them."""
-        return self._prepared(data, [chunk], SERIAL, AttributeWeights.prepare_active)
+        return self._prepared(data, [chunk], SERIAL, ActiveRows)
 
     def _prepared(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
     ) -> Prepared:
-        return Prepared(
-            chunks,
-            {b.name: b.prepare(data, chunks, threads, reading) for b in self.blocks},
-            [topology_of(data, chunk) for chunk in chunks],
-        )
+        topologies: list[Topology | None] = [None] * len(chunks)
+        if data.topology is not None:
+            every = np.arange(len(data))
+            topologies = [data.topology.take(every[chunk.sequences]) for chunk in chunks]
+        blocks = {b.name: b.prepare(data, chunks, threads, reading) for b in self.blocks}
+        return Prepared(chunks, blocks, topologies)
 
     def scores(
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
         """Return the potentials of the sequences of a chunk of new data."""
-        prepared = self._prepared(data, [chunk], SERIAL, read_new)
+        prepared = self._prepared(data, [chunk], SERIAL, NewRows)
         return self.prepared_scores(bound, prepared, 0, threads)
 
     def prepared_scores(
@@ -245,7 +212,7 @@ class LinearModel(PotentialsModel):
     ) -> Potentials:
         """Return the potentials of chunk `index` of those that were prepared."""
         chunk = prepared.chunks[index]
-        begin, end = chunk.tokens.start, chunk.tokens.stop
+        begin, end = int(chunk.offsets[0]), int(chunk.offsets[-1])
         unary = np.zeros((end - begin, self.n_columns))
         offsets, topology = chunk.offsets - begin, prepared.topologies[index]
         parts = PotentialParts(unary, offsets, np.zeros((1, 0, 0)), topology=topology)
@@ -294,13 +261,6 @@ class LinearModel(PotentialsModel):
         return np.concatenate(found)
 
 
-def topology_of(data: PackedSequences, chunk: Chunk) -> Topology | None:
-    """Return the order of the tokens of a chunk, where it is not that of sequences."""
-    if data.topology is None:
-        return None
-    return data.topology.take(np.arange(len(data))[chunk.sequences])
-
-
 def check_not_negative(features: list[PackedSequences | None]) -> None:
     """Raise ValueError if a feature is negative somewhere."""
     given = (values for f in features if f is not None for values in (f.values, f.dense))
@@ -312,26 +272,118 @@ def check_not_negative(features: list[PackedSequences | None]) -> None:
             )
 
 
-def from_fitted(
-    kind: type[LinearModel], fitted: Mapping[str, Any], sizes: Mapping[str, int]
-) -> tuple[LinearModel, dict[str, Any]]:
-    """Return the model of fitted attributes, and its weights in their places.
+class LinearChainModel(LinearModel):
+    """``unary_t[k] = sum_a x[t, a] w[a, k]`` and ``pair_t[i, j] = v[i, j] + u_t[i, j]``.
 
-    `sizes` tells how many attributes are sparse: :func:`crfkit.potentials.blocks.sparse_counts` of
-    the data.
+    Without attributes of transitions u_t is 0. See :func:`chain_model`.
+
+    Parameters
+    ----------
+    blocks : list of WeightBlock
+        First weights of attributes of tokens and of transitions, then others.
+    structure : Structure, optional
+        Reads the potentials of data with a topology, if it is no chain: transitions lead into each
+        token from the one that the topology says.
     """
-    blocks, weights = [], {}
-    for name, block_type in kind.block_types.items():
-        rows = block_type.tables[0].rows if block_type.tables else ""
-        found = block_type.of_fitted(fitted, sizes.get(rows, 0))
-        if found is not None:
-            blocks.append(found[0])
-            weights[name] = found[1]
-    model = kind.of_fitted(blocks, fitted)
-    return model, model.bind_parts(weights)
+
+    block_types: ClassVar[dict[str, type[WeightBlock]]] = {
+        block.name: block
+        for block in (StateBlock, TransitionBlock, StartBlock, EndBlock, TransitionAttributeBlock)
+    }
+
+    def __init__(self, blocks: list[WeightBlock], structure: Structure | None = None) -> None:
+        self._given, kinds = structure, [block.name for block in blocks]
+        if structure is None and TransitionAttributeBlock.name not in kinds:
+            blocks = [b.in_short() if isinstance(b, TransitionBlock) else b for b in blocks]
+        super().__init__(blocks)
+        transitions, size = self.get(TransitionBlock), self.n_columns
+        self.n_labels = self.n_codes = size
+        self.structure = structure or transitions.structure
+        self.chunk_tokens = (
+            max(1, SPARSE_CELLS // size)
+            if transitions.is_list
+            else chunk_tokens(size, own_transitions=self.transition_attributes is not None)
+        )
+
+    @classmethod
+    def of_fitted(cls, blocks: list[WeightBlock], fitted: Mapping[str, Any]) -> Self:
+        """Return the model of fitted weights in blocks."""
+        return cls(blocks, fitted.get("structure_"))
+
+    def linear(self, structure: Structure) -> tuple[Self, Structure]:
+        """Return the model and the structure: all potentials are learned."""
+        return self, structure
+
+    def cells(self, data: PackedSequences, chunk: Chunk) -> int:
+        """Return how many potentials a chunk has."""
+        one = self.transition_attributes is None
+        tables = 1 if one else transition_rows(data, chunk)[0].n_tokens
+        tokens = int(chunk.offsets[-1] - chunk.offsets[0])
+        return tokens * self.n_columns + tables * self.table_cells
+
+    def check_counts(self, data: PackedSequences) -> None:
+        """Raise ValueError unless potentials are sums of weights times what is not negative."""
+        check_not_negative([data, data.transitions])
+
+    def complete(self, fitted: dict[str, Any], parameters: FloatArray) -> None:
+        """Add the structure, where it is no chain."""
+        if self._given is not None:
+            fitted["structure_"] = self._given
+
+    def finish(self, parts: PotentialParts, chunk: Chunk) -> Potentials:
+        """Return the potentials that blocks have added to."""
+        topology = parts.topology
+        if (topology is None) != (self._given is None):
+            raise ValueError(
+                "X does not say which token each transition comes from, but the model was fitted "
+                "to data that do: transform X with the transformer the model was fitted with."
+                if topology is None
+                else f"X has a {type(topology).__name__}, but the model was fitted to chains: "
+                "X.with_topology(None) leaves it out."
+            )
+        more = () if topology is None else topology.arrays
+        index = np.zeros(1, np.uint32) if parts.index is None else parts.index
+        structure: Any = self.structure
+        found: Potentials = structure.potentials(
+            parts.unary, parts.pair, index, parts.offsets, chunk.first, *more
+        )
+        return found
+
+    def residuals(
+        self, unary: FloatArray, pairs: list[FloatArray], chosen: Sequence[int], prepared: Prepared
+    ) -> Residuals:
+        """Return the gradient to the potentials of some chunks by what they are made of: views."""
+        chunks = [prepared.chunks[i] for i in chosen]
+        return Residuals(unary, chunks, pairs, [], [], [prepared.topologies[i] for i in chosen])
 
 
-def fitted_names(kind: type[LinearModel]) -> tuple[str, ...]:
-    """Return the fitted attributes that the potentials of such models are made of."""
-    blocks = kind.block_types.values()
-    return (*(t.attribute for block in blocks for t in block.tables), *kind.other_tables)
+def chain_model(
+    state: AttributeWeights,
+    transition_from: CodeArray | IntArray,
+    transition_to: CodeArray | IntArray,
+    *,
+    boundaries: bool = False,
+    transition_attributes: AttributeWeights | None = None,
+) -> LinearChainModel:
+    """Return a model of linear chains with these weights.
+
+    Parameters
+    ----------
+    state : AttributeWeights
+        Which (attribute, label) pairs have a weight; its columns are the K labels.
+    transition_from, transition_to : array of shape (P2,)
+        Transitions that have a weight, ordered by the label before. All others are allowed too,
+        with the potential 0.
+    boundaries : bool
+        Whether the labels of the first and last token of a sequence have weights of their own.
+    transition_attributes : AttributeWeights, optional
+        Which attributes of transitions have a weight for which transition; column ``i * K + j`` is
+        that from label ``i`` to label ``j``.
+    """
+    size = state.n_columns
+    blocks = [StateBlock(state), TransitionBlock(transition_from, transition_to, size)]
+    if boundaries:
+        blocks += [StartBlock(size), EndBlock(size)]
+    if transition_attributes is not None:
+        blocks.append(TransitionAttributeBlock(transition_attributes))
+    return LinearChainModel(blocks)

@@ -1,42 +1,33 @@
-"""Weights in two forms: full rows for attributes with many of them, single cells for the rest."""
+"""Rows of attributes in the form of training: turned around, and without what others imply.
+
+Attributes that come only together with others take their rows along. Templates over a window imply
+each other: a tag bigram comes only together with its two tags, a frequent word only with its
+suffixes. Where all tokens with attribute ``a`` have ``b``, the row of ``a`` may hold that of ``b``
+as well, and these tokens need ``b`` no more. In each token an attribute is taken along by one other
+at most, which may be taken along itself.
+"""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
+from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle, unfold_rows
 from crfkit.kernels.design.gather import (
-    ListedRows,
-    PairWeights,
-    SparseRows,
-    collect_rows,
     gather_cells,
-    gather_dense,
     gather_rows,
-    gather_tokens,
     scatter_cells,
     scatter_dense,
     scatter_rows,
-    spread_rows,
 )
-from crfkit.potentials.folding import Folding, find_folding
-
-# An attribute has a full row where it has weights for so many columns, and for at least one in so
-# many: a row is added in vectors, zeros and all, and single numbers one by one.
-FULL = (4, 4)
-# The same in reading token by token: each attribute costs a cache miss or more, and a row in one
-# piece is nearer than the three arrays of pairs.
-FULL_BY_TOKEN = (2, 12)
+from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, RowIndex
 
 # What the first use of a weight or of a row of them in a part costs beyond the others, in uses.
 CELL_PART, ROW_PART = 3, 14
@@ -44,183 +35,12 @@ CELL_PART, ROW_PART = 3, 14
 # Positions of scores are 32 bits wide.
 MAX_CELLS = 2**32
 
-
-class Part(NamedTuple):
-    """A run of rows: the tokens ``begin:end`` of packed features."""
-
-    data: PackedSequences
-    begin: int
-    end: int
-
-
-class BoundWeights(NamedTuple):
-    """The weights in their places.
-
-    Attributes
-    ----------
-    pairs : ndarray of shape (P,)
-        All weights.
-    dense : ndarray of shape (F, C)
-        Those of dense features as a table.
-    full : FullRows
-        Those of attributes with full rows as a table, for training.
-    tokens : FullRows
-        The same, with more full rows, for reading token by token.
-    """
-
-    pairs: FloatArray
-    dense: FloatArray
-    full: FullRows
-    tokens: FullRows
-
-
-class RowIndex:
-    """Which attributes have a full row in a table, and the row of each.
-
-    Parameters
-    ----------
-    ptr : ndarray of shape (D + 1,)
-        Where the weights of each attribute begin, and the end.
-    columns : ndarray of shape (P,)
-        Their columns.
-    n_columns : int
-        C.
-    n_sparse : int
-        The attributes from here on are dense features, which have a table of their own.
-    full : pair of int
-        An attribute has a row where it has a weight for so many columns, and one in so many.
-    """
-
-    def __init__(
-        self,
-        ptr: PtrArray,
-        columns: IdArray,
-        n_columns: int,
-        n_sparse: int,
-        full: tuple[int, int],
-    ) -> None:
-        counts = np.diff(ptr[: n_sparse + 1].view(np.int64))
-        self.ptr, self.columns, self.n_columns = ptr, columns, n_columns
-        least, share = full
-        chosen = (counts >= min(least, n_columns)) & (counts * share >= n_columns)
-        self.attributes: IdArray = frozen(np.flatnonzero(chosen).astype(np.uint32))
-        # Where all pairs have a weight, the vector of weights is the table.
-        self.complete = bool(chosen.all() and (counts == n_columns).all())
-        slots = np.full(n_sparse, len(self.attributes), np.uint32)
-        slots[self.attributes] = np.arange(len(self.attributes), dtype=np.uint32)
-        self.slots: IdArray = frozen(slots)
-
-    @cached_property
-    def _codes(self) -> tuple[IdArray, IntArray, IntArray]:
-        """Say what to do with each attribute, and which have one weight, and where.
-
-        The code is the row in the table, H + the column of the only weight, or H + C.
-        """
-        ptr = self.ptr[: len(self.slots) + 1].view(np.int64)
-        size, counts = len(self.attributes), np.diff(ptr)
-        alone = np.flatnonzero((counts == 1) & (self.slots == size))
-        codes = np.where(self.slots < size, self.slots, size + self.n_columns)
-        codes[counts == 0] = size  # some column: its weight in `single` is 0
-        codes[alone] = size + self.columns[ptr[alone]]
-        return frozen(codes.astype(np.uint32)), alone, ptr[alone]
-
-    def single(self, weights: FloatArray) -> FloatArray:
-        """Return the weight of each attribute that has only one, 0 for others, shape (D,)."""
-        _, alone, places = self._codes
-        single = np.zeros(len(self.slots))
-        single[alone] = weights[places]
-        return frozen(single)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape (H, C) of the table."""
-        return len(self.attributes), self.n_columns
-
-    def view(self, weights: FloatArray) -> FloatArray:
-        """Return weights, shape (P,), as the table, where they are one: a view."""
-        return weights[: len(self.attributes) * self.n_columns].reshape(self.shape)
-
-    def gather(
-        self, data: PackedSequences, begin: int, end: int, bound: BoundWeights, out: FloatArray
-    ) -> None:
-        """Add the scores of the tokens ``begin:end``, one by one, to `out`, shape (n, C)."""
-        values, step = data.value_array()
-        indptr = data.indptr
-        size = int(indptr[end] - indptr[begin])
-        listed = ListedRows(
-            np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32),
-            np.empty(size) if step else np.empty(1),
-        )  # fmt: skip
-        gather_tokens(
-            SparseRows(
-                frozen(indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
-                frozen(values), step,
-            ),
-            begin,
-            end,
-            PairWeights(
-                self._codes[0], len(self.attributes), bound.tokens.single, self.ptr, self.columns,
-                frozen(bound.pairs),
-            ),
-            listed,
-            out,
-        )  # fmt: skip
-        gather_rows(
-            frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
-            step, bound.tokens.table, out,
-        )  # fmt: skip
-
-    def add(self, table: FloatArray, begin: int, end: int, out: FloatArray) -> None:
-        """Add the rows ``begin:end`` of a table to the weights, shape (P,)."""
-        collect_rows(self.attributes, begin, end, self.ptr, self.columns, frozen(table), out)
-
-
-class FullRows:
-    """The table of the attributes with full rows, made when it is first asked for.
-
-    A solver that moves after a few sequences reads weights pair by pair and never asks. Threads
-    that ask at the same time wait for one of them: a table may be large.
-    """
-
-    def __init__(self, layout: RowIndex, weights: FloatArray) -> None:
-        self._layout, self._weights = layout, weights
-        self._lock = threading.Lock()
-        self._made: dict[str, FloatArray] = {}
-        self._folded: tuple[Folding, FloatArray] | None = None
-
-    @property
-    def single(self) -> FloatArray:
-        """The weight of each attribute that has only one, shape (D,)."""
-        return self._once("single", lambda: self._layout.single(self._weights))
-
-    @property
-    def table(self) -> FloatArray:
-        """Weights, shape (H, C); 0 where there is none."""
-        return self._once("table", self._spread)
-
-    def folded(self, folding: Folding | None) -> FloatArray:
-        """Return the table, folded if need be; the last one is kept: blocks take turns."""
-        table = self.table
-        if folding is None:
-            return table
-        with self._lock:
-            if self._folded is None or self._folded[0] is not folding:
-                self._folded = folding, folding.fold(table)
-            return self._folded[1]
-
-    def _once(self, what: str, make: Callable[[], FloatArray]) -> FloatArray:
-        with self._lock:
-            if what not in self._made:
-                self._made[what] = make()
-            return self._made[what]
-
-    def _spread(self) -> FloatArray:
-        layout, weights = self._layout, frozen(self._weights)
-        if layout.complete:
-            return layout.view(weights)
-        table = np.zeros(layout.shape)
-        spread_rows(layout.attributes, layout.ptr, layout.columns, weights, table)
-        return frozen(table)
+# Fewer entries are not worth the search, nor is a link that is made use of less often.
+LEAST_ENTRIES, LEAST_USES = 1 << 16, 4
+# A pass saves an addition of rows twice for each of these uses, and copies all rows for it.
+LEAST_SAVED = 2
+# Links from a row at most.
+MOST_LINKS = 16
 
 
 class Rows(NamedTuple):
@@ -248,14 +68,15 @@ class Cells(NamedTuple):
 class PreparedRows:
     """Parts in the form that training on all of them reads.
 
+    Each thread owns a range of the weights and adds up their gradients part by part, so that no
+    weight is shared and every sum has one order.
+
     Parameters
     ----------
-    layout : RowIndex
-        Which attributes have full rows.
+    weights : AttributeWeights
+        Which pairs have a weight.
     parts : list of Part
         The parts.
-    n_dense : int
-        Number of dense features.
     threads : ThreadMap
         Prepares the parts, and later pulls back.
 
@@ -265,15 +86,13 @@ class PreparedRows:
         If a part has more scores than can be numbered.
     """
 
-    def __init__(
-        self, layout: RowIndex, parts: list[Part], n_dense: int, threads: ThreadMap
-    ) -> None:
-        self.layout, self.parts = layout, parts
+    def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
+        self.weights, self.layout, self.parts = weights, weights.full, parts
         self.folding = self._find_folding(threads)
-        row_edges, place_edges = _shares(layout, parts, self.folding, threads.n_workers)
-        self.dense_bounds = np.linspace(0, n_dense, threads.n_workers + 1).astype(np.int64)
-        self._row_edges = row_edges
-        prepare = partial(prepare_part, layout, self.folding, row_edges, place_edges)
+        count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
+        self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
+        self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)
+        prepare = partial(prepare_part, self.layout, self.folding, self._row_edges, place_edges)
         self._entries = threads(prepare, parts)
         if self.folding:
             self.folding.release_data()
@@ -283,25 +102,24 @@ class PreparedRows:
         if self.layout.complete or any(part.data.values is not None for part in self.parts):
             return None
         lists = threads(lambda part: _row_lists(self.layout, part)[:2], self.parts)
-        return find_folding(lists, len(self.layout.attributes))
+        return find_folding(lists, self.layout.shape[0])
 
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
         """Add the scores of part `index` to `out`, shape (n, C)."""
         (rows, cells), part = self._entries[index], self.parts[index]
         _, step = part.data.value_array()
-        table = bound.full.folded(self.folding)
+        table = bound.folded(self.folding)
         gather_rows(rows.row_ptr, rows.slots, rows.values, step, table, out)
         gather_cells(
             cells.cells, cells.places, cells.values, step, frozen(bound.pairs), out.reshape(-1)
         )
-        add_dense(bound, part, out)
+        bound.add_dense(part, out)
 
-    def pullback(
-        self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray, dense: FloatArray
-    ) -> None:
-        """Add the gradient to the weights, shape (P,), and to those of dense features, (F, C)."""
-        complete = self.layout.complete
-        table = self.layout.view(out) if complete else np.zeros(self.layout.shape)
+    def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
+        """Add the gradient to the weights, shape (P,), given that to the scores of each part."""
+        layout, weights = self.layout, self.weights
+        table = layout.view(out) if layout.complete else np.zeros(layout.shape)
+        dense = np.zeros((int(self._dense_edges[-1]), layout.n_columns))
 
         def scatter(share: int) -> None:
             for index, residual in enumerate(residuals):
@@ -309,14 +127,15 @@ class PreparedRows:
 
         def collect(share: int) -> None:
             begin, end = self._row_edges[share : share + 2].tolist()
-            self.layout.add(table, begin, end, out)
+            layout.collect(table, begin, end, out)
 
-        shares = range(len(self.dense_bounds) - 1)
+        shares = range(len(self._dense_edges) - 1)
         threads(scatter, shares)
         if self.folding:
             self.folding.unfold(table)
-        if not complete:
+        if not layout.complete:
             threads(collect, shares)
+        out[weights.first_dense :] += weights.take_dense(dense)
 
     def _scatter(
         self,
@@ -340,15 +159,8 @@ class PreparedRows:
             step, residual.reshape(-1), out,
         )  # fmt: skip
         if part.data.dense is not None:
-            low, high = self.dense_bounds[share : share + 2].tolist()
+            low, high = self._dense_edges[share : share + 2].tolist()
             scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense[None])
-
-
-def add_dense(bound: BoundWeights, part: Part, out: FloatArray) -> None:
-    """Add what dense features contribute to the scores of a part."""
-    if part.data.dense is not None:
-        table = frozen(bound.dense[None])
-        gather_dense(frozen(part.data.dense), part.begin, part.end, table, out)
 
 
 def entries_of(part: Part) -> CodeArray:
@@ -458,3 +270,168 @@ def _cells(
         values=frozen(values if len(values) != len(attributes) else values[entry]),
         bounds=np.searchsorted(places, edges),
     )
+
+
+class ActiveRows:
+    """A run of rows whose weights are numbered anew: those that it depends on.
+
+    For solvers that move after each of many small runs: they have no time for tables of all
+    weights.
+
+    Parameters
+    ----------
+    weights : AttributeWeights
+        Which pairs have a weight.
+    parts : list of Part
+        Parts that follow one another: the run.
+    threads : ThreadMap
+        Not used.
+
+    Attributes
+    ----------
+    places : ndarray of shape (n,)
+        The weights that the rows depend on, each once: those of full rows, single ones, and those
+        of dense features.
+    """
+
+    def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
+        part, layout = Part(parts[0].data, parts[0].begin, parts[-1].end), weights.full
+        self.weights, self.parts = weights, [part]
+        edges = np.array([0, layout.shape[0]]), np.array([0, weights.first_dense])
+        rows, cells = prepare_part(layout, None, *edges, part)
+        attributes = layout.attributes[rows.columns]
+        begin = weights.ptr[attributes]
+        counts = weights.ptr[attributes + 1] - begin
+        of_rows = ranges(begin, counts)
+        number = np.repeat(np.arange(len(attributes)), counts)
+        self._cells_of_rows = number * layout.n_columns + weights.columns[of_rows]
+        self._shape = len(attributes), layout.n_columns
+        single, which = np.unique(cells.places, return_inverse=True)
+        self._rows = rows._replace(
+            slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(np.uint32)),
+            columns=frozen(np.arange(len(attributes))),
+        )
+        self._cells = cells._replace(places=frozen(which.astype(np.uint32)))
+        dense = np.arange(weights.first_dense, weights.n_parameters)
+        self._first, self._last = len(of_rows), len(of_rows) + len(single)
+        self.places: IdArray = np.concatenate([of_rows, single, dense]).astype(np.uint32)
+
+    def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
+        """Add the scores of the rows to `out`, shape (n, C)."""
+        (rows, cells), (part,) = (self._rows, self._cells), self.parts
+        w, step = bound.pairs[self.places[: self._last]], part.data.value_array()[1]
+        table = np.zeros(self._shape)
+        table.reshape(-1)[self._cells_of_rows] = w[: self._first]
+        gather_rows(rows.row_ptr, rows.slots, rows.values, step, frozen(table), out)
+        single = frozen(w[self._first :])
+        gather_cells(cells.cells, cells.places, cells.values, step, single, out.reshape(-1))
+        bound.add_dense(part, out)
+
+    def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
+        """Add the gradient to the weights at `places`, given that to the scores of the run."""
+        (rows, cells), (part,) = (self._rows, self._cells), self.parts
+        residual, step = frozen(residuals[0]), part.data.value_array()[1]
+        table = np.zeros(self._shape)
+        scatter_rows(
+            rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, len(table), residual, table
+        )
+        out[: self._first] += table.reshape(-1)[self._cells_of_rows]
+        scatter_cells(
+            cells.cells, cells.places, cells.values, step, residual.reshape(-1),
+            out[self._first : self._last],
+        )  # fmt: skip
+        if part.data.dense is not None:
+            dense = np.zeros((part.data.dense.shape[1], self._shape[1]))
+            scatter_dense(frozen(part.data.dense), part.begin, 0, len(dense), residual, dense[None])
+            out[self._last :] += self.weights.take_dense(dense)
+
+
+class Folding:
+    """Which rows of a table stand for others as well.
+
+    Parameters
+    ----------
+    uses : ndarray of shape (H,)
+        How many tokens have each row.
+    count : ndarray of shape (H,)
+        Number of its links.
+    links : ndarray of shape (H, L)
+        Rows that its own takes along; all of them more frequent, or as frequent and before it.
+    """
+
+    def __init__(self, uses: IntArray, count: IntArray, links: IdArray) -> None:
+        self._links: tuple[IntArray, IdArray] | None = (frozen(count), frozen(links))
+        # What is taken along has to be complete.
+        order = np.lexsort((np.arange(len(uses)), -uses))
+        some = order[count[order] > 0]
+        self._owners: IdArray = frozen(np.repeat(some, count[some]).astype(np.uint32))
+        members = [links[a, : count[a]] for a in some]
+        self._members: IdArray = frozen(np.concatenate([np.empty(0, np.uint32), *members]))
+
+    def fold(self, table: FloatArray) -> FloatArray:
+        """Return a table whose rows hold what they take along."""
+        folded = table.copy()
+        fold_rows(self._owners, self._members, folded)
+        return frozen(folded)
+
+    def unfold(self, table: FloatArray) -> None:
+        """Turn the gradient to the rows of a folded table into the one to all rows."""
+        unfold_rows(self._owners, self._members, table)
+
+    def left(self, uses: IntArray) -> IntArray:
+        """Return how many entries of each row are left of so many."""
+        taken = np.bincount(self._members, uses[self._owners], minlength=len(uses))
+        left: IntArray = uses - taken.astype(np.int64)
+        return left
+
+    def kept(self, row_ptr: IntArray, slots: IdArray) -> NDArray[np.bool_]:
+        """Return which entries are left: those that no other of their token takes along."""
+        assert self._links is not None, "to be called before release_data"
+        place = np.empty(len(self._links[0]), np.int64)
+        kept = np.empty(len(slots), np.uint32)
+        fold_keep(frozen(row_ptr), frozen(slots), *self._links, place, kept)
+        marks: NDArray[np.bool_] = kept == 1
+        return marks
+
+    def release_data(self) -> None:
+        """Let go of the memory that only `kept` needs."""
+        self._links = None
+
+
+def find_folding(parts: list[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
+    """Return what may be folded; None where that would save little.
+
+    Parameters
+    ----------
+    parts : list of (ndarray of shape (N + 1,), ndarray of shape (nnz,))
+        The rows of the table that the tokens have, each once: where those of each token start,
+        and what they are.
+    n_rows : int
+        Number of rows H of the table.
+    """
+    if sum(len(slots) for _, slots in parts) < LEAST_ENTRIES:
+        return None
+    uses, count = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+    links, stamp = np.zeros((n_rows, MOST_LINKS), np.uint32), np.full(n_rows, -1)
+    first = 0
+    for row_ptr, slots in parts:
+        fold_find(frozen(row_ptr), frozen(slots), first, stamp, uses, count, links)
+        first += len(row_ptr) - 1
+    links, count = _without_circles(uses, count, links)
+    stamp[:] = -1
+    owner, first = np.zeros(n_rows, np.uint32), 0
+    for row_ptr, slots in parts:
+        fold_settle(frozen(row_ptr), frozen(slots), first, frozen(uses), stamp, owner, count, links)
+        first += len(row_ptr) - 1
+    saved, cost = int((uses * count).sum()), n_rows + int(count.sum())
+    return Folding(uses, count, links) if saved > LEAST_SAVED * cost else None
+
+
+def _without_circles(uses: IntArray, count: IntArray, links: IdArray) -> tuple[IdArray, IntArray]:
+    """Leave out links of rare rows, and those that would lead in a circle."""
+    own = np.arange(len(uses))[:, None]
+    more, same = uses[links] > uses[:, None], uses[links] == uses[:, None]
+    kept = (np.arange(links.shape[1]) < count[:, None]) & (uses >= LEAST_USES)[:, None]
+    kept &= more | (same & (links < own))
+    order = np.argsort(~kept, axis=1, kind="stable")
+    return np.take_along_axis(links, order, axis=1), kept.sum(axis=1)

@@ -20,10 +20,8 @@ from crfkit.labels.limits import Limits, find_limits
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.blocks import Choice
 from crfkit.potentials.lengths import LengthModel
-from crfkit.potentials.linear import LinearModel, fitted_names, from_fitted
-from crfkit.potentials.linear_chain import LinearChainModel
-from crfkit.potentials.segment_blocks import TOKEN_PARTS
-from crfkit.potentials.semimarkov import SemiMarkovModel
+from crfkit.potentials.linear import LinearChainModel, LinearModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.structures import structure_for
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
@@ -124,14 +122,23 @@ class WeightSpace(ABC):
     @property
     def fitted_names(self) -> tuple[str, ...]:
         """The fitted attributes that potentials are made of."""
-        return fitted_names(self.kind)
+        tables = (table for block in self.kind.block_types.values() for table in block.tables)
+        return (*(table.attribute for table in tables), *self.kind.other_tables)
 
     def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[LinearModel, Any]:
         """Return the model of fitted weights, and the weights in their places.
 
-        `sizes` tells how many attributes are sparse, by what they describe.
+        `sizes` tells how many attributes are sparse, by what they describe: see
+        :func:`crfkit.potentials.blocks.sparse_counts`.
         """
-        return from_fitted(self.kind, vars(fitted), sizes)
+        blocks, weights, attributes = [], {}, vars(fitted)
+        for name, kind in self.kind.block_types.items():
+            found = kind.of_fitted(attributes, sizes)
+            if found is not None:
+                blocks.append(found[0])
+                weights[name] = found[1]
+        model = self.kind.of_fitted(blocks, attributes)
+        return model, model.bind_parts(weights)
 
 
 class TokenWeights(WeightSpace):

@@ -18,12 +18,7 @@ class EvenBlock(WeightBlock):
     is_full = True
 
     def __init__(self, n_labels: int) -> None:
-        self.n_labels = n_labels
-
-    @property
-    def pattern(self) -> Pattern:
-        every = np.arange(self.n_labels, dtype=np.int32)
-        return Pattern(np.array([0, self.n_labels]), every, self.n_labels, 1)
+        self.pattern = Pattern.of_numbers(np.arange(n_labels), (1, n_labels), 1)
 
     @classmethod
     def of_pattern(cls, pattern) -> Self:

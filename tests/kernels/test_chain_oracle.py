@@ -18,7 +18,7 @@ from crfkit.kernels.oracle import Labeling, gather, list_difference, path_score
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.linear_chain import ChainOracle
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import chain_model
+from crfkit.potentials.linear import chain_model
 from crfkit.structures import Chain, ChainPotentials
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)

@@ -10,7 +10,7 @@ from crfkit.data.chunks import make_chunks
 from crfkit.oracles.batch_design import make_batch_design
 from crfkit.oracles.weights import AlignedWeights
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import chain_model
+from crfkit.potentials.linear import chain_model
 
 LENGTHS = (3, 0, 1, 5, 2, 4, 0, 7, 1, 1)
 

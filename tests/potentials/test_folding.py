@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
-from crfkit.potentials import folding as module
-from crfkit.potentials.attributes import AttributeWeights, Part
-from crfkit.potentials.folding import find_folding
+from crfkit.potentials import rows as module
+from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
+from crfkit.potentials.rows import PreparedRows, find_folding
 
 
 def implying(seed, n_tokens, n_rows):
@@ -124,12 +124,12 @@ def test_folded_attributes_score_and_pull_back_as_all_others(monkeypatch, ones, 
     parts = [Part(data, begin, begin + 20) for begin in (0, 20, 40)]
     residual = rng.normal(size=(60, n_columns))
     with ThreadMap(n_jobs) as threads:
-        prepared = weights.prepare(parts, threads)
+        prepared = PreparedRows(weights, parts, threads)
         out, gradient = np.zeros((60, n_columns)), np.zeros(weights.n_parameters)
         for index, part in enumerate(parts):
-            prepared.gather(weights.bind(table[mask]), index, out[part.begin : part.end])
+            prepared.gather(BoundWeights(weights, table[mask]), index, out[part.begin : part.end])
         residuals = [residual[part.begin : part.end] for part in parts]
-        weights.pullback(residuals, prepared, threads, gradient)
+        prepared.pullback(residuals, threads, gradient)
     assert (prepared.folding is not None) == ones
     np.testing.assert_allclose(out, x @ table, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(gradient, (x.T @ residual)[mask], rtol=1e-12, atol=1e-13)

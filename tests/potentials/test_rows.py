@@ -11,7 +11,8 @@ from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.kernels.design.gather import spread_rows
 from crfkit.potentials import rows as module
-from crfkit.potentials.attributes import AttributeWeights, Part
+from crfkit.potentials.attributes import AttributeWeights, BoundWeights, NewRows, Part
+from crfkit.potentials.rows import ActiveRows, PreparedRows
 
 
 def problem(seed, n_columns, ones, complete=False, n_dense=0, n_tokens=23):
@@ -54,14 +55,14 @@ problems = st.builds(
 @given(problems)
 def test_all_ways_to_score_are_one_matrix_product(case):
     weights, parts, x, mask, table = case
-    bound = weights.bind(table[mask])
+    bound = BoundWeights(weights, table[mask])
     with ThreadMap(1) as threads:
-        prepared = weights.prepare(parts, threads)
-        active = [weights.prepare_active([part], threads) for part in parts]
+        new, prepared = (kind(weights, parts, threads) for kind in (NewRows, PreparedRows))
+        active = [ActiveRows(weights, [part], threads) for part in parts]
     for index, part in enumerate(parts):
         expected = (x @ table)[part.begin : part.end]
         outs = [np.zeros_like(expected) for _ in range(3)]
-        weights.gather(bound, part, outs[0])
+        new.gather(bound, index, outs[0])
         prepared.gather(bound, index, outs[1])
         active[index].gather(bound, 0, outs[2])
         for out in outs:
@@ -77,9 +78,9 @@ def test_the_pullback_is_the_transposed_product_and_the_same_for_any_number_of_t
     gradients = []
     for n_jobs in (1, n):
         with ThreadMap(n_jobs) as threads:
-            prepared = weights.prepare(parts, threads)
+            prepared = PreparedRows(weights, parts, threads)
             gradients.append(np.ones(weights.n_parameters))
-            weights.pullback(residuals, prepared, threads, gradients[-1])
+            prepared.pullback(residuals, threads, gradients[-1])
     np.testing.assert_array_equal(*gradients)
     expected = 1.0 + (x.T @ residual)[mask]
     np.testing.assert_allclose(gradients[0], expected, rtol=1e-12, atol=1e-13)
@@ -88,22 +89,22 @@ def test_the_pullback_is_the_transposed_product_and_the_same_for_any_number_of_t
 def test_weights_of_all_pairs_are_the_table_itself():
     weights, _, _, mask, table = problem(0, 3, ones=True, complete=True)
     w = table[mask]
-    assert np.shares_memory(weights.bind(w).full.table, w)
+    assert np.shares_memory(BoundWeights(weights, w).table, w)
 
 
 def test_a_table_of_weights_is_not_made_for_small_parts():
     weights, parts, _, mask, table = problem(0, 3, ones=True)
-    bound = weights.bind(table[mask])
+    bound = BoundWeights(weights, table[mask])
     with ThreadMap(1) as threads:
-        active = weights.prepare_active(parts[2:3], threads)
+        active = ActiveRows(weights, parts[2:3], threads)
     active.gather(bound, 0, np.zeros((parts[2].end - parts[2].begin, 3)))
-    assert not bound.full._made
+    assert bound._table is None
 
 
 def test_threads_that_need_a_table_at_the_same_time_make_one(monkeypatch):
     """Also where `cached_property` takes no lock, as from Python 3.12 on."""
     weights, _, _, mask, table = problem(0, 3, ones=True)
-    bound, asked, made = weights.bind(table[mask]), [], []
+    bound, asked, made = BoundWeights(weights, table[mask]), [], []
     every = threading.Event()
 
     def spread(*arrays):
@@ -115,9 +116,9 @@ def test_threads_that_need_a_table_at_the_same_time_make_one(monkeypatch):
         asked.append(0)
         if len(asked) == 3:
             every.set()
-        return bound.full.table
+        return bound.table
 
-    monkeypatch.setattr(module, "spread_rows", spread)
+    monkeypatch.setattr("crfkit.potentials.attributes.spread_rows", spread)
     with ThreadMap(3) as threads:
         tables = threads(ask, range(3))
     assert len(made) == 1 and all(found is tables[0] for found in tables)
@@ -127,4 +128,4 @@ def test_more_scores_than_can_be_numbered_are_refused(monkeypatch):
     monkeypatch.setattr(module, "MAX_CELLS", 40)
     weights, parts, *_ = problem(0, 3, ones=True)
     with ThreadMap(1) as threads, pytest.raises(ValueError, match="16 tokens has more than 40"):
-        weights.prepare(parts, threads)
+        PreparedRows(weights, parts, threads)

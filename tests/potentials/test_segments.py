@@ -16,8 +16,12 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.segment_blocks import SegmentAttributeBlock
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
+from crfkit.potentials.semimarkov import (
+    TOKEN_PARTS,
+    LengthModel,
+    SegmentAttributeBlock,
+    SemiMarkovModel,
+)
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.structures import SemiMarkov
 from crfkit.structures.segment_tables import make_spans
@@ -282,9 +286,9 @@ def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):
 def test_pairs_seen_anywhere_in_segments_have_weights_for_first_and_last_tokens(rng):
     data = PackedSequences.from_flat(np.eye(3), [3], ["a", "b", "c"])
     lengths = LengthModel(np.zeros((3, 1)), np.zeros((3, 0)), np.zeros((0, 1), bool))
-    parts = np.array([[True, True, True], [True, True, True], [False, True, False]])
+    parts = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [0, 1, 0, 0]], bool)
     model = choose_segment_features(
         data, np.array([1, 0, 0], np.int32), 1, lengths=lengths, parts=parts
     )
     columns = np.split(model.state.columns, model.state.ptr[1:-1])
-    assert [found.tolist() for found in columns] == [[0, 1, 2], [0, 1, 2], [1]]
+    assert [found.tolist() for found in columns] == [[0, 1, 2, 3], [0, 1, 2], [1]]

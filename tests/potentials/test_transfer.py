@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crfkit.data.labels import object_array
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import chain_model
+from crfkit.potentials.linear import chain_model
 from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
 
 

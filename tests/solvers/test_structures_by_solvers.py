@@ -16,7 +16,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.linear_chain import chain_model
+from crfkit.potentials.linear import chain_model
 from crfkit.solvers.margin.dual_state import ENOUGH, VertexState, make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, SequentialLearner, make_learner
 from crfkit.structures import SparseChain
