@@ -20,14 +20,13 @@ from crfkit.data.labels import LabelStream
 from crfkit.data.validation import check_lengths
 from crfkit.estimators import CRFClassifier
 from crfkit.inference import ViterbiDecoder
-from crfkit.inference.model import FittedModel
+from crfkit.inference.base import FittedModel
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
 from crfkit.potentials.spaces import TokenWeights
-from crfkit.training.data import TrainingData
+from crfkit.training.data import TrainingData, pack_new
 from crfkit.training.fit import Fit
-from crfkit.training.input import pack_new
 
 
 class LabelScore(NamedTuple):

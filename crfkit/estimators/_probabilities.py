@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import FloatArray, Potentials
-from crfkit.estimators._spaces import fitted_labels
 from crfkit.inference import marginals
 from crfkit.structures import Structure
 
@@ -91,7 +90,7 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
         As for `predict`, or if X and y do not match in number and lengths.
     """
     data = self._pack(X)
-    codes, known = fitted_labels(self).codes(self, y, data.offsets)
+    codes, known = self._fitted_labels().codes(self, y, data.offsets)
 
     def ask(structure: Structure, potentials: Potentials) -> FloatArray:
         begin = data.offsets[potentials.first]

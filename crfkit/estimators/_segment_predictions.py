@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.metaestimators import available_if
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import (
@@ -20,8 +19,6 @@ from crfkit._types import (
 )
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
-from crfkit.estimators._segment_views import check_has_segments, no_segments
-from crfkit.estimators._spaces import fitted_labels
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.constraints import (
     allowed_codes,
@@ -40,19 +37,6 @@ from crfkit.structures.semimarkov import span_probabilities
 SHARE = 2000
 # Bounds of probabilities are compared with a threshold with this share to spare for rounding.
 SPARE = 1e-6
-
-
-def _learns_segments(estimator: Any) -> bool:
-    """Return whether an estimator has the labels of segments; raise AttributeError if not."""
-    if estimator.__sklearn_is_fitted__():
-        check_has_segments(estimator)
-    elif isinstance(estimator.structure, str):
-        raise no_segments(estimator)
-    return True
-
-
-# Makes a method one that is there where the parameter `structure` is Segments.
-if_segments = available_if(_learns_segments)
 
 
 def predict_segments(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segment]]:
@@ -160,7 +144,7 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
         As for `predict`, or if X and y do not match in number and lengths.
     """
     data = self._pack(X)
-    codes, known = fitted_labels(self).codes(self, y, data.offsets)
+    codes, known = self._fitted_labels().codes(self, y, data.offsets)
     sequences = np.repeat(np.arange(len(data)), data.lengths)
     cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
     codes[cannot[sequences]] = ANY
@@ -343,7 +327,7 @@ def _given(estimator: Any, segments: Any, offsets: IntArray, name: str) -> Segme
     listed = read_listed(sequences, offsets, name)
     if name == "fixed":
         check_apart(listed, offsets, name)
-    coding = fitted_labels(estimator).coding(estimator)
+    coding = estimator._fitted_labels().coding(estimator)
     labels = coding.places(object_array(listed.labels), estimator.classes_)
     return Segmentation(listed.start, listed.stop, labels)
 

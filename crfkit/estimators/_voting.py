@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.inference.model import FittedModel
+from crfkit.inference.base import FittedModel
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import check_chain_model
 from crfkit.potentials import LinearChainModel, LinearModel

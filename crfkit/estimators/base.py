@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import copy
 import inspect
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -22,28 +19,33 @@ from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray, IntArray, Potentials, SolverResult
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream
-from crfkit.data.names import name_array
 from crfkit.data.validation import check_lengths, check_sample_weight
-from crfkit.estimators._spaces import fitted_labels, fitted_weights
-from crfkit.estimators._views import WeightView
+from crfkit.estimators._kernelized import KernelledTokens
+from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
 from crfkit.inference import DECODERS
+from crfkit.inference.base import Answer, FittedModel
 from crfkit.inference.constraints import infeasibility_message
-from crfkit.inference.model import FittedModel
+from crfkit.labels.base import LabelSpace
+from crfkit.labels.segments import SegmentLabels
+from crfkit.labels.tokens import TokenLabels
 from crfkit.persistence import save
 from crfkit.persistence.files import Path
-from crfkit.potentials.blocks import NAMES_OF, sparse_counts
+from crfkit.potentials.blocks import (
+    LABELS,
+    NAMES_OF,
+    PAIRS,
+    SEGMENTS,
+    TOKENS,
+    TRANSITIONS,
+    sparse_counts,
+)
 from crfkit.structures import NoSegmentationError, Structure
-from crfkit.training.callbacks import FitProgress
-from crfkit.training.data import Labeled
-from crfkit.training.early_stopping import Watch, find_scorer, hold_out
-from crfkit.training.fit import Fit
-from crfkit.training.input import Attributes, Schema, pack_new
+from crfkit.training.data import Attributes, Labeled, Schema, hold_out, pack_new
+from crfkit.training.early_stopping import Watch, find_scorer
+from crfkit.training.fit import Fit, FitProgress, ParameterCounts
 from crfkit.training.partial_fit import carried_over, learn_batch, named_weights
-from crfkit.training.problem import Problem
-from crfkit.training.size import ParameterCounts
-
-Answer = TypeVar("Answer")
+from crfkit.training.problem import Problem, weights_of
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
@@ -69,14 +71,14 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         What the labels of a fitted model are; None where its fitted attributes tell.
     """
 
-    label_space: ClassVar[Any] = None
+    label_space: ClassVar[LabelSpace | None] = None
 
     @abstractmethod
     def predict(self, X: Any) -> LabelSequences:
         """Return the labels of sequences."""
 
     def save(self, path: Path, *, metadata: dict[str, Any] | None = None) -> None:
-        """Write the model to one file, which ``crfkit.load`` reads.
+        """Write the model to one file, which ``crfkit.load`` reads, as ``crfkit.save`` does.
 
         Parameters
         ----------
@@ -84,11 +86,6 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             Where to write.
         metadata : dict, optional
             Anything that JSON can hold, such as metrics.
-
-        Raises
-        ------
-        TypeError, ValueError, OSError
-            As ``crfkit.save``.
         """
         save(self, path, metadata=metadata)
 
@@ -139,7 +136,13 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _true_labels(self, y: Any, offsets: IntArray) -> Any:
         """Return true labels in the form in which `predict` returns them: as tags."""
-        return fitted_labels(self).coding(self).as_predicted(y, offsets)
+        return self._fitted_labels().coding(self).as_predicted(y, offsets)
+
+    def _fitted_labels(self) -> LabelSpace:
+        """Return the labels of the fitted model, whatever its parameters say by now."""
+        if self.label_space is not None:
+            return self.label_space
+        return SegmentLabels(None) if "length_scores_" in vars(self) else TokenLabels()
 
 
 class LinearClassifier(SequenceClassifier):
@@ -153,6 +156,20 @@ class LinearClassifier(SequenceClassifier):
     n_jobs: int | None
     warm_start: Any = False
     has_probabilities: ClassVar[bool] = False
+
+    state_features_ = weight_view("coef_", "(attribute, label)")
+    first_features_ = weight_view("first_coef_", "(attribute, label) of first tokens")
+    last_features_ = weight_view("last_coef_", "(attribute, label) of last tokens")
+    single_features_ = weight_view("single_coef_", "(attribute, label) of only tokens")
+    segment_features_ = weight_view("segment_coef_", "(attribute of segments, label)", SEGMENTS)
+    transition_features_ = weight_view("transitions_", "(label, next label)", LABELS)
+    step_features_ = weight_view(
+        "transition_coef_", "(attribute, (label, next label))", TRANSITIONS, PAIRS
+    )
+    feature_names_in_ = names_of_attributes(TOKENS, "shape (D,)")
+    step_feature_names_in_ = names_of_attributes(TRANSITIONS, "shape (D2,)")
+    segment_feature_names_in_ = names_of_attributes(SEGMENTS, "shape (D3,)")
+    max_lengths_ = property(max_lengths)
 
     if not TYPE_CHECKING:  # where any attribute would then seem to be there
 
@@ -201,11 +218,9 @@ class LinearClassifier(SequenceClassifier):
     ) -> tuple[Fit, Labeled | None]:
         """Return the fit that is to be run, and what it is watched on."""
         problem = self._problem()
-        training, held = hold_out(
-            problem.read(X, y, sample_weight), X_val, y_val,
-            early=problem.early_stopping is not None, fraction=problem.validation_fraction,
-            random_state=problem.random_state,
-        )  # fmt: skip
+        fraction = None if problem.early_stopping is None else problem.validation_fraction
+        training = problem.read(X, y, sample_weight)
+        training, held = hold_out(training, X_val, y_val, fraction, problem.random_state)
         return Fit(problem, training), held
 
     def _learn(self, fit: Fit, held: Labeled | None = None) -> Self:
@@ -213,10 +228,7 @@ class LinearClassifier(SequenceClassifier):
         start = self._start(fit)
         watch = None if held is None else self._watch(fit, held)
         with self._without_the_last_fit():
-            progress = FitProgress(
-                self, getattr(fit.problem.solver, "max_iter", None),
-                lambda: (fit.training.data, fit.training.labels), fit.attributes,
-            )  # fmt: skip
+            progress = FitProgress(self, fit)
             result: SolverResult = fit.run(start, progress, watch)
             progress.close(result.parameters)
             found = fit.attributes(result.parameters) | fit.results(start, result, watch)
@@ -227,10 +239,10 @@ class LinearClassifier(SequenceClassifier):
     def _learn_batch(self, batch: tuple[Any, Any, Any], classes: Any) -> Self:
         """Make a pass over X, y and sample weights."""
         problem, fitted = self._problem(), self.__sklearn_is_fitted__()
-        if problem.labels.of_segments or (fitted and fitted_labels(self).of_segments):
+        if problem.labels.of_segments or (fitted and self._fitted_labels().of_segments):
             raise ValueError("partial_fit learns labels of tokens, not of segments: use fit.")
         known = vars(self) if fitted else {}
-        schema = self._schema if fitted else None
+        schema = self._schema() if fitted else None
         self._set_fitted(learn_batch(problem, known, schema, batch, classes))
         return self
 
@@ -238,7 +250,7 @@ class LinearClassifier(SequenceClassifier):
         """Return the first parameters: zeros, or those of the last fit."""
         if not (self.warm_start and "coef_" in vars(self)) or fit.problem.weights is not None:
             return np.zeros(fit.model.n_parameters)
-        if fitted_labels(self).of_segments:
+        if self._fitted_labels().of_segments:
             raise ValueError(
                 "warm_start=True carries weights of the labels of tokens over, but the last fit "
                 "learned those of segments: use warm_start=False."
@@ -281,54 +293,8 @@ class LinearClassifier(SequenceClassifier):
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is derived."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        for derived in _DERIVED:
-            state.pop(derived, None)
-        return state
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the attributes, shape (D,), where they are known."""
-        return self._names_of("_feature_names")
-
-    @property
-    def step_feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the attributes of transitions, shape (D2,), where there are any."""
-        return self._names_of("_transition_names")
-
-    def _names_of(self, attribute: str) -> NDArray[np.object_]:
-        names = self.__dict__.get(attribute)
-        if names is None:
-            raise AttributeError("the model is not fitted, or on features without names")
-        return name_array(names)
-
-    @property
-    def state_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, label): weight}`` of the weights that are not 0."""
-        check_is_fitted(self)
-        if "coef_" not in vars(self):
-            raise AttributeError("a model with a kernel has no weights of attributes")
-        return self._token_view("coef_")
-
-    def _token_view(self, attribute: str) -> WeightView:
-        names: Any = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        return WeightView(getattr(self, attribute), names, self.classes_)
-
-    @property
-    def step_features_(self) -> WeightView:
-        """Mapping view ``{(attribute, (label, next label)): weight}`` of transition attributes."""
-        check_is_fitted(self)
-        steps = list(itertools.product(self.classes_, repeat=2))
-        if self.transition_coef_ is None:
-            return WeightView(sp.csr_array((0, len(steps))), [], steps)
-        names = getattr(self, "step_feature_names_in_", range(self.transition_coef_.shape[0]))
-        return WeightView(self.transition_coef_, names, steps)
-
-    @property
-    def transition_features_(self) -> WeightView:
-        """Mapping view ``{(label, next label): weight}`` of the weights that are not 0."""
-        check_is_fitted(self)
-        return WeightView(sp.csr_array(self.transitions_), self.classes_, self.classes_)
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in _DERIVED}
 
     def predict(self, X: Any) -> LabelSequences:
         """Return the labels of sequences.
@@ -355,37 +321,33 @@ class LinearClassifier(SequenceClassifier):
         if "vote_changes_" in vars(self):
             codes = elect(self, data, decoder)
         else:
-            found = self._ask(data, decoder.decode)
-            codes = np.concatenate(found) if found else np.empty(0, np.int32)
-        coding = fitted_labels(self).coding(self)
+            codes = np.concatenate([np.empty(0, np.int32), *self._ask(data, decoder.decode)])
+        coding = self._fitted_labels().coding(self)
         labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
         return labels
 
-    @property
     def _schema(self) -> Schema:
-        """The attributes that the model was fitted to."""
+        """Return the attributes that the model was fitted to."""
         fitted = vars(self)
-        parts = [
-            None if fitted.get(weights) is None
-            else Attributes(int(fitted[weights].shape[0]), fitted.get(names))
-            for weights, names in (
-                ("transition_coef_", "_transition_names"), ("segment_coef_", "_segment_names")
-            )
-        ]  # fmt: skip
-        return Schema(Attributes(self.n_features_in_, fitted.get("_feature_names")), *parts)
+
+        def of(weights: str, names: str) -> Attributes | None:
+            found = fitted.get(weights)
+            return None if found is None else Attributes(found.shape[0], fitted.get(names))
+
+        return Schema(
+            Attributes(self.n_features_in_, fitted.get("_feature_names")),
+            of("transition_coef_", "_transition_names"),
+            of("segment_coef_", "_segment_names"),
+        )
 
     def _pack(self, X: Any) -> PackedSequences:
         """Return new data in the form of the training data."""
-        check_is_fitted(self, msg=_NO_REFIT if "scores_" in vars(self) else None)
-        schema = self._schema
-        data = pack_new(X, vars(self).get("vectorizer_"), schema.tokens.size)
-        schema.check_counts(data)
-        # The last names that passed are remembered: comparing 300,000 of them takes its time.
-        given = [None if part is None else part.names for part in Schema.of(data)]
-        passed = vars(self).get("_matching_names", [None] * len(given))
-        if any(ours is not theirs for ours, theirs in zip(given, passed, strict=True)):
-            schema.check_names(data)
-            self._matching_names = given
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self, msg=_NO_REFIT if "scores_" in vars(self) else None)
+        data = pack_new(X, vars(self).get("vectorizer_"), self.n_features_in_)
+        given = Schema.of(data)
+        self._schema().check(given, vars(self).get("_matching_names"))
+        self._matching_names = given
         return data
 
     def _decoder(self) -> Any:
@@ -412,28 +374,29 @@ class LinearClassifier(SequenceClassifier):
 
     def _model_for(self, data: PackedSequences) -> FittedModel:
         """Return the model of the fitted weights, made once for a layout of sparse attributes."""
-        weights = fitted_weights(self)
-        fitted = tuple(map(vars(self).get, weights.fitted_names))
         sizes = sparse_counts(data)
-        cached: _Kept | None = vars(self).get("_fitted_model")
-        if cached is None or not cached.serves(sizes, fitted):
-            cached = self._fitted_model = _Kept(
-                FittedModel(*weights.model(self, sizes)), sizes, fitted
-            )
+        cached: _Cached | None = vars(self).get("_fitted_model")
+        if cached is None or not cached.serves(sizes, vars(self)):
+            kernelled = "dual_coef_" in vars(self)
+            weights = KernelledTokens.of(self) if kernelled else weights_of(self._fitted_labels())
+            parts = {name: vars(self).get(name) for name in weights.fitted_names}
+            cached = _Cached(FittedModel(*weights.model(self, sizes)), sizes, parts)
+            self._fitted_model = cached
         return cached.model
 
 
-class _Kept(NamedTuple):
+class _Cached(NamedTuple):
     """The model of fitted weights, and what it was made from."""
 
     model: FittedModel
-    sizes: Mapping[str, int]
-    fitted: tuple[Any, ...]
+    sizes: dict[str, int]
+    parts: dict[str, Any]
 
-    def serves(self, sizes: Mapping[str, int], fitted: tuple[Any, ...]) -> bool:
+    def serves(self, sizes: dict[str, int], fitted: Mapping[str, Any]) -> bool:
         """Whether it was made for this layout of the attributes and from these very weights."""
-        same = all(ours is theirs for ours, theirs in zip(self.fitted, fitted, strict=True))
-        return same and self.sizes == sizes
+        if self.sizes != sizes:
+            return False
+        return all(fitted.get(name) is part for name, part in self.parts.items())
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:

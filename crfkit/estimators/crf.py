@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 from crfkit.estimators import _probabilities
-from crfkit.estimators._parameters import chosen_loss, chosen_solver, elastic_net, make_problem
 from crfkit.estimators.base import LinearClassifier
 from crfkit.labels.tokens import TokenLabels
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import SOLVERS, Solver
-from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
 from crfkit.training.early_stopping import EarlyStopping
-from crfkit.training.problem import Problem
+from crfkit.training.fit import CallbackSupportMixin, with_callbacks
+from crfkit.training.problem import Problem, chosen_loss, chosen_solver, elastic_net, make_problem
 
 
 @register(check=check_chain_model)

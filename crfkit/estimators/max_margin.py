@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from crfkit._params import check_number, check_option
 from crfkit.data.labels import Weights
-from crfkit.estimators import _segment_predictions, _segment_views
+from crfkit.estimators import _segment_predictions
 from crfkit.estimators._kernelized import (
     KernelledTokens,
     check_kernel,
@@ -14,19 +14,18 @@ from crfkit.estimators._kernelized import (
     has_kernel,
     kernel_solver,
 )
-from crfkit.estimators._parameters import chosen_solver, labels_of, make_problem
-from crfkit.estimators._segment_predictions import if_segments
+from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators.base import LinearClassifier
-from crfkit.estimators.segments import Segments
+from crfkit.estimators.segments import Segments, labels_of
 from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import HingeLoss, Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import register
 from crfkit.solvers.base import LOSS_NEEDS, Solver
 from crfkit.solvers.margin import MARGIN_SOLVERS
-from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
 from crfkit.training.data import TrainingData
-from crfkit.training.problem import Problem
+from crfkit.training.fit import CallbackSupportMixin, with_callbacks
+from crfkit.training.problem import Problem, chosen_solver, make_problem
 
 # What the losses are called: how the margin is made to depend on the cost, and the search for the
 # worst labelling.
@@ -189,13 +188,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     decoding = "viterbi"
     predict_segments = if_segments(_segment_predictions.predict_segments)
     predict_n_best = if_segments(_segment_predictions.predict_n_best)
-    length_distribution = if_segments(_segment_views.length_distribution)
-    max_lengths_ = _segment_views.max_lengths
-    first_features_ = _segment_views.first_features
-    last_features_ = _segment_views.last_features
-    single_features_ = _segment_views.single_features
-    segment_features_ = _segment_views.segment_features
-    segment_feature_names_in_ = _segment_views.segment_feature_names
+    length_distribution = if_segments(length_distribution)
 
     def __init__(
         self,

@@ -6,12 +6,11 @@ from typing import Any, Self
 
 from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray
-from crfkit.estimators import _segment_predictions, _segment_views
-from crfkit.estimators._parameters import labels_of, make_problem
-from crfkit.estimators._segment_predictions import if_segments
+from crfkit.estimators import _segment_predictions
+from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators._voting import Ballot, check_votes
 from crfkit.estimators.base import LinearClassifier
-from crfkit.estimators.segments import Segments
+from crfkit.estimators.segments import Segments, labels_of
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
@@ -20,11 +19,10 @@ from crfkit.solvers.online.batch_updates import MistakeLoss
 from crfkit.solvers.online.learner import count_updates
 from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
 from crfkit.solvers.online.updates import UpdateRule, find_coefficients
-from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
 from crfkit.training.data import TrainingData
 from crfkit.training.early_stopping import EarlyStopping
-from crfkit.training.fit import Fit
-from crfkit.training.problem import Problem
+from crfkit.training.fit import CallbackSupportMixin, Fit, with_callbacks
+from crfkit.training.problem import Problem, make_problem
 
 
 @register(check=check_votes)
@@ -176,13 +174,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
 
     predict_segments = if_segments(_segment_predictions.predict_segments)
     predict_n_best = if_segments(_segment_predictions.predict_n_best)
-    length_distribution = if_segments(_segment_views.length_distribution)
-    max_lengths_ = _segment_views.max_lengths
-    first_features_ = _segment_views.first_features
-    last_features_ = _segment_views.last_features
-    single_features_ = _segment_views.single_features
-    segment_features_ = _segment_views.segment_features
-    segment_feature_names_in_ = _segment_views.segment_feature_names
+    length_distribution = if_segments(length_distribution)
 
     def __init__(
         self,

@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
 from crfkit.features.lengths import length_basis
+from crfkit.labels.base import LabelSpace
 from crfkit.labels.fields import is_label
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, get_scheme
 from crfkit.labels.segments import SegmentLabels
+from crfkit.labels.tokens import TokenLabels
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 
@@ -130,6 +132,24 @@ class Segments(BaseEstimator):  # type: ignore[misc]
         if self.outside == "single":
             _check_single("max_length", self.max_length)
             _check_single("min_length", self._limits().min_length)
+
+
+def labels_of(structure: Any, warm_start: bool) -> LabelSpace:
+    """Return the label space of the parameter `structure`."""
+    if isinstance(structure, Segments):
+        structure._check_parameters()
+        if warm_start:
+            raise ValueError(
+                "warm_start=True carries weights of the labels of tokens over, not of segments: "
+                "use structure='chain', or warm_start=False."
+            )
+        return structure._layout()
+    message = f"structure={structure!r:.80} must be 'chain' or Segments()."
+    if not isinstance(structure, str):
+        raise TypeError(message)
+    if structure != "chain":
+        raise ValueError(message)
+    return TokenLabels()
 
 
 def _check_lengths(name: str, given: Any) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from crfkit.estimators import _probabilities, _segment_predictions, _segment_views
-from crfkit.estimators._parameters import chosen_loss, chosen_solver, elastic_net, make_problem
+from crfkit.estimators import _probabilities, _segment_predictions, _views
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 from crfkit.solvers import SOLVERS, Solver
-from crfkit.training.callbacks import CallbackSupportMixin, with_callbacks
 from crfkit.training.early_stopping import EarlyStopping
-from crfkit.training.problem import Problem
+from crfkit.training.fit import CallbackSupportMixin, with_callbacks
+from crfkit.training.problem import Problem, chosen_loss, chosen_solver, elastic_net, make_problem
 
 
 @register(check=check_chain_model)
@@ -200,13 +199,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     predict_segment_proba = _segment_predictions.predict_segment_proba
     likely_segments = _segment_predictions.likely_segments
     expected_lengths = _segment_predictions.expected_lengths
-    length_distribution = _segment_views.length_distribution
-    max_lengths_ = _segment_views.max_lengths
-    first_features_ = _segment_views.first_features
-    last_features_ = _segment_views.last_features
-    single_features_ = _segment_views.single_features
-    segment_features_ = _segment_views.segment_features
-    segment_feature_names_in_ = _segment_views.segment_feature_names
+    length_distribution = _views.length_distribution
 
     def __init__(
         self,

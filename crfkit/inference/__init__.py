@@ -1,13 +1,8 @@
 """Decoders turn potentials into labels; a fitted model answers questions about new data."""
 
-from crfkit.inference.base import Decoder
+from crfkit.inference.base import Decoder, PosteriorDecoder, ViterbiDecoder, marginals
 from crfkit.inference.beam import BeamSearch
-from crfkit.inference.posterior import PosteriorDecoder, marginals
-from crfkit.inference.viterbi import ViterbiDecoder
 
-DECODERS: dict[str, type[Decoder]] = {
-    "viterbi": ViterbiDecoder,
-    "posterior": PosteriorDecoder,
-}
+DECODERS: dict[str, type[Decoder]] = {"viterbi": ViterbiDecoder, "posterior": PosteriorDecoder}
 
 __all__ = ["DECODERS", "BeamSearch", "Decoder", "PosteriorDecoder", "ViterbiDecoder", "marginals"]

@@ -1,12 +1,81 @@
-"""The interface of a decoder."""
+"""A fitted model answers questions about new data; decoders are such questions."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from crfkit._types import BoolArray, CodeArray, FloatArray, Potentials
+import numpy as np
+
+from crfkit._parallel import ThreadMap
+from crfkit._types import BoolArray, Chunk, CodeArray, FloatArray, Potentials
+from crfkit.data import PackedSequences
+from crfkit.data.chunks import is_long, make_chunks
 from crfkit.structures import Structure
+
+# Chunks of new data that each thread gets, where they are not too small.
+CHUNKS_A_THREAD, LEAST_CHUNK = 4, 500
+
+Answer = TypeVar("Answer")
+
+
+class FittedModel(NamedTuple):
+    """A model of potentials, and its weights as ``model.bind`` returns them."""
+
+    model: Any
+    weights: Any
+
+    def ask(
+        self,
+        data: PackedSequences,
+        question: Callable[[Structure, Potentials], Answer],
+        threads: ThreadMap,
+        share: int | None = None,
+    ) -> list[Answer]:
+        """Return the answers to a question about each chunk of sequences, in their order.
+
+        Parameters
+        ----------
+        data : PackedSequences
+            The sequences.
+        question : callable
+            From the structure and the potentials of a chunk to an answer; ``potentials.first`` is
+            the number of its first sequence.
+        threads : ThreadMap
+            An open pool of threads. Sequences are computed one by one: how they are dealt to
+            threads changes no bit of what is said of one of them.
+        share : int, optional
+            Tokens of a chunk, about. If not given, that depends on the number of threads.
+        """
+        model, weights = self
+
+        def answer(chunk: Chunk) -> Answer:
+            structure = model.structure
+            if is_long(chunk):
+                structure = structure.in_parallel(threads)
+            return question(structure, model.scores(weights, data, chunk, threads))
+
+        share = share or max(LEAST_CHUNK, data.n_tokens // (CHUNKS_A_THREAD * threads.n_workers))
+        chunks = make_chunks(data.offsets, min(model.chunk_tokens, share))
+        answers = iter(threads(answer, [chunk for chunk in chunks if not is_long(chunk)]))
+        # Long sequences one after the other, each over all threads.
+        return [answer(chunk) if is_long(chunk) else next(answers) for chunk in chunks]
+
+
+def marginals(structure: Structure, potentials: Potentials) -> tuple[FloatArray, FloatArray]:
+    """Return the label probabilities of each token, shape (N, K), and log Z, shape (S,).
+
+    Of segments, that one of the label goes on or begins. All are numbers between 0 and 1, whatever
+    their sum is rounded to.
+    """
+    expected = structure.zeros(potentials)
+    log_z = structure.log_partition(potentials, np.ones(len(potentials.offsets) - 1), expected)
+    labels, codes = potentials.n_labels, potentials.n_codes
+    if codes == labels:
+        return expected.unary, log_z
+    of_codes = expected.unary[:, :codes].reshape(-1, codes // labels, labels)
+    return np.minimum(of_codes.sum(axis=1), 1.0), log_z
 
 
 class Decoder(ABC):
@@ -16,12 +85,9 @@ class Decoder(ABC):
     ----------
     takes_constraints : bool
         Whether its labels are among those that are allowed, together too.
-    gives_k_best : bool
-        Whether it has `k_best`.
     """
 
     takes_constraints: ClassVar[bool] = False
-    gives_k_best: ClassVar[bool] = False
 
     @abstractmethod
     def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
@@ -60,9 +126,7 @@ class Decoder(ABC):
     def k_best(
         self, structure: Structure, potentials: Potentials, k: int
     ) -> tuple[CodeArray, FloatArray]:
-        """Return the best labelings of the only sequence, and their scores.
-
-        As :meth:`crfkit.structures.Structure.k_best`.
+        """Return the best labelings of the only sequence, as :meth:`Structure.k_best`.
 
         Raises
         ------
@@ -70,3 +134,33 @@ class Decoder(ABC):
             If the decoder, or the structure, has no such lists.
         """
         raise ValueError(f"{type(self).__name__} has no lists of labelings: use ViterbiDecoder.")
+
+
+class ViterbiDecoder(Decoder):
+    """The labeling of the largest score (Viterbi 1967): the most probable one as a whole."""
+
+    takes_constraints: ClassVar[bool] = True
+
+    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
+        """Return codes of tokens, shape (N,)."""
+        return structure.argmax(potentials)[0]
+
+    def k_best(
+        self, structure: Structure, potentials: Potentials, k: int
+    ) -> tuple[CodeArray, FloatArray]:
+        """Return the best labelings of the only sequence, and their scores."""
+        return structure.k_best(potentials, k)
+
+
+class PosteriorDecoder(Decoder):
+    """The most probable label of each token, by its marginal probability.
+
+    This maximizes the expected number of correct labels (Gross, Russakovsky, Do and Batzoglou
+    2006, section 2.2). The labels of a sequence need not be a likely, or even an allowed, path
+    together. Of equal probabilities the lowest label wins.
+    """
+
+    def search(self, structure: Structure, potentials: Potentials) -> CodeArray:
+        """Return codes of tokens, shape (N,)."""
+        labels: CodeArray = marginals(structure, potentials)[0].argmax(axis=1).astype(np.int32)
+        return labels

@@ -1,32 +1,148 @@
-"""Labeled sequences, read and checked: what a model is fitted to, or scored on."""
+"""Features and labels in any accepted form, read and checked."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream
+from crfkit.data.labels import LabelStream, iterate_sequences
+from crfkit.data.names import Names, name_array
 from crfkit.data.packed import ranges
 from crfkit.data.validation import (
     check_lengths,
     check_sample_weight,
     check_training,
+    is_matrix,
     warn_if_badly_scaled,
 )
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import Coded, LabelCoding
 from crfkit.labels.costs import Cost, make_cost
 from crfkit.labels.tokens import TokenCoding
-from crfkit.training.input import Schema, pack_new, pack_training
 
-Read = Callable[[Any, IntArray], Coded]
 LABELS: LabelCoding = TokenCoding()
-Pack = Callable[[Any], tuple[PackedSequences, SequenceVectorizer | None]]
+Packed = tuple[PackedSequences, SequenceVectorizer | None]
+
+
+def pack_training(X: Any) -> Packed:
+    """Pack training features; where tokens are dicts or strings, learn their vocabulary."""
+    if isinstance(X, PackedSequences):
+        return X, None
+    matrices, sequences = _look_ahead(X)
+    if matrices:
+        return PackedSequences.from_matrices(sequences), None
+    vectorizer = SequenceVectorizer()
+    return vectorizer.fit_transform(sequences), vectorizer
+
+
+def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> PackedSequences:
+    """Pack features for a model with a vocabulary, if it has one, and D attributes.
+
+    Raises
+    ------
+    ValueError
+        If the number of features is another one.
+    TypeError
+        If tokens are given to a model that was fitted on matrices.
+    """
+    if isinstance(X, PackedSequences):
+        data = X
+    else:
+        matrices, sequences = _look_ahead(X)
+        if vectorizer is not None and not matrices:
+            return vectorizer.transform(sequences)
+        if not matrices and not all(map(_is_empty, sequences := list(sequences))):
+            raise TypeError(
+                "the model was fitted on matrices and has no vocabulary for tokens: give X as "
+                "matrices or PackedSequences too."
+            )
+        data = PackedSequences.from_matrices(sequences, n_features)
+    if data.n_features != n_features:
+        raise ValueError(
+            f"X has {data.n_features} features a token, but the model was fitted with {n_features}."
+        )
+    return data
+
+
+def _look_ahead(X: Any) -> tuple[bool, Any]:
+    """Return whether the first sequence with tokens is a matrix, and all sequences."""
+    stream = iterate_sequences(X, "X")
+    seen = []
+    for sequence in stream:
+        seen.append(sequence)
+        if is_matrix(sequence):
+            return True, chain(seen, stream)
+        if not _is_empty(sequence):
+            return False, chain(seen, stream)
+    return False, seen
+
+
+def _is_empty(sequence: Any) -> bool:
+    return hasattr(sequence, "__len__") and len(sequence) == 0
+
+
+class Attributes(NamedTuple):
+    """How many attributes there are, and their names, where they have any."""
+
+    size: int
+    names: Names | None
+
+
+class Schema(NamedTuple):
+    """The attributes of tokens, of transitions and of segments; None where there are no such."""
+
+    tokens: Attributes
+    transitions: Attributes | None
+    segments: Attributes | None
+
+    @classmethod
+    def of(cls, data: PackedSequences) -> Self:
+        """Return those of packed sequences."""
+        rows = None if data.segments is None else data.segments.rows
+        return cls(_attributes_of(data), _attributes_of(data.transitions), _attributes_of(rows))
+
+    def check(self, given: Schema, passed: Schema | None = None) -> None:
+        """Raise ValueError if data have other attributes than the model, or in another order.
+
+        Names that `passed` has were compared already, which takes its time for 300,000 of them.
+        """
+        for kind, ours, theirs, known in zip(
+            self._fields, given, self, passed or self, strict=True
+        ):
+            if ours is not None and theirs is not None and ours.size == theirs.size:
+                if known is None or ours.names is not known.names:
+                    _check_names(ours.names, theirs.names)
+            elif ours is not theirs:
+                counts = ["no" if part is None else part.size for part in (ours, theirs)]
+                raise ValueError(
+                    f"X has {counts[0]} attributes of {kind}, but the model was fitted with "
+                    f"{counts[1]}. Transform X with the transformer the model was fitted with."
+                )
+
+
+def _attributes_of(part: PackedSequences | None) -> Any:
+    return None if part is None else Attributes(part.n_features, part.names)
+
+
+def _check_names(names: Names | None, expected: Names | None) -> None:
+    if names is None or expected is None or names is expected:
+        return
+    ours, theirs = name_array(names), name_array(expected)
+    if np.array_equal(ours, theirs):
+        return
+    place = int(np.argmax(ours != theirs))
+    raise ValueError(
+        f"feature {place} of X has the name {ours[place]!r}, but the model was fitted with "
+        f"{theirs[place]!r} there. Transform X with the vectorizer the model was fitted with."
+    )
 
 
 class TrainingData(NamedTuple):
@@ -106,19 +222,14 @@ class Labeled(NamedTuple):
 
 
 def read_training(
-    X: Any, y: Any, sample_weight: Any, *, read: Read, pack: Pack = pack_training
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    read: Callable[[Any, IntArray], Coded],
+    pack: Callable[[Any], Packed] = pack_training,
 ) -> TrainingData:
-    """Read and check what a model is to be fitted to.
-
-    Parameters
-    ----------
-    X, y, sample_weight
-        What `fit` was given.
-    read : callable
-        From y and where the sequences start to codes.
-    pack : callable
-        From X to packed features and their vocabulary, if they have one.
-    """
+    """Read and check what `fit` was given; `read` turns labels and offsets into codes."""
     data, vectorizer = pack(X)
     classes, codes, coding = read(y, data.offsets)
     check_training(data)
@@ -135,9 +246,7 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     """Read and check what a model is to be scored on; errors say that it is X_val or y_val."""
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
-        schema = Schema.of(training.data)
-        schema.check_counts(data)
-        schema.check_names(data)
+        Schema.of(training.data).check(Schema.of(data))
         stream = LabelStream(training.coding.as_predicted(y, data.offsets))
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:
@@ -147,3 +256,45 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     classes = stream.classes()
     codes = stream.codes_for(classes)
     return Labeled(data, LabelSequences.from_codes(codes, classes, data.offsets))
+
+
+def hold_out(
+    training: TrainingData,
+    X_val: Any,
+    y_val: Any,
+    fraction: float | None,
+    random_state: Any,
+) -> tuple[TrainingData, Labeled | None]:
+    """Return what to learn from, and what to watch the fit on, if it is to be watched.
+
+    That is `X_val` and `y_val`, or a share of the sequences that `random_state` chooses; `fraction`
+    is None where the fit is not watched.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X_val and y_val cannot be used, or nothing is left to learn from.
+    """
+    given = X_val is not None
+    if given != (y_val is not None):
+        missing, present = ("y_val", "X_val") if given else ("X_val", "y_val")
+        raise ValueError(f"{present} was given without {missing}: give both, or neither.")
+    if fraction is None:
+        if given:
+            raise ValueError(
+                "X_val and y_val are used by early stopping only: set early_stopping=True, or "
+                "leave them out."
+            )
+        return training, None
+    if given:
+        return training, read_validation(X_val, y_val, training)
+    total = len(training.data)
+    count = math.ceil(fraction * total)
+    if count >= total:
+        raise ValueError(
+            f"early_stopping holds out {count} of {total} sequences, which leaves none to "
+            "learn from: give more sequences, or X_val and y_val."
+        )
+    order = check_random_state(random_state).permutation(total)
+    held, kept = np.sort(order[:count]), np.sort(order[count:])
+    return training.take(kept), Labeled(training.data[held], training.labels[held])

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.metrics import get_scorer
-from crfkit.training.data import Labeled, TrainingData, read_validation
 
 Scorer = Callable[[Any, Any, Any], float]
 
@@ -65,85 +63,15 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
         check_number("tol", self.tol)
 
 
-def find_rules(given: Any) -> EarlyStopping | None:
-    """Return the rules of the parameter `early_stopping`; None where a fit is not watched.
+def find_scorer(scoring: Any) -> Scorer:
+    """Return a scorer: by its name, the callable itself, or the method `score` of estimators.
+
+    None and "accuracy" are the last.
 
     Raises
     ------
     TypeError, ValueError
-        If it is neither a flag nor rules, or these have a parameter that cannot be used.
-    """
-    if isinstance(given, EarlyStopping):
-        given._check_parameters()
-        return given
-    if not isinstance(given, (bool, np.bool_)):
-        raise TypeError(f"early_stopping={given!r} must be True, False or an EarlyStopping.")
-    return EarlyStopping() if given else None
-
-
-def hold_out(
-    training: TrainingData, X_val: Any, y_val: Any, *, early: bool, fraction: float,
-    random_state: Any,
-) -> tuple[TrainingData, Labeled | None]:  # fmt: skip
-    """Return what to learn from, and what to watch the fit on, if it is to be watched.
-
-    Parameters
-    ----------
-    training : TrainingData
-        All that there is to learn from.
-    X_val, y_val
-        What the user wants the fit to be watched on, if anything.
-    early : bool
-        Whether it is to be watched.
-    fraction : float
-        The share of the sequences that are held out for it.
-    random_state : int, RandomState or None
-        Chooses them.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X_val and y_val cannot be used, or nothing is left to learn from.
-    """
-    given = X_val is not None
-    if given != (y_val is not None):
-        missing, present = ("y_val", "X_val") if given else ("X_val", "y_val")
-        raise ValueError(f"{present} was given without {missing}: give both, or neither.")
-    if not early:
-        if given:
-            raise ValueError(
-                "X_val and y_val are used by early stopping only: set early_stopping=True, or "
-                "leave them out."
-            )
-        return training, None
-    if given:
-        return training, read_validation(X_val, y_val, training)
-    total = len(training.data)
-    count = math.ceil(fraction * total)
-    if count >= total:
-        raise ValueError(
-            f"early_stopping holds out {count} of {total} sequences, which leaves none to "
-            "learn from: give more sequences, or X_val and y_val."
-        )
-    order = check_random_state(random_state).permutation(total)
-    held, kept = np.sort(order[:count]), np.sort(order[count:])
-    return training.take(kept), Labeled(training.data[held], training.labels[held])
-
-
-def find_scorer(scoring: Any) -> Scorer:
-    """Return a scorer by its name, or the callable itself.
-
-    Parameters
-    ----------
-    scoring : str, callable or None
-        None and "accuracy" are the method `score` of the estimator.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If there is no scorer of that name.
+        If it is neither, or there is no scorer of that name.
     """
     if scoring is None or isinstance(scoring, str) and scoring == "accuracy":
         return _token_accuracy
@@ -171,24 +99,11 @@ def check_score(score: Any) -> float:
 class Watch:
     """A callback of solvers that scores the model, keeps the best weights and says when to stop.
 
-    Parameters
-    ----------
-    rules : EarlyStopping
-        When to score and to stop.
-    score : callable
-        The score of parameters on the validation part.
-
-    Attributes
-    ----------
-    scores : dict of int to float
-        The scores by iteration.
-    stopped : bool
-        Whether it asked the solver to stop.
+    `score` is that of parameters on the validation part; `scores` are those so far, by iteration.
     """
 
     def __init__(self, rules: EarlyStopping, score: Callable[[FloatArray], float]) -> None:
-        self.rules = rules
-        self.score = score
+        self.rules, self.score = rules, score
         self.scores: dict[int, float] = {}
         self.stopped = False
         self._best: tuple[IterationRecord, float, FloatArray] | None = None
@@ -204,8 +119,7 @@ class Watch:
 
     def _note(self, record: IterationRecord, parameters: FloatArray) -> None:
         """Score parameters, and keep a copy where they are the best so far."""
-        score = check_score(self.score(parameters))
-        self.scores[record.iteration] = score
+        score = self.scores[record.iteration] = check_score(self.score(parameters))
         self._worse += 1
         if self._best is None or self._is_better(score, self._best[1]):
             # A copy, as solvers may use theirs again; all at once, as Ctrl-C may come at any time.
@@ -234,11 +148,8 @@ class Watch:
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes that tell of the validation."""
-        if self._best is None:
-            return {"validation_scores_": {}, "best_iteration_": None, "best_score_": None}
-        record, score, _ = self._best
-        return {
-            "validation_scores_": self.scores,
-            "best_iteration_": record.iteration,
-            "best_score_": score,
-        }
+        found: tuple[Any, ...] = ({}, None, None)
+        if self._best is not None:
+            found = (self.scores, self._best[0].iteration, self._best[1])
+        names = ("validation_scores_", "best_iteration_", "best_score_")
+        return dict(zip(names, found, strict=True))

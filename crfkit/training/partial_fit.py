@@ -20,13 +20,19 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
-from crfkit.features import SequenceVectorizer
 from crfkit.labels.tokens import TokenLabels
 from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
 from crfkit.solvers import SOLVERS
-from crfkit.training.data import TrainingData, read_training
-from crfkit.training.input import Schema, pack_more, pack_training
+from crfkit.training.data import (
+    Attributes,
+    Packed,
+    Schema,
+    TrainingData,
+    pack_new,
+    pack_training,
+    read_training,
+)
 from crfkit.training.problem import Problem
 
 
@@ -42,23 +48,16 @@ def carried_over(weights: NamedWeights, model: Any, training: TrainingData) -> F
 
 
 def learn_batch(
-    problem: Problem, fitted: Mapping[str, Any], schema: Schema | None, batch: tuple[Any, Any, Any],
+    problem: Problem,
+    fitted: Mapping[str, Any],
+    schema: Schema | None,
+    batch: tuple[Any, Any, Any],
     classes: Any,
-) -> dict[str, Any]:  # fmt: skip
-    """Make one pass over a batch; return the fitted attributes after it.
+) -> dict[str, Any]:
+    """Make one pass over X, y and sample weights; return the fitted attributes after it.
 
-    Parameters
-    ----------
-    problem : Problem
-        What is minimized, and how.
-    fitted : dict
-        The fitted attributes so far; empty before the first batch.
-    schema : Schema or None
-        The attributes so far.
-    batch : tuple
-        X, y and sample weights.
-    classes : sequence of labels or None
-        All labels that will ever occur; needed for the first batch.
+    `fitted` are those so far, none before the first batch, and `schema` the attributes so far.
+    `classes` are all labels that will ever occur, needed for the first batch.
 
     Raises
     ------
@@ -72,9 +71,10 @@ def learn_batch(
             f"{type(problem.solver).__name__} does not: set solver to one of {names}."
         )
     training = read_training(
-        *batch, pack=partial(_pack, fitted=fitted, schema=schema),
+        *batch,
+        pack=pack_training if schema is None else partial(_pack, fitted=fitted, schema=schema),
         read=partial(TokenLabels().read, classes=_all_classes(classes, fitted)),
-    )  # fmt: skip
+    )
     model = problem.model(training)
     start, state = np.zeros(model.n_parameters), None
     if fitted:
@@ -113,16 +113,16 @@ def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> NDArray[np.object_]
     return known
 
 
-def _pack(
-    X: Any, *, fitted: Mapping[str, Any], schema: Schema | None
-) -> tuple[PackedSequences, SequenceVectorizer | None]:
-    if schema is None:
-        return pack_training(X)
-    data, vectorizer = pack_more(X, fitted["vectorizer_"], fitted["n_features_in_"])
-    schema.check_counts(data)
-    if vectorizer is not fitted["vectorizer_"]:  # a larger one begins with the names of the model
-        schema = schema._replace(tokens=schema.tokens._replace(names=None))
-    schema.check_names(data)
+def _pack(X: Any, *, fitted: Mapping[str, Any], schema: Schema) -> Packed:
+    """Pack further training features; new attributes of tokens get the next columns."""
+    vectorizer = fitted["vectorizer_"]
+    if vectorizer is None or isinstance(X, PackedSequences):
+        data = pack_new(X, vectorizer, fitted["n_features_in_"])
+    else:
+        data, vectorizer = vectorizer.extend(X)
+        if vectorizer is not fitted["vectorizer_"]:  # it begins with the names of the model
+            schema = schema._replace(tokens=Attributes(data.n_features, None))
+    schema.check(Schema.of(data))
     return data, vectorizer
 
 

@@ -1,17 +1,20 @@
-"""What a fit is to minimize, and how: all that an estimator says of itself."""
+"""What a fit is to minimize, and how: all that an estimator says of itself by its parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from crfkit._parallel import ThreadMap
+from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit.labels.base import LabelSpace
 from crfkit.labels.segments import SegmentLabels
-from crfkit.losses import Loss
+from crfkit.losses import LOSSES, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.blocks import NAMES_OF, names_of
@@ -27,6 +30,11 @@ class FeatureChoice(NamedTuple):
     all_possible_states: bool = False
     all_possible_transitions: bool = False
     boundary_weights: bool = False
+
+
+# The parameters that mean the same for all estimators, with what is said by those that lack them.
+_FLAGS = (*FeatureChoice._fields[1:], "warm_start")
+_USUAL = {**dict.fromkeys(_FLAGS, False), "early_stopping": False, "validation_fraction": 0.1}
 
 
 @dataclass(frozen=True)
@@ -48,14 +56,10 @@ class Problem:
     features : FeatureChoice
         Which features get a weight.
     weights : object, optional
-        Chooses the weights and names fitted ones: `choose` and `attributes` as those of `labels`,
-        which is asked if not given.
+        Chooses the weights and names fitted ones, as a WeightSpace; that of `labels` if not given.
     early_stopping : EarlyStopping or None
-        Watches the fit.
-    validation_fraction : float
-        The share of the sequences that it holds out.
-    random_state : int, RandomState or None
-        Chooses them.
+        Watches the fit on the share `validation_fraction` of the sequences, which `random_state`
+        chooses.
     further : callable, optional
         From the fit, its first parameters and the number of iterations that count to further
         fitted attributes.
@@ -91,10 +95,7 @@ class Problem:
 
     @property
     def _weights(self) -> Any:
-        """What chooses the weights, by what labels are, if it is not given."""
-        if self.weights is not None:
-            return self.weights
-        return weights_of(self.labels)
+        return weights_of(self.labels) if self.weights is None else self.weights
 
     def objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
         """Return what the solver minimizes."""
@@ -119,3 +120,92 @@ class Problem:
 def weights_of(labels: LabelSpace) -> WeightSpace:
     """Return the weights that models of labels have."""
     return SegmentWeights(labels.segments) if isinstance(labels, SegmentLabels) else TokenWeights()
+
+
+def make_problem(estimator: Any, **parts: Any) -> Problem:
+    """Return a problem with these parts, and what all estimators say by the same parameters.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter cannot be used.
+    """
+    given = _USUAL | estimator.get_params(deep=False)
+    check_whole("min_freq", given["min_freq"])
+    if not isinstance(given["verbose"], bool):
+        check_whole("verbose", given["verbose"])
+    if given["n_jobs"] is not None:
+        check_whole("n_jobs", given["n_jobs"], None)
+    for name in _FLAGS:
+        check_flag(name, given[name])
+    check_number("validation_fraction", given["validation_fraction"])
+    if not 0.0 < given["validation_fraction"] < 1.0:
+        raise ValueError(
+            f"validation_fraction={given['validation_fraction']!r} must be between 0 and 1."
+        )
+    check_random_state(given["random_state"])
+    estimator._decoder()
+    return Problem(
+        features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),
+        early_stopping=_rules(given["early_stopping"]), verbose=int(given["verbose"]),
+        **{name: given[name] for name in ("validation_fraction", "random_state", "n_jobs")},
+        **parts,
+    )  # fmt: skip
+
+
+def _rules(given: Any) -> EarlyStopping | None:
+    """Return the rules of the parameter `early_stopping`; None where a fit is not watched."""
+    if isinstance(given, EarlyStopping):
+        given._check_parameters()
+        return given
+    if not isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"early_stopping={given!r} must be True, False or an EarlyStopping.")
+    return EarlyStopping() if given else None
+
+
+def elastic_net(estimator: Any) -> ElasticNet:
+    """Return the penalty of the parameters `c1` and `c2`."""
+    check_number("c1", estimator.c1)
+    check_number("c2", estimator.c2)
+    return ElasticNet(float(estimator.c1), float(estimator.c2))
+
+
+def chosen_solver(estimator: Any, solvers: Mapping[str, Any]) -> Any:
+    """Return the solver of the parameter `solver`, with its number of iterations, and seed, set.
+
+    None leaves `max_iter` to the solver; `random_state` is only for one that is named.
+    """
+    solver = estimator.solver
+    if isinstance(solver, str):
+        check_option("solver", solver, solvers)
+        solver = solvers[solver]()
+        if estimator.random_state is not None and solver.is_random:
+            solver.random_state = estimator.random_state
+    else:
+        check_method("solver", solver, "solve")
+    if estimator.max_iter is not None:
+        check_whole("max_iter", estimator.max_iter)
+        solver = copy.copy(solver)
+        solver.max_iter = int(estimator.max_iter)
+    return solver
+
+
+def chosen_loss(estimator: Any) -> Callable[[TrainingData], Loss]:
+    """Return how the loss of the parameters `loss` and `cost` is made."""
+    loss, cost = estimator.loss, estimator.cost
+    if isinstance(loss, str):
+        check_option("loss", loss, LOSSES)
+    else:
+        check_method("loss", loss, "value_and_grad")
+    if isinstance(cost, str):
+        check_option("cost", cost, ("hamming", "zero_one"))
+
+    def make(training: TrainingData) -> Loss:
+        found: Any = LOSSES[loss]() if isinstance(loss, str) else loss
+        if getattr(found, "takes_cost", False):
+            given = cost if isinstance(loss, str) else found.cost
+            found = copy.copy(found)
+            found.cost = given if hasattr(given, "total") else training.cost(given)
+        return found  # type: ignore[no-any-return]
+
+    return make

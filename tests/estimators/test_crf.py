@@ -211,14 +211,14 @@ def test_a_fit_that_did_not_converge_says_what_stopped_and_what_to_try():
 
 
 def test_control_c_keeps_the_model_trained_so_far_and_says_so(monkeypatch):
-    from crfkit.training import callbacks
+    from crfkit.training import fit
 
     def interrupt(self, record, parameters):
         if record.iteration == 3:
             raise KeyboardInterrupt
         return False
 
-    monkeypatch.setattr(callbacks.FitProgress, "__call__", interrupt)
+    monkeypatch.setattr(fit.FitProgress, "__call__", interrupt)
     with pytest.warns(ConvergenceWarning, match="interrupted by the user after 3 iterations"):
         crf = CRFClassifier().fit(X, Y)
     assert (crf.n_iter_, crf.converged_) == (3, False)
@@ -343,7 +343,7 @@ def test_the_gap_of_a_value_that_the_log_does_not_have_is_unknown():
 
 
 def test_a_warning_of_a_large_model_names_the_line_of_the_user(monkeypatch):
-    monkeypatch.setattr("crfkit.training.size.LARGE", 1)
+    monkeypatch.setattr("crfkit.training.fit.LARGE", 1)
     with pytest.warns(UserWarning, match="weights") as told:
         CRFClassifier().fit(X, Y)
     assert told[0].filename == __file__

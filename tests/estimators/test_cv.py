@@ -170,7 +170,7 @@ def test_fits_that_did_not_converge_are_told_once():
 
 
 def test_a_warning_of_the_last_fit_names_the_line_of_the_user(monkeypatch):
-    monkeypatch.setattr("crfkit.training.size.LARGE", 1)
+    monkeypatch.setattr("crfkit.training.fit.LARGE", 1)
     search = CRFClassifierCV(c2s=[0.1], cv=2, max_iter=2)
     with pytest.warns((ConvergenceWarning, UserWarning)) as caught:
         line = inspect.currentframe().f_lineno + 1

@@ -210,7 +210,7 @@ def test_parameters_are_counted_before_fitting():
 
 
 def test_a_very_large_model_is_announced(monkeypatch):
-    monkeypatch.setattr("crfkit.training.size.LARGE", 10)
+    monkeypatch.setattr("crfkit.training.fit.LARGE", 10)
     data, codes, _ = random_problem(11, lengths=(3, 1, 4))
     y = [codes[b:e].tolist() for b, e in zip(data.offsets, data.offsets[1:], strict=False)]
     with pytest.warns(UserWarning, match="the model has .* weights .*min_freq"):

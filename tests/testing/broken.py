@@ -9,7 +9,7 @@ from crfkit.data import LabelSequences
 from crfkit.data.labels import LabelStream
 from crfkit.data.validation import check_lengths, check_sample_weight, check_training
 from crfkit.estimators.base import SequenceClassifier
-from crfkit.training.input import pack_new, pack_training
+from crfkit.training.data import pack_new, pack_training
 
 
 class VoteClassifier(SequenceClassifier):

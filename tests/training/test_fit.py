@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit.inference import ViterbiDecoder
-from crfkit.inference.model import FittedModel
+from crfkit.inference.base import FittedModel
 from crfkit.training.fit import Fit
 
 X = [[["a"], ["b"]], [["b"]], [["a"], ["a"], ["b"]]]

@@ -6,8 +6,6 @@ import io
 from collections.abc import Hashable
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._warnings import warn_user
@@ -17,7 +15,6 @@ from crfkit.compat.crfsuite import load_crfsuite, save_crfsuite
 from crfkit.compat.pycrfsuite import Tagger
 from crfkit.data import LabelSequences
 from crfkit.estimators import CRFClassifier
-from crfkit.estimators._views import WeightView
 from crfkit.estimators.base import SequenceClassifier
 from crfkit.persistence import register
 
@@ -39,6 +36,11 @@ _NAMES = {
         "max_linesearch", "c", "error_sensitive", "averaging", "variance", "gamma",
     )
 }  # fmt: skip
+
+
+def _of_model(name: str, doc: str) -> property:
+    """Return the property that a fitted CRFClassifier has by the same name."""
+    return property(lambda self: getattr(self._fitted(), name), doc=doc)
 
 
 @register(name="crfkit.compat.sklearn_crfsuite.CRF")
@@ -308,15 +310,16 @@ calibration_max_trials : optional
         """The labels, in the order of their first appearance in the training data."""
         return self._fitted().classes_.tolist()  # type: ignore[no-any-return]
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of attributes D of the training data."""
-        return self._fitted().n_features_in_  # type: ignore[no-any-return]
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the attributes of the training data, shape (D,), where they are known."""
-        return self._fitted().feature_names_in_
+    n_features_in_ = _of_model("n_features_in_", "Number of attributes D of the training data.")
+    feature_names_in_ = _of_model(
+        "feature_names_in_", "Names of the attributes, shape (D,), where they are known."
+    )
+    state_features_ = _of_model(
+        "state_features_", "The weights that are not 0: ``{(attribute, label): weight}``."
+    )
+    transition_features_ = _of_model(
+        "transition_features_", "The weights that are not 0: ``{(label, next label): weight}``."
+    )
 
     @property
     def attributes_(self) -> list[str]:
@@ -336,16 +339,6 @@ calibration_max_trials : optional
         file = io.BytesIO()
         save_crfsuite(self._fitted(), file)
         return len(file.getvalue())
-
-    @property
-    def state_features_(self) -> WeightView:
-        """The weights that are not 0: ``{(attribute, label): weight}``."""
-        return self._fitted().state_features_
-
-    @property
-    def transition_features_(self) -> WeightView:
-        """The weights that are not 0: ``{(label, next label): weight}``."""
-        return self._fitted().transition_features_
 
     @property
     def tagger_(self) -> Tagger:
