@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from crfkit import SegmentConstraints, SemiMarkovCRF, SequenceVectorizer
 from crfkit.estimators import _segment_predictions
-from crfkit.inference import model as fitted_model
+from crfkit.inference import base as fitted_model
 from crfkit.metrics import Segment
 from crfkit.structures import SemiMarkov
 from tests.estimators.segmentations import (
