@@ -30,14 +30,7 @@ class Labeled(NamedTuple):
 class DataFormat(abc.ABC):
     """A format of labeled and unlabeled sequences.
 
-    Parameters
-    ----------
-    label : str or None
-        The column of the labels, as the user gave it.
-    sep : str or None
-        What stands between the columns.
-    encoding : str
-        Encoding of the file.
+    `label` is the column of the labels, as the user gave it, `sep` what stands between the columns.
     """
 
     name: ClassVar[str]

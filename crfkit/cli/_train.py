@@ -215,14 +215,7 @@ def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> N
 class ShownSolver:
     """A solver that shows its iterations in one line of standard error, if that is a terminal.
 
-    Parameters
-    ----------
-    solver : Solver
-        Does the work.
-    max_iter : int or None
-        Iterations at most, which makes the line a bar.
-    quiet : bool
-        Show nothing.
+    With `max_iter` the line is a bar; if `quiet`, nothing is shown.
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)

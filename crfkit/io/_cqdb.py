@@ -27,13 +27,7 @@ class Damage(ValueError):
 
 
 def unpack_names(data: bytes, at: int, count: int, kind: str) -> list[str]:
-    """Return the strings of a database that begins at byte `at`, by their numbers.
-
-    Raises
-    ------
-    Damage
-        If the database is damaged.
-    """
+    """Return the strings of a database that begins at byte `at`, by their numbers."""
     if at + RECORDS > len(data):
         raise Damage(f"the {kind}s should be at byte {at}, behind the end")
     magic, size, _, order, stored, backward = HEAD.unpack_from(data, at)
@@ -83,12 +77,7 @@ def _strings(data: bytes, places: IntArray, sizes: IntArray, kind: str) -> list[
 def pack_names(names: Sequence[str], kind: str) -> bytes:
     """Return the database of strings with the numbers 0, 1, ...
 
-    Raises
-    ------
-    Damage
-        If a string occurs twice, holds a NUL, or cannot be encoded.
-    TypeError
-        If one is not a string.
+    Damage tells that one occurs twice, holds a NUL, or cannot be encoded.
     """
     keys = _encode(names, kind)
     sizes = np.fromiter(map(len, keys), np.int64, len(keys))

@@ -104,13 +104,7 @@ def _without_end(line: object, name: str, number: int) -> str:
 
 
 def iter_lines(source: Source, encoding: str) -> Iterator[str]:
-    r"""Yield the lines of `source` without their ends; only ``\n`` and ``\r\n`` end a line.
-
-    Raises
-    ------
-    ColumnFormatError
-        If bytes cannot be decoded or compressed data are damaged.
-    """
+    r"""Yield the lines of `source` without their ends; only ``\n`` and ``\r\n`` end a line."""
     name, number = source_name(source), 0
     with _open_lines(source, encoding) as lines:
         try:

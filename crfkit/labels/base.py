@@ -44,15 +44,7 @@ class LabelCoding(ABC):
 
 
 class FittedLabels(Protocol):
-    """What a fitted model knows of labels.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-        The labels.
-    scheme_ : str
-        Of segments: how tags write them.
-    """
+    """What a fitted model knows of labels, (K,), and of segments: how tags write them."""
 
     classes_: NDArray[np.object_]
     scheme_: str

@@ -154,13 +154,7 @@ def hamming(n_labels: int) -> AdditiveCost:
 
 
 def find_cost(cost: Any, n_labels: int) -> Cost:
-    """Return the cost of a loss, which may be the name of one that is the same for all labels.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is neither such a name nor a cost.
-    """
+    """Return the cost of a loss, which may be the name of one that is the same for all labels."""
     if isinstance(cost, str) and cost in ("hamming", "zero_one"):
         return hamming(n_labels) if cost == "hamming" else ZeroOneCost()
     if not isinstance(cost, Cost):

@@ -26,10 +26,7 @@ from crfkit.labels.spans import detect_scheme, illegal_tags
 def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -> str:
     """Return the scheme that labels of tokens follow: that of their tags, or "runs".
 
-    Raises
-    ------
-    ValueError
-        If the labels are tags but legal in no scheme, or may be tags as well as others.
+    ValueError tells that they are tags but legal in no scheme, or may be tags as well as others.
     """
     labels: list[Any] = [label for label in stream.index if label != outside]
     tags = [label for label in labels if looks_like_tag(label)]

@@ -65,11 +65,7 @@ def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
     """Whether these are lists of segments (start, stop, label) rather than of labels of tokens.
 
     Where there are tokens, lists that are all empty can only say that there are no segments.
-
-    Raises
-    ------
-    TypeError
-        If they look like segments that are written in another way.
+    TypeError tells that they look like segments that are written in another way.
     """
     if not any(sequences):
         return bool(sequences) and bool(offsets[-1])
@@ -85,13 +81,7 @@ def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
 
 
 def read_segment(item: Any, where: str, remedy: str = _ORDER) -> Segment:
-    """Return an item as a segment; `where` is what errors call its place.
-
-    Raises
-    ------
-    TypeError
-        If it is none; the message ends with the remedy.
-    """
+    """Return an item as a segment; TypeError names its place and ends with the remedy."""
     found = segment_fields(item)
     if found is None:
         raise TypeError(
@@ -101,13 +91,7 @@ def read_segment(item: Any, where: str, remedy: str = _ORDER) -> Segment:
 
 
 def as_segment(item: Any, where: str, n_tokens: float = np.inf, remedy: str = _SCHEME) -> Segment:
-    """Return an item as a segment of a sequence; `where` is what errors call its place.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is none, is empty or not within its sequence.
-    """
+    """Return an item as a segment; TypeError or ValueError if it is none of its sequence."""
     segment = read_segment(item, where, remedy)
     start, stop, label = segment
     if not 0 <= start < stop <= n_tokens:
@@ -126,11 +110,7 @@ def as_segment(item: Any, where: str, n_tokens: float = np.inf, remedy: str = _S
 def ordered_segments(segments: Iterable[Any], length: int) -> list[Segment]:
     """Return segments of one sequence in their order.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As for :func:`read_segment`, or if one is empty, outside of the sequence, or overlaps
-        another.
+    ValueError tells that one is empty, outside of the sequence, or overlaps another.
     """
     read = [read_segment(item, f"item {i}") for i, item in enumerate(segments)]
     ordered = sorted(read, key=lambda span: (span.start, span.stop))
@@ -150,11 +130,8 @@ def lists(y: Any) -> list[list[Any]]:
 def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Listed:
     """Return the segments that are listed for each sequence, in any order; `name` is for messages.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If there is another number of lists, an item is no segment, or one is not within its
-        sequence.
+    ValueError or TypeError tells that there is another number of lists, an item is no segment, or
+    one is not within its sequence.
     """
     if len(sequences) != len(offsets) - 1:
         raise ValueError(

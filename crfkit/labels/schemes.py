@@ -80,13 +80,7 @@ def pair_index(previous: IntArray, current: IntArray, same_type: BoolArray) -> I
 
 
 def get_scheme(name: str, suffix: bool = False, delimiter: str = "-") -> Scheme:
-    """Look a scheme up by name or alias, without regard to case.
-
-    Raises
-    ------
-    ValueError
-        If there is no scheme of that name.
-    """
+    """Look a scheme up by name or alias, without regard to case; ValueError if there is none."""
     scheme = SCHEMES.get(name.upper()) if isinstance(name, str) else None
     if scheme is None:
         raise ValueError(f"unknown tag scheme {name!r}; known schemes: {', '.join(SCHEMES)}")
@@ -94,14 +88,9 @@ def get_scheme(name: str, suffix: bool = False, delimiter: str = "-") -> Scheme:
 
 
 def parse_tag(tag: object, scheme: Scheme) -> tuple[int, str]:
-    """Split a tag once into its role and its type.
+    """Split a tag into its role and its type.
 
-    Raises
-    ------
-    TypeError
-        If the tag is not a string.
-    ValueError
-        If its prefix is not one of the scheme's, or an outside tag has a type.
+    TypeError tells that it is not a string, ValueError that it is no tag of the scheme.
     """
     if not isinstance(tag, str):
         raise TypeError(f"tags are strings such as 'B-PER'; found {tag!r} ({type(tag).__name__})")

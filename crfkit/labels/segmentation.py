@@ -52,13 +52,9 @@ def segmentation_of(codes: CodeArray, offsets: IntArray, n_labels: int) -> Segme
 class SegmentCoding(LabelCoding):
     """A code tells the label of a segment, and whether the segment begins at the token.
 
-    Parameters
-    ----------
-    scheme : str
-        The scheme of the tags, or "runs": labels whose runs are segments. Tags of "conll" are read
-        as the conlleval script does, and written as IOB2.
-    outside : str
-        The label of the segments of tokens outside of all spans.
+    The scheme is that of the tags, or "runs": labels whose runs are segments. Tags of "conll" are
+    read as the conlleval script does, and written as IOB2. Segments of the label `outside` are
+    single tokens outside of all spans, or runs of them.
     """
 
     def __init__(self, scheme: str, outside: str) -> None:
@@ -155,17 +151,9 @@ class SegmentCoding(LabelCoding):
 def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded:
     """Return the codes of the segments that labels stand for; tokens outside are one by one.
 
-    Parameters
-    ----------
-    y : iterable of S sequences
-        Of tags of a scheme, of labels, or of segments (start, stop, label) of a sequence.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start, and the end.
-    scheme : str
-        A scheme of tags; "runs" for labels whose runs are segments; "auto": the scheme that tags
-        such as ``B-PER`` follow, or else "runs".
-    outside : str
-        The label of tokens outside of all spans.
+    Labels are tags of a scheme, labels whose runs are segments ("runs"), or lists of segments
+    (start, stop, label). With "auto" it is the scheme that tags such as ``B-PER`` follow, or else
+    "runs".
 
     Raises
     ------

@@ -20,13 +20,7 @@ NO_LIMIT = np.iinfo(np.int64).max
 
 
 class SegmentLabels(LabelSpace):
-    """A label for each segment.
-
-    Parameters
-    ----------
-    segments : Segments
-        What the user says of them; None for a model that is fitted.
-    """
+    """A label for each segment; `segments` says what the user wants, None for a fitted model."""
 
     of_segments = True
 
@@ -36,11 +30,8 @@ class SegmentLabels(LabelSpace):
     def read(self, y: Any, offsets: IntArray) -> Coded:
         """Return the codes of the segments that labels stand for.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If the labels do not fit the sequences, cannot be read, or break the limits, or these
-            name labels as tags.
+        ValueError or TypeError tells that the labels do not fit the sequences, cannot be read, or
+        break the limits, or that these name labels as tags.
         """
         coded = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
         check_names(self.segments, coded)

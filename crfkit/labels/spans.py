@@ -348,10 +348,7 @@ def spans_of_all(y: Sequences, scheme: str) -> FoundSpans:
 def _read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[TagStream], list[str]]:
     """Parse every distinct tag once, and return the streams and the names of the types.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a label is not a tag of the scheme, naming its first sequence and position.
+    TypeError or ValueError names the first sequence and position where a label is no tag.
     """
     vocabulary, codes = encode_labels(*flats)
     try:

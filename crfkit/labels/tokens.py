@@ -45,10 +45,7 @@ class TokenLabels(LabelSpace):
     def read(self, y: Any, offsets: IntArray, classes: NDArray[np.object_] | None = None) -> Coded:
         """Return the codes of labels, with respect to given classes or those that occur.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If y does not fit the sequences, or a label is not one of the given classes.
+        ValueError or TypeError tells that y does not fit the sequences, or a label is not given.
         """
         stream = LabelStream(y)
         check_lengths(offsets, stream.offsets, "y")

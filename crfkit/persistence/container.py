@@ -134,12 +134,8 @@ def _header_digest(sizes: bytes, body: bytes) -> bytes:
 class Container:
     """The header and the arrays of a file that is read; ``read(offset, size)`` returns its bytes.
 
-    Nothing is allocated before it is known that the file is large enough to hold it.
-
-    Raises
-    ------
-    ModelFileError
-        If it is no model file, is damaged, or is of a newer format.
+    Nothing is allocated before it is known that the file is large enough to hold it. ModelFileError
+    tells that it is no model file, is damaged, or is of a newer format.
     """
 
     def __init__(self, read: Read, size: int) -> None:
@@ -157,13 +153,7 @@ class Container:
         self._arrays: dict[int, NDArray[Any]] = {}
 
     def array(self, number: Any) -> NDArray[Any]:
-        """Return an array by its number, always the same one; its checksum is tested.
-
-        Raises
-        ------
-        ValueError
-            If there is no such array or its checksum is wrong.
-        """
+        """Return an array by its number, always the same one; ValueError if it is damaged."""
         if type(number) is not int or not 0 <= number < len(self._specs):
             raise ValueError(f"there is no array {number!r:.40}")
         if number not in self._arrays:

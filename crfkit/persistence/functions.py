@@ -14,11 +14,8 @@ FUNCTION_TYPES = (FunctionType, BuiltinFunctionType)
 def function_name(function: Callable[..., Any]) -> str:
     """Return ``module:name`` of a function at the top of an importable module.
 
-    Raises
-    ------
-    TypeError
-        If it is a lambda, stands inside something else or in ``__main__``, or its name means
-        another object.
+    TypeError tells that it is a lambda, stands inside something else or in ``__main__``, or that
+    its name means another object.
     """
     module, name = function.__module__, function.__qualname__
     if module == "__main__":
@@ -40,10 +37,7 @@ def known_functions(
 ) -> dict[str, Callable[..., Any] | None]:
     """Return the functions that a file may name, None where one is still to be imported.
 
-    Raises
-    ------
-    TypeError
-        If `allow` is a string or holds anything but ``"module:name"`` and functions.
+    TypeError tells that `allow` is a string or holds anything but ``"module:name"`` and functions.
     """
     if isinstance(allow, str):
         raise TypeError(f"allow must be a list of names or functions, such as [{allow!r}].")
@@ -63,10 +57,7 @@ def find_functions(
 ) -> dict[str, Callable[..., Any]]:
     """Return the functions that a file wants, by name.
 
-    Raises
-    ------
-    ValueError
-        If some are not allowed, naming all of them, or one cannot be imported.
+    ValueError names all that are not allowed, or one that cannot be imported.
     """
     names = sorted(set(wanted))
     missing = [name for name in names if name not in known]
