@@ -84,7 +84,9 @@ def _flat(items: Any) -> list[Any]:
 def _report(facts: dict[str, Any]) -> Iterator[str]:
     for name, value in facts.items():
         if name not in _OWN_PLACE and value:
-            yield f"{name:<12} {_line(value)}"
+            if isinstance(value, dict):
+                value = ", ".join(f"{key}={item}" for key, item in value.items())
+            yield f"{name:<12} {' '.join(str(value).split())}"
     yield f"{'file':<12} {facts['file']}, {facts['bytes']:,} bytes"
     yield f"{'labels':<12} {len(facts['labels'])}: {' '.join(facts['labels'])}"
     sizes = ", ".join(f"{count:,} of {kind}" for kind, count in facts["counts"].items())
@@ -98,9 +100,3 @@ def _report(facts: dict[str, Any]) -> Iterator[str]:
         between = " -> " if kind == "transitions" else "  "
         for *names, weight in rows:
             yield f"{weight:10.4f}  {between.join(names)}"
-
-
-def _line(value: Any) -> str:
-    if isinstance(value, dict):
-        value = ", ".join(f"{key}={item}" for key, item in value.items())
-    return " ".join(str(value).split())

@@ -75,27 +75,19 @@ class _Mixture:
         states = np.empty((n_sequences, length), np.int64)
         symbols = np.empty((n_sequences, length), np.int64)
         for t in range(length):
-            states[:, t] = _draw(self._next_state(states, t, second[0]), random)
-            symbols[:, t] = _draw(self._next_symbol(states, symbols, t, second[1]), random)
+            rows = np.tile(self.start, (n_sequences, 1))
+            if t > 0:
+                rows = self.transition1[states[:, t - 1]]
+            if t > 1:
+                after_two = self.transition2[states[:, t - 2], states[:, t - 1]]
+                rows = np.where(second[0, :, t, None], after_two, rows)
+            states[:, t] = _draw(rows, random)
+            rows = self.emission1[states[:, t]]
+            if t > 0:
+                after_symbol = self.emission2[states[:, t], symbols[:, t - 1]]
+                rows = np.where(second[1, :, t, None], after_symbol, rows)
+            symbols[:, t] = _draw(rows, random)
         return states, symbols
-
-    def _next_state(self, states: IntArray, t: int, second: NDArray[np.bool_]) -> FloatArray:
-        if t == 0:
-            return np.tile(self.start, (len(states), 1))
-        first_order = self.transition1[states[:, t - 1]]
-        if t == 1:
-            return first_order
-        second_order = self.transition2[states[:, t - 2], states[:, t - 1]]
-        return np.where(second[:, t, None], second_order, first_order)
-
-    def _next_symbol(
-        self, states: IntArray, symbols: IntArray, t: int, second: NDArray[np.bool_]
-    ) -> FloatArray:
-        first_order = self.emission1[states[:, t]]
-        if t == 0:
-            return first_order
-        second_order = self.emission2[states[:, t], symbols[:, t - 1]]
-        return np.where(second[:, t, None], second_order, first_order)
 
 
 def _sequences(codes: Iterable[IntArray], names: Sequence[str]) -> list[list[str]]:

@@ -89,40 +89,33 @@ def _open_temporary(folder: str, stem: str) -> tuple[IO[bytes], str]:
         temporary = os.path.join(folder, f"{stem}{secrets.token_hex(8)}.tmp")
         raw = open(temporary, "xb")
         # Between opening and locking, another writer may have taken it for a leftover.
-        if _lock(raw) and os.path.exists(temporary):
+        if _lock(raw, otherwise=True) and os.path.exists(temporary):
             return raw, temporary
         raw.close()
 
 
-def _lock(file: IO[bytes]) -> bool:
-    """Mark a file as being written; False if another process has it."""
+def _lock(file: IO[bytes], otherwise: bool) -> bool:
+    """Mark a file as being written; False if another process has it.
+
+    `otherwise` is returned where the system, or the file system, has no locks.
+    """
     if fcntl is None:
-        return True
+        return otherwise
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system without locks, where leftovers are never deleted
-        return True
+    except OSError:
+        return otherwise
     return True
 
 
 def _delete_leftovers(folder: str, stem: str) -> None:
-    """Delete the temporary files of writers that are gone."""
+    """Delete the temporary files of writers that are gone; without locks that cannot be known."""
     for leftover in glob.glob(os.path.join(glob.escape(folder), f"{stem}*.tmp")):
         with suppress(OSError), open(leftover, "rb") as file:
-            if _is_abandoned(file):
+            if _lock(file, otherwise=False):
                 os.unlink(leftover)
-
-
-def _is_abandoned(file: IO[bytes]) -> bool:
-    """Whether no process writes to a file; False where that cannot be known."""
-    if fcntl is None:
-        return False
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def _sync_folder(folder: str) -> None:

@@ -30,9 +30,9 @@ def _rows(
     for number, line in enumerate(iter_lines(source, encoding), start=1):
         if comment is not None and line.startswith(comment):
             continue
-        row = () if _is_blank(line, sep) else _split_row(line, sep)
-        if skip_docstart and row[:1] == ("-DOCSTART-",):
-            row = ()
+        cells = _RUN_OF_BLANKS.split(line.strip(" \t")) if sep is None else line.split(sep)
+        skipped = skip_docstart and cells[0] == "-DOCSTART-"
+        row = () if skipped or _is_blank(line, sep) else tuple(cells)
         width = width or len(row)
         if row and len(row) != width:
             raise ColumnFormatError(
@@ -292,10 +292,3 @@ def _check_separator(sep: str | None) -> None:
 def _is_blank(line: str, sep: str | None) -> bool:
     r"""Whether `line` ends a sequence. With ``sep="\t"`` a line of tabs is a row of empty cells."""
     return not line.strip(" " if sep == "\t" else " \t")
-
-
-def _split_row(line: str, sep: str | None) -> tuple[str, ...]:
-    """Return the cells of a line that is not blank."""
-    if sep is None:
-        return tuple(_RUN_OF_BLANKS.split(line.strip(" \t")))
-    return tuple(line.split(sep))

@@ -221,19 +221,27 @@ def _assemble(model: CRFsuiteModel) -> bytes:
     weights["target"] = np.append(state.indices, targets)
     weights["weight"] = np.append(state.data, model.transitions[sources, targets])
     counts = np.bincount(sources, minlength=n_labels)
-    out = _Parts()
-    places = [
-        out.add(CHUNK.pack(b"FEAT", CHUNK.size + weights.nbytes, len(weights)), weights.tobytes()),
-        out.add(pack_names(model.labels, "label")),
-        out.add(pack_names(model.attributes, "attribute")),
-    ]
-    # Two entries are left for weights of first and last labels, which the format no longer has.
-    places.append(out.add_references(b"LFRF", counts, state.nnz, 2))
-    places.append(out.add_references(b"AFRF", np.diff(state.indptr), 0, 0))
-    if out.size > 0xFFFFFFFF:
-        raise Damage(f"{out.size} bytes are more than the 4 GiB that a file may have")
-    header = HEADER.pack(b"lCRF", out.size, b"FOMC", VERSION, 0, n_labels, n_attributes, *places)
-    return b"".join([header, *out.parts])
+    out, places = bytearray(HEADER.size), []
+    for part in (
+        CHUNK.pack(b"FEAT", CHUNK.size + weights.nbytes, len(weights)) + weights.tobytes(),
+        pack_names(model.labels, "label"),
+        pack_names(model.attributes, "attribute"),
+    ):
+        places.append(len(out))
+        out += part
+    for magic, numbers, first, extra in (
+        # Two entries are left for weights of first and last labels, which are no longer in use.
+        (b"LFRF", counts, state.nnz, 2),
+        (b"AFRF", np.diff(state.indptr), 0, 0),
+    ):
+        out += b"\0" * (-len(out) % 4)
+        places.append(len(out))
+        out += _references(magic, numbers, first, extra, len(out))
+    size = len(out)
+    if size > 0xFFFFFFFF:
+        raise Damage(f"{size} bytes are more than the 4 GiB that a file may have")
+    HEADER.pack_into(out, 0, b"lCRF", size, b"FOMC", VERSION, 0, n_labels, n_attributes, *places)
+    return bytes(out)
 
 
 def _check_model(model: CRFsuiteModel) -> sp.csr_array:
@@ -255,32 +263,17 @@ def _check_model(model: CRFsuiteModel) -> sp.csr_array:
     return state
 
 
-class _Parts:
-    """Parts of a file, with the place where each begins."""
+def _references(magic: bytes, counts: IntArray, first: int, extra: int, at: int) -> bytes:
+    """Return the numbers of the weights of each label or attribute, counted from `first`.
 
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self.size = HEADER.size
-
-    def add(self, *parts: bytes) -> int:
-        place = self.size
-        self.parts.extend(parts)
-        self.size += sum(map(len, parts))
-        return place
-
-    def add_references(self, magic: bytes, counts: IntArray, first: int, extra: int) -> int:
-        """Add the numbers of the weights of each label or attribute, counted from `first`."""
-        self.add(b"\0" * (-self.size % 4))
-        rows = len(counts)
-        numbers = np.arange(first, first + counts.sum())
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        head = CHUNK.size + 4 * (rows + extra)
-        offsets = self.size + head + 4 * (starts[:-1] + np.arange(rows))
-        # Each row is its count, then its numbers.
-        body = np.insert(numbers, starts[:-1], counts)
-        size = head + 4 * len(body)
-        return self.add(
-            CHUNK.pack(magic, size, rows + extra),
-            np.append(offsets, np.zeros(extra)).astype("<u4").tobytes(),
-            body.astype("<u4").tobytes(),
-        )
+    `at` is the byte of the file that they begin at; `extra` entries stay empty.
+    """
+    rows = len(counts)
+    numbers = np.arange(first, first + counts.sum())
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    head = CHUNK.size + 4 * (rows + extra)
+    offsets = at + head + 4 * (starts[:-1] + np.arange(rows))
+    # Each row is its count, then its numbers.
+    body = np.insert(numbers, starts[:-1], counts)
+    parts = np.concatenate([offsets, np.zeros(extra, np.int64), body]).astype("<u4")
+    return CHUNK.pack(magic, head + 4 * len(body), rows + extra) + parts.tobytes()

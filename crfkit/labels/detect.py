@@ -31,8 +31,17 @@ def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -
     labels: list[Any] = [label for label in stream.index if label != outside]
     tags = [label for label in labels if looks_like_tag(label)]
     if labels and len(tags) == len(labels):
-        return _scheme_of_tags(sequences)
-    if _have_two_letters(tags):
+        try:
+            found = detect_scheme(sequences)
+        except ValueError as error:
+            raise ValueError(
+                f"{error}; or, if the labels are no tags and their runs are segments, give "
+                f"scheme={RUNS!r}."
+            ) from error
+        # A part of the data may lack the tags that tell IOB1 from IO, which merges what touches.
+        return IOB1.name if found == IO.name else found
+    # Tags of one type have several letters, which labels that only look like tags lack.
+    if len({tag[2:] for tag in tags}) < len(tags):
         other = next(label for label in labels if label not in tags)
         likely = _likely_scheme([[t if t in tags else outside for t in s] for s in sequences])
         raise ValueError(
@@ -63,23 +72,6 @@ def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> NDArray[
     rest = [[] if bad else tags for tags, bad in zip(sequences, found.tolist(), strict=True)]
     found[[one.sequence for one in illegal_tags(rest, scheme)]] = True
     return found
-
-
-def _have_two_letters(tags: list[str]) -> bool:
-    """Whether tags of one type have two letters, which labels that only look like tags lack."""
-    return len({tag[2:] for tag in tags}) < len(tags)
-
-
-def _scheme_of_tags(sequences: list[list[Any]]) -> str:
-    try:
-        found = detect_scheme(sequences)
-    except ValueError as error:
-        raise ValueError(
-            f"{error}; or, if the labels are no tags and their runs are segments, give "
-            f"scheme={RUNS!r}."
-        ) from error
-    # A part of the data may lack the tags that tell IOB1 from IO, which merges what touches.
-    return IOB1.name if found == IO.name else found
 
 
 def _likely_scheme(sequences: list[list[Any]]) -> str:

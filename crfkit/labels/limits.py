@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +54,12 @@ def find_limits(
         most[outside] = 1
     if not isinstance(given.min_length, Mapping):
         least[outside] = 1
-    return Limits(most, least, _forbidden_steps(given.forbidden, coding, place))
+    forbidden = np.zeros((size, size), bool)
+    for pair in given.forbidden:
+        before, after = map(coding.key, pair)
+        if before in place and after in place:
+            forbidden[place[before], place[after]] = True
+    return Limits(most, least, forbidden)
 
 
 def is_outside(classes: NDArray[np.object_]) -> NDArray[np.bool_]:
@@ -80,18 +85,6 @@ def _by_label(
         if coding.key(label) in place:  # a part of the data may lack a label
             found[place[coding.key(label)]] = int(number)
     return found
-
-
-def _forbidden_steps(
-    pairs: Iterable[tuple[Any, Any]], coding: SegmentCoding, place: Mapping[Hashable, int]
-) -> NDArray[np.bool_]:
-    """Return the transitions that are not allowed, shape (K, K)."""
-    forbidden = np.zeros((len(place), len(place)), bool)
-    for pair in pairs:
-        before, after = map(coding.key, pair)
-        if before in place and after in place:
-            forbidden[place[before], place[after]] = True
-    return forbidden
 
 
 def check_names(segments: Any, coded: Coded) -> None:

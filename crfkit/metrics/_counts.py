@@ -72,8 +72,10 @@ def summarize(
     summed = counts.total() if average == "micro" else counts
     weights = counts.true if average == "weighted" else np.ones(len(summed.names))
     support = int(counts.true.sum())
-    if not weights.any():
-        return *_without_weight(counts, zero_division), support
+    if not weights.any():  # no label counts; wrong predictions still have precision 0
+        value = _zero_division_value(zero_division)
+        precision = 0.0 if counts.predicted.any() else value
+        return precision, value, precision, support
     precision, recall, fscore = (
         float(np.average(score, weights=weights)) for score in scores(summed, beta, zero_division)
     )
@@ -123,13 +125,6 @@ def _divide(
         warn_user(message, UndefinedMetricWarning)
     value = _zero_division_value(zero_division)
     return np.where(undefined, value, correct / np.maximum(total, 1))
-
-
-def _without_weight(counts: Counts, zero_division: float | str) -> tuple[float, float, float]:
-    """Return the averages where no label has weight; wrong predictions still have precision 0."""
-    value = _zero_division_value(zero_division)
-    precision = value if counts.predicted.sum() == 0 else 0.0
-    return precision, value, precision
 
 
 def _zero_division_value(zero_division: float | str) -> float:

@@ -173,7 +173,10 @@ def _check_blocks(
                 if array is not None or block.is_known:
                     _check_table(name, array, table.shape(n_labels))
             elif array is not None or table.rows in sizes:
-                _check_coef(name, array, table.width(n_labels))
+                columns = table.width(n_labels)
+                if type(array) is not sp.csr_array or array.ndim != 2 or array.shape[1] != columns:
+                    raise ValueError(f"{name} is no csr_array of {columns} columns")
+                _check_table(name, array.data, array.data.shape)
                 rows = sizes.get(table.rows, array.shape[0])
                 if array.shape[0] != rows:
                     raise ValueError(f"{name} has {array.shape[0]} rows for {rows} features")
@@ -206,30 +209,19 @@ def _check_partial_state(
         present = {t.attribute for t in tables if fitted.get(t.attribute) is not None}
         if {name for name in parts if parts[name] is not None} != present:
             raise ValueError(f"an array of _partial_state does not have the parts {present}")
-        for table in tables:
-            if table.attribute in present:
-                shape = fitted[table.attribute].shape
-                _check_part(table.attribute, parts[table.attribute], shape, table.is_sparse)
-
-
-def _check_part(name: str, part: Any, shape: tuple[int, ...], sparse: bool) -> None:
-    """Check a part of a vector in the form of the weights; its values may be any."""
-    values = part.data if type(part) is sp.csr_array else part
-    if getattr(part, "shape", ()) != shape or (type(part) is sp.csr_array) != sparse:
-        raise ValueError(f"{name} of _partial_state does not have the shape {shape}")
-    if type(values) is not np.ndarray or values.dtype != np.float64:
-        raise ValueError(f"{name} of _partial_state is no array of float64")
+        for table in (table for table in tables if table.attribute in present):
+            name, part = table.attribute, parts[table.attribute]
+            sparse, shape = type(part) is sp.csr_array, getattr(part, "shape", ())
+            if shape != fitted[name].shape or sparse != table.is_sparse:
+                raise ValueError(f"{name} of _partial_state is not of the shape of the weights")
+            values = part.data if sparse else part
+            if type(values) is not np.ndarray or values.dtype != np.float64:
+                raise ValueError(f"{name} of _partial_state is no array of float64")
 
 
 def _is_vector(array: Any, dtype: Any = None) -> bool:
     plain = type(array) is np.ndarray and array.ndim == 1
     return plain and (dtype is None or array.dtype == dtype)
-
-
-def _check_coef(name: str, matrix: Any, columns: int) -> None:
-    if type(matrix) is not sp.csr_array or matrix.ndim != 2 or matrix.shape[1] != columns:
-        raise ValueError(f"{name} is no csr_array of {columns} columns")
-    _check_table(name, matrix.data, matrix.data.shape)
 
 
 def _check_table(name: str, table: Any, shape: tuple[int, ...]) -> None:

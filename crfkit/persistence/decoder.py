@@ -20,8 +20,7 @@ from crfkit.data import PackedSequences
 from crfkit.persistence.checks import check_csr
 from crfkit.persistence.container import Container, ModelFileError, check_shape, parse_dtype
 from crfkit.persistence.encoder import CSR_CLASSES, MAX_DEPTH, REQUESTS, VERSION_KEY
-from crfkit.persistence.functions import find_functions
-from crfkit.persistence.registry import REGISTRY
+from crfkit.persistence.registry import REGISTRY, find_functions
 
 # What a file may unfold to: items of lists and parts of keys, for each of its bytes.
 _ITEMS_A_BYTE = 64

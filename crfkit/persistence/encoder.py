@@ -34,8 +34,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit.persistence.container import ArrayStore, is_storable
-from crfkit.persistence.functions import FUNCTION_TYPES, function_name
-from crfkit.persistence.registry import REGISTRY
+from crfkit.persistence.registry import FUNCTION_TYPES, REGISTRY, function_name
 
 MAX_DEPTH = 64
 VERSION_KEY = "_sklearn_version"  # scikit-learn puts it into states; the header has the versions

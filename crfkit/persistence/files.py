@@ -23,8 +23,7 @@ from crfkit.io.atomic import open_for_writing
 from crfkit.persistence.container import FORMAT, Container, ModelFileError, Read
 from crfkit.persistence.decoder import Decoder
 from crfkit.persistence.encoder import Encoder
-from crfkit.persistence.functions import known_functions
-from crfkit.persistence.registry import REGISTRY
+from crfkit.persistence.registry import REGISTRY, known_functions
 
 Path = str | os.PathLike[str]
 Allow = Iterable[str | Callable[..., Any]]
