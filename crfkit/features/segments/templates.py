@@ -8,14 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from crfkit.features.expressions import (
-    TemplateCompiler,
-    Templates,
-    called,
-    flatten,
-    parse,
-    written,
-)
+from crfkit.features.expressions import TemplateCompiler, Templates, called, flatten, parse, written
 from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.cells import (

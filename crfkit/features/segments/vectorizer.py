@@ -25,13 +25,7 @@ from crfkit.features.segments.cells import (
     find_entries,
     find_texts,
 )
-from crfkit.features.segments.rows import (
-    RunRows,
-    frequencies,
-    joined,
-    packed_segments,
-    run_rows,
-)
+from crfkit.features.segments.rows import RunRows, frequencies, joined, packed_segments, run_rows
 from crfkit.features.segments.similarity import LEAST, Lexicon
 from crfkit.features.segments.templates import WORDS, segment_templates
 from crfkit.features.segments.words import Trie
@@ -179,7 +173,7 @@ class SegmentFeatures(SequenceTransformer):
                 if self.min_freq < 2 and len(trie.texts) > _MANY:
                     warn_user(
                         f"template {template.name!r} has {len(trie.texts):,} different attributes; "
-                        "min_freq=2 leaves out those that only one segment has.",
+                        "min_freq=2 leaves out those that only one segment has."
                     )
         index = GrowingIndex()
         found = _found(learned, reader, index)
@@ -300,7 +294,7 @@ def _warn_of_none(learned: _Compiled, reader: SegmentReader, index: Iterable[str
         warn_user(
             f"template {template.name!r}: no segment has such an attribute. Entries of the lexicon "
             f"{cell.lexicon!r} are like {entry!r}, texts like {text!r}: are they in the same case, "
-            "and are the tokens of entries parted by single blanks, as those of texts are?",
+            "and are the tokens of entries parted by single blanks, as those of texts are?"
         )
 
 
