@@ -69,21 +69,8 @@ class PreparedRows:
     """Parts in the form that training on all of them reads.
 
     Each thread owns a range of the weights and adds up their gradients part by part, so that no
-    weight is shared and every sum has one order.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Which pairs have a weight.
-    parts : list of Part
-        The parts.
-    threads : ThreadMap
-        Prepares the parts, and later pulls back.
-
-    Raises
-    ------
-    ValueError
-        If a part has more scores than can be numbered.
+    weight is shared and every sum has one order. The same threads prepare and pull back. ValueError
+    if a part has more scores than can be numbered.
     """
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
@@ -276,22 +263,8 @@ class ActiveRows:
     """A run of rows whose weights are numbered anew: those that it depends on.
 
     For solvers that move after each of many small runs: they have no time for tables of all
-    weights.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Which pairs have a weight.
-    parts : list of Part
-        Parts that follow one another: the run.
-    threads : ThreadMap
-        Not used.
-
-    Attributes
-    ----------
-    places : ndarray of shape (n,)
-        The weights that the rows depend on, each once: those of full rows, single ones, and those
-        of dense features.
+    weights. The run are parts that follow one another. `places`, shape (n,), are the weights that
+    it depends on, each once: those of full rows, single ones, and those of dense features.
     """
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
@@ -349,14 +322,9 @@ class ActiveRows:
 class Folding:
     """Which rows of a table stand for others as well.
 
-    Parameters
-    ----------
-    uses : ndarray of shape (H,)
-        How many tokens have each row.
-    count : ndarray of shape (H,)
-        Number of its links.
-    links : ndarray of shape (H, L)
-        Rows that its own takes along; all of them more frequent, or as frequent and before it.
+    `uses`, shape (H,), is how many tokens have each row, `count` the number of its links, and
+    `links`, shape (H, L), are the rows that its own takes along; all of them more frequent, or as
+    frequent and before it.
     """
 
     def __init__(self, uses: IntArray, count: IntArray, links: IdArray) -> None:
@@ -401,13 +369,8 @@ class Folding:
 def find_folding(parts: list[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
     """Return what may be folded; None where that would save little.
 
-    Parameters
-    ----------
-    parts : list of (ndarray of shape (N + 1,), ndarray of shape (nnz,))
-        The rows of the table that the tokens have, each once: where those of each token start,
-        and what they are.
-    n_rows : int
-        Number of rows H of the table.
+    `parts` are the rows of a table of `n_rows` that the tokens have, each once: where those of each
+    token start, shape (N + 1,), and what they are, shape (nnz,).
     """
     if sum(len(slots) for _, slots in parts) < LEAST_ENTRIES:
         return None
