@@ -399,6 +399,8 @@ class WeightBlock(ABC):
         pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape[1], rows)
         if not cls.is_full:
             return cls.of_pattern(pattern), matrix.data
+        if not matrix.nnz:  # weights of first and last labels that were not learned
+            return None
         full = Pattern.of_numbers(np.arange(math.prod(pattern.shape)), pattern.shape, rows)
         return cls.of_pattern(full), matrix.toarray().reshape(-1)
 
