@@ -17,7 +17,7 @@ from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.marginals import ChainMarginals
 from crfkit.solvers.margin.tangents import why_certified
 from crfkit.solvers.stochastic.base import MiniBatchSolver
-from crfkit.solvers.stochastic.dual_state import GOLD
+from crfkit.solvers.stochastic.exponentiated_gradient import GOLD
 from crfkit.structures import Chain, Structure
 
 # The first rate, and by how much a step may change the rate of a batch at most.
