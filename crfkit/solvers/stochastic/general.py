@@ -147,6 +147,8 @@ class GeneralBatchOracle(BatchOracle):
         The data.
     """
 
+    is_compiled = False
+
     def __init__(self, batches: StochasticObjective) -> None:
         self.problem = GeneralBatches(batches)
         self.index, self.size = self.problem.index, batches.n_parameters

@@ -76,6 +76,8 @@ class BatchUpdates(ABC):
 
     def value(self, w: FloatArray, chosen: IntArray | None = None) -> float:
         """Return the objective at some parameters, or some losses plus their share of the rest."""
+        if not self.oracle.is_compiled:
+            return self.batches.value(w, chosen)
         oracle, weights = self.oracle, self.oracle.weights(self.oracle.pack(w))
         every = np.arange(len(self.batches)) if chosen is None else chosen
 
