@@ -238,6 +238,10 @@ class DualState(BatchUpdates):
         self._read = self.oracle.pack(parameters)
         self.update(np.arange(len(self.batches)))
 
+    def _workspace(self) -> Any:
+        """Return room for a thread."""
+        return self.oracle.workspace()
+
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         oracle, views = self.oracle, self.oracle.weights
         weights = DualWeights(views(self._read), views(self.dual), views(self.w))

@@ -313,6 +313,10 @@ class Descent(BatchUpdates, Search):
             v, paid = self._weights.v.flat, self._weights.paid.flat
             cumulative_l1_of_run(0, len(v), self.numbers[SCALE], self.numbers[DUE], paid, v)
 
+    def _workspace(self) -> Any:
+        """Return room for a thread."""
+        return self.oracle.workspace()
+
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         l1 = self.batches.penalty.l1 / len(self.batches)
         settings = DescentSettings(self._rates, self._decay, l1, self._average, LEAST_SCALE)

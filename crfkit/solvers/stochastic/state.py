@@ -45,9 +45,9 @@ class BatchUpdates(ABC):
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         """Update batches, or do that part of it."""
 
+    @abstractmethod
     def _workspace(self) -> Any:
         """Return room for a thread."""
-        return self.oracle.workspace()
 
     def update(self, order: IntArray, batches_per_update: int = 1) -> None:
         """Update some batches, so many of them from the same weights, over threads."""
