@@ -21,7 +21,7 @@ from crfkit._parallel import ThreadMap
 from crfkit.compiler.simd import padded
 from crfkit.data import PackedSequences
 from crfkit.kernels.solvers.online import UpdateCoefficients
-from crfkit.losses import HingeLoss
+from crfkit.losses import HingeLoss, LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
@@ -30,9 +30,11 @@ from crfkit.potentials.linear import chain_model
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, make_learner
+from crfkit.solvers.stochastic.dual_state import DualState
+from crfkit.solvers.stochastic.sag_state import SagState
 
 SEQUENCES, LENGTH, ATTRIBUTES, ENTRIES, LABELS, MANY, LONGEST = 1000, 22, 5000, 15, 22, 60, 6
-EPOCHS = 7
+EPOCHS, BATCH_TOKENS = 7, 100
 
 
 def make_data(n_labels: int) -> tuple[PackedSequences, np.ndarray]:
@@ -102,10 +104,12 @@ def segments() -> tuple[Any, PackedSequences, np.ndarray, int]:
 
 
 @contextlib.contextmanager
-def objective_of(model: Any, data: PackedSequences, codes: np.ndarray) -> Iterator[Objective]:
-    """Yield an objective with a hinge loss, in one thread."""
+def objective_of(
+    model: Any, data: PackedSequences, codes: np.ndarray, loss: Any
+) -> Iterator[Objective]:
+    """Yield an objective in one thread."""
     with ThreadMap(1) as threads:
-        yield Objective(model, model.structure, HingeLoss(), ElasticNet(0.0, 1.0), data, codes,
+        yield Objective(model, model.structure, loss, ElasticNet(0.0, 1.0), data, codes,
                         np.ones(len(codes)), threads)  # fmt: skip
 
 
@@ -118,6 +122,19 @@ def seconds(run: Callable[[], Any]) -> float:
         run()
         times.append(time.process_time() - started)
     return min(times)
+
+
+def stochastic_epochs(objective: Objective) -> dict[str, float]:
+    """Return the seconds of an epoch of the solvers of the log loss, after some."""
+    batches = objective.minibatches(BATCH_TOKENS, 0)
+    order = np.random.default_rng(0).permutation(len(batches))
+    dual, sag = DualState(batches, own_w=False), SagState(batches, np.zeros(batches.n_parameters))
+    dual.rates[:] = 0.3
+    random = np.random.RandomState(0)
+    return {
+        "oeg": seconds(lambda: dual.advance(order, 1, 1.0, 0.0)),
+        "sag": seconds(lambda: sag.run_pass(random, 1)),
+    }
 
 
 def epochs(objective: Objective) -> dict[str, float]:
@@ -142,8 +159,10 @@ def main() -> None:
     results: dict[str, Any] = {}
     for kind in (*kinds, "segments"):
         model, data, codes, work = segments() if kind == "segments" else chain(kind)
-        with objective_of(model, data, codes) as objective:
+        with objective_of(model, data, codes, HingeLoss()) as objective:
             times = epochs(objective)
+        with objective_of(model, data, codes, LogLoss()) as objective:
+            times |= stochastic_epochs(objective)
         plain = results.get("plain chain")
         rates = {name: second / work * 1e9 for name, second in times.items()}
         results[kind] = {"numbers": work, "seconds": times, "nanoseconds a number": rates}

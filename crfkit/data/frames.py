@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,15 +13,29 @@ from crfkit._types import FloatArray, Frame, IntArray
 
 
 def group_offsets(groups: ArrayLike) -> IntArray:
-    """Return where the runs of equal values start, and the end, shape (S + 1,).
+    """Return the offsets of the runs of equal group values.
 
-    ValueError if a value is missing, or comes back after another one.
+    Parameters
+    ----------
+    groups : array of shape (N,)
+        Any values.
+
+    Returns
+    -------
+    ndarray of shape (S + 1,)
+        Where the runs start, and the end.
+
+    Raises
+    ------
+    ValueError
+        If a value comes back after another one.
     """
     values = np.asarray(groups)
     if values.ndim != 1:
         raise ValueError(f"groups must have one value a token, not the shape {values.shape}.")
     starts = np.flatnonzero(values[1:] != values[:-1]) + 1
-    offsets = np.unique(np.concatenate([[0], starts, [len(values)]]).astype(np.int64))
+    offsets = np.concatenate([[0], starts, [len(values)]]).astype(np.int64)
+    offsets = np.unique(offsets)
     seen: set[Any] = set()
     for start, value in zip(offsets[:-1], values[offsets[:-1]].tolist(), strict=True):
         if value is None or value != value:
@@ -97,8 +111,10 @@ def labels_from_frame(df: Frame, by: str, column: str) -> list[list[Any]]:
 
     Parameters
     ----------
-    df, by
-        As for :func:`sequences_from_frame`.
+    df : DataFrame
+        A pandas data frame, one row a token.
+    by : str
+        The column that tells the sequences apart; its equal values must be neighbors.
     column : str
         The column of the labels.
 
@@ -118,7 +134,8 @@ def labels_from_frame(df: Frame, by: str, column: str) -> list[list[Any]]:
 
 
 def _split_rows(rows: list[Any], df: Frame, by: str) -> list[list[Any]]:
-    return [rows[b:e] for b, e in pairwise(group_offsets(df[by].to_numpy()).tolist())]
+    offsets = group_offsets(df[by].to_numpy())
+    return [rows[b:e] for b, e in zip(offsets[:-1], offsets[1:], strict=True)]
 
 
 def frame_from_sequences(

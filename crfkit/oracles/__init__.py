@@ -1,6 +1,13 @@
 """What compiled solvers ask of a structure and of a potentials model."""
 
-from crfkit.oracles import linear_chain, semimarkov
+from crfkit.oracles import linear_chain, segment_batches, semimarkov
 from crfkit.oracles.base import Oracle, find_oracle, register_oracle
 
-__all__ = ["Oracle", "find_oracle", "linear_chain", "register_oracle", "semimarkov"]
+__all__ = [
+    "Oracle",
+    "find_oracle",
+    "linear_chain",
+    "register_oracle",
+    "segment_batches",
+    "semimarkov",
+]

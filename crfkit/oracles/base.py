@@ -14,6 +14,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.oracle import Examples
 from crfkit.oracles.label_order import LabelOrder
+from crfkit.oracles.weights import AlignedWeights
 
 
 class Oracle(ABC):
@@ -25,8 +26,8 @@ class Oracle(ABC):
     ----------
     problem : NamedTuple of arrays
         The model and the data; its class chooses the bodies of the parts.
-    size : int
-        Length L of the vector of weights that kernels read.
+    weights : AlignedWeights
+        How parameters, shape (P,), stand in the vector that kernels read, shape (L,).
     order : LabelOrder
         How labels are numbered in kernels.
     has_marginal_updates : bool
@@ -34,33 +35,27 @@ class Oracle(ABC):
     """
 
     problem: Any
-    size: int
+    weights: AlignedWeights
     order: LabelOrder
     has_marginal_updates: ClassVar[bool] = False
-
-    @abstractmethod
-    def pack(self, parameters: FloatArray) -> FloatArray:
-        """Return parameters, shape (P,), as the vector that kernels read: a new array (L,)."""
-
-    @abstractmethod
-    def unpack(self, flat: FloatArray) -> FloatArray:
-        """Return the parameters, shape (P,), in a vector of kernels: a new array."""
-
-    @abstractmethod
-    def parameter_numbers(self, positions: IdArray) -> IntArray:
-        """Return which parameters stand at some positions of the vector."""
 
     @abstractmethod
     def workspace(self, flat: FloatArray) -> Any:
         """Return weights, shape (L,), and room for a sequence, for one thread."""
 
-    @abstractmethod
-    def cost_table(self, table: FloatArray) -> FloatArray:
-        """Return a table of costs, shape (C, C), as kernels read it."""
+    def parameter_numbers(self, positions: IdArray) -> IntArray:
+        """Return which parameters stand at some positions of the vector."""
+        numbers = np.empty(self.weights.size, np.int64)
+        numbers[self.weights.positions] = np.arange(len(self.weights.positions))
+        return numbers[positions]
 
-    @abstractmethod
-    def zeros(self) -> FloatArray:
-        """Return a vector of zeros, shape (L,)."""
+    def cost_table(self, table: FloatArray) -> FloatArray:
+        """Return a table of costs, shape (C, C), as kernels read it: shape (C, C - K + W)."""
+        n_codes = len(self.order.order)
+        wide = np.zeros((len(table), n_codes - self.weights.n_labels + self.weights.width))
+        if len(table):
+            wide[:, :n_codes] = table[self.order.order][:, self.order.order]
+        return wide
 
     def regroup(self, offsets: IntArray) -> None:
         """Have other runs of tokens, shape (B + 1,), count as the sequences.

@@ -2,85 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design.batch import BatchDesign, BatchRoom
-from crfkit.kernels.design.partition import (
-    SparseFeatures,
-    WeightPositions,
-    batches_count,
-    batches_deal,
-)
-from crfkit.oracles.token_design import PIECES
-from crfkit.oracles.weights import aligned
-from crfkit.potentials.attributes import RowIndex
+from crfkit.kernels.design.partition import batches_count, batches_deal
+from crfkit.oracles.token_design import PIECES, dense_of, frozen_arrays, kernel_inputs
+from crfkit.oracles.weights import AlignedWeights, aligned
 
 
 def make_batch_design(
-    layout: RowIndex,
-    positions: IdArray,
-    width: int,
+    weights: AlignedWeights,
     data: PackedSequences,
     heads: IntArray,
     threads: ThreadMap,
+    wide: bool = False,
+    dense_heads: IntArray | None = None,
 ) -> BatchDesign:
-    """Return the lists of batches.
+    """Return the lists of batches, made over threads.
 
-    Parameters
-    ----------
-    layout : RowIndex
-        Which attributes have rows.
-    positions : ndarray of shape (P,)
-        Where each weight stands in the vector.
-    width : int
-        Of a row of scores.
-    data : PackedSequences
-        N tokens.
-    heads : ndarray of shape (B + 1,)
-        The first token of each batch, and the end.
-    threads : ThreadMap
-        Makes the lists.
+    The first token of each batch and the end are `heads`, shape (B + 1,); its dense features begin
+    there too, or at `dense_heads`. With `wide`, the attributes are those of transitions.
     """
-    values, stride = data.value_array()
-    features = SparseFeatures(
-        frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
-    )
-    weights = WeightPositions(layout.slots, layout.ptr, layout.columns, frozen(positions), width)
-    n_rows, n_batches, heads = len(layout.attributes), len(heads) - 1, frozen(heads)
+    features, places = kernel_inputs(weights, data, wide)
+    n_rows, n_batches, heads = places.n_rows, len(heads) - 1, frozen(heads)
     edges = np.linspace(0, n_batches, PIECES + 1).astype(int).tolist()
     pieces = list(zip(edges[:-1], edges[1:], strict=True))
-    rows = np.zeros(data.n_tokens, np.int64)
+    rows = np.zeros(len(data.indptr) - 1, np.int64)
     columns, cells = np.zeros((2, n_batches), np.int64)
 
     def count(piece: tuple[int, int]) -> None:
         seen = np.full(n_rows + 1, -1)
-        batches_count(*piece, heads, features, weights, seen, rows, columns, cells)
+        batches_count(*piece, heads, features, places, seen, rows, columns, cells)
 
     threads(count, pieces)
-    dense = np.empty((data.n_tokens, 0)) if data.dense is None else data.dense
-    room = _empty_design(heads, rows, columns, cells, stride, frozen(dense), n_rows)
+    room = _empty_design(heads, rows, columns, cells, features.stride)._replace(
+        dense=dense_of(data), dense_heads=heads if dense_heads is None else dense_heads,
+        first_dense=n_rows,
+    )  # fmt: skip
     threads(
-        lambda piece: batches_deal(*piece, features, weights, np.zeros(n_rows + 1, np.int64), room),
+        lambda piece: batches_deal(*piece, features, places, np.zeros(n_rows + 1, np.int64), room),
         pieces,
     )
-    arrays: list[Any] = [frozen(each) if isinstance(each, np.ndarray) else each for each in room]
-    return BatchDesign(*arrays)
+    return BatchDesign(*frozen_arrays(room))
 
 
 def _empty_design(
-    heads: IntArray,
-    rows: IntArray,
-    columns: IntArray,
-    cells: IntArray,
-    stride: int,
-    dense: FloatArray,
-    first_dense: int,
+    heads: IntArray, rows: IntArray, columns: IntArray, cells: IntArray, stride: int
 ) -> BatchDesign:
     """Return room for so many entries."""
     row_ptr, batch_ptr, cell_ptr = (_starts(counts) for counts in (rows, columns, cells))
@@ -104,8 +75,9 @@ def _empty_design(
         positions=np.empty(n_cells, np.uint32),
         cell_values=numbers(n_cells),
         stride=stride,
-        dense=dense,
-        first_dense=first_dense,
+        dense=np.empty((0, 0)),
+        dense_heads=heads,
+        first_dense=0,
     )
 
 

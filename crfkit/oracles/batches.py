@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from crfkit.kernels.chain.batches import (
 from crfkit.kernels.design.batch import LazyWeights, Weights
 from crfkit.kernels.solvers.batches import BlockIndex
 from crfkit.oracles.batch_design import batch_room, make_batch_design
-from crfkit.oracles.weights import AlignedWeights, aligned
+from crfkit.oracles.weights import AlignedWeights, aligned, chain_weights, with_boundaries
 from crfkit.potentials import LinearModel
 from crfkit.potentials.distinct import distinct_tokens
 from crfkit.potentials.linear import LinearChainModel
@@ -39,6 +39,7 @@ class BatchData(NamedTuple):
     """Labeled sequences in batches."""
 
     model: LinearModel
+    structure: Structure
     data: PackedSequences
     chunks: list[Chunk]
     labels: CodeArray  # (N,)
@@ -65,14 +66,11 @@ class BatchOracle(ABC):
         Where the potentials of each batch stand in a vector over those of all.
     size : int
         Length L of the vector of weights.
-    is_compiled : bool
-        Whether kernels run as machine code, not as Python.
     """
 
     problem: Any
     index: BlockIndex
     size: int
-    is_compiled: ClassVar[bool] = True
 
     @abstractmethod
     def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,7 +112,76 @@ class BatchOracle(ABC):
         return LazyWeights(views, direction, rows, wide, np.zeros(self.size))
 
 
-class ChainBatchOracle(BatchOracle):
+class CompiledBatchOracle(BatchOracle):
+    """Batches whose weights are in rows, in compiled form.
+
+    Attributes
+    ----------
+    aligned_weights : AlignedWeights
+        How the parameters stand in the vector that parts read.
+    n_labels : int
+        Number of labels K.
+    transitions : tuple of ndarrays of shape (P2,)
+        The labels before and after those that have a weight.
+    """
+
+    aligned_weights: AlignedWeights
+    n_labels: int
+    transitions: tuple[CodeArray, CodeArray]
+
+    def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the compiled kernel."""
+        return kernel
+
+    def pack(self, parameters: FloatArray) -> FloatArray:
+        """Return parameters, shape (P,), as the vector that parts read: a new array (L,)."""
+        return self.aligned_weights.pack(parameters)
+
+    def unpack(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in such a vector: a new array."""
+        return self.aligned_weights.unpack(flat)
+
+    def weights(self, flat: FloatArray) -> Weights:
+        """Return a vector, shape (L,), and its views."""
+        weights = self.aligned_weights
+        return Weights(flat, weights.table(flat), weights.wide_table(flat))
+
+    def metric(self, preconditioner: Preconditioner) -> ChainMetric:
+        """Return how far steps go along dense features and transitions."""
+        table, features = (
+            aligned(self.n_labels, self.aligned_weights.width),
+            preconditioner.features,
+        )
+        table[self.transitions] = preconditioner.transitions
+        # Each part of tokens that has dense features has rows of its own for them.
+        count = self.problem.design.dense.shape[1] // max(len(features), 1)
+        diagonal = features.shape[1] == 1
+        blocks = np.kron(np.ones((count, 1)) if diagonal else np.eye(count), features)
+        return ChainMetric(frozen(blocks.astype(np.float64)), frozen(table))
+
+    @abstractmethod
+    def room(self, unary: FloatArray, pair: FloatArray) -> Any:
+        """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""
+
+    def workspace(self) -> ChainBatchWorkspace:
+        """Return room for a batch, for one thread."""
+        problem, size, width = self.problem, self.n_labels, self.aligned_weights.width
+        most, n_dense = self.index.first_pair // size, problem.design.dense.shape[1]
+        n_tables = int(np.diff(problem.transitions.heads).max(initial=1))
+        design = batch_room(problem.design, width, size)
+        transitions = batch_room(problem.transitions, size * width, size)
+        first, shape = most * size, (n_tables, size, size)
+        vectors = np.zeros((4, first + n_tables * size * size))
+        potentials, counts, direction, change = vectors
+        unary, pair = potentials[:first].reshape(most, size), potentials[first:].reshape(shape)
+        return ChainBatchWorkspace(
+            potentials, unary, pair, counts, counts[:first].reshape(most, size),
+            counts[first:].reshape(shape), direction, change, first, design, transitions,
+            aligned(size, width), aligned(1, n_dense, width), self.room(unary, pair),
+        )  # fmt: skip
+
+
+class ChainBatchOracle(CompiledBatchOracle):
     """Batches of linear chains with the log loss.
 
     Parameters
@@ -125,50 +192,21 @@ class ChainBatchOracle(BatchOracle):
 
     def __init__(self, batches: BatchData) -> None:
         model, data, threads = batches.model, batches.data, batches.threads
-        aligned_weights = self._weights = AlignedWeights(model)
-        self.size, self.n_labels = aligned_weights.size, model.n_labels
-        self._transitions = model.transition_from, model.transition_to
+        weights = self.aligned_weights = chain_weights(model)
+        self.size, self.n_labels = weights.size, model.n_labels
+        self.transitions = model.transition_from, model.transition_to
         first = np.array([chunk.first for chunk in batches.chunks] + [len(data)], np.int64)
-        index, tables, table_heads = _tables(aligned_weights, data, batches.chunks)
-        width = aligned_weights.width
-        design = make_batch_design(
-            aligned_weights.layout, aligned_weights.state_positions, width,
-            aligned_weights.with_boundaries(data), data.offsets[first], threads,
-        )  # fmt: skip
-        transitions = make_batch_design(
-            aligned_weights.wide_layout, aligned_weights.wide_positions, self.n_labels * width,
-            tables, table_heads, threads,
-        )  # fmt: skip
+        index, tables, table_heads = _tables(weights, data, batches.chunks)
+        tokens = with_boundaries(data, model.boundaries)
+        design = make_batch_design(weights, tokens, data.offsets[first], threads)
+        transitions = make_batch_design(weights, tables, table_heads, threads, wide=True)
         self.problem = ChainBatches(
             frozen(first), frozen(data.offsets), frozen(batches.weight), frozen(batches.labels),
-            frozen(index), design, aligned_weights.bits, transitions, aligned_weights.wide_bits,
-            aligned_weights.base,
+            frozen(index), design, weights.bits, transitions, weights.wide_bits, weights.base,
         )  # fmt: skip
         unary, pair = design.heads * self.n_labels, table_heads * self.n_labels**2
         most = int(np.diff(design.heads).max(initial=0)) * self.n_labels
         self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
-
-    def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the compiled kernel."""
-        return kernel
-
-    def pack(self, parameters: FloatArray) -> FloatArray:
-        """Return parameters, shape (P,), as the vector that parts read: a new array (L,)."""
-        return self._weights.pack(parameters)
-
-    def unpack(self, flat: FloatArray) -> FloatArray:
-        """Return the parameters, shape (P,), in such a vector: a new array."""
-        return self._weights.unpack(flat)
-
-    def weights(self, flat: FloatArray) -> Weights:
-        """Return a vector, shape (L,), and its views."""
-        return Weights(flat, self._weights.table(flat), self._weights.wide_table(flat))
-
-    def metric(self, preconditioner: Preconditioner) -> ChainMetric:
-        """Return how far steps go along dense features and transitions."""
-        table = np.zeros((self.n_labels, self._weights.width))
-        table[self._transitions] = preconditioner.transitions
-        return ChainMetric(frozen(preconditioner.features), frozen(table))
 
     def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
         """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
@@ -189,25 +227,8 @@ class ChainBatchOracle(BatchOracle):
         np.add.at(counts, self.index.pair[batch[later]] + places, weight[later])
         return potentials, counts
 
-    def workspace(self) -> ChainBatchWorkspace:
-        """Return room for a batch, for one thread."""
-        problem, size, width = self.problem, self.n_labels, self._weights.width
-        most, n_dense = self.index.first_pair // size, problem.design.dense.shape[1]
-        n_tables = int(np.diff(problem.transitions.heads).max(initial=1))
-        design = batch_room(problem.design, width, size)
-        transitions = batch_room(problem.transitions, size * width, size)
-        first, shape = most * size, (n_tables, size, size)
-        vectors = np.zeros((4, first + n_tables * size * size))
-        potentials, counts, direction, change = vectors
-        unary, pair = potentials[:first].reshape(most, size), potentials[first:].reshape(shape)
-        return ChainBatchWorkspace(
-            potentials, unary, pair, counts, counts[:first].reshape(most, size),
-            counts[first:].reshape(shape), direction, change, first, design, transitions,
-            aligned(size, width), aligned(1, n_dense, width), self._room(unary, pair),
-        )  # fmt: skip
-
-    def _room(self, unary: FloatArray, pair: FloatArray) -> ChainRoom:
-        """Return room for the sums of a batch, whose potentials are views."""
+    def room(self, unary: FloatArray, pair: FloatArray) -> ChainRoom:
+        """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""
         (tokens, size), n_tables = unary.shape, len(pair)
         node, shift, pair_shift = np.empty((tokens, size)), np.empty(tokens), np.empty(n_tables)
         factor, transposed = np.zeros((2, n_tables, size, size))
@@ -235,7 +256,7 @@ def _tables(
     """Return the table of each transition, the attributes of the tables, and those of batches."""
     if not len(weights.wide_positions):
         heads = np.arange(len(chunks) + 1)
-        return np.zeros(1, np.uint32), _no_features(len(chunks)), heads
+        return np.zeros(1, np.uint32), no_features(len(chunks)), heads
     assert data.transitions is not None, "which the model has weights for"
     attributes = data.transitions
     found = [distinct_tokens(attributes, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
@@ -247,25 +268,41 @@ def _tables(
     return index, attributes.take_tokens(tokens), heads
 
 
-def _no_features(n_tokens: int) -> PackedSequences:
+def no_features(n_tokens: int) -> PackedSequences:
+    """Return tokens without attributes."""
     return PackedSequences(sp.csr_array((n_tokens, 0)), offsets=np.array([0, n_tokens]))
 
 
-# Given batches, returns their oracle, or None.
-Maker = Callable[[BatchData], BatchOracle | None]
+class BatchMaker(NamedTuple):
+    """How the oracle of batches is made, and whether there is one for a model and a structure."""
 
-BATCH_ORACLES: dict[tuple[type, type], Maker] = {}
+    make: Callable[[BatchData], BatchOracle | None]
+    suits: Callable[[Any, Structure], bool]
 
 
-def find_batch_oracle(batches: BatchData, structure: Structure) -> BatchOracle | None:
+BATCH_ORACLES: dict[tuple[type, type], BatchMaker] = {}
+
+
+def find_batch_oracle(batches: BatchData) -> BatchOracle | None:
     """Return the oracle of batches with the log loss; None if there is none."""
-    make = BATCH_ORACLES.get((type(batches.model), type(structure)))
-    return None if make is None or batches.model.extra_blocks else make(batches)
+    if not is_compiled(batches.model, batches.structure):
+        return None
+    return BATCH_ORACLES[type(batches.model), type(batches.structure)].make(batches)
 
 
-def _few_labels(batches: BatchData) -> BatchOracle | None:
-    return ChainBatchOracle(batches) if batches.model.n_labels <= MOST_LABELS else None
+def is_compiled(model: Any, structure: Structure) -> bool:
+    """Whether batches of a model and a structure with the log loss have an oracle."""
+    maker = BATCH_ORACLES.get((type(model), type(structure)))
+    return maker is not None and not model.extra_blocks and maker.suits(model, structure)
 
 
-BATCH_ORACLES[LinearChainModel, Chain] = ChainBatchOracle
-BATCH_ORACLES[LinearChainModel, SparseChain] = _few_labels
+def _is_plain(model: Any, structure: Structure) -> bool:
+    return structure.offset is None
+
+
+def _has_few_labels(model: Any, structure: Structure) -> bool:
+    return structure.offset is None and model.n_labels <= MOST_LABELS
+
+
+BATCH_ORACLES[LinearChainModel, Chain] = BatchMaker(ChainBatchOracle, _is_plain)
+BATCH_ORACLES[LinearChainModel, SparseChain] = BatchMaker(ChainBatchOracle, _has_few_labels)

@@ -12,11 +12,11 @@ from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain import input_dependent  # noqa: F401  (bodies of parts)
 from crfkit.kernels.chain.oracle import ChainProblem, ChainWorkspace, InputDependentProblem
-from crfkit.kernels.design.tokens import DenseList, TokenDesign
+from crfkit.kernels.design.tokens import TokenDesign
 from crfkit.oracles.base import Oracle, register_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.token_design import make_token_design
-from crfkit.oracles.weights import AlignedWeights, aligned
+from crfkit.oracles.weights import aligned, chain_weights, with_boundaries
 from crfkit.potentials.distinct import distinct_rows
 from crfkit.potentials.linear import LinearChainModel
 from crfkit.structures import Chain, SparseChain
@@ -45,59 +45,26 @@ class ChainOracle(Oracle):
     def __init__(
         self, model: LinearChainModel, data: PackedSequences, order: LabelOrder, threads: ThreadMap
     ) -> None:
-        weights = self.weights = AlignedWeights(model, order)
-        self.order, self.size = order, weights.size
-        tokens = weights.with_boundaries(data)
-        design = make_token_design(weights.layout, weights.state_positions, tokens, threads)
-        self.problem: Any = ChainProblem(
-            frozen(data.offsets), model.n_labels, design, weights.bits, weights.base
-        )
-        self._n_slots, most = 1, _most_changes(design, data.offsets)
+        weights = self.weights = chain_weights(model, order)
+        self._boundaries, self.order = model.boundaries, order
+        design = make_token_design(weights, with_boundaries(data, model.boundaries), threads)
+        self.problem: Any = ChainProblem(frozen(data.offsets), model.n_labels, design, weights.base)
+        self._n_slots, self._most = 1, _most_changes(design, data.offsets)
         self._transitions: TokenDesign | None = None
         if data.transitions is not None and len(weights.wide_positions):
             rows, index = distinct_rows(data.transitions, 0, data.n_tokens)
-            self._transitions = transitions = make_token_design(
-                weights.wide_layout, weights.wide_positions, rows, threads
-            )
+            self._transitions = make_token_design(weights, rows, threads, wide=True)
             slots = _slots(index, data.offsets)
             self._n_slots = int(slots.max(initial=0)) + 1
             self.problem = InputDependentProblem(
-                *self.problem, transitions, frozen(index.astype(np.int64)), frozen(slots),
-                weights.wide_first, weights.wide_bits,
-            )  # fmt: skip
+                *self.problem, self._transitions, frozen(index.astype(np.int64)), frozen(slots)
+            )
             longest = int(np.diff(data.offsets).max(initial=0))
-            most += 2 * longest * _most_of_token(transitions)
-        self._most = most
-
-    def pack(self, parameters: FloatArray) -> FloatArray:
-        """Return parameters, shape (P,), as the vector that kernels read: a new array (L,)."""
-        return self.weights.pack(parameters)
-
-    def unpack(self, flat: FloatArray) -> FloatArray:
-        """Return the parameters, shape (P,), in a vector of kernels: a new array."""
-        return self.weights.unpack(flat)
-
-    def parameter_numbers(self, positions: IdArray) -> IntArray:
-        """Return which parameters stand at some positions of the vector."""
-        numbers = np.empty(self.size, np.int64)
-        numbers[self.weights.positions] = np.arange(len(self.weights.positions))
-        return numbers[positions]
-
-    def cost_table(self, table: FloatArray) -> FloatArray:
-        """Return a table of costs, shape (C, C), as kernels read it: shape (C, W)."""
-        size = len(table)
-        padded = np.zeros((size, self.weights.width))
-        if size:
-            padded[:, :size] = table[self.order.order][:, self.order.order]
-        return padded
-
-    def zeros(self) -> FloatArray:
-        """Return a vector of zeros, shape (L,)."""
-        return aligned(self.size)
+            self._most += 2 * longest * _most_of_token(self._transitions)
 
     def norms(self, data: PackedSequences) -> FloatArray:
         """Return the sum of the squares of the attributes of each token, shape (N,)."""
-        data = self.weights.with_boundaries(data)
+        data = with_boundaries(data, self._boundaries)
         values = np.ones(len(data.indices)) if data.values is None else np.square(data.values)
         norms: FloatArray = np.diff(np.append(0.0, np.cumsum(values))[data.indptr])
         return norms if data.dense is None else norms + np.square(data.dense).sum(axis=1)
@@ -107,21 +74,22 @@ class ChainOracle(Oracle):
         problem, weights = self.problem, self.weights
         size, width = problem.n_labels, weights.width
         longest = int(np.diff(problem.offsets).max(initial=0))
-        n_dense = problem.design.dense.shape[1]
-        path, scratch = np.zeros(longest, np.int32), aligned(self.size)
-        shape, wide = (self._n_slots, size, width), (self._n_slots, size * width)
-        flows, table = aligned(self._n_slots * size, width), weights.table(flat)
-        pair, slots = table[None, weights.base :], np.zeros(1, np.uint32)
+        n_dense, path = problem.design.dense.shape[1], np.zeros(longest, np.int32)
+        pair, slots = weights.table(flat)[None, weights.base :], np.zeros(1, np.uint32)
         if self._transitions is not None:
             n_dense = max(n_dense, self._transitions.dense.shape[1])
-            pair, slots = aligned(*shape), np.zeros(longest, np.uint32)
+            pair, slots = aligned(self._n_slots, size, width), np.zeros(longest, np.uint32)
+        own = weights.for_tokens(flat, n_dense, self._most + 1)
+        flows, wide = aligned(self._n_slots * size, width), (self._n_slots, size * width)
+        of_transitions = own._replace(
+            table=weights.wide_table(flat), bits=weights.wide_bits, first=weights.wide_first,
+            scratch_table=weights.wide_table(own.scratch),
+        )  # fmt: skip
+        scores, best, residual = (aligned(longest, width) for _ in range(3))
         return ChainWorkspace(
-            flat, table, DenseList(np.zeros(n_dense + 1, np.uint32), np.zeros(n_dense + 1)),
-            aligned(longest, width), aligned(longest, width), path, path[None],
-            np.empty(self._most + 1, np.uint32), np.empty(self._most + 1),
-            scratch, weights.table(scratch), aligned(longest, width),
+            own, scores, best, path, path[None], own.positions, own.changes, residual,
             np.zeros(longest, np.int64), flows, pair, slots, pair.reshape(wide),
-            flows.reshape(wide), weights.wide_table(flat), weights.wide_table(scratch),
+            flows.reshape(wide), of_transitions,
         )  # fmt: skip
 
 

@@ -1,67 +1,73 @@
-"""Lists of the weights that the potentials of each token are made of."""
+"""Makes lists of the weights that the potentials of each token are made of."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import FloatArray, IdArray
+from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
+from crfkit.kernels.design.partition import SparseFeatures, WeightPositions
 from crfkit.kernels.design.tokens import TokenDesign, tokens_count, tokens_deal
-from crfkit.potentials.attributes import RowIndex
+from crfkit.oracles.weights import AlignedWeights
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8
 
 
-def make_token_design(
-    layout: RowIndex, positions: IdArray, data: PackedSequences, threads: ThreadMap
-) -> TokenDesign:
-    """Return the rows and the single weights of each token.
+def kernel_inputs(
+    weights: AlignedWeights, data: PackedSequences, wide: bool
+) -> tuple[SparseFeatures, WeightPositions]:
+    """Return the sparse attributes of tokens, or of transitions, and where their weights stand."""
+    values, stride = data.value_array()
+    features = SparseFeatures(
+        frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
+    )
+    layout, positions, width = weights.layout, weights.state_positions, weights.width
+    if wide:
+        layout, positions = weights.wide_layout, weights.wide_positions
+        width *= weights.n_labels
+    n_rows = len(layout.attributes)
+    return features, WeightPositions(
+        layout.slots, layout.ptr, layout.columns, positions, width, n_rows
+    )
 
-    Parameters
-    ----------
-    layout : RowIndex
-        Which attributes have rows.
-    positions : ndarray of shape (P,)
-        Where the weights of the attributes stand.
-    data : PackedSequences
-        N tokens.
-    threads : ThreadMap
-        Makes the lists.
+
+def make_token_design(
+    weights: AlignedWeights, data: PackedSequences, threads: ThreadMap, wide: bool = False
+) -> TokenDesign:
+    """Return the rows and the single weights of each of N tokens, made over threads.
+
+    With `wide`, the attributes are those of transitions.
     """
-    n_tokens, n_rows = data.n_tokens, len(layout.attributes)
+    n_tokens, (features, places) = len(data.indptr) - 1, kernel_inputs(weights, data, wide)
     edges = np.linspace(0, n_tokens, PIECES + 1).astype(int).tolist()
     pieces = list(zip(edges[:-1], edges[1:], strict=True))
-    tokens = frozen(data.indptr), frozen(data.indices.view(np.uint32))
     rows, cells = np.zeros((2, n_tokens + 1), np.int64)
-
-    def count(piece: tuple[int, int]) -> None:
-        tokens_count(
-            *piece, *tokens, layout.slots, n_rows, layout.ptr, positions, rows[1:], cells[1:]
-        )
-
-    threads(count, pieces)
+    threads(lambda piece: tokens_count(*piece, features, places, rows[1:], cells[1:]), pieces)
     row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
-    values, stride = data.value_array()
+    n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
 
     def numbers(size: int) -> FloatArray:
         return np.ones(size if stride else 1)
 
-    found, factor = np.empty(row_ptr[-1], np.uint32), numbers(int(row_ptr[-1]))
-    columns, places = np.empty((2, cell_ptr[-1]), np.uint32)
-    scale = numbers(int(cell_ptr[-1]))
-
-    def deal(piece: tuple[int, int]) -> None:
-        tokens_deal(
-            *piece, *tokens, frozen(values), stride, layout.slots, n_rows, layout.ptr,
-            layout.columns, positions, row_ptr, cell_ptr, found, factor, columns, places, scale,
-        )  # fmt: skip
-
-    threads(deal, pieces)
-    dense = np.empty((n_tokens, 0)) if data.dense is None else data.dense
-    return TokenDesign(
-        row_ptr, frozen(found), frozen(factor), cell_ptr, frozen(columns), frozen(places),
-        frozen(scale), int(stride), frozen(dense), n_rows,
+    columns, positions = np.empty((2, n_cells), np.uint32)
+    design = TokenDesign(
+        row_ptr, np.empty(n_rows, np.uint32), numbers(n_rows), cell_ptr, columns, positions,
+        numbers(n_cells), stride, dense_of(data), places.n_rows,
     )  # fmt: skip
+    threads(lambda piece: tokens_deal(*piece, features, places, design), pieces)
+    return TokenDesign(*frozen_arrays(design))
+
+
+def dense_of(data: PackedSequences) -> FloatArray:
+    """Return the dense features, shape (N, F)."""
+    return frozen(np.empty((data.n_tokens, 0)) if data.dense is None else data.dense)
+
+
+def frozen_arrays(design: tuple[Any, ...]) -> list[Any]:
+    """Return the fields of lists that are made, as kernels read them."""
+    return [frozen(field) if isinstance(field, np.ndarray) else field for field in design]

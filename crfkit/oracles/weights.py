@@ -1,18 +1,19 @@
-"""The parameters of a chain as one vector that kernels read in whole rows."""
+"""Parameters as one vector that kernels read in whole rows."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.data import PackedSequences
 from crfkit.kernels._strips import STRIP
+from crfkit.kernels.design.tokens import DenseList, TokenWeights
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials.attributes import AttributeWeights, RowIndex
 from crfkit.potentials.chain_blocks import boundary_rows
@@ -22,20 +23,33 @@ from crfkit.potentials.linear import LinearModel
 ROWS = (4, 8)
 
 
+class Weighted(NamedTuple):
+    """Weights of some attributes: those of each, and which parameters they are."""
+
+    attributes: IntArray  # (n,)
+    columns: IntArray | CodeArray  # (n,)
+    numbers: IntArray  # (n,)
+
+
 class AlignedWeights:
-    """The parameters as one vector: rows of tables, then single weights.
+    """Parameters as one vector: rows of tables, then single weights.
 
     Attributes with weights for many labels have rows, with zeros where there is no weight; the last
-    rows are those of dense features and, after them, of transitions. Weights of first and last
-    labels are those of two more attributes, see `with_boundaries`. The rows of a second table are
+    rows are those of dense features and, after them, of transitions. The rows of a second table are
     those of attributes of transitions, of K rows of transitions each.
 
     Parameters
     ----------
-    model : LinearModel
-        Of linear chains, with transitions of any kind.
-    order : LabelOrder, optional
-        How labels are numbered; as in the model if not given.
+    state : AttributeWeights
+        Weights of attributes for labels.
+    transitions : tuple of ndarrays of shape (P2,)
+        The labels before and after those that have a weight.
+    rank : ndarray of shape (K,)
+        How labels are numbered.
+    numbers : ndarray of shape (P,)
+        Which parameter each weight is: those of attributes, of transitions, of their attributes.
+    wide : AttributeWeights, optional
+        Weights of attributes of transitions.
 
     Attributes
     ----------
@@ -48,55 +62,53 @@ class AlignedWeights:
     bits, wide_bits : ndarray of shape (H, V) and (G, V2)
         Which numbers of the rows are weights: a bit for each lane of the vectors that cover a row.
     layout, wide_layout : RowIndex
-        Which attributes have rows, of tokens (also first and last ones) and of transitions.
+        Which attributes have rows, of tokens and of transitions.
     state_positions, wide_positions : ndarray
         Where the weights of these attributes stand.
+    base : int
+        The first row of transitions.
+    wide_first : int
+        Where the second table starts.
     """
 
-    def __init__(self, model: LinearModel, order: LabelOrder | None = None) -> None:
-        n_labels = self.n_labels = model.n_labels
-        rank = np.arange(n_labels) if order is None else order.rank[:n_labels]
+    def __init__(
+        self,
+        state: AttributeWeights,
+        transitions: tuple[CodeArray, CodeArray],
+        rank: IntArray,
+        numbers: IntArray,
+        wide: AttributeWeights | None = None,
+    ) -> None:
+        n_labels = self.n_labels = len(rank)
         width = self.width = padded(n_labels)
-        self.boundaries, state = model.boundaries, model.state
-        self.n_sparse = state.n_sparse
-        if model.boundaries:
-            state = _with_boundary_attributes(state)
         self.layout, table = _rows(state, rank[state.columns], n_labels, width)
-        steps = rank[model.transition_from].astype(np.int64) * width + rank[model.transition_to]
+        before, after = (rank[labels].astype(np.int64) for labels in transitions)
         self.base = len(self.layout.attributes) + state.n_features - state.n_sparse
         self.n_rows = self.base + n_labels
-        self.wide_layout, wide = _no_rows(), np.zeros(0, np.int64)
+        self.wide_layout, own = _no_rows(), np.zeros(0, np.int64)
         self.n_wide = 0
-        own = model.transition_attributes
-        if own is not None:
-            before, after = np.divmod(own.columns, n_labels)
-            columns = rank[before] * width + rank[after]
-            self.wide_layout, wide = _rows(own, columns, n_labels * width, n_labels * width)
-            self.n_wide = len(self.wide_layout.attributes) + own.n_features - own.n_sparse
+        if wide is not None:
+            i, j = np.divmod(wide.columns, n_labels)
+            columns = rank[i] * width + rank[j]
+            self.wide_layout, own = _rows(wide, columns, n_labels * width, n_labels * width)
+            self.n_wide = len(self.wide_layout.attributes) + wide.n_features - wide.n_sparse
         self.wide_first = self.n_rows * width
         first = self.wide_first + self.n_wide * n_labels * width
-        single, wide_single = table < 0, wide < 0
+        single, wide_single = table < 0, own < 0
         n_single = np.count_nonzero(single)
         self.size = int(first + n_single + np.count_nonzero(wide_single))
         table[single] = np.arange(first, first + n_single)
-        wide += self.wide_first
-        wide[wide_single] = np.arange(first + n_single, self.size)
+        own += self.wide_first
+        own[wide_single] = np.arange(first + n_single, self.size)
         self.state_positions: IdArray = frozen(table.astype(np.uint32))
-        self.wide_positions: IdArray = frozen(wide.astype(np.uint32))
-        self.positions: IdArray = frozen(self._positions(self.base * width + steps))
-        rows = self.positions[self.positions < first]
+        self.wide_positions: IdArray = frozen(own.astype(np.uint32))
+        positions = np.empty(len(numbers), np.uint32)
+        steps = (self.base + before) * width + after
+        positions[numbers] = np.concatenate([table, steps, own])
+        self.positions: IdArray = frozen(positions)
+        rows = positions[positions < first]
         self.bits = _bits(rows, 0, self.n_rows, width)
         self.wide_bits = _bits(rows, self.wide_first, self.n_wide, n_labels * width)
-
-    def _positions(self, steps: IntArray) -> IdArray:
-        """Return the positions of all parameters, in their order."""
-        state, size = self.state_positions, self.n_labels
-        ends = state[:0]
-        if self.boundaries:
-            first = int(self.layout.ptr[self.n_sparse])
-            ends = state[first : first + 2 * size]
-            state = np.concatenate([state[:first], state[first + 2 * size :]])
-        return np.concatenate([state, steps.astype(np.uint32), ends, self.wide_positions])
 
     def table(self, flat: FloatArray) -> FloatArray:
         """Return the rows of a vector: a view, shape (H, W)."""
@@ -119,34 +131,68 @@ class AlignedWeights:
         parameters: FloatArray = flat[self.positions]
         return parameters
 
-    def with_boundaries(self, data: PackedSequences) -> PackedSequences:
-        """Return data with the attributes of first and last tokens, if these have weights."""
-        if not self.boundaries:
-            return data
-        first, last = boundary_rows(data.offsets)
-        tokens = np.concatenate([first, last])
-        order = np.argsort(tokens, kind="stable")
-        which = np.repeat([data.n_sparse, data.n_sparse + 1], [len(first), len(last)])[order]
-        tokens = tokens[order]
-        where = data.indptr[tokens + 1]
-        counts = np.diff(data.indptr) + np.bincount(tokens, minlength=data.n_tokens)
-        values = None if data.values is None else np.insert(data.values, where, 1.0)
-        return data._from_arrays(**data.__dict__ | {
-            "indptr": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            "indices": np.insert(data.indices, where, which.astype(data.indices.dtype)),
-            "values": values, "n_sparse": data.n_sparse + 2, "names": None,
-        })  # fmt: skip
+    def for_tokens(self, flat: FloatArray, n_dense: int, most: int) -> TokenWeights:
+        """Return a vector, with room for so many dense features and for as many changes."""
+        scratch, changes = aligned(self.size), np.empty(most)
+        listed = DenseList(np.zeros(n_dense + 1, np.uint32), np.zeros(n_dense + 1))
+        return TokenWeights(flat, self.table(flat), self.bits, 0, scratch, self.table(scratch),
+                            listed, np.empty(most, np.uint32), changes)  # fmt: skip
 
 
-def _with_boundary_attributes(state: AttributeWeights) -> AttributeWeights:
-    """Return weights with two more sparse attributes, that have one for each label."""
-    size, n_sparse = state.n_columns, state.n_sparse
-    first = state.ptr[n_sparse]
-    ptr = np.concatenate(
-        [state.ptr[: n_sparse + 1], [first + size], state.ptr[n_sparse:] + 2 * size]
-    )
-    columns = np.insert(state.columns, np.full(2 * size, first), np.tile(np.arange(size), 2))
-    return AttributeWeights(ptr, columns, n_columns=size, n_sparse=n_sparse + 2)
+def chain_weights(model: LinearModel, order: LabelOrder | None = None) -> AlignedWeights:
+    """Return the parameters of a chain; first and last labels are two more attributes."""
+    state, n_labels = model.state, model.n_labels
+    attributes = np.repeat(np.arange(state.n_features), np.diff(state.ptr))
+    weights = [Weighted(attributes, state.columns, np.arange(state.n_parameters))]
+    first, more = state.n_parameters + len(model.transition_from), 2 * model.boundaries
+    if more:
+        attributes[int(state.ptr[state.n_sparse]) :] += more
+        weights.append(boundary_weights(state.n_sparse, n_labels, first))
+    joined, numbers = join(weights, n_labels, state.n_features + more, state.n_sparse + more)
+    steps, wide = np.arange(state.n_parameters, first), first + more * n_labels
+    rank = np.arange(n_labels) if order is None else order.rank[:n_labels]
+    return AlignedWeights(
+        joined, (model.transition_from, model.transition_to), rank,
+        np.concatenate([numbers, steps, np.arange(wide, model.n_parameters)]),
+        model.transition_attributes,
+    )  # fmt: skip
+
+
+def boundary_weights(attribute: int, n_labels: int, first: int) -> Weighted:
+    """Return weights of first and last labels, two attributes, as parameters from a first one."""
+    which, labels = np.divmod(np.arange(2 * n_labels), n_labels)
+    return Weighted(attribute + which, labels, first + np.arange(2 * n_labels))
+
+
+def join(
+    weights: list[Weighted], n_labels: int, n_features: int, n_sparse: int
+) -> tuple[AttributeWeights, IntArray]:
+    """Return all weights, attribute by attribute, and which parameters they are."""
+    attributes, columns, numbers = map(np.concatenate, zip(*weights, strict=True))
+    order = np.argsort(attributes, kind="stable")
+    counts = np.bincount(attributes, minlength=n_features)
+    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    joined = AttributeWeights(ptr, columns[order], n_columns=n_labels, n_sparse=n_sparse)
+    return joined, numbers[order]
+
+
+def with_boundaries(data: PackedSequences, boundaries: bool) -> PackedSequences:
+    """Return data with the attributes of first and last tokens, if these have weights."""
+    if not boundaries:
+        return data
+    first, last = boundary_rows(data.offsets)
+    tokens = np.concatenate([first, last])
+    order = np.argsort(tokens, kind="stable")
+    which = np.repeat([data.n_sparse, data.n_sparse + 1], [len(first), len(last)])[order]
+    tokens = tokens[order]
+    where = data.indptr[tokens + 1]
+    counts = np.diff(data.indptr) + np.bincount(tokens, minlength=data.n_tokens)
+    values = None if data.values is None else np.insert(data.values, where, 1.0)
+    return data._from_arrays(**data.__dict__ | {
+        "indptr": np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        "indices": np.insert(data.indices, where, which.astype(data.indices.dtype)),
+        "values": values, "n_sparse": data.n_sparse + 2, "names": None,
+    })  # fmt: skip
 
 
 def _rows(

@@ -10,6 +10,7 @@ import numpy as np
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.objective.batch import Objective
+from crfkit.oracles.batches import is_compiled
 from crfkit.potentials import LinearModel
 from crfkit.solvers.base import Callback, Solver, check_match, resume
 from crfkit.solvers.batch.lbfgs import LBFGS, OWLQN
@@ -173,6 +174,7 @@ def has_fast_dual(objective: Objective) -> bool:
         and objective.data.transitions is None
         and objective.data.dense is None
         and objective.has_sequence_weights
+        and is_compiled(objective.model, objective.structure)
     )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.compiler.simd import padded
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.arrays import (
@@ -125,7 +124,8 @@ class SemiMarkov(Structure[SegmentPotentials]):
     ) -> None:
         """Sum in the linear domain what can be of some sequences; the status tells what."""
         size, (tables, shift) = scores.n_labels, exponentials(scores)
-        workspace, arrays = segment_workspace(scores), segment_arrays(scores)
+        workspace = segment_workspace(longest(scores), *tables.stay.shape)
+        arrays = segment_arrays(scores)
         swapped, spans = transposed(tables.transitions), scores.spans
         while True:
             added = (np.zeros_like(tables.transitions), np.zeros_like(tables.lengths),
@@ -150,11 +150,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         if begin == end:
             return 0.0
         length, size, log_z = end - begin, scores.n_labels, np.empty(len(scores.offsets) - 1)
-        begins, ends = np.empty((2, length, size))
-        workspace = LogSegmentWorkspace(
-            np.empty((length + 1, size)), begins, ends, np.empty((2, size)),
-            np.empty(len(scores.unary)),
-        )  # fmt: skip
+        workspace = log_workspace(length, len(scores.unary), size)
         position = semimarkov_sum_log(
             segment_arrays(scores), scores.spans.ends, scores.spans.starts, s, weight, workspace,
             *out, log_z,
@@ -217,14 +213,21 @@ class SemiMarkov(Structure[SegmentPotentials]):
         semimarkov_add_path(arrays, ends, frozen(labels), frozen(weight), out.unary, out.pair)
 
 
-def segment_workspace(scores: SegmentPotentials) -> SegmentWorkspace:
-    """Return the workspace of the kernel ``semimarkov_sum``, for the longest sequence."""
-    rows, width = longest(scores), padded(scores.n_labels)
+def segment_workspace(rows: int, n_tokens: int, width: int) -> SegmentWorkspace:
+    """Return the workspace of ``semimarkov_sum``, for sequences of so many tokens at most."""
     begins, going, ends, message, started, ended, single = np.empty((7, rows, width))
     return SegmentWorkspace(
         np.empty((rows + 1, width)), begins, going, ends, message, started, ended, single,
-        np.empty((1, width)), np.empty(len(scores.unary)),
+        np.empty((1, width)), np.empty(n_tokens),
     )  # fmt: skip
+
+
+def log_workspace(rows: int, n_tokens: int, size: int) -> LogSegmentWorkspace:
+    """Return the workspace of ``semimarkov_sum_log``."""
+    begins, ends = np.empty((2, rows, size))
+    return LogSegmentWorkspace(
+        np.empty((rows + 1, size)), begins, ends, np.empty((2, size)), np.empty(n_tokens)
+    )
 
 
 def span_probabilities(

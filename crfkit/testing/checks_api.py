@@ -28,7 +28,6 @@ from crfkit.testing._data import (
     needs,
     raises,
     read_only,
-    trained,
 )
 
 _OF_SKLEARN = {
@@ -138,7 +137,8 @@ def check_predict_does_not_change_data(estimator: Any) -> None:
 
 def check_predict_does_not_change_model(estimator: Any) -> None:
     """Prediction and scoring leave the public attributes as they are."""
-    model, X, y = trained(estimator)
+    X, y = make_data()
+    model = fitted(estimator)
     before = _public(model)
     for name, call in call_each(model, X, y):
         call()
@@ -192,7 +192,8 @@ def check_refit_forgets_parameters(estimator: Any) -> None:
 
 def check_failed_fit_keeps_the_model(estimator: Any) -> None:
     """A ``fit`` that raises for its data leaves the model of the last fit working."""
-    model, X, y = trained(estimator)
+    X, y = make_data()
+    model = fitted(estimator)
     before = model.predict(X)
     with raises(ValueError, doing="fit with another number of label sequences"):
         model.fit(X, y[:-1])
@@ -216,14 +217,16 @@ def check_clone_of_fitted_is_unfitted(estimator: Any) -> None:
 
 def check_pickle(estimator: Any) -> None:
     """A pickled model predicts the same, also where it has predicted before."""
-    model, X, _ = trained(estimator)
+    X, _ = make_data()
+    model = fitted(estimator)
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
 
 
 def check_read_only_model(estimator: Any) -> None:
     """A model whose arrays are read-only, as in a memory-mapped file, predicts and refits."""
-    model, X, y = trained(estimator)
+    X, y = make_data()
+    model = fitted(estimator)
     mapped = read_only(model)
     assert_same_predictions(model, mapped, X)
     assert_same_predictions(model, mapped.fit(X, y), X)
@@ -231,7 +234,8 @@ def check_read_only_model(estimator: Any) -> None:
 
 def check_deepcopy(estimator: Any) -> None:
     """A deep copy predicts the same and does not follow the original."""
-    model, X, _ = trained(estimator)
+    X, _ = make_data()
+    model = fitted(estimator)
     copied = copy.deepcopy(model)
     assert_same_predictions(model, copied, X)
     model.fit([[["p"]]], [["P"]])

@@ -133,7 +133,7 @@ def test_scores_are_those_of_the_matrix(rng, n_labels, form):
     data, x, model, mask = make_case(rng, n_labels, form)
     oracle, w, table = make_oracle(model, data), rng.normal(size=model.n_parameters), mask * 0.0
     table[mask] = w[: model.state.n_parameters]
-    expected, workspace = x @ table, oracle.workspace(oracle.pack(w))
+    expected, workspace = x @ table, oracle.workspace(oracle.weights.pack(w))
     for s, (begin, end) in enumerate(itertools.pairwise(data.offsets.tolist())):
         workspace.scores[:] = np.nan
         gather_one(oracle.problem, s, workspace)
@@ -150,8 +150,8 @@ def test_scores_of_labels_and_their_features_are_those_of_the_model(rng, n_label
     place = rng.permutation(n_labels)
     oracle = make_oracle(model, data, LabelOrder(place, np.argsort(place)))
     w, zeros = rng.normal(size=model.n_parameters), np.zeros((0, 0))
-    flat = oracle.pack(w)
-    np.testing.assert_array_equal(oracle.unpack(flat), w)
+    flat = oracle.weights.pack(w)
+    np.testing.assert_array_equal(oracle.weights.unpack(flat), w)
     workspace = oracle.workspace(flat)
     codes = rng.integers(n_labels, size=(2, data.n_tokens)).astype(np.int32)
     whole = Chunk(0, data.offsets)
@@ -173,7 +173,7 @@ def test_scores_of_labels_and_their_features_are_those_of_the_model(rng, n_label
 def test_counts_go_back_to_the_weights_and_leave_no_trace(rng, n_labels, form, kind):
     data, model = make_kind(rng, n_labels, form, kind)
     oracle, w = make_oracle(model, data), rng.normal(size=model.n_parameters)
-    flat = oracle.pack(w)
+    flat = oracle.weights.pack(w)
     problem, workspace = oracle.problem, oracle.workspace(flat)
     slots = getattr(problem, "slots", np.zeros(data.n_tokens, np.int64))
     residual = rng.normal(size=(data.n_tokens, n_labels))
@@ -191,12 +191,13 @@ def test_counts_go_back_to_the_weights_and_leave_no_trace(rng, n_labels, form, k
         for slot in np.unique(slots[begin + 1 : end]):
             tables[slot, :, :n_labels] = flows[begin + slot]
         square = scatter(problem, s, workspace)
-        np.testing.assert_allclose(oracle.unpack(workspace.scratch), expected[s], atol=1e-12)
+        scattered = oracle.weights.unpack(workspace.weights.scratch)
+        np.testing.assert_allclose(scattered, expected[s], atol=1e-12)
         np.testing.assert_allclose(square, expected[s] @ expected[s], rtol=1e-12, atol=1e-12)
         w += 0.5 * expected[s]
         apply(problem, s, 0.5, workspace)
-        np.testing.assert_allclose(oracle.unpack(flat), w, atol=1e-12)
-        assert not workspace.scratch.any()
+        np.testing.assert_allclose(oracle.weights.unpack(flat), w, atol=1e-12)
+        assert not workspace.weights.scratch.any()
         assert np.count_nonzero(flat) <= model.n_parameters
 
 

@@ -8,7 +8,7 @@ from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import make_chunks
 from crfkit.oracles.batch_design import make_batch_design
-from crfkit.oracles.weights import AlignedWeights
+from crfkit.oracles.weights import chain_weights
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear import chain_model
 
@@ -29,7 +29,7 @@ def make_model(rng, n_labels, n_attributes):
 @pytest.mark.parametrize("values", [False, True])
 def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     model, mask = make_model(rng, n_labels, 20)
-    weights = AlignedWeights(model)
+    weights = chain_weights(model)
     x = (rng.random((sum(LENGTHS), 20)) < 0.5).astype(float)
     x *= rng.normal(size=x.shape) if values else 1.0
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
@@ -37,9 +37,7 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     chunks = make_chunks(offsets, 8)
     with ThreadMap(2) as threads:
         heads = np.array([chunk.tokens.start for chunk in chunks] + [data.n_tokens])
-        design = make_batch_design(
-            weights.layout, weights.state_positions, weights.width, data, heads, threads
-        )
+        design = make_batch_design(weights, data, heads, threads)
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]
@@ -82,7 +80,7 @@ def _by_lists(design, flat, chunks, weights):
 def test_a_vector_of_weights_has_a_place_for_each_and_bits_for_those_in_rows(rng):
     for n_labels in (1, 3, 8, 13, 26):
         model, mask = make_model(rng, n_labels, 15)
-        weights = AlignedWeights(model)
+        weights = chain_weights(model)
         assert len(np.unique(weights.positions)) == model.n_parameters
         w = rng.random(model.n_parameters) + 1.0
         flat = weights.pack(w)

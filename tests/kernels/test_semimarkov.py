@@ -37,7 +37,7 @@ def scaled_sum(scores, weight):
         segment_arrays(scores),
         frozen(np.arange(count)),
         frozen(weight),
-        segment_workspace(scores),
+        segment_workspace(int(np.diff(scores.offsets).max(initial=0)), *tables.stay.shape),
         SegmentSums(out, *flows, log_z, status),
     )
     transitions = (flows[0] * tables.transitions)[:, :size, :size].reshape(-1, size)

@@ -5,7 +5,7 @@ import pytest
 
 from crfkit._parallel import ThreadMap
 from crfkit.oracles.token_design import make_token_design
-from crfkit.oracles.weights import AlignedWeights
+from crfkit.oracles.weights import chain_weights
 from tests.kernels.test_chain_oracle import FORMS, make_case
 
 
@@ -30,9 +30,9 @@ def table_of(entries, weights, n_tokens, n_labels):
 @pytest.mark.parametrize("n_labels", [1, 9])
 def test_each_weight_of_a_token_is_listed_once(rng, form, n_labels):
     data, x, model, mask = make_case(rng, n_labels, form)
-    weights = AlignedWeights(model)
+    weights = chain_weights(model)
     with ThreadMap(1) as threads:
-        entries = make_token_design(weights.layout, weights.state_positions, data, threads)
+        entries = make_token_design(weights, data, threads)
     read = table_of(entries, weights, data.n_tokens, n_labels)
     attributes, labels = np.nonzero(mask)
     spots = weights.positions[: len(labels)].tolist()
@@ -49,10 +49,10 @@ def test_each_weight_of_a_token_is_listed_once(rng, form, n_labels):
 @pytest.mark.parametrize("form", FORMS)
 def test_lists_are_the_same_for_any_number_of_threads(rng, form):
     data, _, model, _ = make_case(rng, 9, form)
-    weights, made = AlignedWeights(model), []
+    weights, made = chain_weights(model), []
     for n_jobs in (1, 4):
         with ThreadMap(n_jobs) as threads:
-            made.append(make_token_design(weights.layout, weights.state_positions, data, threads))
+            made.append(make_token_design(weights, data, threads))
     for ours, theirs in zip(*made, strict=True):
         np.testing.assert_array_equal(ours, theirs)
         assert isinstance(ours, int) or not ours.flags.writeable

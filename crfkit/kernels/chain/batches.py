@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crfkit._types import ByteArray, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.dispatch import implements
@@ -41,7 +41,6 @@ from crfkit.kernels.design.batch import (
     move_batch,
     move_row,
     move_rows,
-    pay_batch,
     settle_rows,
 )
 from crfkit.kernels.solvers.batches import (
@@ -49,16 +48,13 @@ from crfkit.kernels.solvers.batches import (
     aim,
     catch_up,
     clear,
-    descend,
     expected,
     gather,
     loss,
     move_dual,
-    pay,
     settle,
     step_always,
 )
-from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 
 
 class ChainBatches(NamedTuple):
@@ -135,7 +131,7 @@ class ChainBatchWorkspace(NamedTuple):
     transitions: BatchRoom
     flows: FloatArray  # (K, W) a sum over tables
     metric: FloatArray  # (1, F, W)
-    chain: ChainRoom
+    sums: Any  # room for the sums, of the structure
 
 
 @part
@@ -191,7 +187,7 @@ def gather_tables(
 @implements(expected, ChainBatches)
 def expected_of_chains(problem: ChainBatches, batch: int, workspace: ChainBatchWorkspace) -> float:
     """Return the weighted sum of log Z, and write the expected counts."""
-    room, counts, flows = workspace.chain, workspace.unary_counts, workspace.pair_counts
+    room, counts, flows = workspace.sums, workspace.unary_counts, workspace.pair_counts
     n_tables = _n_tables(problem, batch)
     raise_scores(problem, batch, n_tables, workspace)
     chain = ChainScores(
@@ -223,7 +219,7 @@ def raise_scores(
     problem: ChainBatches, batch: int, n_tables: int, workspace: ChainBatchWorkspace
 ) -> None:
     """Exponentiate the potentials; nothing is counted yet."""
-    room, unary = workspace.chain, workspace.unary
+    room, unary = workspace.sums, workspace.unary
     first, last = problem.first[batch], problem.first[batch + 1]
     begin, size = problem.offsets[first], unary.shape[1]
     for row in range(problem.offsets[last] - begin):
@@ -307,30 +303,6 @@ def move_dual_of_chains(
     rises = move_rows(workspace.flows, problem.base, factor, threshold, dual.table, w.table,
                       problem.bits, workspace.design, fill(0.0))  # fmt: skip
     return rise + total(rises)
-
-
-@implements(descend, ChainBatches)
-def descend_on_chains(
-    problem: ChainBatches, batch: int, factor: float, past: float, v: Weights, lag: Weights,
-    workspace: ChainBatchWorkspace,
-) -> None:  # fmt: skip
-    """Move the weights of a batch, and what is kept for their mean."""
-    move_dual(problem, batch, factor, 0.0, v, v, workspace)
-    if past != 0.0:
-        move_dual(problem, batch, past * factor, 0.0, lag, lag, workspace)
-
-
-@implements(pay, ChainBatches)
-def pay_on_chains(
-    problem: ChainBatches, batch: int, scale: float, due: float, paid: Weights, v: Weights
-) -> None:
-    """Let the weights of a batch pay the penalty that they owe."""
-    width, end = v.table.shape[1], v.table.shape[0] * v.table.shape[1]
-    pay_batch(problem.design, batch, 0, width, scale, due, paid.flat, v.flat)
-    cumulative_l1_of_run(problem.base * width, end, scale, due, paid.flat, v.flat)
-    if problem.transition_index.shape[0] > 1:
-        wide = v.wide.shape[1]
-        pay_batch(problem.transitions, batch, end, wide, scale, due, paid.flat, v.flat)
 
 
 @implements(catch_up, ChainBatches)
@@ -466,6 +438,19 @@ def settle_chains(problem: ChainBatches, scale: float, whole: float, lazy: LazyW
     for p in range(first, flat.shape[0]):
         flat[p] = scale * (flat[p] - (whole - seen[p]) * direction[p])
         seen[p] = 0.0
+
+
+# What other structures, whose problems have the same fields, do with weights as chains do.
+WEIGHT_BODIES = (
+    (gather, gather_chains),
+    (move_dual, move_dual_of_chains),
+    (catch_up, catch_up_chains),
+    (add_gradient, add_gradient_of_chains),
+    (aim, aim_at_chains),
+    (clear, clear_chains),
+    (step_always, step_always_of_chains),
+    (settle, settle_chains),
+)
 
 
 @part

@@ -1,9 +1,9 @@
 """The oracle of linear chains for compiled solvers.
 
-Weights are a flat vector (L,), as `AlignedWeights` lays it out: rows of ``W >= K`` numbers, whole
-vectors of eight; the last K rows of the table are those of transitions. Numbers of rows that are no
-weights are 0 and stay 0. Weights of first and last labels are those of two more attributes. Row
-``t - begin`` of what belongs to a sequence is that of token ``t``.
+Weights are a vector (L,), as `AlignedWeights` lays it out: rows of ``W >= K`` numbers, whole
+vectors of eight; the last K rows of the table are those of transitions. Weights of first and last
+labels are those of two more attributes. Row ``t - begin`` of what belongs to a sequence is that of
+token ``t``.
 
 Where transitions depend on the input, each different row of their attributes in a sequence has a
 slot: a table of K rows of potentials of transitions.
@@ -14,23 +14,24 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from crfkit._types import ByteArray, CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.dispatch import dispatched, implements
 from crfkit.compiler.jit import part
-from crfkit.compiler.simd import (
-    WIDTH,
-    add,
-    fill,
-    load,
-    multiply_add,
-    store,
-    subtract,
-    total,
-    where_bits,
-)
+from crfkit.compiler.simd import WIDTH, add, fill, load, store, total
 from crfkit.kernels.chain._viterbi import viterbi_path
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.design.tokens import DenseList, TokenDesign, clear_row, gather_token
+from crfkit.kernels.design.tokens import (
+    TokenDesign,
+    TokenWeights,
+    add_row,
+    apply_row,
+    apply_token,
+    clear_row,
+    gather_token,
+    list_token,
+    list_weight,
+    scatter_token,
+)
 from crfkit.kernels.oracle import (
     FOUND,
     INFINITE,
@@ -55,7 +56,6 @@ class ChainProblem(NamedTuple):
     offsets: IntArray  # (S + 1,)
     n_labels: int
     design: TokenDesign
-    bits: ByteArray  # (H, V) which numbers of rows are weights
     base: int  # H - K, the first row of transitions
 
 
@@ -65,29 +65,22 @@ class InputDependentProblem(NamedTuple):
     offsets: IntArray
     n_labels: int
     design: TokenDesign
-    bits: ByteArray
     base: int
     transitions: TokenDesign  # of the distinct rows of attributes; columns are W i + j
     row_of: IntArray  # (N,) the distinct row of each token
     slots: IntArray  # (N,) its slot in the sequence: 0, 1, ... where they come first
-    wide_first: int  # where the rows of attributes of transitions start in the vector
-    wide_bits: ByteArray  # (G, V) which numbers of these are weights
 
 
 class ChainWorkspace(NamedTuple):
     """Weights, and room for one sequence; the last fields are of `InputDependentProblem`."""
 
-    flat: FloatArray  # (L,) weights
-    table: FloatArray  # (H, W) their rows
-    listed: DenseList
+    weights: TokenWeights
     scores: FloatArray  # (Q, W)
     best: FloatArray  # (Q, W)
     path: CodeArray  # (Q,)
     paths: CodeArray  # (1, Q) the same
-    positions: IdArray  # (n,)
+    positions: IdArray  # (n,) those of the weights
     changes: FloatArray  # (n,)
-    scratch: FloatArray  # (L,) zeros
-    scratch_table: FloatArray  # (H, W) its rows
     residual: FloatArray  # (Q, W) of labels
     active: IntArray  # (Q,) 0 where the residual of a token is 0
     flows: FloatArray  # (R K, W) of transitions, for R slots
@@ -95,8 +88,7 @@ class ChainWorkspace(NamedTuple):
     slots: IdArray  # (Q,) the slot of the transition into each token, or (1,) where all share one
     wide_pair: FloatArray  # (R, K W) the same as `pair`
     wide_flows: FloatArray  # (R, K W) the same as `flows`
-    wide: FloatArray  # (G, K W) weights of attributes of transitions
-    wide_scratch: FloatArray  # (G, K W) those in the scratch
+    wide: TokenWeights  # those of attributes of transitions, in a table (G, K W)
 
 
 @dispatched
@@ -148,10 +140,7 @@ def _gather(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> None:
     begin = problem.offsets[s]
     for t in range(begin, problem.offsets[s + 1]):
         clear_row(workspace.scores, t - begin)
-        gather_token(
-            problem.design, t, workspace.flat, workspace.table, workspace.listed, t - begin,
-            workspace.scores,
-        )  # fmt: skip
+        gather_token(problem.design, t, workspace.weights, t - begin, workspace.scores)
     fill_slots(problem, s, workspace)
 
 
@@ -207,46 +196,13 @@ def _level(
     return total_cost(problem, s, labeling, examples)
 
 
-@part
-def list_weight(size: int, h: int, label: int, value: float, bits: ByteArray,
-          workspace: ChainWorkspace) -> int:  # fmt: skip
-    """List a number of a row, if it is a weight; returns how many are listed."""
-    workspace.positions[size] = h * workspace.table.shape[1] + label
-    workspace.changes[size] = value
-    weight: int = (bits[h, label // WIDTH] >> (label % WIDTH)) & 1
-    return size + weight
-
-
 @implements(list_transition, ChainProblem)
 def _list_shared(
     problem: ChainProblem, size: int, t: int, i: int, j: int, value: float,
     workspace: ChainWorkspace,
 ) -> int:  # fmt: skip
     """List the weight of the transition."""
-    return list_weight(size, problem.base + i, j, value, problem.bits, workspace)
-
-
-@part
-def _list_token(size: int, t: int, one: int, other: int, problem: ChainProblem,
-                workspace: ChainWorkspace) -> int:  # fmt: skip
-    """List the attributes of a token for a label minus those for another one."""
-    design = problem.design
-    for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
-        x, h = design.row_values[n * design.stride], design.rows[n]
-        size = list_weight(size, h, one, x, problem.bits, workspace)
-        size = list_weight(size, h, other, -x, problem.bits, workspace)
-    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
-        column, x = design.columns[n], design.cell_values[n * design.stride]
-        if column == one or column == other:
-            workspace.positions[size] = design.positions[n]
-            workspace.changes[size] = x if column == one else -x
-            size += 1
-    for f in range(design.dense.shape[1]):
-        x, h = design.dense[t, f], design.first_dense + f
-        if x != 0.0:
-            size = list_weight(size, h, one, x, problem.bits, workspace)
-            size = list_weight(size, h, other, -x, problem.bits, workspace)
-    return size
+    return list_weight(size, problem.base + i, j, value, workspace.weights)
 
 
 @implements(list_difference, ChainProblem, InputDependentProblem)
@@ -259,7 +215,10 @@ def _list_difference(
         a = one.codes[one.row, one.shift + t - begin]
         b = other.codes[other.row, other.shift + t - begin]
         if a != b:
-            size = _list_token(size, t, a, b, problem, workspace)
+            for side in range(2):
+                label = a if side == 0 else b
+                size = list_token(size, problem.design, t, label, 1.0 - 2.0 * side,
+                                  workspace.weights)  # fmt: skip
         if t > begin and (a != b or a_before != b_before):
             size = list_transition(problem, size, t, a_before, a, 1.0, workspace)
             size = list_transition(problem, size, t, b_before, b, -1.0, workspace)
@@ -316,38 +275,12 @@ def scatter_counts(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> 
 
     Returns the rise of ``|scratch|^2``.
     """
-    design, residual, scratch = problem.design, workspace.residual, workspace.scratch
-    rises, rise, begin = fill(0.0), 0.0, problem.offsets[s]
+    rise, rises, begin = 0.0, fill(0.0), problem.offsets[s]
     for t in range(begin, problem.offsets[s + 1]):
-        row = t - begin
-        if workspace.active[row] == 0:
-            continue
-        for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
-            rises = add_row(design.row_values[n * design.stride], residual, row, problem.bits,
-                            design.rows[n], workspace.scratch_table, rises)  # fmt: skip
-        for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
-            p = design.positions[n]
-            change = design.cell_values[n * design.stride] * residual[row, design.columns[n]]
-            rise += change * (change + 2.0 * scratch[p])
-            scratch[p] += change
-        for f in range(design.dense.shape[1]):
-            if design.dense[t, f] != 0.0:
-                rises = add_row(design.dense[t, f], residual, row, problem.bits,
-                                design.first_dense + f, workspace.scratch_table, rises)  # fmt: skip
+        if workspace.active[t - begin]:
+            rise, rises = scatter_token(problem.design, t, workspace.residual, t - begin,
+                                        workspace.weights, rise, rises)  # fmt: skip
     return rise + total(rises) + scatter_transitions(problem, s, workspace)
-
-
-@part
-def add_row(value: float, source: FloatArray, row: int, bits: Any, h: int, table: FloatArray,
-            rises: FloatArray) -> FloatArray:  # fmt: skip
-    """``table[h] += value source[row]`` for the weights of a row; returns the rise of squares."""
-    x = fill(value)
-    for k in range(0, table.shape[1], WIDTH):
-        before = load(table, h, k)
-        after = multiply_add(x, where_bits(bits[h, k // WIDTH], load(source, row, k)), before)
-        rises = multiply_add(subtract(after, before), add(after, before), rises)
-        store(after, table, h, k)
-    return rises
 
 
 @implements(scatter_transitions, ChainProblem)
@@ -355,8 +288,7 @@ def _scatter_shared(problem: ChainProblem, s: int, workspace: ChainWorkspace) ->
     """Add the flows to the rows of transitions."""
     rises = fill(0.0)
     for i in range(problem.n_labels):
-        rises = add_row(1.0, workspace.flows, i, problem.bits, problem.base + i,
-                        workspace.scratch_table, rises)  # fmt: skip
+        rises = add_row(1.0, workspace.flows, i, problem.base + i, workspace.weights, rises)
     return total(rises)
 
 
@@ -372,40 +304,15 @@ def _apply_direction(
 @part
 def apply_counts(problem: ChainProblem, s: int, factor: float, workspace: ChainWorkspace) -> None:
     """``w += factor scratch`` wherever a sequence has weights; the scratch is 0 then."""
-    design, begin = problem.design, problem.offsets[s]
+    begin = problem.offsets[s]
     for t in range(begin, problem.offsets[s + 1]):
-        if workspace.active[t - begin] == 0:
-            continue
-        for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
-            move_row(factor, design.rows[n], workspace.scratch_table, workspace.table)
-        move_cells(factor, design, t, workspace)
-        for f in range(design.dense.shape[1]):
-            if design.dense[t, f] != 0.0:
-                h = design.first_dense + f
-                move_row(factor, h, workspace.scratch_table, workspace.table)
+        if workspace.active[t - begin]:
+            apply_token(problem.design, t, factor, workspace.weights)
     for i in range(problem.n_labels):
-        move_row(factor, problem.base + i, workspace.scratch_table, workspace.table)
+        apply_row(factor, problem.base + i, workspace.weights)
     apply_transitions(problem, s, factor, workspace)
 
 
 @implements(apply_transitions, ChainProblem)
 def _apply_none(problem: ChainProblem, s: int, factor: float, workspace: ChainWorkspace) -> None:
     """Do nothing: transitions have no attributes."""
-
-
-@part
-def move_cells(factor: float, design: TokenDesign, t: int, workspace: ChainWorkspace) -> None:
-    """``w += factor scratch`` for the single weights of a token; the scratch is 0 then."""
-    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
-        p = design.positions[n]
-        workspace.flat[p] += factor * workspace.scratch[p]
-        workspace.scratch[p] = 0.0
-
-
-@part
-def move_row(factor: float, h: int, scratch: FloatArray, table: FloatArray) -> None:
-    """``table[h] += factor scratch[h]``; the row of the scratch is 0 then."""
-    x = fill(factor)
-    for k in range(0, table.shape[1], WIDTH):
-        store(multiply_add(x, load(scratch, h, k), load(table, h, k)), table, h, k)
-        store(fill(0.0), scratch, h, k)

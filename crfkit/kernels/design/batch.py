@@ -33,7 +33,6 @@ from crfkit.compiler.simd import (
 )
 from crfkit.kernels._strips import STRIP, strip_columns, strips_add
 from crfkit.kernels.design.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
-from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 
 
 class BatchDesign(NamedTuple):
@@ -53,7 +52,8 @@ class BatchDesign(NamedTuple):
     positions: IdArray  # (m,) of their weights in the vector
     cell_values: FloatArray  # (m,) or (1,)
     stride: int  # 0 where all values are 1 and one is kept, else 1
-    dense: FloatArray  # (N, F)
+    dense: FloatArray  # (n, F) of the first tokens of each batch; others have none
+    dense_heads: IntArray  # (B + 1,) where those of each batch start
     first_dense: int  # the row of the first dense feature; the others follow
 
 
@@ -93,14 +93,15 @@ class LazyWeights(NamedTuple):
 @kernel
 def list_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
     """List the dense features of the tokens of a batch that are not 0."""
-    count, dense, begin = 0, design.dense, design.heads[batch]
+    count, dense, first = 0, design.dense, design.dense_heads[batch]
+    n_dense = design.dense_heads[batch + 1] - first
     room.dense_ptr[0] = 0
-    for t in range(begin, design.heads[batch + 1]):
-        for f in range(dense.shape[1]):
+    for row in range(design.heads[batch + 1] - design.heads[batch]):
+        for f in range(dense.shape[1] if row < n_dense else 0):
             room.dense_rows[count] = design.first_dense + f
-            room.dense_values[count] = dense[t, f]
-            count += dense[t, f] != 0.0
-        room.dense_ptr[t - begin + 1] = count
+            room.dense_values[count] = dense[first + row, f]
+            count += dense[first + row, f] != 0.0
+        room.dense_ptr[row + 1] = count
 
 
 @kernel
@@ -315,29 +316,6 @@ def settle_rows(
         for k in range(0, v.shape[1], WIDTH):
             store(multiply(x, load(v, h, k)), v, h, k)
         seen[h] = 0.0
-
-
-@kernel
-def pay_batch(
-    design: BatchDesign,
-    batch: int,
-    begin: int,  # where the rows start in the vectors
-    width: int,  # of a row
-    scale: float,
-    due: float,
-    paid: FloatArray,  # (L,) in and out
-    v: FloatArray,  # (L,) in and out
-) -> None:
-    """Let the weights of a batch pay the L1 penalty that they owe."""
-    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
-        first = begin + design.columns[c] * width
-        cumulative_l1_of_run(first, first + width, scale, due, paid, v)
-    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
-        p = design.positions[n]
-        cumulative_l1_of_run(p, p + 1, scale, due, paid, v)
-    first = begin + design.first_dense * width
-    last = first + design.dense.shape[1] * width
-    cumulative_l1_of_run(first, last, scale, due, paid, v)
 
 
 @kernel

@@ -34,18 +34,19 @@ class WeightPositions(NamedTuple):
     columns: IdArray  # (P,) their columns
     positions: IdArray  # (P,) where they stand in the vector
     width: int  # of a row of scores
+    n_rows: int  # H
 
 
 @part
-def _ask(n: int, final: int, indices: IdArray, slots: IdArray, no_slot: int, ptr: PtrArray,
-         spots: IdArray) -> None:  # fmt: skip
+def ask(n: int, features: SparseFeatures, weights: WeightPositions) -> None:
     """Have what is known of attributes to come fetched."""
+    indices, final = features.indices, features.indices.shape[0] - 1
     later = indices[min(n + 2 * AHEAD, final)]
-    prefetch_at(slots, later)
-    prefetch_at(ptr, later)
+    prefetch_at(weights.slots, later)
+    prefetch_at(weights.ptr, later)
     soon = indices[min(n + AHEAD, final)]
-    if slots[soon] == no_slot:
-        prefetch_at(spots, ptr[soon])
+    if weights.slots[soon] == weights.n_rows:
+        prefetch_at(weights.positions, weights.ptr[soon])
 
 
 @kernel
@@ -61,14 +62,13 @@ def batches_count(
     cell_counts: IntArray,  # (B,) out: cells of each batch
 ) -> None:
     """Count what `batches_deal` lists."""
-    indices, slots, ptr, no_slot = features.indices, weights.slots, weights.ptr, seen.shape[0] - 1
-    final = indices.shape[0] - 1
+    indices, slots, ptr, n_rows = features.indices, weights.slots, weights.ptr, weights.n_rows
     for batch in range(first, last):
         for t in range(heads[batch], heads[batch + 1]):
             for n in range(features.indptr[t], features.indptr[t + 1]):
-                _ask(n, final, indices, slots, no_slot, ptr, weights.positions)
+                ask(n, features, weights)
                 slot = slots[indices[n]]
-                if slot == no_slot:
+                if slot == n_rows:
                     cell_counts[batch] += ptr[indices[n] + 1] - ptr[indices[n]]
                     continue
                 row_counts[t] += 1
@@ -117,15 +117,14 @@ def _by_token(
     out: BatchDesign,
 ) -> None:
     """List the rows and cells of a batch in the order of its tokens."""
-    indices, slots, ptr = features.indices, weights.slots, weights.ptr
-    no_slot, final, stride = counts.shape[0] - 1, features.indices.shape[0] - 1, out.stride
+    indices, slots, ptr, stride = features.indices, weights.slots, weights.ptr, out.stride
     begin, m = out.heads[batch], out.cell_ptr[batch]
     for t in range(begin, out.heads[batch + 1]):
         k = out.row_ptr[t]
         for n in range(features.indptr[t], features.indptr[t + 1]):
-            _ask(n, final, indices, slots, no_slot, ptr, weights.positions)
+            ask(n, features, weights)
             slot = slots[indices[n]]
-            if slot < no_slot:
+            if slot < weights.n_rows:
                 out.rows[k] = slot
                 out.row_values[k * stride] = features.values[n * stride]
                 counts[slot] += 1

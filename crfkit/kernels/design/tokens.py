@@ -1,20 +1,31 @@
 """The design matrix token by token: the rows and the single weights that the scores of each read.
 
-Weights are one vector. Attributes with weights for many columns have rows of a table, which is its
-beginning; each other weight stands alone. Unlike `BatchPartition`, the lists can be read from any
-token on. Shapes: ``N`` tokens, ``D`` attributes, ``P`` weights, ``H`` rows, ``F`` dense features.
+Weights are one vector. Attributes with weights for many columns have rows of a table; each other
+weight stands alone. Unlike those of `BatchDesign`, the lists can be read from any token on. Shapes:
+``N`` tokens, ``L`` weights, ``H`` rows of ``W`` columns, ``F`` dense features. Numbers of rows that
+are no weights are 0 and stay 0.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
+from crfkit._types import ByteArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
-from crfkit.compiler.simd import WIDTH, fill, prefetch_at, store
+from crfkit.compiler.simd import (
+    WIDTH,
+    add,
+    fill,
+    load,
+    multiply_add,
+    prefetch_at,
+    store,
+    subtract,
+    where_bits,
+)
 from crfkit.kernels._strips import strips_add
 from crfkit.kernels.design.gather import CELLS_AHEAD
-from crfkit.kernels.design.partition import _ask
+from crfkit.kernels.design.partition import SparseFeatures, WeightPositions, ask
 
 
 class TokenDesign(NamedTuple):
@@ -28,7 +39,7 @@ class TokenDesign(NamedTuple):
     positions: IdArray  # (m,) where they stand in the vector
     cell_values: FloatArray  # (m,) or (1,)
     stride: int  # 0 where all values are 1 and one is kept, else 1
-    dense: FloatArray  # (N, F) values of dense features
+    dense: FloatArray  # (N, F) values of dense features, of the first tokens: others have none
     first_dense: int  # the row of the table of the first of these
 
 
@@ -39,31 +50,53 @@ class DenseList(NamedTuple):
     values: FloatArray  # (F + 1,)
 
 
+class TokenWeights(NamedTuple):
+    """A vector of weights, a table that is part of it, and room for changes."""
+
+    flat: FloatArray  # (L,)
+    table: FloatArray  # (H, W)
+    bits: ByteArray  # (H, V) which of its numbers are weights: a bit for each lane of a vector
+    first: int  # where the table starts in the vector
+    scratch: FloatArray  # (L,) zeros
+    scratch_table: FloatArray  # (H, W) its rows
+    listed: DenseList
+    positions: IdArray  # (n,) of weights that are listed
+    changes: FloatArray  # (n,)
+
+
 @part
 def gather_token(
-    design: TokenDesign,
-    t: int,
-    flat: FloatArray,  # (L,) weights
-    table: FloatArray,  # (H, W) their rows
-    listed: DenseList,
-    row: int,
-    target: FloatArray,  # (Q, W)
+    design: TokenDesign, t: int, weights: TokenWeights, row: int, target: FloatArray
 ) -> None:
-    """``target[row, k] += sum_a x[t, a] w[a, k]``."""
-    stride, dense, values = design.stride, design.dense, design.cell_values
+    """``target[row, k] += sum_a x[t, a] w[a, k]``, for a target of shape (Q, W)."""
+    stride, dense, values, flat = design.stride, design.dense, design.cell_values, weights.flat
     final = design.positions.shape[0] - 1
     strips_add(design.rows, design.row_values, stride, design.row_ptr[t], design.row_ptr[t + 1],
-               table, row, target)  # fmt: skip
+               weights.table, row, target)  # fmt: skip
     for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
         prefetch_at(flat, design.positions[min(n + CELLS_AHEAD, final)])
         target[row, design.columns[n]] += values[n * stride] * flat[design.positions[n]]
-    if dense.shape[1]:
-        count = 0
+    if _n_dense(design, t):
+        count, listed = 0, weights.listed
         for f in range(dense.shape[1]):
             listed.rows[count] = design.first_dense + f
             listed.values[count] = dense[t, f]
             count += dense[t, f] != 0.0
-        strips_add(listed.rows, listed.values, 1, 0, count, table, row, target)
+        strips_add(listed.rows, listed.values, 1, 0, count, weights.table, row, target)
+
+
+@kernel
+def gather_tokens(
+    design: TokenDesign,
+    begin: int,  # tokens begin:end
+    end: int,
+    weights: TokenWeights,
+    first: int,
+    target: FloatArray,  # (Q, W)
+) -> None:
+    """Add the scores of some tokens to rows from a first one on."""
+    for t in range(begin, end):
+        gather_token(design, t, weights, first + t - begin, target)
 
 
 @part
@@ -73,26 +106,125 @@ def clear_row(target: FloatArray, row: int) -> None:
         store(fill(0.0), target, row, k)
 
 
+@part
+def _n_dense(design: TokenDesign, t: int) -> int:
+    """Return how many dense features a token has."""
+    count: int = design.dense.shape[1] if t < design.dense.shape[0] else 0
+    return count
+
+
+@part
+def list_weight(size: int, h: int, column: int, value: float, weights: TokenWeights) -> int:
+    """List a number of a row, if it is a weight; returns how many are listed."""
+    weights.positions[size] = weights.first + h * weights.table.shape[1] + column
+    weights.changes[size] = value
+    weight: int = (weights.bits[h, column // WIDTH] >> (column % WIDTH)) & 1
+    return size + weight
+
+
+@part
+def list_token(
+    size: int, design: TokenDesign, t: int, column: int, value: float, weights: TokenWeights
+) -> int:
+    """List the weights that a token reads for a column, times a value."""
+    for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+        x = value * design.row_values[n * design.stride]
+        size = list_weight(size, design.rows[n], column, x, weights)
+    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+        if design.columns[n] == column:
+            weights.positions[size] = design.positions[n]
+            weights.changes[size] = value * design.cell_values[n * design.stride]
+            size += 1
+    for f in range(_n_dense(design, t)):
+        if design.dense[t, f] != 0.0:
+            x = value * design.dense[t, f]
+            size = list_weight(size, design.first_dense + f, column, x, weights)
+    return size
+
+
+@part
+def add_row(
+    value: float, source: FloatArray, row: int, h: int, weights: TokenWeights, rises: FloatArray
+) -> FloatArray:
+    """``scratch[h] += value source[row]`` for the weights of a row.
+
+    Returns a vector of rises plus those of the squares.
+    """
+    x, table = fill(value), weights.scratch_table
+    for k in range(0, table.shape[1], WIDTH):
+        more = where_bits(weights.bits[h, k // WIDTH], load(source, row, k))
+        before = load(table, h, k)
+        after = multiply_add(x, more, before)
+        rises = multiply_add(subtract(after, before), add(after, before), rises)
+        store(after, table, h, k)
+    return rises
+
+
+@part
+def scatter_token(
+    design: TokenDesign,
+    t: int,
+    source: FloatArray,  # (Q, W)
+    row: int,
+    weights: TokenWeights,
+    rise: float,
+    rises: FloatArray,
+) -> tuple[float, FloatArray]:
+    """``scratch[a, k] += x[t, a] source[row, k]``; the rises of squares are added to two sums."""
+    for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+        x = design.row_values[n * design.stride]
+        rises = add_row(x, source, row, design.rows[n], weights, rises)
+    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+        p = design.positions[n]
+        change = design.cell_values[n * design.stride] * source[row, design.columns[n]]
+        rise += change * (change + 2.0 * weights.scratch[p])
+        weights.scratch[p] += change
+    for f in range(_n_dense(design, t)):
+        if design.dense[t, f] != 0.0:
+            rises = add_row(design.dense[t, f], source, row, design.first_dense + f, weights,
+                            rises)  # fmt: skip
+    return rise, rises
+
+
+@part
+def apply_token(design: TokenDesign, t: int, factor: float, weights: TokenWeights) -> None:
+    """``w += factor scratch`` for the weights that a token reads; the scratch is 0 then."""
+    for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
+        apply_row(factor, design.rows[n], weights)
+    for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
+        p = design.positions[n]
+        weights.flat[p] += factor * weights.scratch[p]
+        weights.scratch[p] = 0.0
+    for f in range(_n_dense(design, t)):
+        if design.dense[t, f] != 0.0:
+            apply_row(factor, design.first_dense + f, weights)
+
+
+@part
+def apply_row(factor: float, h: int, weights: TokenWeights) -> None:
+    """``w[h] += factor scratch[h]``; the row of the scratch is 0 then."""
+    x, scratch, table = fill(factor), weights.scratch_table, weights.table
+    for k in range(0, table.shape[1], WIDTH):
+        store(multiply_add(x, load(scratch, h, k), load(table, h, k)), table, h, k)
+        store(fill(0.0), scratch, h, k)
+
+
 @kernel
 def tokens_count(
     begin: int,  # tokens begin:end
     end: int,
-    indptr: IntArray,  # (N + 1,)
-    indices: IdArray,  # (nnz,) attributes
-    slots: IdArray,  # (D,) row of the table, H where there is none
-    n_slots: int,  # H
-    ptr: PtrArray,  # (D + 1,)
-    spots: IdArray,  # (P,) where each weight stands in the vector
+    features: SparseFeatures,
+    weights: WeightPositions,
     row_counts: IntArray,  # (N,) out: entries in rows of each token
     cell_counts: IntArray,  # (N,) out: single weights of each token
 ) -> None:
     """Count what `tokens_deal` lists."""
-    final = indices.shape[0] - 1
+    indices, slots, ptr = features.indices, weights.slots, weights.ptr
     for t in range(begin, end):
         rows, cells = 0, 0
-        for n in range(indptr[t], indptr[t + 1]):
-            _ask(n, final, indices, slots, n_slots, ptr, spots)
-            if slots[indices[n]] < n_slots:
+        for n in range(features.indptr[t], features.indptr[t + 1]):
+            ask(n, features, weights)
+            if slots[indices[n]] < weights.n_rows:
                 rows += 1
             else:
                 cells += ptr[indices[n] + 1] - ptr[indices[n]]
@@ -102,39 +234,26 @@ def tokens_count(
 
 @kernel
 def tokens_deal(
-    begin: int,  # tokens begin:end, and the following: see tokens_count
+    begin: int,  # tokens begin:end
     end: int,
-    indptr: IntArray,  # (N + 1,)
-    indices: IdArray,  # (nnz,)
-    values: FloatArray,  # (nnz,) or (1,)
-    step: int,
-    slots: IdArray,  # (D,)
-    n_slots: int,  # H
-    ptr: PtrArray,  # (D + 1,)
-    labels: IdArray,  # (P,)
-    spots: IdArray,  # (P,)
-    row_ptr: IntArray,  # (N + 1,) where the entries in rows of each token start
-    cell_ptr: IntArray,  # (N + 1,) where the single weights of each token start
-    found: IdArray,  # (n,) out: rows of the table
-    factor: FloatArray,  # (n,) or (1,) out: their values
-    columns: IdArray,  # (m,) out: labels of single weights
-    places: IdArray,  # (m,) out: where they stand in the vector
-    scale: FloatArray,  # (m,) or (1,) out: their values
+    features: SparseFeatures,
+    weights: WeightPositions,
+    out: TokenDesign,  # its pointers are read
 ) -> None:
     """List the rows and the single weights of some tokens, in the order of their attributes."""
-    final = indices.shape[0] - 1
+    indices, slots, ptr, stride = features.indices, weights.slots, weights.ptr, out.stride
     for t in range(begin, end):
-        k, m = row_ptr[t], cell_ptr[t]
-        for n in range(indptr[t], indptr[t + 1]):
-            _ask(n, final, indices, slots, n_slots, ptr, spots)
-            attribute, value = indices[n], values[n * step]
-            if slots[attribute] < n_slots:
-                found[k] = slots[attribute]
-                factor[k * step] = value
+        k, m = out.row_ptr[t], out.cell_ptr[t]
+        for n in range(features.indptr[t], features.indptr[t + 1]):
+            ask(n, features, weights)
+            attribute, value = indices[n], features.values[n * features.stride]
+            if slots[attribute] < weights.n_rows:
+                out.rows[k] = slots[attribute]
+                out.row_values[k * stride] = value
                 k += 1
                 continue
             for p in range(ptr[attribute], ptr[attribute + 1]):
-                columns[m] = labels[p]
-                places[m] = spots[p]
-                scale[m * step] = value
+                out.columns[m] = weights.columns[p]
+                out.positions[m] = weights.positions[p]
+                out.cell_values[m * stride] = value
                 m += 1

@@ -338,29 +338,47 @@ def semimarkov_sum(
 
     In time ``O(T (L K + K**2))`` and memory ``O(T K)``.
     """
-    size, index, alpha = scores.pair.shape[1], scores.transition_index, workspace.alpha
     for n in range(sequences.shape[0]):
         s = sequences[n]
-        begin, end = scores.offsets[s], scores.offsets[s + 1]
         out.log_z[s], out.status[s] = 0.0, OK
-        if begin == end:
-            continue
-        out.status[s] = _forward(tables, ends, scores, begin, end, workspace)
-        if out.status[s] != OK:
-            continue
-        last, reached = 0.0, 0
-        for t in range(begin, end):
-            last = 0.0
-            for k in range(size):
-                last += alpha[t - begin + 1, k]
-            if last > 0.0:
-                reached = t - begin + 1
-        if last == 0.0:
-            out.status[s] = begin + reached
-            continue
-        out.log_z[s] = _log_total(workspace.norm, shift, begin, end)
-        _backward(tables, transposed, starts, index, begin, end, weight[s], workspace, out)
-        if not _write(workspace, begin, end, size, weight[s], out.counts):
-            out.status[s] = BROKEN
-            continue
-        _add_transitions(workspace, index, begin, end, out.flow)
+        if scores.offsets[s] < scores.offsets[s + 1]:
+            out.status[s] = sum_segmentations(
+                tables, transposed, shift, ends, starts, scores, s, weight[s], workspace, out
+            )
+
+
+@kernel
+def sum_segmentations(
+    tables: SegmentTables,
+    transposed: FloatArray,
+    shift: FloatArray,
+    ends: SpanIndex,
+    starts: SpanIndex,
+    scores: SegmentScores,
+    s: int,
+    weight: float,
+    workspace: SegmentWorkspace,
+    out: SegmentSums,
+) -> int:
+    """Sum one sequence that is not empty as `semimarkov_sum` does; returns its status."""
+    size, index, alpha = scores.pair.shape[1], scores.transition_index, workspace.alpha
+    begin: int = scores.offsets[s]
+    end = scores.offsets[s + 1]
+    status: int = _forward(tables, ends, scores, begin, end, workspace)
+    if status != OK:
+        return status
+    last, reached = 0.0, begin
+    for t in range(begin, end):
+        last = 0.0
+        for k in range(size):
+            last += alpha[t - begin + 1, k]
+        if last > 0.0:
+            reached = t + 1
+    if last == 0.0:
+        return reached
+    out.log_z[s] = _log_total(workspace.norm, shift, begin, end)
+    _backward(tables, transposed, starts, index, begin, end, weight, workspace, out)
+    if not _write(workspace, begin, end, size, weight, out.counts):
+        return BROKEN
+    _add_transitions(workspace, index, begin, end, out.flow)
+    return OK

@@ -26,7 +26,7 @@ from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.linear_chain import ChainOracle
-from crfkit.solvers.stochastic.state import sum_of_losses
+from crfkit.solvers.stochastic.chain_losses import chain_losses
 from crfkit.solvers.structure_problem import MarginStructureProblem, StructureWorkspace
 
 # Updates of a sequence end where its part in the gap is this share of what it was.
@@ -68,7 +68,8 @@ class MarginState(ABC):
         self.batches, self.options, self.oracle = batches, options, oracle
         self.progress = MarginProgress(np.zeros(len(batches)), np.zeros(len(batches)))
         self.loss = cast(HingeLoss, batches.loss)
-        self.w = np.zeros(batches.n_parameters) if oracle is None else oracle.zeros()
+        zeros = np.zeros(batches.n_parameters)
+        self.w = zeros if oracle is None else oracle.weights.pack(zeros)
         starts = [chunk.tokens.start for chunk in batches.chunks]
         self.offsets = frozen(np.array([*starts, batches.n_tokens]))
         if oracle is not None:
@@ -93,7 +94,7 @@ class MarginState(ABC):
 
     def unpack(self, flat: FloatArray) -> FloatArray:
         """Return the parameters, shape (P,), in a vector of shape (L,): a new array."""
-        return flat.copy() if self.oracle is None else self.oracle.unpack(flat)
+        return flat.copy() if self.oracle is None else self.oracle.weights.unpack(flat)
 
     def advance(self, order: IntArray) -> None:
         """Update some batches, one after the other."""
@@ -120,7 +121,7 @@ class MarginState(ABC):
         """Return the objective at some parameters."""
         if self.oracle is None:
             return self.batches.value(parameters)
-        total = sum_of_losses(self.batches, len(self.batches), self._losses(parameters))
+        total = chain_losses(self.batches, len(self.batches), self._losses(parameters))
         return total + self.batches.penalty_at(parameters)
 
     def _examples(self) -> Examples:
@@ -136,7 +137,7 @@ class MarginState(ABC):
     def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
         """Return what writes the losses of the batches from a first to a last one."""
         oracle, examples = cast(Oracle, self.oracle), self._examples()
-        flat = oracle.pack(parameters)
+        flat = oracle.weights.pack(parameters)
 
         def work(first: int, last: int, losses: FloatArray) -> None:
             own = oracle.workspace(flat)

@@ -227,10 +227,10 @@ class SequentialLearner(OnlineLearner):
         return self._oracle is not None
 
     def _pack(self, parameters: FloatArray) -> FloatArray:
-        return self._oracle.pack(parameters) if self._oracle else parameters + 0.0
+        return self._oracle.weights.pack(parameters) if self._oracle else parameters + 0.0
 
     def _unpack(self, flat: FloatArray) -> FloatArray:
-        return self._oracle.unpack(flat) if self._oracle else flat.copy()
+        return self._oracle.weights.unpack(flat) if self._oracle else flat.copy()
 
     def _numbers(self, positions: IdArray) -> IntArray:
         if self._oracle is None:
