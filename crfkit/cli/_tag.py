@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from crfkit.cli._common import (
@@ -15,6 +15,7 @@ from crfkit.cli._common import (
     source,
     user_errors,
 )
+from crfkit.io.streams import open_output
 from crfkit.labels.schemes import RUNS
 
 BATCH = 50_000  # tokens that are tagged at a time
@@ -84,13 +85,12 @@ def run(arguments: argparse.Namespace) -> None:
         interactive = arguments.data == "-" and sys.stdin.isatty()
         batches = _batches(data.iterate(stream, model.width), 1 if interactive else BATCH)
         blocks = (_tagged(model, data, batch, arguments) for batch in batches)
-        if arguments.output == "-":
-            _print_to(sys.stdout.write, blocks)
-        else:
-            from crfkit.io.streams import open_output
-
-            with open_output(arguments.output) as write:
-                _print_to(write, blocks)
+        printed = arguments.output == "-"
+        with open_output(sys.stdout if printed else arguments.output) as write:
+            for block in blocks:
+                write(block)
+                if printed:
+                    sys.stdout.flush()
 
 
 def _check_abilities(crf: Any, arguments: argparse.Namespace) -> None:
@@ -100,13 +100,6 @@ def _check_abilities(crf: Any, arguments: argparse.Namespace) -> None:
         raise ValueError(f"--marginals: the model is a {name}, which has no probabilities.")
     if arguments.decoding == "posterior" and "decoding" not in crf.get_params():
         raise ValueError(f"--decoding posterior: the model is a {name}, which cannot do that.")
-
-
-def _print_to(write: Callable[[str], Any], blocks: Iterable[str]) -> None:
-    for block in blocks:
-        write(block)
-        if write == sys.stdout.write:
-            sys.stdout.flush()
 
 
 def _batches(

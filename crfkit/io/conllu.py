@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from crfkit._params import check_option
@@ -121,24 +122,19 @@ class ConlluSentence:
         return found
 
 
-class _PairCache(dict[str, dict[str, str | None]]):
-    """FEATS or MISC cells to their dicts: a treebank has few different ones."""
-
-    def __init__(self, needs_values: bool) -> None:
-        self.needs_values = needs_values
-
-    def __missing__(self, cell: str) -> dict[str, str | None]:
-        pairs: dict[str, str | None] = {}
-        for entry in cell.split("|") if cell != _UNSPECIFIED else ():
-            name, sign, value = entry.partition("=")
-            if not name or name in pairs:
-                problem = "occurs twice" if name else "has no name"
-                raise ValueError(f"the entry {entry!r} of {cell!r} {problem}; give each its name")
-            if self.needs_values and not value:
-                raise ValueError(f"the feature {name!r} of {cell!r} has no value; write Name=Value")
-            pairs[name] = value if sign else None
-        self[cell] = pairs
-        return pairs
+@lru_cache(maxsize=1 << 14)  # a treebank has few different cells
+def _pairs(cell: str, needs_values: bool) -> dict[str, str | None]:
+    """Return the entries of a cell of FEATS or MISC."""
+    pairs: dict[str, str | None] = {}
+    for entry in cell.split("|") if cell != _UNSPECIFIED else ():
+        name, sign, value = entry.partition("=")
+        if not name or name in pairs:
+            problem = "occurs twice" if name else "has no name"
+            raise ValueError(f"the entry {entry!r} of {cell!r} {problem}; give each its name")
+        if needs_values and not value:
+            raise ValueError(f"the feature {name!r} of {cell!r} has no value; write Name=Value")
+        pairs[name] = value if sign else None
+    return pairs
 
 
 class _Parser:
@@ -146,7 +142,6 @@ class _Parser:
 
     def __init__(self, name: str) -> None:
         self.name, self.number = name, 0
-        self.feats, self.misc = _PairCache(True), _PairCache(False)
         self.clear()
 
     def clear(self) -> None:
@@ -190,9 +185,9 @@ class _Parser:
         try:
             row = ConlluToken(
                 name, form, lemma, upos, xpos,
-                dict(self.feats[feats]),  # type: ignore[arg-type]
+                dict(_pairs(feats, True)),  # type: ignore[arg-type]
                 None if head == _UNSPECIFIED else int(head),
-                deprel, deps, dict(self.misc[misc]),
+                deprel, deps, dict(_pairs(misc, False)),
             )  # fmt: skip
         except ValueError as error:
             raise self.error(str(error)) from None

@@ -10,24 +10,12 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import IO, Any, TypeGuard
+from typing import IO, Any, Literal, TypeGuard
 
 from crfkit.io.atomic import open_for_writing
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
-
-_UNPACK: dict[str, Callable[[IO[bytes]], Any]] = {
-    ".gz": lambda raw: gzip.GzipFile(fileobj=raw, mode="rb"),
-    ".xz": lambda raw: lzma.LZMAFile(raw, "rb"),
-    ".bz2": lambda raw: bz2.BZ2File(raw, "rb"),
-}
-# gzip would store the temporary name and the time: equal data should give equal files.
-_PACK: dict[str, Callable[[IO[bytes]], Any]] = {
-    ".gz": lambda raw: gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0),
-    ".xz": lambda raw: lzma.LZMAFile(raw, "wb"),
-    ".bz2": lambda raw: bz2.BZ2File(raw, "wb"),
-}
 
 
 class ColumnFormatError(ValueError):
@@ -41,8 +29,16 @@ def _is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(source, str | os.PathLike)
 
 
-def _coder(path: str, coders: dict[str, Callable[[IO[bytes]], Any]]) -> Callable[[Any], Any] | None:
-    return coders.get(os.path.splitext(path)[1].lower())
+def _packed(raw: Any, path: str, mode: Literal["rb", "wb"]) -> Any:
+    """Return the file by which a path is packed or unpacked, None where its suffix names none."""
+    match os.path.splitext(path)[1].lower():
+        case ".gz":  # without its name and the time: equal data should give equal files
+            return gzip.GzipFile(filename="", fileobj=raw, mode=mode, mtime=0)
+        case ".xz":
+            return lzma.LZMAFile(raw, mode)
+        case ".bz2":
+            return bz2.BZ2File(raw, mode)
+    return None
 
 
 def source_name(source: Source) -> str:
@@ -57,8 +53,8 @@ def open_bytes(path: str) -> Iterator[IO[bytes]]:
     """Open a path for reading, unpacked by its suffix."""
     with ExitStack() as stack:
         binary: IO[bytes] = stack.enter_context(open(path, "rb"))
-        if unpack := _coder(path, _UNPACK):
-            binary = stack.enter_context(unpack(binary))
+        if packed := _packed(binary, path, "rb"):
+            binary = stack.enter_context(packed)
         yield binary
 
 
@@ -138,8 +134,8 @@ def open_output(target: Target) -> Iterator[Callable[[str], object]]:
         if _is_path(target):
             path = os.fspath(target)
             stream = stack.enter_context(open_for_writing(path))
-            if pack := _coder(path, _PACK):
-                stream = stack.enter_context(pack(stream))
+            if packed := _packed(stream, path, "wb"):
+                stream = stack.enter_context(packed)
         if _takes_text(stream):
             yield stream.write
         else:

@@ -89,9 +89,7 @@ class AdditiveCost(Cost):
     def check_size(self, n_labels: int) -> None:
         """Raise ValueError if it is the cost of another number of labels."""
         if len(self.table) != n_labels:
-            raise ValueError(
-                f"the cost is one of {len(self.table)} labels, but there are {n_labels}."
-            )
+            raise ValueError(f"the cost is one of {len(self.table)} labels, not of {n_labels}.")
 
     def of_labels(self, codes: IntArray) -> AdditiveCost:
         """Return the cost where some labels, shape (K2,), are all there are."""

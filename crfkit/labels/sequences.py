@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from crfkit.data.validation import token_place
 from crfkit.labels.fields import has_names, is_hashable, segment_fields
 
 Sequences: TypeAlias = Iterable[Iterable[Hashable]] | npt.NDArray[Any]
@@ -32,11 +33,10 @@ class FlatLabels(NamedTuple):
     labels: list[Any]
     lengths: IntArray  # (S,)
 
-    def where(self, token: int) -> tuple[int, int]:
-        """Return the sequence and the position within it of a flat token index."""
-        stops = np.cumsum(self.lengths)
-        sequence = int(np.searchsorted(stops, token, side="right"))
-        return sequence, int(token - stops[sequence] + self.lengths[sequence])
+    @property
+    def offsets(self) -> IntArray:
+        """Where the sequences start, and the end, (S + 1,)."""
+        return np.append(0, np.cumsum(self.lengths))
 
 
 def flatten(y: Sequences, name: str) -> FlatLabels:
@@ -163,9 +163,8 @@ def _distinct(flat: FlatLabels) -> set[Any]:
         return set(flat.labels)
     except TypeError:
         token = next(i for i, label in enumerate(flat.labels) if not is_hashable(label))
-    sequence, position = flat.where(token)
     raise TypeError(
-        f"the label at sequence {sequence}, position {position} is not hashable: "
+        f"the label at {token_place(flat.offsets, token)} is not hashable: "
         f"{flat.labels[token]!r}; labels are strings, numbers, tuples ..."
     )
 

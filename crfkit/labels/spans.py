@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._types import Segment
+from crfkit.data.validation import token_place
 from crfkit.labels.fields import ordered_segments
 from crfkit.labels.schemes import (
     CONLL,
@@ -398,13 +399,12 @@ def _padded(codes: IntArray, lengths: IntArray, fill: int) -> IntArray:
 
 def _locate_bad_tag(flats: Sequence[FlatLabels], scheme: Scheme) -> str:
     """Return what messages call the first label that is not a tag of the scheme."""
-    bad = (
-        flat.where(token)
+    return next(
+        token_place(flat.offsets, token)
         for flat in flats
         for token, tag in enumerate(flat.labels)
         if not is_tag(tag, scheme)
     )
-    return "sequence {}, position {}".format(*next(bad))
 
 
 def _describe(
