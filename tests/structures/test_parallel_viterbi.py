@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
 from crfkit.structures import Chain, ChainPotentials, NoPathError, chain, long_chain
-from crfkit.structures import parallel_viterbi as survivors
 from tests.oracles import chain_paths, random_scores
 
 BLOCK = 16  # whose eighths are two tokens
@@ -21,11 +20,11 @@ def short_blocks(monkeypatch):
 def set_sizes(monkeypatch, block=BLOCK, reach=2, probes=2, most=0.75):
     monkeypatch.setattr(long_chain, "BLOCK_TOKENS", block)
     monkeypatch.setattr(chain, "LONG_TOKENS", block)
-    monkeypatch.setattr(survivors, "REACH", reach)
-    monkeypatch.setattr(survivors, "FURTHER", 2)
-    monkeypatch.setattr(survivors, "BATCH", 3)
-    monkeypatch.setattr(survivors, "PROBES", probes)
-    monkeypatch.setattr(survivors, "MOST", most)
+    monkeypatch.setattr(long_chain, "REACH", reach)
+    monkeypatch.setattr(long_chain, "FURTHER", 2)
+    monkeypatch.setattr(long_chain, "BATCH", 3)
+    monkeypatch.setattr(long_chain, "PROBES", probes)
+    monkeypatch.setattr(long_chain, "MOST", most)
 
 
 def ask_runs_only(monkeypatch):
@@ -43,7 +42,7 @@ def ask_runs_only(monkeypatch):
 @pytest.fixture
 def in_runs_only(monkeypatch):
     """The whole sequence is not asked, even where the paths of runs do not meet."""
-    monkeypatch.setattr(survivors, "MOST", 0.0)
+    monkeypatch.setattr(long_chain, "MOST", 0.0)
     ask_runs_only(monkeypatch)
 
 
@@ -174,7 +173,7 @@ def test_what_is_decided_at_the_very_end_is_known_in_all_blocks(in_runs_only):
 def test_where_paths_do_not_meet_the_whole_is_asked(monkeypatch):
     scores = apart(random_scores(1, [10 * BLOCK], 3, scale=0.01), -np.inf)
     expected = whole(scores)
-    monkeypatch.setattr(survivors._Path, "join", None)
+    monkeypatch.setattr(long_chain._Path, "join", None)
     assert_same(scores, expected)
 
 
@@ -186,16 +185,16 @@ def test_where_paths_meet_late_blocks_are_not_cut(monkeypatch):
     scores.unary[::5] += 20.0 * np.eye(3)[np.arange(40) % 3]
     expected = whole(scores)
     set_sizes(monkeypatch)
-    monkeypatch.setattr(survivors, "FURTHER", 4)
+    monkeypatch.setattr(long_chain, "FURTHER", 4)
     ask_runs_only(monkeypatch)
     ways = []
-    for name in ("side_by_side", "one_by_one"):
-        way = getattr(survivors, name)
+    for name in ("_side_by_side", "_one_by_one"):
+        way = getattr(long_chain, name)
         noted = lambda *given, name=name, way=way: ways.append(name) or way(*given)  # noqa: E731
-        monkeypatch.setattr(survivors, name, noted)
+        monkeypatch.setattr(long_chain, name, noted)
     assert_same(scores, expected)
-    assert ways[:2] == ["side_by_side"] * 2
-    assert set(ways[2:]) == {"one_by_one"}
+    assert ways[:2] == ["_side_by_side"] * 2
+    assert set(ways[2:]) == {"_one_by_one"}
     assert len(ways) == 2 + 13
 
 
