@@ -6,7 +6,7 @@ What is done with each number, and in which order, is what is done for a sequenc
 from __future__ import annotations
 
 from crfkit._types import FloatArray
-from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.jit import part
 from crfkit.compiler.simd import fill, load_of, multiply_add, smallest, total
 from crfkit.kernels._strips import (
     STRIP,
@@ -40,7 +40,7 @@ def _two_products(source: FloatArray, row: int, other: int, tables: FloatArray, 
     return Strip(a, b, c), Strip(u, v, w)
 
 
-@kernel
+@part
 def two_forward(
     exponentials: ChainExponentials,
     m: int,
@@ -75,7 +75,7 @@ def two_forward(
     return smallest(least)
 
 
-@kernel
+@part
 def two_backward(
     exponentials: ChainExponentials,
     m: int,

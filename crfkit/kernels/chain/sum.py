@@ -188,7 +188,7 @@ def _backward(
         _step_back(node, t, scale, alpha, row, beta, message, marginals)
 
 
-@kernel
+@part
 def _log_total(norm: FloatArray, exponentials: ChainExponentials, index: IdArray, begin: int,
                end: int) -> float:  # fmt: skip
     """Add up ``log norm_t + shift_t + pair_shift_t``.
@@ -213,7 +213,7 @@ def _log_total(norm: FloatArray, exponentials: ChainExponentials, index: IdArray
     return total
 
 
-@kernel
+@part
 def _sum_one(
     scores: ChainScores,
     exponentials: ChainExponentials,
@@ -245,7 +245,7 @@ def _sum_one(
         )
 
 
-@kernel
+@part
 def _sum_two(
     scores: ChainScores,
     exponentials: ChainExponentials,
