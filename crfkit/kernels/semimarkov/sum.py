@@ -262,7 +262,7 @@ def _backward(
             store(multiply(fill(1.0 / workspace.norm[t]), entered), message, row, p)
 
 
-@kernel
+@part
 def _add_transitions(workspace: SegmentWorkspace, index: IdArray, begin: int, end: int,
                      flow: FloatArray) -> None:  # fmt: skip
     """``flow(i, j) += alpha_s(i) message_s(j)`` for all tokens but the first."""
@@ -277,7 +277,7 @@ def _add_transitions(workspace: SegmentWorkspace, index: IdArray, begin: int, en
         strips_outer(alpha, 0, message, row, row + 1, flow, index[t], 0, width)
 
 
-@kernel
+@part
 def _write(
     workspace: SegmentWorkspace,
     begin: int,
@@ -309,7 +309,7 @@ def _write(
     return sound
 
 
-@kernel
+@part
 def _log_total(norm: FloatArray, shift: FloatArray, begin: int, end: int) -> float:
     """Add up ``log norm_t + shift_t``, in runs: long sums lose digits."""
     whole = 0.0
