@@ -11,9 +11,9 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
-from crfkit.kernels.tree.by_hamming import TreeErrors, tree_max_by_hamming, tree_path_at_hamming
 from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
-from crfkit.kernels.tree.max import TreeLists, tree_add_counts, tree_k_best, tree_max, tree_score
+from crfkit.kernels.tree.lists import TreeLists, tree_lists, tree_trace
+from crfkit.kernels.tree.max import tree_add_counts, tree_max, tree_score
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
 from crfkit.structures.base import (
     OF_TOPOLOGY,
@@ -128,22 +128,22 @@ class Tree(Structure[TreePotentials]):
 
     def k_best(self, potentials: TreePotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best labelings of the only forest, shape (n, T), and scores (n,)."""
-        length, k = len(potentials.unary), int(k)
-        shape = length + 1, potentials.n_labels, k
-        labels, value = np.empty((k, length), np.int32), np.empty(k)
-        best, below = np.empty((2, *shape))
-        parts, joined = np.empty((2, *shape), np.int64)
-        lists = TreeLists(best, below, parts, joined, np.empty(k), np.empty(length + 1, np.int64))
-        tree_k_best(_scores(potentials), 0, length, lists, value, labels)
+        length, none = len(potentials.unary), np.zeros(0, np.int32)
+        lists = _lists(potentials, 0, int(k), none, by_errors=False)
+        value: FloatArray = lists.best[-1, 0].copy()
+        labels: CodeArray = np.empty((len(value), length), np.int32)
+        for rank in np.flatnonzero(value > -np.inf).tolist():
+            tree_trace(_scores(potentials), 0, rank, lists, labels, rank)
         return only_found(self, potentials, labels, value)
 
     def max_by_hamming(
         self, potentials: TreePotentials, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
         """Return the largest score of each forest for each number of wrong labels, (S, L)."""
-        value = np.empty((len(potentials.offsets) - 1, most_errors(potentials, most) + 1))
+        levels = most_errors(potentials, most) + 1
+        value = np.empty((len(potentials.offsets) - 1, levels))
         for s in range(len(value)):
-            _by_hamming(potentials, s, labels, value[s], trace=False)
+            value[s] = _lists(potentials, s, levels, labels, traced=False).best[-1, 0]
         return value
 
     def path_at_hamming(
@@ -154,13 +154,12 @@ class Tree(Structure[TreePotentials]):
         most: int | None = None,
     ) -> CodeArray:
         """Return the best labels of each forest with some number of wrong labels, shape (N,)."""
-        path: CodeArray = np.array(labels, np.int32)
-        value = np.empty(most_errors(potentials, most) + 1)
+        levels, path = most_errors(potentials, most) + 1, np.array(labels, np.int32)
         for s in np.flatnonzero(errors > 0).tolist():
-            found = _by_hamming(potentials, s, labels, value, trace=True)
-            if value[errors[s]] == -np.inf:
+            lists = _lists(potentials, s, levels, labels)
+            if lists.best[-1, 0, errors[s]] == -np.inf:
                 raise too_many_errors(potentials, s, errors[s])
-            tree_path_at_hamming(_scores(potentials), s, int(errors[s]), found, path)
+            tree_trace(_scores(potentials), s, int(errors[s]), lists, path[None], 0)
         return path
 
 
@@ -192,18 +191,25 @@ def _work(potentials: TreePotentials) -> TreeWorkspace:
     return TreeWorkspace(inside, message, np.empty((1, size)))
 
 
-def _by_hamming(
-    potentials: TreePotentials, s: int, labels: CodeArray, value: FloatArray, *, trace: bool
-) -> TreeErrors:
-    """Write the largest score of a forest for each number of wrong labels."""
-    rows, levels = int(np.diff(potentials.offsets)[s]) + 1, len(value)
-    shape = potentials.n_labels, levels
-    joined = np.empty((rows if trace else 0, *shape), np.int64)
-    size, chosen = np.empty((2, rows), np.int64)
-    below, whole = np.empty((2, levels))
-    errors = TreeErrors(np.empty((rows, *shape)), size, below, whole, joined, chosen)
-    tree_max_by_hamming(_scores(potentials), s, frozen(labels), errors, value)
-    return errors
+def _lists(
+    potentials: TreePotentials,
+    s: int,
+    count: int,
+    truth: CodeArray,
+    *,
+    by_errors: bool = True,
+    traced: bool = True,
+) -> TreeLists:
+    """Return the lists of `count` best labelings of a forest, which can be traced or not."""
+    length, size = int(np.diff(potentials.offsets)[s]), potentials.n_labels
+    labels, joined = np.empty((2, length if traced else 0, size, count), np.int64)
+    tokens, chosen = np.empty((2, length + 1), np.int64)
+    lists = TreeLists(
+        np.empty((length + 1, size, count)), np.empty((1, size, count)), np.empty(count),
+        tokens, labels, joined, chosen,
+    )  # fmt: skip
+    tree_lists(_scores(potentials), s, frozen(truth), by_errors, lists)
+    return lists
 
 
 OF_TOPOLOGY[Forest] = Tree()

@@ -11,7 +11,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk
 from crfkit.compiler.jit import kernel
 from crfkit.data import PackedSequences
-from crfkit.kernels.chain._viterbi import viterbi_path
+from crfkit.kernels.chain.max import viterbi_path
 from crfkit.kernels.chain.oracle import add_cost, apply_counts, scatter_counts
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.oracle import Labeling, gather, list_difference, path_score

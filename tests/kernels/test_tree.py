@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 from crfkit.data import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.kernels.tree.by_hamming import (
-    TreeErrors,
-    tree_max_by_hamming,
-    tree_path_at_hamming,
-)
 from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
-from crfkit.kernels.tree.max import TreeLists, tree_k_best, tree_max
+from crfkit.kernels.tree.lists import TreeLists, tree_lists, tree_trace
+from crfkit.kernels.tree.max import tree_max
 from crfkit.kernels.tree.sum import (
     TreeScores,
     TreeWorkspace,
@@ -83,6 +79,14 @@ def outputs(scores):
     return ChainSums(
         np.zeros_like(scores.unary), np.zeros_like(pair), np.zeros(count),
         np.zeros(count, np.int64),
+    )  # fmt: skip
+
+
+def empty_lists(length, size, count, traced=True):
+    made = np.zeros((2, length if traced else 0, size, count), np.int64)
+    return TreeLists(
+        np.zeros((length + 1, size, count)), np.zeros((1, size, count)), np.zeros(count),
+        np.zeros(length + 1, np.int64), *made, np.zeros(length + 1, np.int64),
     )  # fmt: skip
 
 
@@ -164,14 +168,12 @@ def test_the_n_best_labelings_are_those_of_the_largest_scores(scores, n):
     size = scores.unary.shape[1]
     for s in range(len(scores.offsets) - 1):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        length = end - begin
-        shape = (length + 1, size, n)
-        lists = TreeLists(
-            np.zeros(shape), np.zeros(shape), *np.zeros((2, *shape), np.int64), np.zeros(n),
-            np.zeros(length + 1, np.int64),
-        )  # fmt: skip
-        value, labels = np.zeros(n), np.zeros((n, length), np.int32)
-        tree_k_best(scores, begin, end, lists, value, labels)
+        lists = empty_lists(end - begin, size, n)
+        tree_lists(scores, s, np.zeros(0, np.int32), False, lists)
+        value, labels = lists.best[-1, 0], np.zeros((n, len(scores.unary)), np.int32)
+        for rank in np.flatnonzero(value > -np.inf):
+            tree_trace(scores, s, rank, lists, labels, rank)
+        labels = labels[:, begin:end]
         known = dict(labelings(scores, s))
         top = sorted((v for v in known.values() if v > -np.inf), reverse=True)[:n]
         np.testing.assert_allclose(value[: len(top)], top, rtol=1e-12)
@@ -217,20 +219,19 @@ def test_the_best_labelings_by_errors(scores, last, seed):
     truth = np.random.default_rng(seed).integers(size, size=len(scores.unary)).astype(np.int32)
     for s in range(len(scores.offsets) - 1):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        shape = (end - begin + 1, size, last + 1)
-        errors = TreeErrors(
-            np.zeros(shape), np.zeros(shape[0], np.int64), *np.zeros((2, last + 1)),
-            np.zeros(shape, np.int64), np.zeros(shape[0], np.int64),
-        )  # fmt: skip
-        value, path = np.zeros(last + 1), np.zeros(len(truth), np.int32)
-        tree_max_by_hamming(scores, s, truth, errors, value)
+        lists, path = empty_lists(end - begin, size, last + 1), np.zeros((1, len(truth)), np.int32)
+        tree_lists(scores, s, truth, True, lists)
+        value = lists.best[-1, 0]
+        untraced = empty_lists(end - begin, size, last + 1, traced=False)
+        tree_lists(scores, s, truth, True, untraced)
+        np.testing.assert_array_equal(untraced.best[-1, 0], value)
         best = np.full(last + 1, -np.inf)
         for labels, score in labelings(scores, s):
             wrong = min(int(np.sum(truth[begin:end] != labels)), last)
             best[wrong] = max(best[wrong], score)
         np.testing.assert_allclose(value, best, rtol=1e-12)
         for wrong in np.flatnonzero(value > -np.inf):
-            tree_path_at_hamming(scores, s, int(wrong), errors, path)
-            found = tuple(path[begin:end].tolist())
+            tree_trace(scores, s, int(wrong), lists, path, 0)
+            found = tuple(path[0, begin:end].tolist())
             assert min(int(np.sum(truth[begin:end] != found)), last) == wrong
             np.testing.assert_allclose(dict(labelings(scores, s))[found], value[wrong], rtol=1e-12)

@@ -12,8 +12,8 @@ import math
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel
-from crfkit.kernels.chain._viterbi import viterbi_step
 from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.max import viterbi_step
 from crfkit.kernels.chain.sum import OK
 
 # Status of a sequence that has no path of the level that was asked for.

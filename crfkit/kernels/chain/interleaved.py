@@ -1,9 +1,9 @@
 """Recurrences on many short chains at once, for steps that share one table of pair scores.
 
-The sequences are laid end to end into ``W`` lanes of ``T`` steps, so that the inner loops run over
-lanes: they are long, and independent of each other, for any number of labels ``K``. ``token[t, b]``
-is the token at step ``t`` of lane ``b``, -1 where there is none; ``fresh[t, b]`` is 1 where no step
-leads into it, because a sequence begins or there is none.
+The sequences are laid end to end into ``W`` lanes of ``T`` steps, a multiple of eight, so that the
+inner loops run over lanes: they are long, and independent of each other, for any number of labels
+``K``. ``token[t, b]`` is the token at step ``t`` of lane ``b``, -1 where there is none; ``fresh[t,
+b]`` is 1 where no step leads into it, because a sequence begins or there is none.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import WIDTH, fill, load_of, multiply_add, store_of, total
 
 
 @kernel
@@ -89,36 +90,20 @@ def lanes_shift(
                 scores[t, k, b] -= top if top > -math.inf else 0.0
 
 
-@kernel
+@part
 def _product(source: FloatArray, s: int, factor: FloatArray, out: FloatArray, o: int) -> None:
-    """``out[o, j, b] = sum_i source[s, i, b] factor[i, j]``, in tiles of four times two."""
-    size, width = factor.shape[0], source.shape[2]
-    fours = size - size % 4
-    for j in range(0, size - 1, 2):
-        for b in range(width):
-            out[o, j, b] = 0.0
-            out[o, j + 1, b] = 0.0
-        for i in range(0, fours, 4):
-            p0, p1, p2, p3 = factor[i, j], factor[i + 1, j], factor[i + 2, j], factor[i + 3, j]
-            q0, q1 = factor[i, j + 1], factor[i + 1, j + 1]
-            q2, q3 = factor[i + 2, j + 1], factor[i + 3, j + 1]
-            for b in range(width):
-                x0, x1 = source[s, i, b], source[s, i + 1, b]
-                x2, x3 = source[s, i + 2, b], source[s, i + 3, b]
-                out[o, j, b] += (x0 * p0 + x1 * p1) + (x2 * p2 + x3 * p3)
-                out[o, j + 1, b] += (x0 * q0 + x1 * q1) + (x2 * q2 + x3 * q3)
-        for i in range(fours, size):
-            p0, q0 = factor[i, j], factor[i, j + 1]
-            for b in range(width):
-                out[o, j, b] += source[s, i, b] * p0
-                out[o, j + 1, b] += source[s, i, b] * q0
-    for j in range(size - size % 2, size):
-        for b in range(width):
-            out[o, j, b] = 0.0
-        for i in range(size):
-            p0 = factor[i, j]
-            for b in range(width):
-                out[o, j, b] += source[s, i, b] * p0
+    """``out[o, j, b] = sum_i source[s, i, b] factor[i, j]``, two ``j`` at a time."""
+    size = factor.shape[0]
+    for b in range(0, source.shape[2], WIDTH):
+        for j in range(0, size, 2):
+            k = min(j + 1, size - 1)
+            x, y = fill(0.0), fill(0.0)
+            for i in range(size):
+                z = load_of(source, s, i, b)
+                x = multiply_add(fill(factor[i, j]), z, x)
+                y = multiply_add(fill(factor[i, k]), z, y)
+            store_of(x, out, o, j, b)
+            store_of(y, out, o, k, b)
 
 
 @kernel
@@ -172,48 +157,27 @@ def lanes_drop(
                     alpha[t, k, b] = 0.0
 
 
-@kernel
+@part
 def _add_flow(alpha: FloatArray, node: FloatArray, t: int, flow: FloatArray) -> None:
-    """``flow[i, j] += sum_b alpha[t, i, b] node[t + 1, j, b]``, in tiles of two times four."""
-    size, width = flow.shape[0], alpha.shape[2]
-    fours = size - size % 4
-    for i in range(0, size - 1, 2):
-        for j in range(0, fours, 4):
-            p0, p1, p2, p3 = 0.0, 0.0, 0.0, 0.0
-            q0, q1, q2, q3 = 0.0, 0.0, 0.0, 0.0
-            for b in range(width):
-                x, y = alpha[t, i, b], alpha[t, i + 1, b]
-                z0, z1 = node[t + 1, j, b], node[t + 1, j + 1, b]
-                z2, z3 = node[t + 1, j + 2, b], node[t + 1, j + 3, b]
-                p0 += x * z0
-                p1 += x * z1
-                p2 += x * z2
-                p3 += x * z3
-                q0 += y * z0
-                q1 += y * z1
-                q2 += y * z2
-                q3 += y * z3
-            flow[i, j] += p0
-            flow[i, j + 1] += p1
-            flow[i, j + 2] += p2
-            flow[i, j + 3] += p3
-            flow[i + 1, j] += q0
-            flow[i + 1, j + 1] += q1
-            flow[i + 1, j + 2] += q2
-            flow[i + 1, j + 3] += q3
-        for j in range(fours, size):
-            p0, q0 = 0.0, 0.0
-            for b in range(width):
-                p0 += alpha[t, i, b] * node[t + 1, j, b]
-                q0 += alpha[t, i + 1, b] * node[t + 1, j, b]
-            flow[i, j] += p0
-            flow[i + 1, j] += q0
-    for i in range(size - size % 2, size):
-        for j in range(size):
-            p0 = 0.0
-            for b in range(width):
-                p0 += alpha[t, i, b] * node[t + 1, j, b]
-            flow[i, j] += p0
+    """``flow[i, j] += sum_b alpha[t, i, b] node[t + 1, j, b]``, in tiles of two times two."""
+    size = flow.shape[0]
+    for i in range(0, size, 2):
+        k = min(i + 1, size - 1)
+        for j in range(0, size, 2):
+            m = min(j + 1, size - 1)
+            p, q, u, v = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+            for b in range(0, alpha.shape[2], WIDTH):
+                w, x = load_of(alpha, t, i, b), load_of(alpha, t, k, b)
+                y, z = load_of(node, t + 1, j, b), load_of(node, t + 1, m, b)
+                p, q = multiply_add(w, y, p), multiply_add(w, z, q)
+                u, v = multiply_add(x, y, u), multiply_add(x, z, v)
+            flow[i, j] += total(p)
+            if m > j:
+                flow[i, m] += total(q)
+            if k > i:
+                flow[k, j] += total(u)
+            if k > i and m > j:
+                flow[k, m] += total(v)
 
 
 @kernel
@@ -273,13 +237,10 @@ def lanes_log_total(
     In runs: the rounding of a long sum grows with the number of terms added to one total.
     """
     for n in range(order.shape[0]):
-        size = offsets[order[n] + 1] - offsets[order[n]]
-        total = 0.0
+        size, whole = offsets[order[n] + 1] - offsets[order[n]], 0.0
         for run in range(0, size, 128):
-            part = 0.0
+            partial = 0.0
             for t in range(run, min(run + 128, size)):
-                part += log_norm[start[n] + t, lane[n]]
-                if t > 0:
-                    part += pair_shift
-            total += part
-        log_z[order[n]] = total
+                partial += log_norm[start[n] + t, lane[n]] + (pair_shift if t > 0 else 0.0)
+            whole += partial
+        log_z[order[n]] = whole

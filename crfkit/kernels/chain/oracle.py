@@ -18,7 +18,7 @@ from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.dispatch import dispatched, implements
 from crfkit.compiler.jit import part
 from crfkit.compiler.simd import WIDTH, add, fill, load, store, total
-from crfkit.kernels.chain._viterbi import viterbi_path
+from crfkit.kernels.chain.max import viterbi_path
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.design.tokens import (
     TokenDesign,

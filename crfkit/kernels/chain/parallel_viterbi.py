@@ -24,7 +24,7 @@ from crfkit.compiler.simd import (
     subtract,
     where_positive,
 )
-from crfkit.kernels.chain._viterbi import trace_back, viterbi_step
+from crfkit.kernels.chain.max import trace_back, viterbi_step
 
 # No path is left.
 DEAD = -1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
-from crfkit.kernels.chain._viterbi import viterbi_path
+from crfkit.kernels.chain.max import viterbi_path
 
 # A share of a labeling below this is none.
 NO_SHARE = 1e-14
