@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -44,8 +45,13 @@ class ThreadMap:
             check_whole("n_jobs", n_jobs, None)
         if n_jobs == 0:
             raise ValueError("n_jobs=0 has no meaning; use 1, a number of threads, or -1 for all.")
-        self.n_workers: int = 1 if n_jobs == 1 else joblib.effective_n_jobs(n_jobs)
+        self._n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None
+
+    @cached_property
+    def n_workers(self) -> int:
+        """The number of threads; joblib takes its time to tell."""
+        return 1 if self._n_jobs == 1 else int(joblib.effective_n_jobs(self._n_jobs))
 
     def __enter__(self) -> Self:
         return self
@@ -65,9 +71,9 @@ class ThreadMap:
 
         Of several errors the one of the first item is raised, for any number of threads.
         """
-        helpers = min(self.n_workers, len(items)) - 1
-        if helpers < 1:
+        if len(items) < 2 or self.n_workers == 1:
             return list(map(function, items))
+        helpers = min(self.n_workers, len(items)) - 1
         if self._pool is None:  # made when the first work for it comes
             self._pool = ThreadPoolExecutor(self.n_workers - 1)
         work = _Work(function, items)

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,22 +39,12 @@ from crfkit.structures import Tree, TreePotentials
 
 
 class KernelReport(NamedTuple):
-    """What became of a kernel.
+    """What became of a kernel: how many machine codes were loaded from the disk or compiled."""
 
-    Attributes
-    ----------
-    name : str
-        Module and function.
-    loaded, compiled : int
-        How many machine codes were loaded from the disk, and how many were compiled.
-    folder : str or None
-        Where the machine code is kept; None if it is not.
-    """
-
-    name: str
+    name: str  # module and function
     loaded: int
     compiled: int
-    folder: str | None
+    folder: str | None  # where the machine code is kept; None if it is not
 
 
 def warm_up() -> list[KernelReport]:
@@ -82,34 +73,30 @@ def report() -> list[KernelReport]:
     Helpers, whose names or modules begin with an underscore, are part of the kernels that call
     them.
     """
-    for name in _kernel_modules():
-        import_module(name)
+    modules = set(_kernel_modules())
     found = {}
     for function in KERNELS:
         home, name = function.__module__, function.__name__
-        private = name.startswith("_") or home.rpartition(".")[2].startswith("_")
-        if home.startswith("crfkit.kernels.") and not private:
-            found[f"{home.removeprefix('crfkit.kernels.')}.{name}"] = function
-    return [_report(name, function) for name, function in found.items()]
+        if home in modules and not name.startswith("_"):
+            stats, full = function.stats, f"{home.removeprefix('crfkit.kernels.')}.{name}"
+            loaded = sum(stats.cache_hits.values())
+            compiled = len(function.signatures) - loaded
+            found[full] = KernelReport(full, loaded, compiled, stats.cache_path)
+    return list(found.values())
 
 
 def _called_by_kernels() -> set[str]:
     """Return the names of functions that kernels call: of such, callers hold the machine code."""
-    members = (value for name in _kernel_modules() for value in vars(import_module(name)).values())
+    members = (value for module in _kernel_modules().values() for value in vars(module).values())
     codes = (getattr(getattr(value, "py_func", value), "__code__", None) for value in members)
     return {name for code in codes if code is not None for name in code.co_names}
 
 
-def _report(name: str, function: Any) -> KernelReport:
-    stats = function.stats
-    loaded = sum(stats.cache_hits.values())
-    return KernelReport(name, loaded, len(function.signatures) - loaded, stats.cache_path)
-
-
-def _kernel_modules() -> list[str]:
+def _kernel_modules() -> dict[str, ModuleType]:
+    """Return the public modules of kernels by their names."""
     found = pkgutil.walk_packages(crfkit.kernels.__path__, "crfkit.kernels.")
     names = [info.name for info in found if not info.ispkg]
-    return [name for name in names if not name.rpartition(".")[2].startswith("_")]
+    return {n: import_module(n) for n in names if not n.rpartition(".")[2].startswith("_")}
 
 
 def _data(n_labels: int = 2) -> tuple[list[list[dict[str, Any]]], list[list[int]]]:
@@ -279,10 +266,10 @@ def _lines(found: list[KernelReport], seconds: float) -> Iterator[str]:
         yield f"{kernel.name:36} {done}"
     compiled = sum(bool(kernel.compiled) for kernel in found)
     yield f"{compiled} of {len(found)} kernels compiled in {seconds:.1f} s"
-    folders = sorted({kernel.folder for kernel in found if kernel.folder is not None})
-    for folder in folders:
+    folders = {kernel.folder for kernel in found}
+    for folder in sorted(filter(None, folders)):
         yield f"machine code is kept in {folder}"
-    if any(kernel.folder is None for kernel in found):
+    if None in folders:
         yield (
             "machine code is not kept: no folder for it can be written. Set NUMBA_CACHE_DIR to "
             "one that can, or each process compiles anew"

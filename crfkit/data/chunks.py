@@ -43,8 +43,7 @@ def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
 
 def is_long(chunk: Chunk) -> bool:
     """Whether a chunk is one sequence that is long enough to be split over threads."""
-    tokens: int = chunk.tokens.stop - chunk.tokens.start
-    return tokens > LONG_TOKENS
+    return int(chunk.offsets[-1] - chunk.offsets[0]) > LONG_TOKENS
 
 
 def cut(tokens: slice, size: int) -> list[slice]:
@@ -54,10 +53,9 @@ def cut(tokens: slice, size: int) -> list[slice]:
 
 
 def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
-    """Group consecutive chunks into blocks of at most `BLOCK_CELLS` scores.
+    """Group consecutive chunks of so many scores into blocks of at most `BLOCK_CELLS`.
 
-    `cells` is the number of scores of each chunk. A chunk that is larger, or one long sequence, is
-    a block of its own.
+    A chunk that is larger, or one long sequence, is a block of its own.
     """
     blocks: list[list[Chunk]] = []
     limit = min(BLOCK_CELLS, max(FEW_CELLS, FEW_CHUNKS * max(cells, default=0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,29 +13,15 @@ from crfkit._types import FloatArray, Frame, IntArray
 
 
 def group_offsets(groups: ArrayLike) -> IntArray:
-    """Return the offsets of the runs of equal group values.
+    """Return where the runs of equal values start, and the end, shape (S + 1,).
 
-    Parameters
-    ----------
-    groups : array of shape (N,)
-        Any values.
-
-    Returns
-    -------
-    ndarray of shape (S + 1,)
-        Where the runs start, and the end.
-
-    Raises
-    ------
-    ValueError
-        If a value comes back after another one.
+    ValueError if a value is missing, or comes back after another one.
     """
     values = np.asarray(groups)
     if values.ndim != 1:
         raise ValueError(f"groups must have one value a token, not the shape {values.shape}.")
     starts = np.flatnonzero(values[1:] != values[:-1]) + 1
-    offsets = np.concatenate([[0], starts, [len(values)]]).astype(np.int64)
-    offsets = np.unique(offsets)
+    offsets = np.unique(np.concatenate([[0], starts, [len(values)]]).astype(np.int64))
     seen: set[Any] = set()
     for start, value in zip(offsets[:-1], values[offsets[:-1]].tolist(), strict=True):
         if value is None or value != value:
@@ -111,10 +97,8 @@ def labels_from_frame(df: Frame, by: str, column: str) -> list[list[Any]]:
 
     Parameters
     ----------
-    df : DataFrame
-        A pandas data frame, one row a token.
-    by : str
-        The column that tells the sequences apart; its equal values must be neighbors.
+    df, by
+        As for :func:`sequences_from_frame`.
     column : str
         The column of the labels.
 
@@ -134,8 +118,7 @@ def labels_from_frame(df: Frame, by: str, column: str) -> list[list[Any]]:
 
 
 def _split_rows(rows: list[Any], df: Frame, by: str) -> list[list[Any]]:
-    offsets = group_offsets(df[by].to_numpy())
-    return [rows[b:e] for b, e in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [rows[b:e] for b, e in pairwise(group_offsets(df[by].to_numpy()).tolist())]
 
 
 def frame_from_sequences(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -65,24 +66,14 @@ class LabelSequences(list[list[Label]]):
     ) -> LabelSequences:
         """Return the labels of code arrays: (N,) codes, (K,) labels, (S + 1,) offsets."""
         flat = classes[codes].tolist()
-        bounds = offsets.tolist()
-        return cls([flat[b:e] for b, e in zip(bounds[:-1], bounds[1:], strict=True)])
+        return cls([flat[b:e] for b, e in itertools.pairwise(offsets.tolist())])
 
 
 class LabelStream:
     """Label sequences turned into codes in the order in which the labels first appear.
 
-    Parameters
-    ----------
-    y : iterable of sequences of labels
-        Any hashable labels; generators are read once.
-
-    Raises
-    ------
-    TypeError
-        If `y` or a sequence is a string or not iterable, or a label is not hashable.
-    ValueError
-        If a label is None or NaN.
+    TypeError if `y` or a sequence is a string or not iterable, or a label is not hashable,
+    ValueError if a label is None or NaN. Generators are read once.
     """
 
     def __init__(self, y: Iterable[Iterable[Label]]) -> None:
@@ -142,7 +133,7 @@ class LabelStream:
 
     def codes_for(self, classes: Sequence[Label] | NDArray[np.object_]) -> CodeArray:
         """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,)."""
-        known = {label: code for code, label in enumerate(list(classes))}
+        known = dict(zip(classes, itertools.count()))
         table = np.array([known.get(label, UNKNOWN) for label in self.index], dtype=np.int32)
         return table[self.codes] if len(table) else self.codes
 
@@ -162,20 +153,7 @@ def _is_missing(label: Label) -> bool:
 
 
 def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
-    """Iterate over sequences, refusing what only looks like sequences.
-
-    Parameters
-    ----------
-    sequences : iterable
-        X or y.
-    name : str
-        "X" or "y", for messages.
-
-    Raises
-    ------
-    TypeError
-        If it is a string, a mapping or not iterable, or if one of its items is.
-    """
+    """Iterate over the sequences of "X" or "y"; TypeError for what only looks like sequences."""
     if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
         raise TypeError(
             f"{name} must be a list of sequences, not {type(sequences).__name__}: "

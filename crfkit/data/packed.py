@@ -53,18 +53,8 @@ class PackedSequences:
     ----------
     sparse : scipy.sparse.csr_array of shape (N, D1) or None
         A new view of the sparse block (ones are filled in).
-    dense : ndarray of shape (N, D2) or None
-        The dense block.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start, and the end.
-    feature_names : ndarray of shape (D,) or None
-        Names of the features.
-    transitions : PackedSequences or None
-        Attributes of the transitions.
-    segments : PackedSegments or None
-        Attributes of runs of tokens.
-    topology : Topology or None
-        Which token stands before which.
+    dense, offsets, feature_names, transitions, segments, topology
+        As given, as arrays.
 
     Raises
     ------
@@ -180,12 +170,10 @@ class PackedSequences:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (N, D)
-            One row a token, sequence after sequence.
+        X, feature_names
+            As for :meth:`from_flat`.
         groups : array of shape (N,)
             Which sequence a token belongs to.
-        feature_names : sequence of str, optional
-            Names of the columns.
 
         Raises
         ------
@@ -222,34 +210,24 @@ class PackedSequences:
     def with_transitions(self, transitions: PackedSequences | None) -> PackedSequences:
         """Return the same features with other attributes of the transitions; nothing is copied.
 
-        Parameters
-        ----------
-        transitions : PackedSequences or None
-            Attributes of the transition from the previous token into each.
-
         Raises
         ------
         ValueError
             If the sequences have other lengths, or `transitions` has transitions itself.
         """
-        arrays = self.__dict__ | {"transitions": _check_transitions(transitions, self.offsets)}
-        return self._from_arrays(**arrays)
+        checked = _check_transitions(transitions, self.offsets)
+        return self._from_arrays(**self.__dict__ | {"transitions": checked})
 
     def with_segments(self, segments: PackedSegments | None) -> PackedSequences:
         """Return the same features with other attributes of segments; nothing is copied.
-
-        Parameters
-        ----------
-        segments : PackedSegments or None
-            Attributes of runs of tokens.
 
         Raises
         ------
         ValueError
             If the segments are those of other sequences.
         """
-        arrays = self.__dict__ | {"segments": check_segments(segments, self.offsets)}
-        return self._from_arrays(**arrays)
+        checked = check_segments(segments, self.offsets)
+        return self._from_arrays(**self.__dict__ | {"segments": checked})
 
     def with_topology(self, topology: Topology | None) -> PackedSequences:
         """Return the same features of sequences whose tokens are ordered in another way.
@@ -313,24 +291,17 @@ class PackedSequences:
     def to_dicts(self, names: NDArray[np.object_] | None = None) -> list[list[dict[str, float]]]:
         """Return the sequences as lists of dicts ``{feature: value}``.
 
-        Parameters
-        ----------
-        names : ndarray of shape (D,), optional
-            Names of the features; their own if not given.
-
-        Raises
-        ------
-        ValueError
-            If the features have no names.
+        `names`, shape (D,), are those of the features, their own if not given. ValueError if there
+        are none.
         """
         names = self.feature_names if names is None else names
         if names is None:
             raise ValueError("the features have no names: give some.")
         rows = self.to_csr()
-        keys, values, bounds = names[rows.indices].tolist(), rows.data.tolist(), rows.indptr
-        pairs = itertools.pairwise(bounds.tolist())
+        keys, values = names[rows.indices].tolist(), rows.data.tolist()
+        pairs = itertools.pairwise(rows.indptr.tolist())
         tokens = [dict(zip(keys[b:e], values[b:e], strict=True)) for b, e in pairs]
-        return [tokens[b:e] for b, e in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+        return [tokens[b:e] for b, e in itertools.pairwise(self.offsets.tolist())]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -407,12 +378,9 @@ class PackedSequences:
         return self._from_arrays(**(self.take_tokens(tokens).__dict__ | others))
 
     def take_tokens(self, rows: IntArray) -> PackedSequences:
-        """Return one sequence of the chosen tokens; those of transitions and segments are left out.
+        """Return one sequence of the chosen tokens, by their place in all sequences together.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n,)
-            Tokens, by their place in all sequences together.
+        Attributes of transitions and segments are left out.
         """
         starts = self.indptr[:-1][rows]
         counts = self.indptr[1:][rows] - starts  # of few rows, in time for these

@@ -133,20 +133,12 @@ class PackedSegments:
 
 
 class LocalSegments(NamedTuple):
-    """The runs of some tokens, numbered from the first of these.
+    """The runs of some tokens, numbered from the first of these."""
 
-    Attributes
-    ----------
-    rows : PackedSequences
-        The R rows of attributes that occur.
-    stop, length, row : ndarray of shape (n,)
-        The token after the last one of each run, its length and its row.
-    """
-
-    rows: PackedSequences
-    stop: IntArray
-    length: IntArray
-    row: IntArray
+    rows: PackedSequences  # the R rows of attributes that occur
+    stop: IntArray  # (n,) the token after the last one of each run
+    length: IntArray  # (n,)
+    row: IntArray  # (n,)
 
     def with_rows(self, chosen: NDArray[np.bool_]) -> LocalSegments:
         """Return the runs that have one of the chosen rows, (R,), and these alone."""
@@ -160,13 +152,7 @@ class LocalSegments(NamedTuple):
 
 
 def check_offsets(offsets: ArrayLike) -> IntArray:
-    """Return where sequences start, and the end, shape (S + 1,).
-
-    Raises
-    ------
-    ValueError
-        If they are not whole numbers that start with 0 and never fall.
-    """
+    """Return where sequences start, and the end, (S + 1,); ValueError if they cannot be these."""
     checked = np.asarray(offsets)
     whole = checked.ndim == 1 and len(checked) > 0 and checked.dtype.kind in "iu"
     if not whole or checked[0] != 0 or np.any(np.diff(checked.astype(np.int64)) < 0):
@@ -202,21 +188,12 @@ def _check_rows(rows: PackedSequences) -> None:
     if len(rows) != 1 or rows.transitions is not None or rows.segments is not None:
         raise ValueError(
             f"rows must be one sequence, without attributes of transitions or segments, not "
-            f"{rows!r}: "
-            "make it with offsets=[0, R]."
+            f"{rows!r}: make it with offsets=[0, R]."
         )
 
 
 def check_segments(segments: PackedSegments | None, offsets: IntArray) -> PackedSegments | None:
-    """Return attributes of segments that fit sequences with these offsets.
-
-    Raises
-    ------
-    TypeError
-        If they are no PackedSegments.
-    ValueError
-        If they belong to another number of tokens, or a run crosses the end of a sequence.
-    """
+    """Return attributes of segments; TypeError or ValueError unless they fit these sequences."""
     if segments is None:
         return None
     if not isinstance(segments, PackedSegments):
@@ -236,11 +213,8 @@ def _check_runs(
 ) -> None:
     """Check runs that are sorted by their ends, then lengths."""
     sequence = np.searchsorted(offsets, start, side="right") - 1
-    inside = (
-        (start >= 0)
-        & (start < stop)
-        & (stop <= offsets[np.minimum(sequence, len(offsets) - 2) + 1])
-    )
+    ends = offsets[np.minimum(sequence, len(offsets) - 2) + 1]
+    inside = (start >= 0) & (start < stop) & (stop <= ends)
     known = (row >= 0) & (row < n_rows)
     repeated = np.zeros(len(start), bool)
     repeated[1:] = (start[1:] == start[:-1]) & (stop[1:] == stop[:-1])

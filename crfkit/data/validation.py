@@ -19,16 +19,9 @@ BADLY_SCALED = 1e3  # from where on a feature is reported as too large beside th
 
 
 def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
-    """Raise ValueError if two lots of sequences do not match in number and lengths.
+    """Raise ValueError if X, and y or sample_weight, differ in number or lengths of sequences.
 
-    Parameters
-    ----------
-    offsets : ndarray of shape (S + 1,)
-        Of the sequences of X.
-    others : ndarray of shape (S + 1,)
-        Of the sequences of `name`.
-    name : str
-        "y" or "sample_weight".
+    `offsets` and `others`, shape (S + 1,), tell where the sequences of X, and of `name`, start.
     """
     if len(offsets) != len(others):
         raise ValueError(
@@ -60,19 +53,7 @@ def check_training(data: PackedSequences) -> None:
 
 
 def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
-    """Return a weight for each token.
-
-    Parameters
-    ----------
-    sample_weight : None, array of shape (S,), or sequence of S arrays of shape (T,)
-        Weights of sequences or of tokens.
-    offsets : ndarray of shape (S + 1,)
-        Of the sequences of X.
-
-    Returns
-    -------
-    ndarray of shape (N,)
-        The weights of the tokens.
+    """Return a weight for each token, shape (N,), of those of S sequences or of their tokens.
 
     Raises
     ------
@@ -99,32 +80,26 @@ def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
                 f"sample_weight has {len(items)} numbers for {len(lengths)} sequences. Give one "
                 "for each sequence, or a list with an array of token weights for each sequence."
             )
-        weight = np.repeat(_numbers(items, "sample_weight"), lengths)
+        weight = np.repeat(numeric_array(items, "sample_weight"), lengths)
     _check_weights(weight, offsets)
     return weight
 
 
 def _token_weights(items: list[Any], offsets: IntArray) -> FloatArray:
-    rows = [_numbers(item, f"sample_weight of sequence {s}") for s, item in enumerate(items)]
-    bounds = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    check_lengths(offsets, bounds, "sample_weight")
+    rows = [
+        numeric_array(item, f"sample_weight of sequence {s}").reshape(-1)
+        for s, item in enumerate(items)
+    ]
+    check_lengths(offsets, np.cumsum([0, *map(len, rows)]), "sample_weight")
     return np.concatenate(rows)
-
-
-def _numbers(items: Iterable[Any], name: str) -> FloatArray:
-    try:
-        return numeric_array(items, name).reshape(-1)
-    except ValueError as error:
-        raise TypeError(f"{name} must be numbers: {error}") from error
 
 
 def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
     if len(bad):
-        s = int(np.searchsorted(offsets, bad[0], side="right")) - 1
         raise ValueError(
-            f"sequence {s}, position {bad[0] - offsets[s]}: the sample weight is "
-            f"{weight[bad[0]]}; weights must be finite and not negative."
+            f"{token_place(offsets, bad[0])}: the sample weight is {weight[bad[0]]}; weights must "
+            "be finite and not negative."
         )
     if len(weight) and not weight.any():
         raise ValueError("all sample weights are 0: no sequence counts.")
@@ -133,12 +108,7 @@ def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
 def warn_if_badly_scaled(data: PackedSequences, of: str = "") -> None:
     """Warn of a numeric feature that is a thousand times larger than most others.
 
-    Parameters
-    ----------
-    data : PackedSequences
-        Features.
-    of : str
-        Of what, where not of tokens, for the message.
+    `of` says of what, where not of tokens.
     """
     if data.values is None and data.dense is None:
         return  # indicators are all of size 1
@@ -152,14 +122,8 @@ def warn_if_badly_scaled(data: PackedSequences, of: str = "") -> None:
 def warn_if_lengths_badly_scaled(basis: sp.csr_array, names: list[str], lengths: IntArray) -> None:
     """Warn of a feature of lengths that is a thousand times larger than most others, or than 1.
 
-    Parameters
-    ----------
-    basis : csr_array of shape (L, F)
-        Features of the lengths 1, ..., L.
-    names : list of str
-        Their names.
-    lengths : ndarray of shape (n,)
-        Lengths of the segments that are learned from.
+    `basis`, shape (L, F), has the features of the lengths 1, ..., L; `lengths`, shape (n,), are
+    those of the segments that are learned from.
     """
     counts = np.bincount(lengths, minlength=basis.shape[0] + 1)[1:]
     uses, squares = (basis != 0.0).T @ counts, basis.power(2).T @ counts
@@ -201,15 +165,7 @@ def _column_sizes(data: PackedSequences) -> FloatArray:
 
 
 def token_place(offsets: IntArray, token: int) -> str:
-    """Return how messages name a token: by its sequence, and its position in that.
-
-    Parameters
-    ----------
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start, and the end.
-    token : int
-        Its number through all sequences.
-    """
+    """Return how messages name a token, given by its number through all sequences."""
     s = int(np.searchsorted(offsets, token, side="right")) - 1
     return f"sequence {s}, position {int(token) - int(offsets[s])}"
 
@@ -229,22 +185,19 @@ def is_matrix(item: Any) -> bool:
 
 
 def numeric_array(values: Any, where: str) -> FloatArray:
-    """Return values as float64; TypeError where they are text, complex or other objects."""
+    """Return values as float64; TypeError where they are text, complex, ragged or objects."""
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cSUV":
             raise TypeError(f"the type is {array.dtype}")
         return array.astype(np.float64, copy=False)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{where} must be numbers: {error}. Convert the values first.") from error
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
     """Return a float64 block in C order; not a copy, where it is one already."""
-    try:
-        block = numeric_array(dense, where)
-    except ValueError as error:  # ragged rows
-        raise TypeError(f"{where} must be numbers: {error}") from error
+    block = numeric_array(dense, where)
     if block.ndim != 2:
         raise ValueError(_DIMENSIONS.format(where, block.ndim))
     return np.ascontiguousarray(block)

@@ -19,13 +19,8 @@ def read_lexicons(lexicons: Mapping[str, Any] | None) -> dict[str, list[str]]:
     """Return the entries of lexicons, sorted; those given as a path are read, an entry a line.
 
     The words of an entry are parted by blanks alone: any other character may be part of a token.
-
-    Raises
-    ------
-    TypeError
-        If a lexicon is neither a path nor a collection of strings, or of lists of strings.
-    ValueError
-        If it has no entries, or its file is not in UTF-8.
+    TypeError if a lexicon is neither a path nor a collection of strings, or of lists of strings;
+    ValueError if it has no entries, or its file is not in UTF-8.
     """
     return {name: _read(name, given) for name, given in (lexicons or {}).items()}
 
@@ -78,17 +73,8 @@ def find_runs(
 ) -> CodeArray:
     """Return 0 for tokens that begin a run of an entry, 1 for those within one, else -1.
 
-    From the left, the longest entry at a token is taken and no token lies in two.
-
-    Parameters
-    ----------
-    entries : EntryIndex
-    starts : ndarray
-        The tokens that are first words, rising.
-    spell : callable
-        Returns the word of a token, None if it has none.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start, and the end.
+    From the left, the longest entry at a token is taken and no token lies in two. `starts` are the
+    tokens that are first words, rising; `spell` returns the word of a token, None if it has none.
     """
     out = np.full(int(offsets[-1]), -1, np.int32)
     ends = offsets[np.searchsorted(offsets, starts, side="right")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from keyword import iskeyword
 from numbers import Real
 from typing import Any, NamedTuple
@@ -34,16 +34,6 @@ class Function(NamedTuple):
     most: int = 0
 
 
-def prefix(string: str, n: int) -> str:
-    """Return the first `n` characters."""
-    return string[:n]
-
-
-def suffix(string: str, n: int) -> str:
-    """Return the last `n` characters."""
-    return string[-n:]
-
-
 def _kind(character: str) -> str:
     if character.isupper():
         return "X"
@@ -67,21 +57,6 @@ def ngrams(string: str, n: int, m: int | None = None) -> list[str]:
     """Return all substrings of `n`, or of `n` to `m`, characters."""
     sizes = range(n, min(len(string), n if m is None else m) + 1)
     return [string[i : i + size] for size in sizes for i in range(len(string) - size + 1)]
-
-
-def digits(string: str) -> str:
-    """Write 0 for each digit."""
-    return re.sub(r"\d", "0", string)
-
-
-def length(string: str) -> str:
-    """Return the number of characters, as a string."""
-    return str(len(string))
-
-
-def is_true(string: str) -> bool:
-    """Whether a flag of the position is set."""
-    return string == "True"
 
 
 def ascii_lower(string: str) -> str:
@@ -121,12 +96,7 @@ def wapiti_regex(text: str) -> re.Pattern[str]:
 
     It knows ``.``, the classes ``\a \d \l \p \s \u \w`` and their complements in upper case,
     ``^`` first, ``$`` last, ``*`` (as few as possible) and ``?`` (one if possible). All else
-    stands for itself.
-
-    Raises
-    ------
-    ValueError
-        If ``*`` or ``?`` follows nothing, or the expression ends in a backslash.
+    stands for itself. ValueError if ``*`` or ``?`` follows nothing, or a backslash is the last.
     """
     out, i = (r"\A", 1) if text.startswith("^") else ("", 0)
     while i < len(text):
@@ -157,11 +127,11 @@ FUNCTIONS = {
     "lower": Function(str.lower, TEXT),
     "shape": Function(shape, TEXT),
     "short_shape": Function(short_shape, TEXT),
-    "prefix": Function(prefix, TEXT, 1, 1),
-    "suffix": Function(suffix, TEXT, 1, 1),
+    "prefix": Function(lambda string, n: string[:n], TEXT, 1, 1),
+    "suffix": Function(lambda string, n: string[-n:], TEXT, 1, 1),
     "ngrams": Function(ngrams, ITEMS, 1, 2),
-    "digits": Function(digits, TEXT),
-    "length": Function(length, TEXT),
+    "digits": Function(partial(re.compile(r"\d").sub, "0"), TEXT),
+    "length": Function(lambda string: str(len(string)), TEXT),
     "is_title": Function(str.istitle, FLAG),
     "is_upper": Function(str.isupper, FLAG),
     "is_lower": Function(str.islower, FLAG),
@@ -171,7 +141,7 @@ FUNCTIONS = {
 
 # Not for expressions: other syntaxes are translated to them.
 HIDDEN = {
-    "is true": Function(is_true, FLAG),
+    "is true": Function(lambda string: string == "True", FLAG),
     "ascii lower": Function(ascii_lower, TEXT),
     "wapiti test": Function(wapiti_test, TEXT),
     "wapiti match": Function(wapiti_match, TEXT),
@@ -181,13 +151,7 @@ HIDDEN = {
 def checked_functions(
     functions: Mapping[str, Callable[..., Any]] | None, reserved: Iterable[str]
 ) -> dict[str, Callable[..., Any]]:
-    """Return functions of the user.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one cannot be called, or has a name that is reserved or none at all.
-    """
+    """Return functions of the user; raise if one cannot be called or named in a template."""
     for name, function in (functions or {}).items():
         if name in FUNCTIONS or name in reserved:
             raise ValueError(f"functions: {name!r} is the name of a function there is.")
@@ -242,10 +206,7 @@ FLAG_ITEM = 1
 def as_items(result: Any, source: str) -> Items:
     """Return what a function of the user gave as pairs of an item and its value.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is nothing that can become an attribute.
+    TypeError or ValueError if it is nothing that can become an attribute.
     """
     if result is None:
         return []
@@ -271,11 +232,7 @@ def attributes_of(lead: str, joint: str, seps: Sequence[str], cells: Sequence[It
 
     Those of one cell are `lead`, or ``lead + joint + item + seps[0]``, with the value of the item;
     those of several cells all ``lead + item + seps[0] + item + seps[1] ...``, with the value 1.
-
-    Raises
-    ------
-    TypeError
-        If one of several items is a number.
+    TypeError if one of several items is a number.
     """
     if len(cells) == 1:
         return [

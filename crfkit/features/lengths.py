@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,43 +20,22 @@ GROWTH = 0.4
 
 
 class LengthBasis(NamedTuple):
-    """Features of the lengths 1, ..., L.
+    """Features of the lengths 1, ..., L; of most kinds each length has one or two."""
 
-    Attributes
-    ----------
-    basis : csr_array of shape (L, F)
-        Their values. Of most kinds each length has one or two that are not 0, however many there
-        are.
-    fixed : ndarray of shape (L,)
-        What each length scores beside them.
-    names : list of str
-        Names of the features.
-    """
-
-    basis: sp.csr_array
-    fixed: FloatArray
+    basis: sp.csr_array  # (L, F) their values
+    fixed: FloatArray  # (L,) what each length scores beside them
     names: list[str]
 
 
 def length_basis(kinds: Any, longest: int) -> LengthBasis:
-    """Return features of lengths.
+    """Return features of the lengths up to `longest`, of one kind or a list of kinds.
 
-    Parameters
-    ----------
-    kinds : str, callable, list of these, or None
-        "indicator", one feature a length; "buckets", one for 1 to 5 each, then for ranges that
-        grow; "geometric": the length less 1, so that ``exp(score)`` falls (or rises)
-        geometrically; "poisson": the same and minus the logarithm of its factorial, which makes the
-        length less 1 Poisson distributed; a condition or number such as ``"3 <= seg.length <= 5"``,
-        ``"log(seg.length)"``; a function of the lengths that returns an array of shape (L,) or
-        (L, F). None: no features.
-    longest : int
-        L.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a kind cannot be used.
+    "indicator", one feature a length; "buckets", one for 1 to 5 each, then for ranges that grow;
+    "geometric": the length less 1, so that ``exp(score)`` falls (or rises) geometrically;
+    "poisson": the same and minus the logarithm of its factorial, which makes the length less 1
+    Poisson distributed; a condition or number such as ``"3 <= seg.length <= 5"``,
+    ``"log(seg.length)"``; a function of the lengths that returns an array of shape (L,) or (L, F).
+    None: no features. ValueError or TypeError if a kind cannot be used.
     """
     lengths = np.arange(1, longest + 1)
     fixed, names, columns = np.zeros(longest), list[str](), [sp.csr_array((longest, 0))]
@@ -154,24 +134,10 @@ def _expression(text: str, lengths: Any) -> FloatArray:
 def value_of(node: ast.expr, variable: str, values: Any) -> Any:
     """Return the value of an expression over one variable, for an array of values of that.
 
-    Parameters
-    ----------
-    node : ast.expr
-        Numbers, comparisons, arithmetic, and what the variable is written as.
-    variable : str
-        How the variable is written, as `ast.unparse` writes it.
-    values : array of shape (n,)
-        Its values.
-
-    Raises
-    ------
-    TypeError, KeyError
-        If there is anything else in the expression.
+    The variable is written as `ast.unparse` does. TypeError or KeyError if there is anything but
+    it, numbers, comparisons and arithmetic in the expression.
     """
-
-    def inner(part: ast.expr) -> Any:
-        return value_of(part, variable, values)
-
+    inner = partial(value_of, variable=variable, values=values)
     if ast.unparse(node) == variable:
         return values
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
@@ -186,16 +152,9 @@ def value_of(node: ast.expr, variable: str, values: Any) -> Any:
             return function(*map(inner, node.args))
     if isinstance(node, ast.BoolOp):
         join = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
-        return _joined(join, list(map(inner, node.values)))
+        return reduce(join, map(inner, node.values))
     if isinstance(node, ast.Compare):
         terms = list(map(inner, (node.left, *node.comparators)))
         pairs = zip(node.ops, terms, terms[1:], strict=False)
-        return _joined(np.logical_and, [_OPERATIONS[type(op)](a, b) for op, a, b in pairs])
+        return reduce(np.logical_and, [_OPERATIONS[type(op)](a, b) for op, a, b in pairs])
     raise TypeError(ast.unparse(node))
-
-
-def _joined(join: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    whole = values[0]
-    for value in values[1:]:
-        whole = join(whole, value)
-    return whole

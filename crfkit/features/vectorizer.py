@@ -17,13 +17,7 @@ from crfkit._params import check_whole
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import Names, name_array
-from crfkit.features.attributes import (
-    AttributeRows,
-    FrozenIndex,
-    GrowingIndex,
-    check_name,
-    encode,
-)
+from crfkit.features.attributes import AttributeRows, FrozenIndex, GrowingIndex, check_name, encode
 
 
 class SequenceTransformer(  # type: ignore[call-arg]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from crfkit._params import check_whole
-from crfkit.features.functions import Calls
+from crfkit.features.functions import Call, Calls
 from crfkit.features.templates.plan import ABSENT, BOS, EOS, FARTHEST, INPUT, Plan, PlanBuilder
 from crfkit.features.templates.vectorizer import CompiledFeatures
 
@@ -94,7 +94,11 @@ class WindowFeatures(CompiledFeatures):
             check_whole("length of an affix", size, 1)
         builder = PlanBuilder({}, ABSENT)
         builder.add("bias", (), (), False)
-        self._add_token(builder, "", 0, [*self._affixes()], [*_FLAGS])
+        affixes: list[tuple[str, Call]] = [
+            *((f"word[-{size}:]", ("suffix", (size,))) for size in self.suffixes),
+            *((f"word[:{size}]", ("prefix", (size,))) for size in self.prefixes),
+        ]
+        self._add_token(builder, "", 0, affixes, [*_FLAGS])
         for distance in range(1, self.window + 1):
             for offset in (-distance, distance):
                 self._add_token(builder, f"{offset:+d}:", offset, [], ["istitle", "isupper"])
@@ -103,29 +107,23 @@ class WindowFeatures(CompiledFeatures):
             builder.add_named(name, ":", [cell], "", False)
         return builder.finish()
 
-    def _affixes(self) -> Iterable[tuple[str, Calls]]:
-        for size in self.suffixes:
-            yield f"word[-{size}:]", (("suffix", (size,)),)
-        for size in self.prefixes:
-            yield f"word[:{size}]", (("prefix", (size,)),)
-
     def _add_token(
         self,
         builder: PlanBuilder,
         lead: str,
         offset: int,
-        affixes: list[tuple[str, Calls]],
+        affixes: list[tuple[str, Call]],
         flags: list[str],
     ) -> None:
         """Add what is said of the token at an offset."""
         said: list[tuple[int | str, str, Calls]] = [(self.word, "word.lower()", (("lower", ()),))]
-        said += [(self.word, name, calls) for name, calls in affixes]
+        said += [(self.word, name, (call,)) for name, call in affixes]
         said += [(self.word, f"word.{flag}()", ((_FLAGS[flag], ()),)) for flag in flags]
         if self.tag is not None:
             said.append((self.tag, "postag", ()))
             if self.tag_prefix:
-                calls: Calls = (("prefix", (int(self.tag_prefix),)),)
-                said.append((self.tag, f"postag[:{self.tag_prefix}]", calls))
+                call = "prefix", (int(self.tag_prefix),)
+                said.append((self.tag, f"postag[:{self.tag_prefix}]", (call,)))
         for reference, name, applied in said:
             cell = builder.cell(builder.column(INPUT, reference), applied, offset)
             builder.add_named(lead + name, ":", [cell], "", False)

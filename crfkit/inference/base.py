@@ -56,8 +56,13 @@ class FittedModel(NamedTuple):
                 structure = structure.in_parallel(threads)
             return question(structure, model.scores(weights, data, chunk, threads))
 
-        share = share or max(LEAST_CHUNK, data.n_tokens // (CHUNKS_A_THREAD * threads.n_workers))
+        if share is None:
+            share = data.n_tokens
+            if share > LEAST_CHUNK:
+                share = max(LEAST_CHUNK, share // (CHUNKS_A_THREAD * threads.n_workers))
         chunks = make_chunks(data.offsets, min(model.chunk_tokens, share))
+        if len(chunks) == 1:
+            return [answer(chunks[0])]
         answers = iter(threads(answer, [chunk for chunk in chunks if not is_long(chunk)]))
         # Long sequences one after the other, each over all threads.
         return [answer(chunk) if is_long(chunk) else next(answers) for chunk in chunks]

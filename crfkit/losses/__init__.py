@@ -2,10 +2,12 @@
 
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
-from crfkit.losses.margin import HingeLoss
-from crfkit.losses.perceptron import PerceptronLoss
-from crfkit.losses.softened import AnnealedHingeLoss, SoftenedHingeLoss
-from crfkit.losses.softmax_margin import SoftmaxMarginLoss
+from crfkit.losses.margin import HingeLoss, PerceptronLoss
+from crfkit.losses.softmax_margin import (
+    AnnealedHingeLoss,
+    SoftenedHingeLoss,
+    SoftmaxMarginLoss,
+)
 
 LOSSES: dict[str, type[Loss]] = {
     "log": LogLoss,

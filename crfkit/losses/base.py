@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from crfkit._types import Counts, FloatArray, Potentials
 from crfkit.data.labels import Targets, Weights
@@ -51,6 +51,12 @@ class Loss(ABC):
     is_staged: ClassVar[bool] = False
     rescaling: str = ""
     search: str = "exact"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Let a subclass be another loss, which the dual of its base is no dual of."""
+        super().__init_subclass__(**kwargs)
+        for name in ("is_log_likelihood", "is_hinge"):
+            setattr(cls, name, cls.__dict__.get(name, False))
 
     @abstractmethod
     def value_and_grad(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,11 +32,6 @@ class LogLoss(Loss):
     is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
     is_log_likelihood: ClassVar[bool] = True
     has_hessian: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let a subclass be another loss, which the dual of this one is no dual of."""
-        super().__init_subclass__(**kwargs)
-        cls.is_log_likelihood = cls.__dict__.get("is_log_likelihood", False)
 
     def value_and_grad(
         self,

@@ -1,21 +1,120 @@
-"""The structured hinge loss."""
+"""Losses that are given by the worst labelling of each sequence: hinge losses, the perceptron's."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option
-from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Potentials
+from crfkit.data.labels import Targets, Weights
 from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost, find_cost
-from crfkit.losses._worst import WorstLabellingLoss
+from crfkit.losses.base import Loss
+from crfkit.losses.likelihood import raise_if_forbidden
 from crfkit.structures import Structure
 
 RESCALINGS, SEARCHES = ("margin", "slack"), ("exact", "approximate")
 # Labellings that an approximate search looks at, at most; each is a vertex of a hull.
 MOST_VERTICES = 30
+
+
+class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
+    """The largest loss of a labelling, which is linear in the scores: convex, with corners.
+
+    A subclass finds the labelling and says what its loss is.
+    """
+
+    is_convex: ClassVar[bool] = True
+    is_smooth: ClassVar[bool] = False
+    needs_sequence_weights: ClassVar[bool] = True
+
+    def worst(
+        self, structure: Structure, scores: Potentials, labels: CodeArray
+    ) -> tuple[CodeArray, FloatArray]:
+        """Return the worst labelling of each sequence, shape (N,), and its loss, shape (S,).
+
+        The true labels, where no labelling has a loss above 0. ValueError is raised if these are
+        forbidden, or the search is not to be had.
+        """
+        path, value, _ = self._find(structure, scores, labels)
+        return path, value
+
+    def value_and_grad(
+        self,
+        structure: Structure,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
+        out: Counts,
+    ) -> float:
+        """Return the loss of a batch and a subgradient, as in :class:`Loss`.
+
+        Raises
+        ------
+        ValueError
+            If the weights of the tokens of a sequence differ, tokens may have several labels, or as
+            for `worst`.
+        """
+        level, labels = self.sequence_weights(weights), targets.labels
+        path, value, slope = self._find(structure, potentials, labels)
+        out.unary[...] = 0.0
+        structure.add_counts(potentials, path, level * slope, out)
+        structure.add_counts(potentials, labels, -level * slope, out)
+        return float(np.sum(level * value))
+
+    def _find(
+        self, structure: Structure, scores: Potentials, labels: CodeArray
+    ) -> tuple[CodeArray, FloatArray, FloatArray]:
+        """Return the worst labellings, their losses, and the slopes of these by the scores."""
+        gold = structure.score(scores, labels)
+        if np.isneginf(gold).any():
+            raise_if_forbidden(gold, structure.argmax(scores)[1], scores)
+        path = self._search(structure, scores, labels, gold)
+        rise = structure.score(scores, path) - gold
+        value, slope = self._linear(scores, labels, path, rise)
+        none = value <= 0.0  # also where rounding makes a tie of it
+        value[none] = 0.0
+        return np.where(np.repeat(none, np.diff(scores.offsets)), labels, path), value, slope
+
+    @abstractmethod
+    def _search(
+        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
+    ) -> CodeArray:
+        """Return the worst labellings, given the scores of the true ones, shape (S,)."""
+
+    @abstractmethod
+    def _linear(
+        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the losses of labellings, and their slopes, given how much better they score."""
+
+
+class PerceptronLoss(WorstLabellingLoss):
+    """``max_y score(x, y) - score(x, y_i)``: how much the best labelling scores above the true one.
+
+    A step along its subgradient is the update of the structured perceptron (Collins 2002). It has
+    no margin, so that it is 0, its least value, where all weights are 0: a search that starts there
+    stays there. To learn by such steps use :class:`crfkit.StructuredPerceptron`.
+
+    Examples
+    --------
+    >>> from crfkit.losses import PerceptronLoss
+    >>> PerceptronLoss()
+    PerceptronLoss()
+    """
+
+    def _search(
+        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
+    ) -> CodeArray:
+        return structure.argmax(scores)[0]
+
+    def _linear(
+        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return rise, np.ones_like(rise)
 
 
 class HingeLoss(WorstLabellingLoss):
@@ -60,11 +159,6 @@ class HingeLoss(WorstLabellingLoss):
 
     takes_cost: ClassVar[bool] = True
     is_hinge: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let a subclass be another loss, which the dual of this one is no dual of."""
-        super().__init_subclass__(**kwargs)
-        cls.is_hinge = cls.__dict__.get("is_hinge", False)
 
     def __init__(
         self, cost: Any = "hamming", *, rescaling: str = "margin", search: str = "exact"
@@ -126,7 +220,7 @@ class _Vertex(NamedTuple):
     cost: FloatArray
     rise: FloatArray
 
-    def where(self, chosen: NDArray[np.bool_], other: _Vertex, lengths: IntArray) -> _Vertex:
+    def where(self, chosen: BoolArray, other: _Vertex, lengths: IntArray) -> _Vertex:
         """Return this one for the chosen sequences, shape (S,), the other one for the rest."""
         path = np.where(np.repeat(chosen, lengths), self.path, other.path)
         return _Vertex(

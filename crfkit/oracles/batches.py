@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,11 +66,14 @@ class BatchOracle(ABC):
         Where the potentials of each batch stand in a vector over those of all.
     size : int
         Length L of the vector of weights.
+    is_compiled : bool
+        Whether kernels run as machine code, not as Python.
     """
 
     problem: Any
     index: BlockIndex
     size: int
+    is_compiled: ClassVar[bool] = True
 
     @abstractmethod
     def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:

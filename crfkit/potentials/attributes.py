@@ -49,18 +49,9 @@ class Part(NamedTuple):
 class RowIndex:
     """Which attributes have a full row in a table of shape (H, C), and the row of each.
 
-    Parameters
-    ----------
-    ptr : ndarray of shape (D + 1,)
-        Where the weights of each attribute begin, and the end.
-    columns : ndarray of shape (P,)
-        Their columns.
-    n_columns : int
-        C.
-    n_sparse : int
-        The attributes from here on are dense features, which have a table of their own.
-    full : pair of int
-        An attribute has a row where it has a weight for so many columns, and one in so many.
+    The weights of an attribute begin at `ptr`, shape (D + 1,), each for one of the `columns`, shape
+    (P,). Attributes from `n_sparse` on are dense features, which have a table of their own. An
+    attribute has a row where it has a weight for ``full[0]`` columns, and for one in ``full[1]``.
 
     Attributes
     ----------
@@ -127,20 +118,9 @@ class RowIndex:
 class BoundWeights:
     """Weights in their places; tables are made when they are first asked for.
 
-    A solver that moves after a few sequences reads weights pair by pair and never asks. Threads
-    that ask at the same time wait for one of them: a table may be large.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Where they stand.
-    pairs : ndarray of shape (P,)
-        All weights.
-
-    Attributes
-    ----------
-    dense : ndarray of shape (F, C)
-        Those of dense features as a table.
+    `pairs`, shape (P,), are all of them, `dense`, shape (F, C), those of dense features. A solver
+    that moves after a few sequences reads weights pair by pair and never asks for a table. Threads
+    that ask at the same time wait for one of them: it may be large.
     """
 
     def __init__(self, weights: AttributeWeights, pairs: FloatArray) -> None:
@@ -244,17 +224,7 @@ class AttributeWeights:
 
 
 class NewRows:
-    """Parts of new data, read row by row, once.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Which pairs have a weight.
-    parts : list of Part
-        The parts.
-    threads : ThreadMap
-        Not used.
-    """
+    """Parts of new data, read row by row, once."""
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
         self.layout, self.parts = weights.by_token, parts

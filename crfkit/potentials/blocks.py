@@ -39,11 +39,7 @@ ONE, LABELS, PAIRS = "one", "labels", "pairs of labels"
 TOKENS, TRANSITIONS, SEGMENTS = "tokens", "transitions", "segments"
 
 # The fitted attributes that hold the names of attributes.
-NAMES_OF = {
-    TOKENS: "_feature_names",
-    TRANSITIONS: "_transition_names",
-    SEGMENTS: "_segment_names",
-}
+NAMES_OF = {TOKENS: "_feature_names", TRANSITIONS: "_transition_names", SEGMENTS: "_segment_names"}
 
 
 class Table(NamedTuple):
@@ -76,41 +72,18 @@ class Table(NamedTuple):
 
 @dataclass
 class Choice:
-    """Labeled data, and which of their features are to have weights.
+    """Labeled data, and which of their features are to have weights."""
 
-    Attributes
-    ----------
-    data : PackedSequences
-        N tokens with D attributes, and the attributes of the transitions into them.
-    codes : ndarray of shape (N,)
-        Their labels; of segments, ``k`` where one of label ``k`` goes on, ``K + k`` where one
-        begins.
-    n_labels : int
-        K.
-    min_freq : float
-        What occurs fewer times has no weight.
-    all_states, all_transitions : bool
-        Give all (attribute, label), or (label, next label) pairs a weight; the latter for each
-        attribute of transitions too.
-    boundaries : bool
-        Give the labels of first and last tokens weights.
-    forbidden : ndarray of shape (K, K), dtype bool, optional
-        Transitions that are not allowed.
-    lengths : LengthModel, optional
-        Of segments: how the scores of lengths are made; those that occur keep their weights.
-    token_parts : ndarray of shape (D, 4), dtype bool, optional
-        Of segments: which attributes count for all tokens of one, for its first, its last, and for
-        one alone.
-    """
-
-    data: PackedSequences
-    codes: CodeArray
+    data: PackedSequences  # N tokens with D attributes, and attributes of transitions into them
+    codes: CodeArray  # (N,) of segments, k where one of label k goes on, K + k where one begins
     n_labels: int
-    min_freq: float = 0
-    all_states: bool = False
-    all_transitions: bool = False
-    boundaries: bool = False
-    forbidden: NDArray[np.bool_] | None = None
+    min_freq: float = 0  # what occurs fewer times has no weight
+    all_states: bool = False  # give all D x K (attribute, label) pairs a weight
+    all_transitions: bool = False  # and all K x K transitions, for each of their attributes too
+    boundaries: bool = False  # give the labels of first and last tokens weights
+    forbidden: NDArray[np.bool_] | None = None  # (K, K) transitions that are not allowed
+    # Of segments: how the scores of lengths are made (those that occur keep their weights), and
+    # which attributes count for all tokens of one, for its first, its last, and one alone, (D, 4).
     lengths: LengthModel | None = None
     token_parts: NDArray[np.bool_] | None = None
 
@@ -426,6 +399,8 @@ class WeightBlock(ABC):
         pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape[1], rows)
         if not cls.is_full:
             return cls.of_pattern(pattern), matrix.data
+        if not matrix.nnz:  # weights of first and last labels that were not learned
+            return None
         full = Pattern.of_numbers(np.arange(math.prod(pattern.shape)), pattern.shape, rows)
         return cls.of_pattern(full), matrix.toarray().reshape(-1)
 
@@ -488,11 +463,9 @@ def features_of(data: PackedSequences) -> dict[str, PackedSequences | None]:
 
 def sparse_counts(data: PackedSequences) -> dict[str, int]:
     """Return how many attributes of tokens, transitions and segments are sparse."""
-    kinds = features_of(data).items()
-    return {name: 0 if kind is None else kind.n_sparse for name, kind in kinds}
+    return {of: 0 if x is None else x.n_sparse for of, x in features_of(data).items()}
 
 
 def names_of(data: PackedSequences) -> dict[str, Names | None]:
     """Return the names of the attributes of tokens, transitions and segments."""
-    kinds = features_of(data).items()
-    return {name: None if kind is None else kind.names for name, kind in kinds}
+    return {of: None if x is None else x.names for of, x in features_of(data).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -40,13 +41,7 @@ SPARSE_CELLS = 1 << 18
 
 
 class AttributeBlock(WeightBlock):
-    """Weights of attributes of something.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Which (attribute, column) pairs have a weight.
-    """
+    """Weights of (attribute, column) pairs."""
 
     def __init__(self, weights: AttributeWeights) -> None:
         self.weights = weights
@@ -247,15 +242,8 @@ class TransitionBlock(WeightBlock):
 class BoundaryBlock(WeightBlock):
     """Weights of the labels of the first, or last, tokens of sequences, shape (K,).
 
-    Parameters
-    ----------
-    n_labels : int
-        K.
-
-    Attributes
-    ----------
-    role : int
-        1 for first, 2 for last tokens. Of segments, their potentials stand behind so many K others.
+    `role` is 1 for first, 2 for last tokens. Of segments, their potentials stand behind so many K
+    others.
     """
 
     kind = "boundary"
@@ -368,22 +356,18 @@ class TransitionAttributeBlock(AttributeBlock):
         """Return the (attribute, label, next label) triples that occur, or all."""
         if choice.data.transitions is None:
             return None
+        every, size = choice.all_transitions, choice.n_labels**2
         return cls(
-            choice.pairs(
-                choice.data.transitions, choice.transitions, choice.n_labels**2,
-                everything=choice.all_transitions,
-            )
-        )  # fmt: skip
+            choice.pairs(choice.data.transitions, choice.transitions, size, everything=every)
+        )
 
     def prepare(
         self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
     ) -> PreparedTransitions:
         """Return the distinct rows of each chunk: equal rows share a table."""
-        found = threads(lambda chunk: transition_rows(data, chunk), chunks)
-        parts = [Part(rows, 0, rows.n_tokens) for rows, _ in found]
-        return PreparedTransitions(
-            reading(self.weights, parts, threads), [index for _, index in found]
-        )
+        rows, tables = zip(*threads(partial(transition_rows, data), chunks), strict=True)
+        parts = [Part(own, 0, own.n_tokens) for own in rows]
+        return PreparedTransitions(reading(self.weights, parts, threads), list(tables))
 
     def add(
         self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap

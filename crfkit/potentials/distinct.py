@@ -15,31 +15,15 @@ def distinct_rows(data: PackedSequences, begin: int, end: int) -> tuple[PackedSe
     """Return the distinct rows among the tokens ``begin:end``, and which of them each token has.
 
     Equal rows have equal scores, so a table of pair scores is needed for each distinct row only:
-    dozens instead of thousands, where the attributes of transitions are tags.
-
-    Parameters
-    ----------
-    data : PackedSequences
-        Features of N tokens.
-    begin, end : int
-        A run of tokens.
-
-    Returns
-    -------
-    rows : PackedSequences
-        One sequence of M tokens, the distinct rows in the order of their first appearance.
-    row_of : ndarray of shape (end - begin,)
-        Row of each token.
+    dozens instead of thousands, where the attributes of transitions are tags. They come as one
+    sequence, in the order of their first appearance.
     """
     tokens, row_of = distinct_tokens(data, begin, end)
     return data.take_tokens(tokens), row_of
 
 
 def distinct_tokens(data: PackedSequences, begin: int, end: int) -> tuple[IntArray, IdArray]:
-    """Return the first token of each distinct row, and which of them each token has.
-
-    Parameters and results as for `distinct_rows`, with tokens in place of their features.
-    """
+    """Return the first token of each distinct row, and which of them each token has."""
     keys = _row_keys(data, begin, end)
     _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
     if not _equal_rows(data, begin + np.arange(end - begin), begin + first[row_of]):

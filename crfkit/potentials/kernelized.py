@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,16 +36,11 @@ KernelFunction = Callable[..., Any]
 
 
 class Kernel(NamedTuple):
-    """A kernel of the features of two tokens.
+    """A kernel of the features of two tokens, and its parameters.
 
-    Attributes
-    ----------
-    name : str or callable
-        A kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function
-        of two matrices, of n and m rows, that returns a matrix of shape (n, m). It must be
-        symmetric and positive semidefinite; matrices may be sparse.
-    params : dict
-        Its parameters.
+    One of :func:`sklearn.metrics.pairwise.pairwise_kernels`, "precomputed", or a function of two
+    matrices, of n and m rows, that returns a matrix of shape (n, m). It must be symmetric and
+    positive semidefinite; matrices may be sparse.
     """
 
     name: str | KernelFunction
@@ -58,21 +54,15 @@ class Kernel(NamedTuple):
     def __call__(self, left: Any, right: Any) -> FloatArray:
         """Return the kernel values of the rows of two matrices, shape (n, m).
 
-        Raises
-        ------
-        ValueError
-            If a function returns a matrix of another shape, or a value is NaN or infinite.
+        ValueError if a function returns another shape, or a value is NaN or infinite.
         """
         shape = (left.shape[0], right.shape[0])
         if not all(shape):
             return np.zeros(shape)
-        if isinstance(self.name, str):
-            found = pairwise_kernels(left, right, metric=self.name, **self.params)
-        else:
-            found = self.name(left, right, **self.params)
-        if issparse(found):
-            found = found.toarray()
-        values = np.ascontiguousarray(found, np.float64)
+        named = isinstance(self.name, str)
+        function = partial(pairwise_kernels, metric=self.name) if named else self.name
+        found: Any = function(left, right, **self.params)  # type: ignore[operator]
+        values = np.ascontiguousarray(found.toarray() if issparse(found) else found, np.float64)
         if values.shape != shape:
             raise ValueError(
                 f"kernel={self.name!r} returned an array of shape {values.shape} for matrices of "
@@ -92,24 +82,10 @@ class Gram:
     They are computed at once where they fit into the memory that is allowed; otherwise the rows of
     a sequence are computed when they are asked for, and the latest ones are kept.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    data : PackedSequences
-        S sequences of N tokens.
-    max_bytes : int
-        Bytes that kernel values may take.
-    boundaries : bool, default=False
-        Add 1 to the values of two first tokens of a sequence, and of two last ones: as if these had
-        an attribute of their own, which gives their labels weights.
-
-    Raises
-    ------
-    ValueError
-        If not even the rows of the longest sequence fit, precomputed values are no square, or
-        values are not symmetric. Where they are not held at once, only those inside of a sequence
-        are compared.
+    With `boundaries`, 1 is added to the values of two first tokens of a sequence, and of two last
+    ones: as if these had an attribute of their own, which gives their labels weights. ValueError if
+    not even the rows of the longest sequence fit, precomputed values are no square, or values are
+    not symmetric; where they are not held at once, only those inside of a sequence are compared.
     """
 
     def __init__(
@@ -133,7 +109,7 @@ class Gram:
         if kernel.is_precomputed:
             self._whole = np.array(data.dense) if boundaries else np.ascontiguousarray(data.dense)
         elif 8 * size**2 <= max_bytes:
-            matrix = _matrix(data)
+            matrix = data._rows(0, size)
             self._whole = kernel(matrix, matrix)
         if self._whole is not None:
             self._check_symmetric(self._whole)
@@ -147,7 +123,7 @@ class Gram:
             return self._whole[begin:end]
         found = self._kept.pop(sequence, None)
         if found is None:
-            matrix = _matrix(self._data)
+            matrix = self._data._rows(0, self._data.n_tokens)
             found = self._kernel(matrix[begin:end], matrix)
             self._check_symmetric(found[:, begin:end])
             for tokens in self._ends:
@@ -173,22 +149,12 @@ class Gram:
 
 
 class KernelWeights(NamedTuple):
-    """Coefficients in their places.
+    """Coefficients in their places."""
 
-    Attributes
-    ----------
-    dual : ndarray of shape (n, K)
-        Those of each support token.
-    pair : ndarray of shape (1, K, K)
-        Weights of transitions.
-    start, end : ndarray of shape (K,)
-        Weights of the labels of the first and of the last token of a sequence.
-    """
-
-    dual: FloatArray
-    pair: FloatArray
-    start: FloatArray
-    end: FloatArray
+    dual: FloatArray  # (n, K) of each support token
+    pair: FloatArray  # (1, K, K) weights of transitions
+    start: FloatArray  # (K,) weights of the labels of first tokens
+    end: FloatArray  # (K,) of last ones
 
 
 class KernelChainModel(PotentialsModel):
@@ -304,8 +270,8 @@ class KernelChainModel(PotentialsModel):
         """Return the kernel values of new tokens with the support."""
         begin, end = chunk.tokens.start, chunk.tokens.stop
         if self.support is None:
-            rows = data.take_tokens(np.arange(begin, end))
-            values: FloatArray = _matrix(rows, dense=True)[:, self.places]
+            rows = data._rows(begin, end)
+            values: FloatArray = (rows.toarray() if data.n_sparse else rows)[:, self.places]
             return values
         sparse = bool(data.n_sparse or self.support.n_sparse)
         return self.kernel(
@@ -323,9 +289,3 @@ def _check_square(data: PackedSequences) -> None:
             f"{data.n_features} {kind} features a token. Folds of a cross-validation must take "
             "some of the columns too, which GridSearchCV does not do: give it a function as kernel."
         )
-
-
-def _matrix(data: PackedSequences, dense: bool = False) -> Any:
-    """Return the features of all tokens."""
-    rows = data._rows(0, data.n_tokens)
-    return rows.toarray() if dense and data.n_sparse else rows

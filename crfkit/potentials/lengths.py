@@ -12,40 +12,22 @@ from crfkit._types import FloatArray
 class LengthModel:
     """``length_d[k] = fixed[d, k] + sum_f basis[d, f] w[f, k]`` for chosen pairs of f and k.
 
-    Parameters
-    ----------
-    fixed : ndarray of shape (L, K)
-        What is not learned; ``-inf`` forbids the segments of a length and a label.
-    basis : sparse array or array of shape (L, F)
-        Functions of the length, finite. Read as a sparse array, in time for what is not 0.
-    chosen : ndarray of shape (F, K), dtype bool
-        Which function has a weight for which label.
+    `fixed`, shape (L, K), is not learned: ``-inf`` forbids the segments of a length and a label.
+    `basis`, shape (L, F), are finite functions of the length, read as a sparse array. `chosen`, of
+    bool, shape (F, K), tells which function has a weight for which label.
     """
 
     def __init__(
         self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: NDArray[np.bool_]
     ) -> None:
         self.fixed, self.basis, self.chosen = fixed, sp.csr_array(basis), chosen
-
-    @property
-    def n_lengths(self) -> int:
-        """The longest length L."""
-        return len(self.fixed)
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights."""
-        return int(self.chosen.sum())
-
-    def weights(self, parameters: FloatArray) -> FloatArray:
-        """Return the weights as a table of shape (F, K), zeros between."""
-        table = np.zeros(self.chosen.shape)
-        table[self.chosen] = parameters
-        return table
+        self.n_lengths, self.n_parameters = len(fixed), int(chosen.sum())
 
     def bind(self, parameters: FloatArray) -> FloatArray:
         """Return the scores of all lengths, shape (L, K)."""
-        scores: FloatArray = self.fixed + self.basis @ self.weights(parameters)
+        table = np.zeros(self.chosen.shape)
+        table[self.chosen] = parameters
+        scores: FloatArray = self.fixed + self.basis @ table
         return scores
 
     def pullback(self, gradient: FloatArray) -> FloatArray:

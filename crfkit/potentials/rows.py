@@ -21,11 +21,13 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle, unfold_rows
 from crfkit.kernels.design.gather import (
+    collect_rows,
     gather_cells,
     gather_rows,
     scatter_cells,
     scatter_dense,
     scatter_rows,
+    spread_rows,
 )
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, RowIndex
 
@@ -69,21 +71,8 @@ class PreparedRows:
     """Parts in the form that training on all of them reads.
 
     Each thread owns a range of the weights and adds up their gradients part by part, so that no
-    weight is shared and every sum has one order.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Which pairs have a weight.
-    parts : list of Part
-        The parts.
-    threads : ThreadMap
-        Prepares the parts, and later pulls back.
-
-    Raises
-    ------
-    ValueError
-        If a part has more scores than can be numbered.
+    weight is shared and every sum has one order. The same threads prepare and pull back. ValueError
+    if a part has more scores than can be numbered.
     """
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
@@ -276,72 +265,58 @@ class ActiveRows:
     """A run of rows whose weights are numbered anew: those that it depends on.
 
     For solvers that move after each of many small runs: they have no time for tables of all
-    weights.
-
-    Parameters
-    ----------
-    weights : AttributeWeights
-        Which pairs have a weight.
-    parts : list of Part
-        Parts that follow one another: the run.
-    threads : ThreadMap
-        Not used.
-
-    Attributes
-    ----------
-    places : ndarray of shape (n,)
-        The weights that the rows depend on, each once: those of full rows, single ones, and those
-        of dense features.
+    weights. The run are parts that follow one another. `places`, shape (n,), are the weights that
+    it depends on, each once: those of full rows, single ones, and those of dense features.
     """
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
         part, layout = Part(parts[0].data, parts[0].begin, parts[-1].end), weights.full
         self.weights, self.parts = weights, [part]
         edges = np.array([0, layout.shape[0]]), np.array([0, weights.first_dense])
-        rows, cells = prepare_part(layout, None, *edges, part)
-        attributes = layout.attributes[rows.columns]
-        begin = weights.ptr[attributes]
-        counts = weights.ptr[attributes + 1] - begin
+        rows, self._cells = prepare_part(layout, None, *edges, part)
+        self._attributes = frozen(layout.attributes[rows.columns])
+        begin = weights.ptr[self._attributes]
+        counts = weights.ptr[self._attributes + 1] - begin
         of_rows = ranges(begin, counts)
-        number = np.repeat(np.arange(len(attributes)), counts)
-        self._cells_of_rows = number * layout.n_columns + weights.columns[of_rows]
-        self._shape = len(attributes), layout.n_columns
-        single, which = np.unique(cells.places, return_inverse=True)
+        # The same rows with the weights at `places`.
+        self._numbers = frozen(np.arange(len(counts), dtype=np.uint32))
+        self._ptr = frozen(np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64))
+        self._columns = frozen(layout.columns[of_rows])
+        single, which = np.unique(self._cells.places, return_inverse=True)
+        self._which = frozen(which.astype(np.uint32))
         self._rows = rows._replace(
             slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(np.uint32)),
-            columns=frozen(np.arange(len(attributes))),
+            columns=frozen(np.arange(len(counts))),
         )
-        self._cells = cells._replace(places=frozen(which.astype(np.uint32)))
         dense = np.arange(weights.first_dense, weights.n_parameters)
         self._first, self._last = len(of_rows), len(of_rows) + len(single)
         self.places: IdArray = np.concatenate([of_rows, single, dense]).astype(np.uint32)
 
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
         """Add the scores of the rows to `out`, shape (n, C)."""
-        (rows, cells), (part,) = (self._rows, self._cells), self.parts
-        w, step = bound.pairs[self.places[: self._last]], part.data.value_array()[1]
-        table = np.zeros(self._shape)
-        table.reshape(-1)[self._cells_of_rows] = w[: self._first]
+        rows, cells, layout, (part,) = self._rows, self._cells, self.weights.full, self.parts
+        pairs, step = frozen(bound.pairs), part.data.value_array()[1]
+        table = np.zeros((len(self._attributes), layout.n_columns))
+        spread_rows(self._attributes, layout.ptr, layout.columns, pairs, table)
         gather_rows(rows.row_ptr, rows.slots, rows.values, step, frozen(table), out)
-        single = frozen(w[self._first :])
-        gather_cells(cells.cells, cells.places, cells.values, step, single, out.reshape(-1))
+        gather_cells(cells.cells, cells.places, cells.values, step, pairs, out.reshape(-1))
         bound.add_dense(part, out)
 
     def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
         """Add the gradient to the weights at `places`, given that to the scores of the run."""
-        (rows, cells), (part,) = (self._rows, self._cells), self.parts
+        rows, cells, (part,), size = self._rows, self._cells, self.parts, len(self._numbers)
         residual, step = frozen(residuals[0]), part.data.value_array()[1]
-        table = np.zeros(self._shape)
+        table = np.zeros((size, residual.shape[1]))
         scatter_rows(
-            rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, len(table), residual, table
+            rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, size, residual, table
         )
-        out[: self._first] += table.reshape(-1)[self._cells_of_rows]
+        collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)
         scatter_cells(
-            cells.cells, cells.places, cells.values, step, residual.reshape(-1),
+            cells.cells, self._which, cells.values, step, residual.reshape(-1),
             out[self._first : self._last],
         )  # fmt: skip
         if part.data.dense is not None:
-            dense = np.zeros((part.data.dense.shape[1], self._shape[1]))
+            dense = np.zeros((part.data.dense.shape[1], residual.shape[1]))
             scatter_dense(frozen(part.data.dense), part.begin, 0, len(dense), residual, dense[None])
             out[self._last :] += self.weights.take_dense(dense)
 
@@ -349,14 +324,9 @@ class ActiveRows:
 class Folding:
     """Which rows of a table stand for others as well.
 
-    Parameters
-    ----------
-    uses : ndarray of shape (H,)
-        How many tokens have each row.
-    count : ndarray of shape (H,)
-        Number of its links.
-    links : ndarray of shape (H, L)
-        Rows that its own takes along; all of them more frequent, or as frequent and before it.
+    `uses`, shape (H,), is how many tokens have each row, `count` the number of its links, and
+    `links`, shape (H, L), are the rows that its own takes along; all of them more frequent, or as
+    frequent and before it.
     """
 
     def __init__(self, uses: IntArray, count: IntArray, links: IdArray) -> None:
@@ -401,13 +371,8 @@ class Folding:
 def find_folding(parts: list[tuple[IntArray, IdArray]], n_rows: int) -> Folding | None:
     """Return what may be folded; None where that would save little.
 
-    Parameters
-    ----------
-    parts : list of (ndarray of shape (N + 1,), ndarray of shape (nnz,))
-        The rows of the table that the tokens have, each once: where those of each token start,
-        and what they are.
-    n_rows : int
-        Number of rows H of the table.
+    `parts` are the rows of a table of `n_rows` that the tokens have, each once: where those of each
+    token start, shape (N + 1,), and what they are, shape (nnz,).
     """
     if sum(len(slots) for _, slots in parts) < LEAST_ENTRIES:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -17,21 +18,11 @@ from crfkit.potentials.linear import LinearModel
 
 
 class NamedWeights(NamedTuple):
-    """Fitted weights with the names of their attributes and labels.
+    """Fitted weights with the names of their attributes and labels."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (K,)
-        Labels.
-    names : dict
-        Names of the attributes of tokens, transitions and segments, None where they have none.
-    fitted : dict
-        Fitted attributes.
-    """
-
-    classes: NDArray[np.object_]
-    names: Mapping[str, Names | None]
-    fitted: Mapping[str, Any]
+    classes: NDArray[np.object_]  # (K,) labels
+    names: Mapping[str, Names | None]  # of attributes of tokens, transitions and segments
+    fitted: Mapping[str, Any]  # fitted attributes
 
 
 def transfer_weights(
@@ -42,23 +33,8 @@ def transfer_weights(
 ) -> FloatArray:
     """Return parameters of a model with the weights of an older one, 0 where that has none.
 
-    Attributes and labels are matched by name; attributes without names by their number.
-
-    Parameters
-    ----------
-    old : NamedWeights
-        The older weights.
-    model : LinearModel
-        Which weights the newer model has.
-    classes : ndarray of shape (K,)
-        Its labels.
-    names : dict
-        Names of its attributes of tokens, transitions and segments.
-
-    Raises
-    ------
-    ValueError
-        If there are other numbers of attributes without names.
+    `classes` and `names` are its labels, and those of its attributes: these are matched by name,
+    attributes without names by their number. ValueError if there are other numbers of such.
     """
     labels = _match(classes, old.classes)
     before, after = labels[:, None], labels[None, :]
@@ -81,13 +57,8 @@ def transfer_weights(
 def extend(model: LinearModel, others: list[Mapping[str, Any]]) -> LinearModel:
     """Return a model that also has the weights that are not 0 in older ones.
 
-    Parameters
-    ----------
-    model : LinearModel
-        The newer model.
-    others : list of dict
-        Fitted attributes, with the same labels in the same order, and the same attributes in the
-        same columns, but for newer ones behind them.
+    `others` are fitted attributes, with the same labels in the same order, and the same attributes
+    in the same columns, but for newer ones behind them.
     """
     return type(model)([block.extended(others) for block in model.blocks])
 
@@ -114,18 +85,10 @@ def _match(new: NDArray[np.object_], old: NDArray[np.object_]) -> IntArray:
 
 
 class AllWeights(NamedTuple):
-    """All weights that models of a kind could have, numbered block by block, row by row.
+    """All weights that models of a kind could have, numbered block by block, row by row."""
 
-    Attributes
-    ----------
-    kind : type
-        Of the models.
-    shapes : dict
-        The shape (R, C) of each block by its name.
-    """
-
-    kind: type[LinearModel]
-    shapes: Mapping[str, tuple[int, int]]
+    kind: type[LinearModel]  # of the models
+    shapes: Mapping[str, tuple[int, int]]  # (R, C) of each block by its name
 
     @classmethod
     def of_model(cls, model: LinearModel) -> AllWeights:
@@ -145,19 +108,22 @@ class AllWeights(NamedTuple):
     @property
     def firsts(self) -> dict[str, int]:
         """The first number of each block."""
-        sizes = [rows * columns for rows, columns in self.shapes.values()]
-        return dict(zip(self.shapes, itertools.accumulate([0, *sizes]), strict=False))
+        ends = itertools.accumulate(map(math.prod, self.shapes.values()), initial=0)
+        return dict(zip(self.shapes, ends, strict=False))
 
     @property
     def total(self) -> int:
         """How many there are."""
-        return sum(rows * columns for rows, columns in self.shapes.values())
+        return sum(map(math.prod, self.shapes.values()))
 
     @property
     def always(self) -> IntArray:
         """The numbers of weights that each model has."""
-        full = [name for name in self.shapes if self.kind.block_types[name].is_full]
-        runs = [np.arange(np.prod(self.shapes[name])) + self.firsts[name] for name in full]
+        runs = [
+            np.arange(first, first + math.prod(self.shapes[name]))
+            for name, first in self.firsts.items()
+            if self.kind.block_types[name].is_full
+        ]
         return np.concatenate([np.zeros(0, np.int64), *runs])
 
     def numbers(self, model: LinearModel) -> IntArray:
@@ -173,7 +139,7 @@ class AllWeights(NamedTuple):
         blocks = []
         for name, first in self.firsts.items():
             shape, block = self.shapes[name], self.kind.block_types[name]
-            low, high = np.searchsorted(numbers, [first, first + shape[0] * shape[1]])
+            low, high = np.searchsorted(numbers, [first, first + math.prod(shape)])
             sparse = sizes.get(block.tables[0].rows, shape[0])
             pattern = Pattern.of_numbers(numbers[low:high] - first, shape, sparse)
             blocks.append(block.of_pattern(pattern))

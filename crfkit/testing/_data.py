@@ -133,6 +133,12 @@ def fitted(estimator: Any, X: Any = None, y: Any = None, **fit_parameters: Any) 
     return fresh(estimator).fit(X, y, **fit_parameters)
 
 
+def trained(estimator: Any) -> tuple[Any, Tokens, Labels]:
+    """Return a copy that is fitted on the ragged data, and these."""
+    X, y = make_data()
+    return fitted(estimator, X, y), X, y
+
+
 def has_parameter(estimator: Any, name: str) -> bool:
     """Whether an estimator has a parameter."""
     return name in estimator.get_params(deep=False)

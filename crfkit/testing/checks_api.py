@@ -28,6 +28,7 @@ from crfkit.testing._data import (
     needs,
     raises,
     read_only,
+    trained,
 )
 
 _OF_SKLEARN = {
@@ -137,8 +138,7 @@ def check_predict_does_not_change_data(estimator: Any) -> None:
 
 def check_predict_does_not_change_model(estimator: Any) -> None:
     """Prediction and scoring leave the public attributes as they are."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     before = _public(model)
     for name, call in call_each(model, X, y):
         call()
@@ -192,8 +192,7 @@ def check_refit_forgets_parameters(estimator: Any) -> None:
 
 def check_failed_fit_keeps_the_model(estimator: Any) -> None:
     """A ``fit`` that raises for its data leaves the model of the last fit working."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     before = model.predict(X)
     with raises(ValueError, doing="fit with another number of label sequences"):
         model.fit(X, y[:-1])
@@ -217,16 +216,14 @@ def check_clone_of_fitted_is_unfitted(estimator: Any) -> None:
 
 def check_pickle(estimator: Any) -> None:
     """A pickled model predicts the same, also where it has predicted before."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
 
 
 def check_read_only_model(estimator: Any) -> None:
     """A model whose arrays are read-only, as in a memory-mapped file, predicts and refits."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     mapped = read_only(model)
     assert_same_predictions(model, mapped, X)
     assert_same_predictions(model, mapped.fit(X, y), X)
@@ -234,8 +231,7 @@ def check_read_only_model(estimator: Any) -> None:
 
 def check_deepcopy(estimator: Any) -> None:
     """A deep copy predicts the same and does not follow the original."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     copied = copy.deepcopy(model)
     assert_same_predictions(model, copied, X)
     model.fit([[["p"]]], [["P"]])

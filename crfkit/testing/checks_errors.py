@@ -16,6 +16,7 @@ from crfkit.testing._data import (
     fresh,
     make_data,
     raises,
+    trained,
 )
 
 BAD_VALUES = (np.nan, np.inf, -np.inf)
@@ -39,8 +40,7 @@ def check_other_lengths_raise(estimator: Any) -> None:
 
 def check_lengths_are_checked_after_fit(estimator: Any) -> None:
     """Methods that compare X with y refuse what does not match."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     for name, call in call_each(model, X, [*y[:2], y[2][:-1], *y[3:]]):
         if name in ("score", "sequence_log_proba"):
             with raises(ValueError, "sequence 2", doing=f"{name} with another length"):
@@ -120,8 +120,7 @@ def check_empty_training_sequence_raises(estimator: Any) -> None:
 
 def check_strings_as_sequences_raise(estimator: Any) -> None:
     """A string is not taken for a sequence of characters."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: fresh(estimator).fit("abc", y),
         lambda: fresh(estimator).fit(["abc"], [["A", "B", "C"]]),

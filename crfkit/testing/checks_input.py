@@ -26,6 +26,7 @@ from crfkit.testing._data import (
     raises,
     read_only,
     relabel,
+    trained,
 )
 
 
@@ -98,8 +99,7 @@ def check_three_dimensional_array(estimator: Any) -> None:
 
 def check_one_model_predicts_all_forms(estimator: Any) -> None:
     """A model of dicts predicts strings and packed sequences of its attributes alike."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     for form in (as_strings(X), as_packed(X), as_sparse(X)):
         assert_same_predictions(model, model, X, form)
 
@@ -140,8 +140,7 @@ def check_object_arrays_of_tokens(estimator: Any) -> None:
 
 def check_label_containers(estimator: Any) -> None:
     """Labels may be lists, tuples, arrays, arrays of objects or what ``predict`` returned."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     arrays = [np.array(labels) for labels in y]
     for labels in (arrays, object_array(y), object_array(arrays), LabelSequences(y)):
         assert_same_predictions(model, fitted(estimator, X, labels), X)

@@ -19,6 +19,7 @@ from crfkit.testing._data import (
     make_data,
     make_token,
     needs,
+    trained,
 )
 
 
@@ -47,8 +48,7 @@ def check_predict_array_is_1d(estimator: Any) -> None:
 
 def check_predictions_are_classes(estimator: Any) -> None:
     """All predicted labels are in ``classes_``, whatever the features."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     shuffled = [sequence[::-1] + sequence for sequence in X]
     labels = {label for row in model.predict(shuffled) for label in row}
     assert labels <= set(model.classes_)
@@ -63,8 +63,7 @@ def check_predict_no_sequences(estimator: Any) -> None:
 
 def check_predict_empty_sequence(estimator: Any) -> None:
     """A sequence of no tokens gets no labels and changes nothing for the others."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     expected = model.predict(X[:2])
     assert model.predict([[]]) == [[]]
     assert model.predict([[], X[0], [], X[1], []]) == [[], expected[0], [], expected[1], []]
@@ -100,8 +99,7 @@ def check_single_label(estimator: Any) -> None:
 
 def check_predictions_do_not_depend_on_the_batch(estimator: Any) -> None:
     """A sequence is predicted alone as among others, in any order and number."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     together = model.predict(X)
     assert [model.predict([sequence])[0] for sequence in X] == together
     assert model.predict(X[::-1]) == together[::-1]
@@ -137,8 +135,7 @@ def check_token_without_known_attributes(estimator: Any) -> None:
 
 def check_long_sequence(estimator: Any) -> None:
     """A sequence of thousands of tokens neither overflows nor underflows."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     long = [token for sequence in X for token in sequence] * 200
     assert len(model.predict([long])[0]) == len(long)
     if hasattr(model, "predict_proba"):
@@ -155,8 +152,7 @@ def check_training_data_are_learned(estimator: Any) -> None:
 
 def check_score_is_token_accuracy(estimator: Any) -> None:
     """``score`` is the share of tokens with the right label."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     shifted = [labels[1:] + labels[:1] for labels in y]
     for truth in (y, shifted):
         right = [a == b for p, t in zip(model.predict(X), truth, strict=True)
@@ -173,8 +169,7 @@ def check_score_of_unknown_labels(estimator: Any) -> None:
 
 def check_score_weights(estimator: Any) -> None:
     """``score`` weights sequences, or tokens, by ``sample_weight``."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     truth = model.predict(X)
     wrong = [["?"] * len(truth[0])] + truth[1:]
     sizes = np.array([len(labels) for labels in truth])
@@ -202,8 +197,7 @@ def check_n_jobs(estimator: Any) -> None:
 @needs("predict_proba")
 def check_proba_shapes(estimator: Any) -> None:
     """``predict_proba`` returns one array of shape (T, K) for each sequence."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     rows = model.predict_proba(X)
     assert len(rows) == len(X)
     assert [row.shape for row in rows] == [(len(s), len(model.classes_)) for s in X]
@@ -239,8 +233,7 @@ def check_proba_of_empty_sequences(estimator: Any) -> None:
 @needs("predict_proba")
 def check_proba_does_not_depend_on_the_batch(estimator: Any) -> None:
     """The probabilities of a sequence are the same alone and among others."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     for sequence, together in zip(X, model.predict_proba(X), strict=True):
         np.testing.assert_array_equal(model.predict_proba([sequence])[0], together)
 
@@ -248,8 +241,7 @@ def check_proba_does_not_depend_on_the_batch(estimator: Any) -> None:
 @needs("sequence_log_proba")
 def check_log_proba_is_not_positive(estimator: Any) -> None:
     """Log-probabilities of sequences have shape (S,) and are 0 at most, 0 for an empty one."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     log_proba = model.sequence_log_proba(X, y)
     assert log_proba.shape == (len(X),) and np.all(log_proba <= 1e-12)
     np.testing.assert_array_equal(model.sequence_log_proba([[]], [[]]), [0.0])
@@ -258,8 +250,7 @@ def check_log_proba_is_not_positive(estimator: Any) -> None:
 @needs("sequence_log_proba")
 def check_log_proba_sums_to_one(estimator: Any) -> None:
     """The probabilities of all labellings of a sequence sum to 1."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     paths = [list(path) for path in itertools.product(model.classes_, repeat=3)]
     log_proba = model.sequence_log_proba([X[1]] * len(paths), paths)
     assert abs(np.exp(log_proba).sum() - 1.0) < 1e-9
@@ -268,8 +259,7 @@ def check_log_proba_sums_to_one(estimator: Any) -> None:
 @needs("predict_proba", "sequence_log_proba")
 def check_log_proba_agrees_with_proba(estimator: Any) -> None:
     """Summed over labellings, the probabilities of sequences are those of the tokens."""
-    X, _ = make_data()
-    model = fitted(estimator)
+    model, X, _ = trained(estimator)
     codes = list(itertools.product(range(len(model.classes_)), repeat=3))
     paths = [[model.classes_[code] for code in path] for path in codes]
     proba = np.exp(model.sequence_log_proba([X[1]] * len(paths), paths))
@@ -282,8 +272,7 @@ def check_log_proba_agrees_with_proba(estimator: Any) -> None:
 @needs("sequence_log_proba")
 def check_log_proba_of_unknown_labels(estimator: Any) -> None:
     """A sequence with a label that the model does not know has the log-probability -inf."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     log_proba = model.sequence_log_proba(X, [["?", *y[0][1:]], *y[1:]])
     assert log_proba[0] == -np.inf
     np.testing.assert_array_equal(log_proba[1:], model.sequence_log_proba(X, y)[1:])

@@ -17,14 +17,14 @@ from crfkit.testing._data import (
     make_data,
     needs,
     raises,
+    trained,
 )
 
 
 @needs("sample_weight")
 def check_weights_of_one(estimator: Any) -> None:
     """Weights of 1, for sequences or tokens, are as good as none."""
-    X, y = make_data()
-    model = fitted(estimator)
+    model, X, y = trained(estimator)
     per_token = [np.ones(len(labels)) for labels in y]
     for weight in (np.ones(len(X)), per_token):
         assert_same_predictions(model, fitted(estimator, X, y, sample_weight=weight), X)

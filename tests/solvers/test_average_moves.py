@@ -9,7 +9,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.batches import ChainBatchOracle
 from crfkit.solvers.stochastic.general import GeneralBatchOracle
 from crfkit.solvers.stochastic.lipschitz import Preconditioner
-from crfkit.solvers.stochastic.sag_state import SagState
+from crfkit.solvers.stochastic.sag import SagState
 from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_dual_moves import LENGTHS, make_wide, wide_objective
 

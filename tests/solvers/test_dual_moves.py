@@ -9,7 +9,7 @@ from crfkit.data import PackedSequences
 from crfkit.objective.batch import Objective
 from crfkit.oracles.batches import ChainBatchOracle
 from crfkit.potentials.spaces import choose_features
-from crfkit.solvers.stochastic.dual_state import DualState
+from crfkit.solvers.stochastic.exponentiated_gradient import DualState
 from crfkit.solvers.stochastic.general import GeneralBatchOracle
 from crfkit.structures import SparseChain
 from tests.objective.test_batch import make_data, make_objective

@@ -6,7 +6,7 @@ import pytest
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.potentials.kernelized import Gram, Kernel
-from crfkit.solvers.historical.smo import SMO
+from crfkit.solvers.historical.margin_dual import SMO
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelBlocks, KernelFrankWolfe, _Search
 from tests.objective.test_batch import make_data
 from tests.solvers.test_margin_dual import (

@@ -12,8 +12,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.kernelized import Kernel, KernelChainModel
 from crfkit.potentials.spaces import choose_features
-from crfkit.solvers.historical.margin_gradient import MarginEG, _Distributions
-from crfkit.solvers.historical.smo import SMO, _Factored
+from crfkit.solvers.historical.margin_dual import SMO, Ascent, Factored, MarginEG
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
 from crfkit.structures import ChainPotentials
 from tests.objective.test_batch import make_data, make_objective
@@ -114,7 +113,7 @@ def test_smo_keeps_weights_and_marginals_together_and_its_dual_never_falls(max_e
     with ThreadMap(1) as threads:
         weight = np.repeat(np.arange(1.0, 1.0 + len(LENGTHS)), LENGTHS)
         batches = make_problem(threads, weight=weight, boundaries=True).minibatches(1, 0)
-        search, duals = _Factored(batches, max_entropy), [0.0]
+        search, duals = Factored(batches, max_entropy), [0.0]
         for _ in range(8):
             for index in random.permutation(len(batches)).tolist():
                 search.update(index, random if pair == "drawn" else None)
@@ -133,7 +132,7 @@ def test_smo_keeps_weights_and_marginals_together_and_its_dual_never_falls(max_e
 
 def test_smo_moves_the_mass_that_raises_the_dual_most(monkeypatch):
     found = []
-    move = _Factored._shift
+    move = Factored._shift
 
     def watched(self, index, scores, target, source, slope):
         before = self.marginals[index].node.copy(), self.marginals[index].edge.copy()
@@ -153,7 +152,7 @@ def test_smo_moves_the_mass_that_raises_the_dual_most(monkeypatch):
         self.w = kept
         assert not np.array_equal(w, kept)
 
-    monkeypatch.setattr(_Factored, "_shift", watched)
+    monkeypatch.setattr(Factored, "_shift", watched)
     with ThreadMap(1) as threads:
         solve(SMO(max_iter=4), make_problem(threads, boundaries=True))
     assert len(found) > 100
@@ -172,13 +171,15 @@ def test_a_step_of_the_exponentiated_gradient_multiplies_probabilities(rng):
     """Algorithm 2 of the report, over all labellings."""
     with ThreadMap(1) as threads:
         batches = make_problem(threads, lengths=(4, 3)).minibatches(1, 0)
-        search = _Distributions(batches)
-        search.steps.w[:] = rng.normal(size=batches.n_parameters)
-        bound, rate = batches.bind(search.steps.w), 0.7
-        first = search.steps._ascents(bound, 0, None, 0.3).block
-        search.steps.w[:] = rng.normal(size=batches.n_parameters)
-        bound = batches.bind(search.steps.w)
-        second = search.steps._ascents(bound, 0, first, rate).block
+        search = Ascent(batches)
+        search.w[:] = rng.normal(size=batches.n_parameters)
+        bound, rate = batches.bind(search.w), 0.7
+        search.rates[:] = 0.3
+        first = search.blocks[0] = search.propose(bound, 0).block
+        search.w[:] = rng.normal(size=batches.n_parameters)
+        bound = batches.bind(search.w)
+        search.rates[:] = rate
+        second = search.propose(bound, 0).block
         scores = search.augmented(bound, 0)
     cut = scores.unary.size
 
@@ -202,14 +203,14 @@ def test_the_dual_of_the_exponentiated_gradient_never_falls(batch_tokens):
         weight = np.repeat(np.arange(1.0, 1.0 + len(LENGTHS)), LENGTHS)
         objective = make_problem(threads, weight=weight, boundaries=True)
         batches = objective.minibatches(batch_tokens, 0)
-        search, duals = _Distributions(batches), [0.0]
+        search, duals = Ascent(batches), [0.0]
         for _ in range(40):
             for index in range(len(batches)):
-                search.steps.advance(np.array([index]), search.c2)
+                search.update(index)
                 duals.append(search.lower_bound)
 
         def moments(index, scores):
-            block, cut = search.steps.block(index), scores.unary.size
+            block, cut = search.blocks[index], scores.unary.size
             if block is None:  # no labels, no step
                 return 0.0, 0.0
             return block.expected[:cut].reshape(scores.unary.shape), block.expected[cut:].reshape(

@@ -5,8 +5,9 @@ import pytest
 
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers import OEG, SAG, SGD
-from crfkit.solvers.stochastic.dual_state import DualState
-from crfkit.solvers.stochastic.sag_state import SagState
+from crfkit.solvers.stochastic.exponentiated_gradient import DualState
+from crfkit.solvers.stochastic.sag import SagState
+from crfkit.solvers.stochastic.sgd import Descent
 from tests.solvers.stochastic import problem
 
 SMALL = {"batch_tokens": 12, "tol": 0.0}
@@ -25,7 +26,7 @@ def counted(monkeypatch):
 
 
 # What computes the value between passes.
-EVALUATED = {OEG: DualState, SAG: SagState, SGD: StochasticObjective}
+EVALUATED = {OEG: DualState, SAG: SagState, SGD: Descent}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from crfkit.kernels.solvers.sag import LEAST_CHANGE, LESS, LONGEST_PAUSE, MORE
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import SAG
 from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Preconditioner
-from crfkit.solvers.stochastic.sag_state import SagState
+from crfkit.solvers.stochastic.sag import SagState
 from tests.objective.test_batch import make_objective
 from tests.solvers.stochastic import optimum, problem
 
@@ -187,8 +187,8 @@ def test_estimates_bound_the_decrease_along_the_gradient(rng):
         batches = objective.minibatches(8, 0)
         w = rng.normal(size=objective.n_parameters)
         state, metric = SagState(batches, w), Preconditioner(batches)
-        tiny = state._settings._replace(longest=1e-300)  # tests, and moves nothing
-        state._run(np.arange(len(batches)), tiny)
+        state._settings = state._settings._replace(longest=1e-300)  # tests, and moves nothing
+        state.update(np.arange(len(batches)))
         for index in range(len(batches)):
             scores, vector = batches.scores(batches.bind(w), index), np.zeros_like(w)
             value, residual = batches.value_and_residual(scores, index)

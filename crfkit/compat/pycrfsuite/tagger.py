@@ -19,7 +19,6 @@ from crfkit.features import SequenceVectorizer
 from crfkit.features.attributes import SKIP, AttributeRows, FrozenIndex, collect, encode
 from crfkit.inference import marginals
 from crfkit.io.crfsuite_model import read_crfsuite_model
-from crfkit.potentials import LinearChainModel
 
 
 class ModelInfo(NamedTuple):
@@ -66,11 +65,7 @@ class _Opened:
         self.index = FrozenIndex(vectorizer.vocabulary_)
         self.names = vectorizer.get_feature_names_out()
         none = encode([[]], self.index)
-        model, self.weights = classifier._model_for(none.packed(None, len(self.names)))
-        # CRFsuite's models have no weights of first and last labels: do not look for them.
-        self.model = LinearChainModel(
-            [b for b in model.blocks if b.kind != "boundary" or self.weights[b.name].any()]
-        )
+        self.model, self.weights = classifier._model_for(none.packed(None, len(self.names)))
         self.structure = self.model.structure
 
     def scores(self, xseq: Iterable[Any]) -> Potentials:

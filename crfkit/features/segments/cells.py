@@ -160,7 +160,7 @@ class WordList(NamedTuple):
 
     def values(self, reader: SegmentReader, runs: TokenRuns) -> list[Any]:
         """Return the words of runs."""
-        return reader.words(self.text).lists(runs)
+        return list(reader.words(self.text).lists(runs))
 
 
 class Own(NamedTuple):

@@ -8,14 +8,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from crfkit.features.expressions import (
-    TemplateCompiler,
-    Templates,
-    called,
-    flatten,
-    parse,
-    written,
-)
+from crfkit.features.expressions import TemplateCompiler, Templates, called, flatten, parse, written
 from crfkit.features.functions import FLAG, ITEMS, Call, Functions, result_kind
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.cells import (
@@ -46,10 +39,8 @@ def segment_templates(
 ) -> list[SegmentTemplate]:
     """Translate templates; one that is written twice counts once.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a template has another form than those of :class:`SegmentFeatures`, or there is none.
+    TypeError or ValueError if one has another form than those of :class:`SegmentFeatures`, or there
+    is none.
     """
     compiler = _SegmentCompiler(functions, lexicons, columns)
     texts = list(dict.fromkeys(flatten(templates)))
@@ -97,14 +88,11 @@ class _SegmentCompiler(TemplateCompiler):
             return self._similarity(node)  # type: ignore[arg-type]
         if name in self.functions and isinstance(node, ast.Call) and not node.keywords:
             arguments = [self._argument(argument) for argument in node.args]
-            if len(arguments) != 1 or isinstance(arguments[0], WordList):
-                return self._own(str(name), arguments)
+            if not arguments:
+                raise self.fail(f"{name}() needs seg.text, words(seg.text) or others to work on")
+            if len(arguments) > 1 or isinstance(arguments[0], WordList):
+                return Own(str(name), tuple(arguments))
         return self._string(node)
-
-    def _own(self, name: str, arguments: list[Text | WordList]) -> Own:
-        if not arguments:
-            raise self.fail(f"{name}() needs seg.text, words(seg.text) or others to work on")
-        return Own(name, tuple(arguments))
 
     def _argument(self, node: ast.expr) -> Text | WordList:
         if called(node) != WORDS:

@@ -25,13 +25,7 @@ from crfkit.features.segments.cells import (
     find_entries,
     find_texts,
 )
-from crfkit.features.segments.rows import (
-    RunRows,
-    frequencies,
-    joined,
-    packed_segments,
-    run_rows,
-)
+from crfkit.features.segments.rows import RunRows, frequencies, joined, packed_segments, run_rows
 from crfkit.features.segments.similarity import LEAST, Lexicon
 from crfkit.features.segments.templates import WORDS, segment_templates
 from crfkit.features.segments.words import Trie
@@ -123,8 +117,7 @@ class SegmentFeatures(SequenceTransformer):
     ``3 <= seg.length <= 5`` is a flag for conjunctions.
 
     An attribute is named as its template is written: ``seg.text in cities``, ``seg.shape=Xx Xx``,
-    ``(seg.text in cities)|seg.pos=True|NNP NNP``. Attributes that were not seen by `fit` are left
-    out by `transform`.
+    ``(seg.text in cities)|seg.pos=True|NNP NNP``.
 
     Entries are found by one pass of a trie over numbers of words; ``seg.text``, ``seg.shape`` and
     others that need no more than the words likewise, once they are learned, for which only frequent
@@ -180,7 +173,7 @@ class SegmentFeatures(SequenceTransformer):
                 if self.min_freq < 2 and len(trie.texts) > _MANY:
                     warn_user(
                         f"template {template.name!r} has {len(trie.texts):,} different attributes; "
-                        "min_freq=2 leaves out those that only one segment has.",
+                        "min_freq=2 leaves out those that only one segment has."
                     )
         index = GrowingIndex()
         found = _found(learned, reader, index)
@@ -202,7 +195,7 @@ class SegmentFeatures(SequenceTransformer):
     def _token_names(self) -> NDArray[np.object_]:
         return np.empty(0, object)  # tokens have no features; those of segments are in vocabulary_
 
-    def _compiled(self, lexicons: dict[str, list[str]]) -> _CompiledTemplates:
+    def _compiled(self, lexicons: dict[str, list[str]]) -> _Compiled:
         """Return templates and what they need, but for the texts of plain ones."""
         functions = checked_functions(self.functions, (*LEAST, WORDS, LEXICON))
         columns = checked_columns(self.columns)
@@ -216,24 +209,19 @@ class SegmentFeatures(SequenceTransformer):
                     "how long segments may be: max_length=..., best as that of the estimator."
                 )
         found = {name: Lexicon(entries) for name, entries in lexicons.items()}
-        return _CompiledTemplates(
-            templates, functions, found, {}, columns, self.by, self.max_length
-        )
+        return _Compiled(templates, functions, found, {}, columns, self.by, self.max_length)
 
-    def _restored(self) -> _CompiledTemplates:
+    def _restored(self) -> _Compiled:
         """Return templates and what they need, anew after the object was stored."""
         if "_learned" not in self.__dict__:
             learned = self._as_fitted()._compiled(self.lexicons_)
-            for template in learned.templates:
-                if template.plain is not None:
-                    lead = f"{template.name}="
-                    names = [name for name in self.vocabulary_ if name.startswith(lead)]
-                    texts = [name.removeprefix(lead) for name in names]
-                    learned.texts[template.name] = Trie.of(texts)
+            for lead in (f"{t.name}=" for t in learned.templates if t.plain is not None):
+                names = [name for name in self.vocabulary_ if name.startswith(lead)]
+                learned.texts[lead[:-1]] = Trie.of([name.removeprefix(lead) for name in names])
             self._set_learned(learned)
         return self._learned
 
-    def _set_learned(self, learned: _CompiledTemplates) -> None:
+    def _set_learned(self, learned: _Compiled) -> None:
         self._learned, self._index = learned, FrozenIndex(self.vocabulary_)
         self._names = object_array(self.vocabulary_)
 
@@ -244,20 +232,18 @@ class SegmentFeatures(SequenceTransformer):
 
     def _check_state(self) -> None:
         """Raise ValueError if what was stored does not fit together."""
-        if not self.__sklearn_is_fitted__():
-            return
         try:
-            check_texts(list(self.vocabulary_))
-            for entries in self.lexicons_.values():
-                check_texts(entries)
-            if list(self.vocabulary_.values()) != list(range(len(self.vocabulary_))):
-                raise ValueError("the columns of the vocabulary are not in order.")
-            self._restored()
+            if self.__sklearn_is_fitted__():
+                for texts in (list(self.vocabulary_), *self.lexicons_.values()):
+                    check_texts(texts)
+                if list(self.vocabulary_.values()) != list(range(len(self.vocabulary_))):
+                    raise ValueError("the columns of the vocabulary are not in order.")
+                self._restored()
         except (TypeError, AttributeError, LookupError) as error:
             raise ValueError(f"attributes of segments are damaged: {error}.") from error
 
 
-class _CompiledTemplates(NamedTuple):
+class _Compiled(NamedTuple):
     """Compiled templates and what they need; `texts` has those of plain templates."""
 
     templates: list[SegmentTemplate]
@@ -274,19 +260,21 @@ class _CompiledTemplates(NamedTuple):
         return SegmentReader(tokens, self.functions, self.lexicons, self.longest)
 
 
-def _found(learned: _CompiledTemplates, reader: SegmentReader, index: Mapping[str, int]) -> RunRows:
+def _found(learned: _Compiled, reader: SegmentReader, index: Mapping[str, int]) -> RunRows:
     """Return the runs that have attributes, and which."""
-    once: dict[str, FoundRuns] = {}
+    once: list[FoundRuns] = []
+    others: list[SegmentTemplate] = []
     for template in learned.templates:
         if template.plain is not None:
             trie = learned.texts[template.name]
-            once[template.name] = find_texts(template.name, template.plain, trie, reader)
+            once.append(find_texts(template.name, template.plain, trie, reader))
         elif template.lookups:
-            once[template.name] = find_entries(template, reader)
-    others = [template for template in learned.templates if template.name not in once]
+            once.append(find_entries(template, reader))
+        else:
+            others.append(template)
     parts = []
     for begin, end in _blocks(reader) if others else [(0, int(reader.offsets[-1]))]:
-        found = [part.within(begin, end) for part in once.values()]
+        found = [part.within(begin, end) for part in once]
         if others:
             runs = reader.runs(begin, end)
             found += [find_among(template, runs, reader) for template in others]
@@ -294,23 +282,19 @@ def _found(learned: _CompiledTemplates, reader: SegmentReader, index: Mapping[st
     return joined(parts)
 
 
-def _warn_of_none(learned: _CompiledTemplates, reader: SegmentReader, index: Iterable[str]) -> None:
+def _warn_of_none(learned: _Compiled, reader: SegmentReader, index: Iterable[str]) -> None:
     """Warn of templates that compare texts with entries and have found nothing at all."""
-    compared = {f"{template.name}=": template for template in learned.templates}
-    compared = {lead: template for lead, template in compared.items() if template.compared}
-    for name in index:
-        if not compared:
-            return
-        for lead in [lead for lead in compared if f"{name}=".startswith(lead)]:
-            del compared[lead]
-    for template in compared.values() if reader.offsets[-1] else ():
+    for template in learned.templates if reader.offsets[-1] else ():
+        lead = f"{template.name}="
+        if not template.compared or any(f"{name}=".startswith(lead) for name in index):
+            continue
         cell = template.compared[0]
         [text] = cell.text.strings(reader, reader.first(2))
         entry = learned.lexicons[cell.lexicon].entries[0]
         warn_user(
             f"template {template.name!r}: no segment has such an attribute. Entries of the lexicon "
             f"{cell.lexicon!r} are like {entry!r}, texts like {text!r}: are they in the same case, "
-            "and are the tokens of entries parted by single blanks, as those of texts are?",
+            "and are the tokens of entries parted by single blanks, as those of texts are?"
         )
 
 

@@ -118,10 +118,10 @@ class Words:
         """Beginnings of the codes of tokens, not of their pieces, shape (N + 1,)."""
         return np.arange(len(self.codes) + 1)
 
-    def lists(self, runs: TokenRuns) -> list[list[str]]:
-        """Return the words of runs."""
+    def lists(self, runs: TokenRuns) -> Iterator[list[str]]:
+        """Yield the words of runs."""
         pairs = zip(runs.start.tolist(), runs.stop.tolist(), strict=True)
-        return [self.each[start:stop] for start, stop in pairs]
+        return (self.each[start:stop] for start, stop in pairs)
 
     def texts(self, runs: TokenRuns) -> list[str]:
         """Return the texts of runs."""

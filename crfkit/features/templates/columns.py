@@ -21,18 +21,10 @@ Read = TypeVar("Read")
 
 
 class TokenTable(NamedTuple):
-    """Tokens of all sequences, one after the other.
+    """Tokens of all sequences, one after the other."""
 
-    Attributes
-    ----------
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start, and the end.
-    column : callable
-        Returns the N cells of a column.
-    """
-
-    offsets: IntArray
-    column: ColumnReader
+    offsets: IntArray  # (S + 1,) where the sequences start, and the end
+    column: ColumnReader  # returns the N cells of a column
 
     @property
     def n_tokens(self) -> int:
@@ -42,10 +34,7 @@ class TokenTable(NamedTuple):
     def read(self, reference: Reference, read: Callable[[list[Any]], Read], remedy: str) -> Read:
         """Return what a function makes of the strings of a column.
 
-        Raises
-        ------
-        TypeError
-            If the function does, at the first cell that is not a string: with place and remedy.
+        Where it raises a TypeError, that names the first cell that is not a string, and a remedy.
         """
         values = self.column(reference)
         try:
@@ -76,22 +65,10 @@ def checked_columns(columns: Sequence[str] | None) -> list[str] | None:
 def read_tokens(X: Iterable[Any], columns: Sequence[str] | None, by: str | None) -> TokenTable:
     """Read sequences once.
 
-    Parameters
-    ----------
-    X : iterable of sequences of tokens, or a data frame
-        Tokens are tuples or lists of strings, dicts of strings, or strings. A frame has one row a
-        token and a column `by` that tells the sequences apart.
-    columns : sequence of str or None
-        Names of the fields of tuples.
-    by : str or None
-        Column of a frame.
-
-    Raises
-    ------
-    TypeError
-        If `X` is none of these.
-    ValueError
-        If tokens differ in their number of fields, or have another number than `columns`.
+    Tokens are tuples or lists of strings, of which `columns` names the fields, dicts of strings, or
+    strings. A frame has one row a token and a column `by` that tells the sequences apart. TypeError
+    if `X` is none of these; ValueError if tokens have another number of fields than `columns`, or
+    than one another.
     """
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         return _read_frame(X, columns, by)
@@ -99,32 +76,16 @@ def read_tokens(X: Iterable[Any], columns: Sequence[str] | None, by: str | None)
     flat = list(chain.from_iterable(sequences))
     offsets = np.zeros(len(sequences) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, sequences), np.int64, len(sequences)), out=offsets[1:])
-    kinds = set(map(type, flat))
     if not flat:
         return TokenTable(offsets, lambda reference: [])
-    if kinds <= {tuple, list}:
-        return TokenTable(offsets, _tuple_reader(flat, offsets, columns))
-    if kinds == {dict}:
-        return TokenTable(offsets, _dict_reader(flat, offsets, columns))
-    if kinds == {str}:
-        return TokenTable(offsets, _string_reader(flat, columns))
-    return TokenTable(offsets, _other_reader(flat, offsets, columns))
-
-
-def _other_reader(
-    flat: list[Any], offsets: IntArray, columns: Sequence[str] | None
-) -> ColumnReader:
-    """Return the reader of subclasses (named tuples, strings of NumPy), or raise."""
-    for kinds, read in (((tuple, list), _tuple_reader), ((dict,), _dict_reader)):
-        if all(isinstance(token, kinds) for token in flat):
-            return read(flat, offsets, columns)
-    if all(isinstance(token, str) for token in flat):
-        return _string_reader(flat, columns)
-    first = type(flat[0])
-    bad = next(
-        (i for i, token in enumerate(flat) if not isinstance(token, (tuple, list, dict, str))),
-        next((i for i, token in enumerate(flat) if not isinstance(token, first)), 0),
-    )
+    kinds = set(map(type, flat))
+    for forms, reader in _READERS.items():
+        if all(issubclass(kind, forms) for kind in kinds):
+            return TokenTable(offsets, reader(flat, offsets, columns))
+    known = (*chain.from_iterable(_READERS),)
+    bad = next((i for i, token in enumerate(flat) if not isinstance(token, known)), None)
+    if bad is None:
+        bad = next((i for i, t in enumerate(flat) if not isinstance(t, type(flat[0]))), 0)
     raise TypeError(
         f"{token_place(offsets, bad)}: the token is a {type(flat[bad]).__name__}; tokens must all "
         "be tuples of strings, or all be dicts of strings, or all be strings."
@@ -197,7 +158,9 @@ def _name(reference: Reference, columns: Sequence[str] | None, kind: str) -> str
     return columns[reference]
 
 
-def _string_reader(flat: list[Any], columns: Sequence[str] | None) -> ColumnReader:
+def _string_reader(
+    flat: list[Any], offsets: IntArray, columns: Sequence[str] | None
+) -> ColumnReader:
     if columns is not None and len(columns) != 1:
         raise ValueError(
             f"tokens are strings, such as {flat[0]!r}, which have one field, but "
@@ -214,6 +177,14 @@ def _string_reader(flat: list[Any], columns: Sequence[str] | None) -> ColumnRead
         return flat
 
     return column
+
+
+# Named tuples, strings of NumPy and other subclasses are read as what they derive from.
+_READERS: dict[tuple[type, ...], Callable[..., ColumnReader]] = {
+    (tuple, list): _tuple_reader,
+    (dict,): _dict_reader,
+    (str,): _string_reader,
+}
 
 
 def _read_frame(frame: Any, columns: Sequence[str] | None, by: str | None) -> TokenTable:
@@ -234,13 +205,7 @@ def _read_frame(frame: Any, columns: Sequence[str] | None, by: str | None) -> To
 
 
 def numbers(tokens: TokenTable, reference: Reference) -> FloatArray:
-    """Return a column of numbers, shape (N,).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a cell is not a finite number: the message names sequence, position and column.
-    """
+    """Return a column of numbers, (N,); TypeError or ValueError names a cell that is no such."""
     values = tokens.column(reference)
     array = np.empty(len(values))
     for token, value in enumerate(values):

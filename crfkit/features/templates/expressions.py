@@ -23,12 +23,7 @@ from crfkit.features.templates.plan import BOS, EOS, FARTHEST, INPUT, POSITION, 
 _IS_TRUE: Calls = (("is true", ()),)
 TRANSITION = "transition"
 # Words for what a template describes instead of all tokens, and how its attributes' names begin.
-_PLACES = {
-    TRANSITION: "",
-    "first": "seg.first.",
-    "last": "seg.last.",
-    "single": "seg.single.",
-}
+_PLACES = {TRANSITION: "", "first": "seg.first.", "last": "seg.last.", "single": "seg.single."}
 
 
 def window(expression: str | int, first: int, last: int) -> list[str]:

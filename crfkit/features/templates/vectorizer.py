@@ -240,10 +240,8 @@ class TemplateFeatures(CompiledFeatures):
     Transitions (``transition``, lines that begin with ``B`` or ``b``) are described in the
     `transitions` of the packed sequences. The first token of a sequence has none.
 
+    Tokens are tuples or lists of strings, dicts of strings, or strings; a data frame has one a row.
     Fields of tokens that no template names are not read.
-
-    Attributes that were not seen by `fit` are left out by `transform`. Sequences may come from a
-    generator, which is read once.
 
     Examples
     --------

@@ -41,6 +41,7 @@ from crfkit.kernels.design.batch import (
     move_batch,
     move_row,
     move_rows,
+    pay_batch,
     settle_rows,
 )
 from crfkit.kernels.solvers.batches import (
@@ -48,13 +49,16 @@ from crfkit.kernels.solvers.batches import (
     aim,
     catch_up,
     clear,
+    descend,
     expected,
     gather,
     loss,
     move_dual,
+    pay,
     settle,
     step_always,
 )
+from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 
 
 class ChainBatches(NamedTuple):
@@ -303,6 +307,30 @@ def move_dual_of_chains(
     rises = move_rows(workspace.flows, problem.base, factor, threshold, dual.table, w.table,
                       problem.bits, workspace.design, fill(0.0))  # fmt: skip
     return rise + total(rises)
+
+
+@implements(descend, ChainBatches)
+def descend_on_chains(
+    problem: ChainBatches, batch: int, factor: float, past: float, v: Weights, lag: Weights,
+    workspace: ChainBatchWorkspace,
+) -> None:  # fmt: skip
+    """Move the weights of a batch, and what is kept for their mean."""
+    move_dual(problem, batch, factor, 0.0, v, v, workspace)
+    if past != 0.0:
+        move_dual(problem, batch, past * factor, 0.0, lag, lag, workspace)
+
+
+@implements(pay, ChainBatches)
+def pay_on_chains(
+    problem: ChainBatches, batch: int, scale: float, due: float, paid: Weights, v: Weights
+) -> None:
+    """Let the weights of a batch pay the penalty that they owe."""
+    width, end = v.table.shape[1], v.table.shape[0] * v.table.shape[1]
+    pay_batch(problem.design, batch, 0, width, scale, due, paid.flat, v.flat)
+    cumulative_l1_of_run(problem.base * width, end, scale, due, paid.flat, v.flat)
+    if problem.transition_index.shape[0] > 1:
+        wide = v.wide.shape[1]
+        pay_batch(problem.transitions, batch, end, wide, scale, due, paid.flat, v.flat)
 
 
 @implements(catch_up, ChainBatches)

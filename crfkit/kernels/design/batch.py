@@ -33,6 +33,7 @@ from crfkit.compiler.simd import (
 )
 from crfkit.kernels._strips import STRIP, strip_columns, strips_add
 from crfkit.kernels.design.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
+from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 
 
 class BatchDesign(NamedTuple):
@@ -316,6 +317,29 @@ def settle_rows(
         for k in range(0, v.shape[1], WIDTH):
             store(multiply(x, load(v, h, k)), v, h, k)
         seen[h] = 0.0
+
+
+@kernel
+def pay_batch(
+    design: BatchDesign,
+    batch: int,
+    begin: int,  # where the rows start in the vectors
+    width: int,  # of a row
+    scale: float,
+    due: float,
+    paid: FloatArray,  # (L,) in and out
+    v: FloatArray,  # (L,) in and out
+) -> None:
+    """Let the weights of a batch pay the L1 penalty that they owe."""
+    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
+        first = begin + design.columns[c] * width
+        cumulative_l1_of_run(first, first + width, scale, due, paid, v)
+    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
+        p = design.positions[n]
+        cumulative_l1_of_run(p, p + 1, scale, due, paid, v)
+    first = begin + design.first_dense * width
+    last = first + design.dense.shape[1] * width
+    cumulative_l1_of_run(first, last, scale, due, paid, v)
 
 
 @kernel

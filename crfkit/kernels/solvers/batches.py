@@ -17,6 +17,10 @@ from crfkit.compiler.dispatch import dispatched
 from crfkit.compiler.jit import kernel
 from crfkit.kernels.design.batch import Weights
 
+# What of an update is done: all of it; what comes before, where some are computed from the same
+# weights; what is computed; and the step of the weights.
+ALL, PREPARE, COMPUTE, APPLY = 0, 1, 2, 3
+
 
 class BlockIndex(NamedTuple):
     """Where the numbers of each batch stand in a vector over the potentials of all batches."""
@@ -62,6 +66,18 @@ def move_dual(
 
 
 @dispatched
+def descend(
+    problem: Any, batch: int, factor: float, past: float, v: Weights, lag: Weights, workspace: Any
+) -> None:
+    """``v -= factor X' change`` and, unless past is 0, ``lag -= past factor X' change``."""
+
+
+@dispatched
+def pay(problem: Any, batch: int, scale: float, due: float, paid: Weights, v: Weights) -> None:
+    """Move the weights of a batch towards 0 by the penalty that they owe, for ``w = scale v``."""
+
+
+@dispatched
 def catch_up(problem: Any, batch: int, total: float, lazy: Any) -> None:
     """``v -= (total - seen) direction`` where a batch has weights that are moved lazily."""
 
@@ -97,14 +113,23 @@ def settle(problem: Any, scale: float, total: float, lazy: Any) -> None:
 
 @kernel
 def batch_losses(
-    first: int,  # batches first:last
-    last: int,
+    order: IntArray,  # (n,) batches
     problem: Any,
     weights: Weights,
     workspace: Any,
-    losses: FloatArray,  # (B,) out
+    losses: FloatArray,  # (n,) out
 ) -> None:
     """Compute the loss of some batches."""
-    for batch in range(first, last):
-        gather(problem, batch, 1.0, weights, workspace)
-        losses[batch] = loss(problem, batch, workspace)
+    for n in range(order.shape[0]):
+        gather(problem, order[n], 1.0, weights, workspace)
+        losses[n] = loss(problem, order[n], workspace)
+
+
+@kernel
+def copy_block(batch: int, index: BlockIndex, source: FloatArray, out: FloatArray) -> None:
+    """Copy what belongs to a batch from one vector (V,) to another."""
+    for n in range(index.unary[batch + 1] - index.unary[batch]):
+        out[n] = source[n]
+    first = index.first_pair
+    for n in range(first, first + index.pair[batch + 1] - index.pair[batch]):
+        out[n] = source[n]

@@ -14,7 +14,14 @@ from crfkit._types import FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.compiler.simd import rounded_number
 from crfkit.kernels.design.batch import Weights
-from crfkit.kernels.solvers.batches import BlockIndex, expected, gather, move_dual
+from crfkit.kernels.solvers.batches import (
+    APPLY,
+    COMPUTE,
+    BlockIndex,
+    expected,
+    gather,
+    move_dual,
+)
 
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
@@ -32,6 +39,7 @@ class DualBlocks(NamedTuple):
     entropies: FloatArray  # (B,) weighted; of a prior, where some scores are not learned
     rates: FloatArray  # (B,) how far the next update goes
     gaps: FloatArray  # (B,) about the part of each batch in the duality gap
+    proposals: FloatArray  # (B, 2) entropy after an update, and the rise of a linear dual by it
 
 
 class DualWeights(NamedTuple):
@@ -50,16 +58,10 @@ class DualSettings(NamedTuple):
     forced: bool  # keep each update, whatever becomes of the dual
 
 
-class Proposal(NamedTuple):
-    """An update before the weights are moved."""
-
-    entropy: float  # after it
-    slope: float  # the rise of the dual if that were linear
-
-
 @kernel
 def eg_updates(
     order: IntArray,  # (n,) batches
+    stage: int,
     settings: DualSettings,
     problem: Any,
     index: BlockIndex,
@@ -67,39 +69,21 @@ def eg_updates(
     weights: DualWeights,
     workspace: Any,
 ) -> None:
-    """Update batches, one after the other."""
+    """Update batches, one after the other, or do a part of that for one batch.
+
+    `COMPUTE` writes the workspace and the proposal for that batch alone.
+    """
     for n in range(order.shape[0]):
-        proposal = _propose(order[n], problem, index, blocks, weights.read, workspace)
-        _apply(order[n], proposal, settings, problem, index, blocks, weights, workspace)
-
-
-@kernel
-def eg_propose(
-    batch: int, problem: Any, index: BlockIndex, blocks: DualBlocks, read: Weights, workspace: Any
-) -> Proposal:
-    """Compute an update; nothing but the workspace is written."""
-    return _propose(batch, problem, index, blocks, read, workspace)
-
-
-@kernel
-def eg_apply(
-    batch: int,
-    proposal: Proposal,
-    settings: DualSettings,
-    problem: Any,
-    index: BlockIndex,
-    blocks: DualBlocks,
-    weights: DualWeights,
-    workspace: Any,
-) -> None:
-    """Make an update that was computed in a workspace."""
-    _apply(batch, proposal, settings, problem, index, blocks, weights, workspace)
+        if stage != APPLY:
+            _propose(order[n], problem, index, blocks, weights.read, workspace)
+        if stage != COMPUTE:
+            _apply(order[n], settings, problem, index, blocks, weights, workspace)
 
 
 @inlined
 def _propose(
     batch: int, problem: Any, index: BlockIndex, blocks: DualBlocks, read: Weights, workspace: Any
-) -> Proposal:
+) -> None:
     """Mix the potentials of a batch with those of the weights, and count what that changes."""
     unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
     n_unary, n_pair = index.unary[batch + 1] - unary, index.pair[batch + 1] - pair
@@ -114,13 +98,12 @@ def _propose(
                            change)  # fmt: skip
     more, steeper = compare(pair, n_pair, at, blocks.expected, potentials, direction, counts,
                             change)  # fmt: skip
-    return Proposal(entropy - inner - more, slope + steeper)
+    blocks.proposals[batch, 0], blocks.proposals[batch, 1] = entropy - inner - more, slope + steeper
 
 
 @inlined
 def _apply(
     batch: int,
-    proposal: Proposal,
     settings: DualSettings,
     problem: Any,
     index: BlockIndex,
@@ -130,19 +113,20 @@ def _apply(
 ) -> None:
     """Move the weights, and keep the update if it raises the dual; choose the next rate."""
     factor, threshold = settings.factor, settings.threshold
-    if settings.forced or abs(proposal.entropy) + abs(proposal.slope) < math.inf:
+    entropy, slope = blocks.proposals[batch, 0], blocks.proposals[batch, 1]
+    if settings.forced or abs(entropy) + abs(slope) < math.inf:
         square = move_dual(problem, batch, factor, threshold, weights.dual, weights.w, workspace)
-        rise = proposal.entropy - blocks.entropies[batch] - 0.5 / factor * square
+        rise = entropy - blocks.entropies[batch] - 0.5 / factor * square
         if settings.forced or rise >= 0.0:
             unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
             keep(unary, index.unary[batch + 1] - unary, 0, workspace.potentials, workspace.counts,
                  blocks.potentials, blocks.expected)  # fmt: skip
             keep(pair, index.pair[batch + 1] - pair, at, workspace.potentials, workspace.counts,
                  blocks.potentials, blocks.expected)  # fmt: skip
-            blocks.entropies[batch] = proposal.entropy
+            blocks.entropies[batch] = entropy
         else:
             move_dual(problem, batch, -factor, threshold, weights.dual, weights.w, workspace)
-        _adapt(batch, proposal.slope, rise, settings.forced, blocks)
+        _adapt(batch, slope, rise, settings.forced, blocks)
     else:
         blocks.rates[batch] *= FAR_SLOWER
 

@@ -12,11 +12,15 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.kernels.design.batch import LazyWeights, Weights
 from crfkit.kernels.solvers.batches import (
+    ALL,
+    APPLY,
+    COMPUTE,
     BlockIndex,
     add_gradient,
     aim,
     catch_up,
     clear,
+    copy_block,
     gather,
     loss,
     settle,
@@ -73,11 +77,13 @@ class LineRoom(NamedTuple):
     potentials: FloatArray  # (V,)
     along: FloatArray  # (V,)
     residual: FloatArray  # (V,)
+    value: FloatArray  # (1,) the loss
 
 
 @kernel
 def sag_updates(
     order: IntArray,  # (n,) batches
+    stage: int,
     settings: StepSettings,
     problem: Any,
     index: BlockIndex,
@@ -88,56 +94,20 @@ def sag_updates(
     room: LineRoom,
     workspace: Any,
 ) -> None:
-    """Update the weights after each of some batches."""
+    """Update the weights after each of some batches, or do a part of that for one batch.
+
+    `COMPUTE` writes the workspace and the estimate of that batch alone; its weights have to be
+    caught up with.
+    """
     for n in range(order.shape[0]):
-        catch_up(problem, order[n], memory.numbers[TOTAL], lazy)
-        value = _evaluate(order[n], settings, problem, index, memory, lipschitz, lazy.v, metric,
-                          room, workspace)  # fmt: skip
-        _apply(order[n], value, settings, problem, index, memory, lipschitz, lazy, metric, room,
-               workspace)  # fmt: skip
-
-
-@kernel
-def sag_catch_up(problem: Any, batch: int, memory: GradientMemory, lazy: LazyWeights) -> None:
-    """Bring the weights of a batch up to date."""
-    catch_up(problem, batch, memory.numbers[TOTAL], lazy)
-
-
-@kernel
-def sag_evaluate(
-    batch: int,
-    settings: StepSettings,
-    problem: Any,
-    index: BlockIndex,
-    memory: GradientMemory,
-    lipschitz: Lipschitz,
-    v: Weights,
-    metric: Any,
-    room: LineRoom,
-    workspace: Any,
-) -> float:
-    """Compute the loss of a batch and its gradient; only what belongs to the batch is written."""
-    return _evaluate(batch, settings, problem, index, memory, lipschitz, v, metric, room, workspace)
-
-
-@kernel
-def sag_apply(
-    batch: int,
-    value: float,
-    settings: StepSettings,
-    problem: Any,
-    index: BlockIndex,
-    memory: GradientMemory,
-    lipschitz: Lipschitz,
-    lazy: LazyWeights,
-    metric: Any,
-    room: LineRoom,
-    workspace: Any,
-) -> None:
-    """Replace the gradient of a batch, and make a step."""
-    catch_up(problem, batch, memory.numbers[TOTAL], lazy)
-    _apply(batch, value, settings, problem, index, memory, lipschitz, lazy, metric, room,
-           workspace)  # fmt: skip
+        if stage != COMPUTE:
+            catch_up(problem, order[n], memory.numbers[TOTAL], lazy)
+        if stage == ALL or stage == COMPUTE:
+            _evaluate(order[n], settings, problem, index, memory, lipschitz, lazy.v, metric, room,
+                      workspace)  # fmt: skip
+        if stage == ALL or stage == APPLY:
+            _apply(order[n], settings, problem, index, memory, lipschitz, lazy, metric, room,
+                   workspace)  # fmt: skip
 
 
 @kernel
@@ -159,7 +129,7 @@ def _evaluate(
     metric: Any,
     room: LineRoom,
     workspace: Any,
-) -> float:
+) -> None:
     """Compute the loss of a batch and its gradient, and perhaps test its estimate."""
     gather(problem, batch, memory.numbers[SCALE], v, workspace)
     value = loss(problem, batch, workspace)
@@ -181,7 +151,7 @@ def _evaluate(
                 estimate *= MORE
             _conclude(batch, estimate, tests, lipschitz)
         clear(problem, batch, room.probe)
-    return value
+    room.value[0] = value
 
 
 @inlined
@@ -208,7 +178,6 @@ def _conclude(batch: int, estimate: float, tests: int, lipschitz: Lipschitz) -> 
 @inlined
 def _apply(
     batch: int,
-    value: float,
     settings: StepSettings,
     problem: Any,
     index: BlockIndex,
@@ -220,7 +189,7 @@ def _apply(
     workspace: Any,
 ) -> None:
     """Replace the gradient of a batch in the sum of all, and make a step."""
-    numbers, decay = memory.numbers, settings.decay
+    numbers, decay, value = memory.numbers, settings.decay, room.value[0]
     unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
     inner = _remember(unary, index.unary[batch + 1] - unary, 0, room.residual, room.potentials,
                      memory.residuals, workspace.change)  # fmt: skip
@@ -261,16 +230,6 @@ def step_length(numbers: FloatArray, decay: float, caution: float) -> float:
     mean = max(numbers[SUM] / numbers[COUNT], caution * numbers[MOST])
     length: float = 0.5 / (numbers[MOST] + decay) + 0.5 / (mean + decay)
     return min(length, 0.5 / decay) if decay > 0.0 else length
-
-
-@kernel
-def copy_block(batch: int, index: BlockIndex, source: FloatArray, out: FloatArray) -> None:
-    """Copy what belongs to a batch from one vector (V,) to another."""
-    for n in range(index.unary[batch + 1] - index.unary[batch]):
-        out[n] = source[n]
-    first = index.first_pair
-    for n in range(first, first + index.pair[batch + 1] - index.pair[batch]):
-        out[n] = source[n]
 
 
 @kernel

@@ -1,6 +1,6 @@
-"""Steps of solvers that look at a few sequences at a time, at the weights these touch alone.
+"""Steps of solvers that look at a few sequences at a time, of the weights these depend on alone.
 
-Shapes: ``n`` touched weights of ``P``. The weights are ``w = scale v``, so that a decay of all of
+Shapes: ``n`` such weights of ``P``. The weights are ``w = scale v``, so that a decay of all of
 them changes one number.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from crfkit._types import FloatArray, IdArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
 
 
 @kernel
@@ -28,18 +28,6 @@ def lazy_move(
         p = indices[n]
         v[p] -= (total - seen[p]) * direction[p]
         seen[p] = total
-
-
-@kernel
-def scaled_read(
-    places: IdArray,  # (n,)
-    scale: float,
-    v: FloatArray,  # (P,)
-    w: FloatArray,  # (P,) out
-) -> None:
-    """``w = scale v``."""
-    for n in range(places.shape[0]):
-        w[places[n]] = scale * v[places[n]]
 
 
 @kernel
@@ -62,6 +50,17 @@ def averaged_step(
         lag[p] -= past * change
 
 
+@part
+def _pay(p: int, scale: float, due: float, paid: FloatArray, v: FloatArray) -> None:
+    """Let a weight pay what it owes."""
+    w = scale * v[p]
+    if w != 0.0:
+        side = math.copysign(1.0, w)
+        clipped = side * max(0.0, abs(w) - (due + side * paid[p]))
+        paid[p] += clipped - w
+        v[p] = clipped / scale
+
+
 @kernel
 def cumulative_l1(
     places: IdArray,  # (n,)
@@ -76,14 +75,21 @@ def cumulative_l1(
     ``w = scale v``.
     """
     for n in range(places.shape[0]):
-        p = places[n]
-        w = scale * v[p]
-        if w == 0.0:
-            continue
-        side = math.copysign(1.0, w)
-        clipped = side * max(0.0, abs(w) - (due + side * paid[p]))
-        paid[p] += clipped - w
-        v[p] = clipped / scale
+        _pay(places[n], scale, due, paid, v)
+
+
+@kernel
+def cumulative_l1_of_run(
+    first: int,  # weights first:last
+    last: int,
+    scale: float,
+    due: float,
+    paid: FloatArray,  # (P,) in and out
+    v: FloatArray,  # (P,) in and out
+) -> None:
+    """Do the same for weights that stand side by side."""
+    for p in range(first, last):
+        _pay(p, scale, due, paid, v)
 
 
 @kernel

@@ -27,13 +27,12 @@ class CorrectionPairs:
 
     def __init__(self, memory: int, vectors: Vectors) -> None:
         self._limit, self._vectors = memory, vectors
-        # One place more than is kept: where a pair is written before it is known to be good.
-        rows = 2 * (memory + 1)
+        rows = 2 * memory
         self._rows = [np.empty((rows, cut.stop - cut.start), np.float32) for cut in vectors.ranges]
         self._scales = np.ones(rows)
         self._places: list[int] = []  # of the pairs, oldest first
-        self._steps = np.empty((memory + 1, memory + 1))  # s_i . y_j for i not newer than j
-        self._changes = np.empty((memory + 1, memory + 1))  # y_i . y_j
+        self._steps = np.empty((memory, memory))  # s_i . y_j for i not newer than j
+        self._changes = np.empty((memory, memory))  # y_i . y_j
 
     def __len__(self) -> int:
         return len(self._places)
@@ -43,8 +42,14 @@ class CorrectionPairs:
         self._places.clear()
 
     def add(self, before: Point, after: Point) -> None:
-        """Keep the pair of two points, unless its curvature is not clearly positive."""
-        free = next(i for i in range(self._limit + 1) if i not in self._places)
+        """Keep the pair of two points, unless its curvature is not clearly positive.
+
+        It is written over the oldest pair, which is lost in any case.
+        """
+        if len(self._places) == self._limit:
+            free = self._places.pop(0)
+        else:
+            free = next(i for i in range(self._limit) if i not in self._places)
         of_points = map(frozen, (before.w, after.w, before.gradient, after.gradient))
         scales = [_power_of_2(self._vectors.size_of(a)[0]) for a in (after.w, after.gradient)]
         curvature, square = self._vectors.total(
@@ -53,7 +58,7 @@ class CorrectionPairs:
         )  # fmt: skip
         if scales[0] * curvature > np.finfo(float).eps * scales[1] * square:
             self._scales[2 * free : 2 * free + 2] = scales
-            self._places = [*self._places, free][-self._limit :]
+            self._places.append(free)
 
     def direction(self, gradient: FloatArray) -> FloatArray:
         """Return ``-H gradient`` by the two-loop recursion."""

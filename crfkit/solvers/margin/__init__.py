@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from crfkit.solvers.base import Solver
-from crfkit.solvers.historical.margin_gradient import MarginEG
-from crfkit.solvers.historical.smo import SMO
+from crfkit.solvers.historical.margin_dual import SMO, MarginEG
 from crfkit.solvers.margin.cutting_plane import CuttingPlane
 from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe

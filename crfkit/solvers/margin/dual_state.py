@@ -26,7 +26,7 @@ from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.linear_chain import ChainOracle
-from crfkit.solvers.stochastic.chain_losses import chain_losses
+from crfkit.solvers.stochastic.state import sum_of_losses
 from crfkit.solvers.structure_problem import MarginStructureProblem, StructureWorkspace
 
 # Updates of a sequence end where its part in the gap is this share of what it was.
@@ -121,7 +121,7 @@ class MarginState(ABC):
         """Return the objective at some parameters."""
         if self.oracle is None:
             return self.batches.value(parameters)
-        total = chain_losses(self.batches, len(self.batches), self._losses(parameters))
+        total = sum_of_losses(self.batches, len(self.batches), self._losses(parameters))
         return total + self.batches.penalty_at(parameters)
 
     def _examples(self) -> Examples:

@@ -10,12 +10,14 @@ import numpy as np
 from crfkit._params import check_option
 from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers.eg import DualBlocks, DualSettings, DualWeights, eg_updates
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
+from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
-from crfkit.solvers.stochastic.dual_state import DualState
+from crfkit.solvers.stochastic.state import BatchUpdates
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
 COUPLING = 10.0
@@ -30,6 +32,8 @@ ALIKE = 0.5
 SAMPLINGS = ("gap", "uniform")
 # The parameters returned are the mean of those at so many points of the last pass.
 POINTS = 24
+# Potential of the true labels before a batch is first updated, all others being 0.
+GOLD = 12.0
 # A vector of all parameters is added in so many parts, over threads.
 N_PARTS = 4
 
@@ -148,6 +152,103 @@ def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
     often = (1.0 - ALIKE) * size * (gaps / total) + ALIKE
     drawn = np.searchsorted(np.cumsum(often), random.random_sample() + np.arange(size))
     return np.minimum(drawn, size - 1)
+
+
+class DualState(BatchUpdates):
+    """Distributions of all batches, and the weights they amount to.
+
+    Parameters
+    ----------
+    batches : StochasticObjective
+        The data.
+    own_w : bool
+        Whether the weights are another vector than the dual one: a penalty shrinks them.
+    oracle : BatchOracle, optional
+        What kernels read of the batches; the fastest there is, if not given.
+
+    Attributes
+    ----------
+    blocks : DualBlocks
+        The distributions, with their entropies, rates and gaps.
+    dual, w : ndarray of shape (L,)
+        The dual vector and the weights.
+    """
+
+    def __init__(
+        self, batches: StochasticObjective, own_w: bool, oracle: BatchOracle | None = None
+    ) -> None:
+        super().__init__(batches, oracle)
+        self.dual = self.oracle.pack(np.zeros(batches.n_parameters))
+        self.w = self.dual.copy() if own_w else self.dual
+        potentials, counts = self.oracle.true_labels(GOLD)
+        entropies, rates, gaps = np.zeros((3, len(batches)))
+        proposals = np.zeros((len(batches), 2))
+        self.blocks = DualBlocks(
+            potentials.astype(np.float32), counts, entropies, rates, gaps, proposals
+        )
+        self._settings, self._read = DualSettings(math.nan, 0.0, False), self.w
+
+    @property
+    def entropies(self) -> FloatArray:
+        """Sum of the entropies of each batch, weighted, shape (B,)."""
+        return self.blocks.entropies
+
+    @property
+    def rates(self) -> FloatArray:
+        """How far the next update of each batch goes, shape (B,)."""
+        return self.blocks.rates
+
+    @property
+    def gaps(self) -> FloatArray:
+        """About the part of each batch in the gap at its last update, shape (B,); 0 before."""
+        return self.blocks.gaps
+
+    def collect(self, flat: FloatArray) -> FloatArray:
+        """Return the parameters, shape (P,), in a vector of shape (L,): a new array."""
+        return self.oracle.unpack(flat)
+
+    def reset(self) -> None:
+        """Put all distributions on the true labels: entropy 0, no weights."""
+        potentials, counts = self.oracle.true_labels(GOLD)
+        self.blocks.potentials[:], self.blocks.expected[:] = potentials, counts
+        for vector in (self.entropies, self.gaps, self.dual, self.w):
+            vector[:] = 0.0
+
+    def advance(
+        self, order: IntArray, batches_per_update: int, c2: float, threshold: float
+    ) -> None:
+        """Update some batches, where that raises the dual.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n,)
+            The batches.
+        batches_per_update : int
+            So many updates are computed from the same weights, over threads.
+        c2, threshold : float
+            The penalty, and by how much it shrinks the dual vector.
+        """
+        self._settings, self._read = DualSettings(0.5 / c2, float(threshold), False), self.w
+        self.update(order, batches_per_update)
+
+    def adopt(self, parameters: FloatArray, c2: float, threshold: float) -> None:
+        """Move all distributions, from the true labels, to those of some parameters."""
+        self.rates[:] = 1.0
+        self._settings = DualSettings(0.5 / c2, float(threshold), True)
+        self._read = self.oracle.pack(parameters)
+        self.update(np.arange(len(self.batches)))
+
+    def _workspace(self) -> Any:
+        """Return room for a thread."""
+        return self.oracle.workspace()
+
+    def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
+        oracle, views = self.oracle, self.oracle.weights
+        weights = DualWeights(views(self._read), views(self.dual), views(self.w))
+        oracle.run(eg_updates)(
+            order, stage, self._settings, oracle.problem, oracle.index, self.blocks, weights,
+            workspace,
+        )  # fmt: skip
 
 
 class _Dual(Search):

@@ -20,21 +20,26 @@ from crfkit.kernels.solvers.batches import (
     BlockIndex,
     add_gradient,
     aim,
-    batch_losses,
     catch_up,
     clear,
+    descend,
     expected,
     gather,
     loss,
     move_dual,
+    pay,
     settle,
     step_always,
 )
-from crfkit.kernels.solvers.stochastic import dual_step, lazy_move
+from crfkit.kernels.solvers.stochastic import (
+    averaged_step,
+    cumulative_l1,
+    dual_step,
+    lazy_move,
+)
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchData, BatchOracle, find_batch_oracle
-from crfkit.oracles.token_design import PIECES
 
 NOTHING = slice(0, 0)
 
@@ -142,6 +147,8 @@ class GeneralBatchOracle(BatchOracle):
         The data.
     """
 
+    is_compiled = False
+
     def __init__(self, batches: StochasticObjective) -> None:
         self.problem = GeneralBatches(batches)
         self.index, self.size = self.problem.index, batches.n_parameters
@@ -201,21 +208,6 @@ def make_batch_oracle(batches: StochasticObjective) -> BatchOracle:
     return GeneralBatchOracle(batches) if found is None else found
 
 
-def total_loss(batches: StochasticObjective, oracle: BatchOracle, parameters: FloatArray) -> float:
-    """Return the sum of the losses of all batches, over threads."""
-    weights, losses = oracle.weights(oracle.pack(parameters)), np.zeros(len(batches))
-    edges = np.linspace(0, len(batches), PIECES + 1).astype(int).tolist()
-
-    def work(piece: int) -> None:
-        oracle.run(batch_losses)(
-            edges[piece], edges[piece + 1], oracle.problem, weights, oracle.workspace(), losses
-        )
-
-    batches.n_computed += len(batches)
-    batches.threads(work, range(PIECES))
-    return float(losses.sum())
-
-
 @implements(gather, GeneralBatches)
 def _gather(problem: Any, batch: int, scale: float, weights: Weights, workspace: Any) -> None:
     problem.gather(batch, scale, weights.flat, workspace)
@@ -247,6 +239,19 @@ def _move_dual(
 ) -> float:  # fmt: skip
     places, gradient = problem.batches.places(batch), problem.gradient(batch, workspace)
     return dual_step(frozen(places), frozen(gradient), -factor, threshold, dual.flat, w.flat)
+
+
+@implements(descend, GeneralBatches)
+def _descend(
+    problem: Any, batch: int, factor: float, past: float, v: Weights, lag: Weights, workspace: Any
+) -> None:
+    places, gradient = problem.batches.places(batch), problem.gradient(batch, workspace)
+    averaged_step(frozen(places), frozen(gradient), factor, past, v.flat, lag.flat)
+
+
+@implements(pay, GeneralBatches)
+def _pay(problem: Any, batch: int, scale: float, due: float, paid: Weights, v: Weights) -> None:
+    cumulative_l1(frozen(problem.batches.places(batch)), scale, due, paid.flat, v.flat)
 
 
 @implements(catch_up, GeneralBatches)

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from crfkit._params import check_number
-from crfkit._types import FloatArray, Random
+from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.solvers.sag import LEAST_CHANGE
+from crfkit.kernels.solvers.batches import ALL, PREPARE
+from crfkit.kernels.solvers.sag import (
+    GUESS,
+    KNOWN,
+    LEAST_CHANGE,
+    N_NUMBERS,
+    SCALE,
+    GradientMemory,
+    LineRoom,
+    Lipschitz,
+    StepSettings,
+    sag_settle,
+    sag_updates,
+    survey,
+)
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
+from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import MiniBatchSolver
-from crfkit.solvers.stochastic.sag_state import SagState
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Preconditioner
+from crfkit.solvers.stochastic.state import BatchUpdates
 
 # Passes in which the objective has to fall.
 PERIOD = 5
+# The objective is evaluated where the gap that is expected from the last losses of the batches is
+# below so many times the one asked for.
+NEARLY = 2.0
 
 
 class SAG(MiniBatchSolver):
@@ -122,6 +141,139 @@ class SAG(MiniBatchSolver):
             if search.gradient_norm() <= least:
                 return f"the gradient norm {search.gradient_norm():.3g} is below gtol"
         return None
+
+
+class SagState(BatchUpdates, Search):
+    """The parameters, the last gradient of each batch, and their sum.
+
+    Parameters
+    ----------
+    batches : StochasticObjective
+        The data.
+    start : ndarray of shape (P,)
+        First parameters; not changed.
+    oracle : BatchOracle, optional
+        What kernels read of the batches; the fastest there is, if not given.
+
+    Attributes
+    ----------
+    smoothness : LipschitzEstimates
+        Of the loss of each batch.
+    """
+
+    batches: StochasticObjective
+    prepares = True
+
+    def __init__(
+        self, batches: StochasticObjective, start: FloatArray, oracle: BatchOracle | None = None
+    ) -> None:
+        super().__init__(batches, oracle)
+        oracle, preconditioner = self.oracle, Preconditioner(batches)
+        self.smoothness = LipschitzEstimates(batches)
+        self._metric = oracle.metric(preconditioner)
+        self._lazy = oracle.lazy(oracle.pack(start))
+        count = len(batches)
+        losses, offsets, known = np.zeros((3, count))
+        self._memory = GradientMemory(
+            np.zeros(oracle.n_potentials), losses, offsets, known, np.zeros(N_NUMBERS)
+        )
+        self._memory.numbers[[SCALE, GUESS]] = 1.0, batches.mean_square or 1.0
+        decay = 2.0 * batches.penalty.l2 / max(count, 1)
+        steepest = decay * preconditioner.most
+        self._settings = StepSettings(decay, math.inf, steepest, preconditioner.caution)
+        self._w = start.copy()
+        if start.any():  # else the first steps would lead away from what is good already
+            self.refresh()
+
+    @property
+    def direction(self) -> FloatArray:
+        """The sum of the remembered gradients of the loss, shape (P,)."""
+        return self.oracle.unpack(self._lazy.direction.flat)
+
+    def weights(self) -> FloatArray:
+        """Return the parameters after all steps, a new array."""
+        self.oracle.run(sag_settle)(self.oracle.problem, self._memory, self._lazy)
+        self._w = self.oracle.unpack(self._lazy.v.flat)
+        return self._w.copy()
+
+    def run_pass(self, random: Random, batches_per_update: int) -> None:
+        """Make as many steps as there are batches."""
+        self.update(self.smoothness.draw(random), batches_per_update)
+
+    def refresh(self) -> None:
+        """Compute the gradients of all batches at the current parameters."""
+        self.weights()
+        settings = self._settings
+        self._settings = settings._replace(longest=0.0)
+        self.update(np.arange(len(self.batches)))
+        self._settings = settings
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return the norm of the gradient and the gap, NaN where the loss is not convex."""
+        bound = self.lower_bound() if self._is_convex else -math.inf
+        gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
+        return self.gradient_norm(), gap
+
+    def is_near(self, tol: float, last: IterationRecord) -> bool:
+        """Whether the gap is not known, or is expected below `tol`."""
+        if not (self.batches.penalty.l2 and self._is_convex):
+            return True
+        return self.expected_gap() <= NEARLY * tol * abs(last.value)
+
+    def gradient_norm(self) -> float:
+        """Return the norm of the remembered gradient; to be called right after `weights`."""
+        if self._n_known < len(self.batches):
+            return math.nan
+        gradient = self.direction + 2.0 * self.batches.penalty.l2 * self._w
+        return math.sqrt(vector_dot(frozen(gradient), frozen(gradient)))
+
+    def lower_bound(self) -> float:
+        """Return a value that no parameters have less than.
+
+        The least value of the tangents plus the penalty: ``sum_b offset_b - |d|^2 / (4 c2)``.
+        """
+        if self._n_known < len(self.batches):
+            return -math.inf
+        offset = float(self._memory.offsets.sum())
+        direction = self.direction
+        square = vector_dot(frozen(direction), frozen(direction))
+        if square == 0.0:
+            return offset
+        c2 = self.batches.penalty.l2
+        return offset - square / (4.0 * c2) if c2 else -math.inf
+
+    def expected_gap(self) -> float:
+        """Return what the gap would be if all losses still were the remembered ones.
+
+        To be called right after `weights`. Losses of earlier parameters are larger as a rule.
+        """
+        loss = float(self._memory.losses.sum())
+        return loss + self.batches.penalty.smooth_value(self._w) - self.lower_bound()
+
+    @property
+    def _is_convex(self) -> bool:
+        """Whether the loss lies above its tangents."""
+        return bool(self.batches.has_sequence_weights and self.batches.loss.is_convex)
+
+    @property
+    def _n_known(self) -> int:
+        return int(self._memory.numbers[KNOWN])
+
+    def _workspace(self) -> tuple[LineRoom, Any]:
+        """Return room for a thread."""
+        workspace, probe = self.oracle.workspace(), self.oracle.lazy(self._lazy.v.flat)
+        potentials, along, residual = np.zeros((3, len(workspace.potentials)))
+        return LineRoom(probe.direction, potentials, along, residual, np.zeros(1)), workspace
+
+    def _update(self, order: IntArray, stage: int, workspace: tuple[LineRoom, Any]) -> None:
+        oracle, known = self.oracle, self.smoothness
+        if stage in (ALL, PREPARE):
+            survey(known.estimates, self._memory.numbers)
+        oracle.run(sag_updates)(
+            order, stage, self._settings, oracle.problem, oracle.index, self._memory,
+            Lipschitz(known.estimates, known.wait, known.pause), self._lazy, self._metric,
+            *workspace,
+        )  # fmt: skip
 
 
 def _has_risen(log: SolverLog) -> bool:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from crfkit._params import check_flag, check_number, check_whole
-from crfkit._types import FloatArray, IdArray, IntArray, Random
-from crfkit.compiler.jit import frozen
-from crfkit.kernels.solvers.stochastic import averaged_step, cumulative_l1, scaled_read
-from crfkit.objective.stochastic import StochasticObjective, rounds
+from crfkit._types import FloatArray, IntArray, Random
+from crfkit.kernels.solvers.sgd import (
+    DUE,
+    N_NUMBERS,
+    PAST,
+    SCALE,
+    DescentSettings,
+    DescentWeights,
+    sgd_updates,
+)
+from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.general import make_batch_oracle
+from crfkit.solvers.stochastic.state import BatchUpdates
 
 # The calibration tries rates on this share of the batches, and on at least so many.
 SAMPLE_SHARE, SAMPLE_LEAST = 0.1, 10
@@ -142,10 +152,12 @@ class SGD(MiniBatchSolver):
             If a parameter is out of range.
         """
         random, batches = self._begin(objective)
+        oracle = make_batch_oracle(batches)
         if state is None:
-            eta0 = self._first_rate(batches, start, random)
+            eta0 = self._first_rate(batches, start, random, oracle)
             state = {"eta0": eta0, "steps": 0, "passes": 0, "averaged": 0}
-        descent = Descent(batches, state.get("last", start), state["eta0"], bool(self.average))
+        last = state.get("last", start)
+        descent = Descent(batches, last, state["eta0"], bool(self.average), oracle)
         descent.steps, descent.passes = state["steps"], state["passes"]
         descent.run_pass(random.permutation(len(batches)), int(self.batches_per_update))
         state = state | {"steps": descent.steps, "passes": descent.passes}
@@ -169,26 +181,29 @@ class SGD(MiniBatchSolver):
                 "weights has few zeros. Use average=False."
             )
 
-    def _first_rate(self, batches: StochasticObjective, start: FloatArray, random: Random) -> float:
+    def _first_rate(
+        self, batches: StochasticObjective, start: FloatArray, random: Random, oracle: BatchOracle
+    ) -> float:
         if self.eta0 is not None:
             return float(self.eta0)
-        return calibrate(batches, start, random, int(self.batches_per_update))
+        return calibrate(batches, start, random, int(self.batches_per_update), oracle)
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Descent:
-        rate = self._first_rate(batches, start, random)
-        return Descent(batches, start, rate, bool(self.average))
+        oracle = make_batch_oracle(batches)
+        rate = self._first_rate(batches, start, random, oracle)
+        return Descent(batches, start, rate, bool(self.average), oracle)
 
     def _pass(self, search: Descent, number: int, random: Random, log: SolverLog) -> FloatArray:
         if number == 1:
             search.start_mean()
         search.run_pass(random.permutation(len(search.batches)), int(self.batches_per_update))
-        return search.mean() if self.average else search.weights()
+        return search.mean()
 
     def _why_done(self, search: Descent, w: FloatArray, log: SolverLog) -> str | None:
         if log.history[-1].value == 0.0:
             return "the objective is 0"
         passes = int(self.period)
-        if is_smooth(search.batches):
+        if search.batches.loss.is_smooth:
             done = log.has_stalled(passes, self.tol)
         else:
             passes *= ROUGH_PATIENCE
@@ -196,10 +211,8 @@ class SGD(MiniBatchSolver):
         return f"the objective fell by less than tol in {passes} passes" if done else None
 
 
-class Descent(Search):
+class Descent(BatchUpdates, Search):
     """The parameters and their mean, moved by the gradient of one batch after the other.
-
-    The parameters are ``w = scale v``, so that the L2 penalty changes one number a step.
 
     Parameters
     ----------
@@ -211,6 +224,8 @@ class Descent(Search):
         The first rate.
     average : bool
         Whether the mean is what is asked for: the rate then falls more slowly.
+    oracle : BatchOracle, optional
+        What kernels read of the batches; the fastest there is, if not given.
 
     Attributes
     ----------
@@ -225,101 +240,97 @@ class Descent(Search):
     batches: StochasticObjective
 
     def __init__(
-        self, batches: StochasticObjective, start: FloatArray, eta0: float, average: bool
+        self,
+        batches: StochasticObjective,
+        start: FloatArray,
+        eta0: float,
+        average: bool,
+        oracle: BatchOracle | None = None,
     ) -> None:
-        self.batches = batches
+        super().__init__(batches, oracle)
         self.steps, self.passes, self.averaged = 0, 0, 0
-        self._made = 0
-        self._eta0, self._power = eta0, AVERAGED_POWER if average else 1.0
+        self._eta0, self._average = eta0, average
         self._decay = 2.0 * batches.penalty.l2 / max(len(batches), 1)
-        self._smooth = is_smooth(batches)
-        self._v, self._w, self._scale = start.copy(), start.copy(), 1.0
-        self._lag, self._past = np.zeros(len(start)), 0.0
-        self._paid, self._due = np.zeros(len(start)), 0.0
-        self._all = np.arange(len(start), dtype=np.uint32)
+        views, v = self.oracle.weights, self.oracle.pack(start)
+        # What is not asked for is never read or written.
+        lag = np.zeros_like(v) if average else v
+        paid = np.zeros_like(v) if batches.penalty.l1 else v
+        self.numbers = np.zeros(N_NUMBERS)
+        self.numbers[SCALE] = 1.0
+        self._weights = DescentWeights(views(v), views(lag), views(paid), self.numbers)
+        self._rates = np.zeros(len(batches))
 
     @property
     def rate(self) -> float:
         """The rate of the next step."""
-        passes = self.passes + self._made / max(len(self.batches), 1)
+        return float(self.rates(1)[0])
+
+    def rates(self, count: int) -> FloatArray:
+        """Return the rates of the next steps, which are of one pass, shape (count,)."""
+        made: FloatArray = np.arange(count, dtype=np.float64)
+        passes: FloatArray = self.passes + made / max(len(self.batches), 1)
+        rates: FloatArray = self._eta0 * SLOWER**passes
         if self.batches.penalty.l1 or not self._decay:
-            return float(self._eta0 * SLOWER**passes)
-        rate = self._eta0 / (1.0 + self._decay * self._eta0 * self.steps) ** self._power
-        if not self._smooth:
-            rate = min(rate, self._eta0 / (1.0 + ROUGH_DECAY * passes))
-        return float(min(rate, 0.5 / self._decay))
+            return rates
+        power = AVERAGED_POWER if self._average else 1.0
+        rates = self._eta0 / (1.0 + self._decay * self._eta0 * (self.steps + made)) ** power
+        if not self.batches.loss.is_smooth:
+            np.minimum(rates, self._eta0 / (1.0 + ROUGH_DECAY * passes), out=rates)
+        return np.minimum(rates, 0.5 / self._decay, out=rates)
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self._scale * self._v
-
-    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
-        """Return the parameters and the objective there."""
-        return w, self.batches.value(w)
+        return self.oracle.unpack(self.numbers[SCALE] * self._weights.v.flat)
 
     def distance(self, value: float) -> tuple[float, float]:
         """Return NaN: neither the norm of the gradient nor the gap is known."""
         return math.nan, math.nan
 
     def mean(self) -> FloatArray:
-        """Return the mean of the parameters after all steps since `start_mean`."""
-        if self.averaged == 0:
+        """Return the mean of the parameters after all steps since `start_mean`.
+
+        The last parameters, where no mean is kept.
+        """
+        if not self._average or self.averaged == 0:
             return self.weights()
-        mean: FloatArray = (self._past * self._v - self._lag) / self.averaged
-        return mean
+        total = self.numbers[PAST] * self._weights.v.flat - self._weights.lag.flat
+        return self.oracle.unpack(total / self.averaged)
 
     def start_mean(self) -> None:
         """Let the mean begin anew."""
-        self.averaged, self._past = 0, 0.0
-        self._lag[:] = 0.0
+        self.averaged, self.numbers[PAST] = 0, 0.0
+        if self._average:
+            self._weights.lag.flat[:] = 0.0
 
     def run_pass(self, order: IntArray, batches_per_update: int) -> None:
         """Make a step for each of some batches; all weights are then up to date."""
-        for chosen in rounds(order, batches_per_update):
-            places = [self.batches.places(index) for index in chosen]
-            for touched in places:
-                scaled_read(frozen(touched), self._scale, frozen(self._v), self._w)
-            work = partial(self._gradient, self.batches.bind(self._w))
-            gradients = self.batches.map_batches(work, chosen)
-            for touched, gradient in zip(places, gradients, strict=True):
-                self._step(touched, gradient)
-        self.passes, self._made = self.passes + 1, 0
+        self._rates[order] = self.rates(len(order))
+        self.update(order, batches_per_update)
+        self.steps += len(order)
+        self.averaged += len(order)
+        self.passes += 1
         if self.batches.penalty.l1:
-            self._pay(self._all)
+            v, paid = self._weights.v.flat, self._weights.paid.flat
+            cumulative_l1_of_run(0, len(v), self.numbers[SCALE], self.numbers[DUE], paid, v)
 
-    def _gradient(self, bound: Any, index: int) -> FloatArray:
-        residual = self.batches.value_and_residual(self.batches.scores(bound, index), index)[1]
-        return self.batches.gradient(index, residual)
+    def _workspace(self) -> Any:
+        """Return room for a thread."""
+        return self.oracle.workspace()
 
-    def _step(self, places: IdArray, gradient: FloatArray) -> None:
-        """Move along the gradient of a batch and that of its share of the penalty."""
-        rate = self.rate
-        self._scale *= 1.0 - rate * self._decay
-        averaged_step(
-            frozen(places), frozen(gradient), rate / self._scale, self._past, self._v, self._lag
+    def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
+        l1 = self.batches.penalty.l1 / len(self.batches)
+        settings = DescentSettings(self._rates, self._decay, l1, self._average, LEAST_SCALE)
+        self.oracle.run(sgd_updates)(
+            order, stage, settings, self.oracle.problem, self.oracle.index, self._weights, workspace
         )
-        if self.batches.penalty.l1:
-            self._due += rate * self.batches.penalty.l1 / len(self.batches)
-            self._pay(places)
-        self._past += self._scale
-        self.steps += 1
-        self._made += 1
-        self.averaged += 1
-        if self._scale < LEAST_SCALE:
-            self._rescale()
-
-    def _pay(self, places: IdArray) -> None:
-        cumulative_l1(frozen(places), self._scale, self._due, self._paid, self._v)
-
-    def _rescale(self) -> None:
-        """Write the parameters with the scale 1."""
-        self._v *= self._scale
-        self._past /= self._scale
-        self._scale = 1.0
 
 
 def calibrate(
-    batches: StochasticObjective, start: FloatArray, random: Random, batches_per_update: int
+    batches: StochasticObjective,
+    start: FloatArray,
+    random: Random,
+    batches_per_update: int,
+    oracle: BatchOracle | None = None,
 ) -> float:
     """Return the rate with which passes over a sample lower the objective of the sample most.
 
@@ -328,33 +339,29 @@ def calibrate(
     """
     size = max(SAMPLE_LEAST, int(SAMPLE_SHARE * len(batches)))
     sample = random.permutation(len(batches))[:size]
-    passes = 1 if is_smooth(batches) else ROUGH_PASSES
+    passes = 1 if batches.loss.is_smooth else ROUGH_PASSES
+    before = Descent(batches, start, FIRST_RATE, False, oracle)
+    at_start = before.value(start, sample)
 
     def trial(rate: float) -> float:
-        descent = Descent(batches, start, rate, False)
+        descent = Descent(batches, start, rate, False, before.oracle)
         for _ in range(passes):
             descent.run_pass(sample, batches_per_update)
-        return batches.value(descent.weights(), sample)
+        return descent.value(descent.weights(), sample)
 
-    before = batches.value(start, sample)
-    best, lowest = FIRST_RATE, before
+    best, lowest = FIRST_RATE, at_start
     for factor in (2.0, 0.5):
         rate = FIRST_RATE if factor > 1.0 else factor * FIRST_RATE
         for _ in range(MOST_TRIALS):
             value = trial(rate)
             if value < lowest:
                 best, lowest = rate, value
-            elif factor > 1.0 or lowest < before:
+            elif factor > 1.0 or lowest < at_start:
                 break
             rate *= factor
         if best > FIRST_RATE:
             break
     return best
-
-
-def is_smooth(batches: StochasticObjective) -> bool:
-    """Whether the loss is differentiable everywhere."""
-    return batches.loss.is_smooth
 
 
 def has_settled(values: list[float], period: int, tol: float) -> bool:

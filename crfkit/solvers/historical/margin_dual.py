@@ -1,0 +1,422 @@
+"""Exponentiated gradient and sequential minimal optimization on the dual of a margin."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from crfkit._params import check_option
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, Potentials, Random
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers.stochastic import dual_step
+from crfkit.objective.stochastic import StochasticObjective
+from crfkit.solvers.base import SolverLog
+from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
+from crfkit.solvers.margin.marginals import ChainMarginals
+from crfkit.solvers.margin.tangents import why_certified
+from crfkit.solvers.stochastic.base import MiniBatchSolver
+from crfkit.solvers.stochastic.exponentiated_gradient import GOLD
+from crfkit.structures import Chain, Structure
+
+# The first rate, and by how much a step may change the rate of a batch at most.
+FIRST_RATE, SLOWER, FASTER = 1.0, 0.1, 4.0
+# So many rates are tried in a visit.
+TRIES = 4
+LARGEST_RATE, TINY = 1e4, 1e-300
+# A step along a smaller slope, for a sequence of weight 1, moves no mass to speak of; a part of the
+# gap that is a smaller share of the scores is what rounding leaves.
+NO_SLOPE, NO_GAP = 1e-12, 1e-10
+PAIRS = ("worst", "drawn")
+ALPHAS = ("max_entropy", "largest")
+
+
+class MarginEG(MiniBatchSolver):
+    """Exponentiated gradient on the dual of a margin (Bartlett, Collins, Taskar, McAllester 2004).
+
+    The distribution of the labellings of a sequence is ``a(y) ~ exp(sum of theta over its parts)``,
+    and a step multiplies each probability by ``exp(r gradient)``: it adds ``r (cost + score)`` to
+    the ``theta`` of each label and step, with the scores of ``w = sum_i (f_i(y_i) - E f_i(y)) / (2
+    c2)`` (algorithm 2 and equation 50 of Gupta's report on conditional random fields). Sequences
+    are visited one after the other. The rate ``r`` of a sequence follows from what its last step
+    did to the dual, a parabola along the way: it falls where the best step would have been shorter,
+    and a step that lowers the dual is not made.
+
+    The gap between the objective and the dual bounds how far the parameters are from the optimum.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most.
+    tol : float, default=1e-2
+        Stop when the gap is below this share of the objective.
+    batch_tokens : int, default=1
+        About as many tokens has a batch, whose sequences have one rate; 1 is a sequence each.
+    random_state : int, RandomState or None, default=0
+        Deals the sequences to the batches, and orders the batches of a pass.
+
+    Notes
+    -----
+    Needs the hinge loss with margin rescaling and a cost that is a sum over tokens. It works with
+    any structure. Holds two numbers for each token and label, and two tables of steps a batch. One
+    thread makes the steps; the dual method of choice is "bcfw", which is many times faster. The
+    smaller c2 and the larger numeric features, the more passes. Parameters to start from are not
+    used.
+
+    Examples
+    --------
+    >>> from crfkit.solvers.historical.margin_dual import MarginEG
+    >>> MarginEG(tol=1e-3)
+    MarginEG(tol=0.001)
+    """
+
+    handles_l1: ClassVar[bool] = False
+    batches_per_update = 1
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-2,
+        batch_tokens: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_tokens = batch_tokens
+        self.random_state = random_state
+
+    def _check_objective(self, objective: Any) -> None:
+        check_dual(self, objective)
+
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Ascent:
+        return Ascent(batches)
+
+    def _pass(self, search: Ascent, number: int, random: Random, log: SolverLog) -> FloatArray:
+        for index in random.permutation(len(search.batches)).tolist():
+            search.update(index)
+        return search.weights()
+
+    def _why_done(self, search: Ascent, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
+
+
+class BlockDistribution(NamedTuple):
+    """The distributions of a batch.
+
+    The potentials that stand for them and their expected counts, weighted, both of shape (Q,),
+    those of labels before those of transitions; and their expected cost, weighted.
+    """
+
+    scores: FloatArray
+    expected: FloatArray
+    cost: float
+
+
+class Proposal(NamedTuple):
+    """An update of a batch: where it leads, and what it changes.
+
+    Attributes
+    ----------
+    block : BlockDistribution
+        The distributions after it.
+    rise : float
+        The rise of their cost.
+    slope : float
+        The rise of the dual if that were linear.
+    indices : ndarray of shape (n,)
+        Parameters that it moves.
+    gradient : ndarray of shape (n,)
+        The change of the expected counts of their features.
+    """
+
+    block: BlockDistribution
+    rise: float
+    slope: float
+    indices: IdArray
+    gradient: FloatArray
+
+
+class Ascent(DualSearch):
+    """Distributions of all batches in their exponential form, None for those on the true labels."""
+
+    def __init__(self, batches: StochasticObjective) -> None:
+        super().__init__(batches)
+        self.w = np.zeros(batches.n_parameters)
+        self.costs, self.rates = np.zeros(len(batches)), np.full(len(batches), FIRST_RATE)
+        self.blocks: list[BlockDistribution | None] = [None] * len(batches)
+        self._sequence_weights = [frozen(batches.sequence_weight(i)) for i in range(len(batches))]
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.w.copy()
+
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, float(self.batches.value(w))
+
+    def squared_norm(self) -> float:
+        """Return the squared norm of the weights."""
+        return inner(self.w, self.w)
+
+    def expected_cost(self) -> float:
+        """Return the expected cost of all sequences, weighted."""
+        return float(self.costs.sum())
+
+    def update(self, index: int) -> None:
+        """Update a batch, with a smaller rate where that lowers the dual."""
+        propose = partial(self.propose, self.batches.bind(self.w))
+        for _ in range(TRIES):
+            [found] = self.batches.map_batches(propose, [index])
+            if self._has_all(index, found) or self._is_made(index, found):
+                break
+
+    def _has_all(self, index: int, proposal: Proposal) -> bool:
+        """Whether the worst labellings of a batch have all mass, and more of a score is no use.
+
+        Potentials would grow without end, and the mass could not come back soon.
+        """
+        weight = self._sequence_weights[index]
+        if proposal.slope > NO_SLOPE * float(weight.sum()):
+            return False
+        scores = self.augmented(self.batches.bind(self.w), index)
+        worst = inner(weight, self.batches.structure.argmax(scores)[1])
+        mean = inner((self.blocks[index] or proposal.block).expected, flat(scores))
+        return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
+
+    def _is_made(self, index: int, proposal: Proposal) -> bool:
+        """Make a step if it raises the dual, and choose the next rate; returns if it does.
+
+        Along the way from one distribution to the other the dual is a parabola.
+        """
+        step = partial(dual_step, frozen(proposal.indices), proposal.gradient)
+        fall = self.c2 * step(-0.5 / self.c2, 0.0, self.w, self.w)
+        rises = proposal.rise - fall >= -NO_SLOPE * proposal.slope
+        if rises:
+            self.blocks[index], self.costs[index] = proposal.block, proposal.block.cost
+        else:
+            step(0.5 / self.c2, 0.0, self.w, self.w)
+        best = 0.5 * proposal.slope / max(proposal.slope - (proposal.rise - fall), TINY)
+        growth = min(max(best, SLOWER), FASTER) if proposal.slope > 0.0 else FASTER
+        self.rates[index] = min(self.rates[index] * growth, LARGEST_RATE)
+        return rises
+
+    def propose(self, bound: Any, index: int) -> Proposal:
+        """Return the step of a batch along the gradient of the dual, with its rate."""
+        scores = self.augmented(bound, index)
+        before, target = self.blocks[index] or self._first(scores, index), flat(scores)
+        moved = frozen(before.scores + float(self.rates[index]) * target)
+        expected = np.zeros_like(moved)
+        counts = parts_of(expected, scores)
+        with self.batches.original_sequence_numbers():
+            self.batches.structure.log_partition(
+                scores.with_arrays(*parts_of(moved, scores)), self._sequence_weights[index], counts
+            )
+        added = self.cost.added(self.batches.labels(index))
+        cost = inner(counts.unary[:, : added.shape[1]], added)
+        change = expected - before.expected
+        return Proposal(
+            BlockDistribution(moved, frozen(expected), cost),
+            cost - before.cost,
+            inner(change, target),
+            self.batches.places(index),
+            frozen(self.batches.gradient(index, parts_of(change, scores))),
+        )
+
+    def _first(self, scores: Potentials, index: int) -> BlockDistribution:
+        """Return the distributions of a batch before its first visit: mostly on the true labels.
+
+        These have the more mass, the farther a share of others moves the parameters: the best step
+        is about ``c2 / (v |f(y1) - f(y2)|^2)`` long.
+        """
+        structure, labels = self.batches.structure, self.batches.labels(index)
+        weight = self._sequence_weights[index]
+        start, expected = np.zeros((2, scores.unary.size + scores.pair.size))
+        parts_of(start, scores).unary[np.arange(len(labels)), labels] = GOLD
+        structure.add_counts(scores, labels, weight, parts_of(expected, scores))
+        residual = structure.zeros(scores)
+        structure.add_counts(scores, structure.argmax(scores)[0], weight, residual)
+        structure.add_counts(scores, labels, -weight, residual)
+        change = self.batches.gradient(index, residual)
+        square = inner(change, change) / max(float(weight.max(initial=0.0)), TINY)
+        more = np.log(max(1.0, square / self.c2))
+        return BlockDistribution(frozen((1.0 + more / GOLD) * start), frozen(expected), 0.0)
+
+
+def flat(scores: Potentials) -> FloatArray:
+    """Return unary and pair scores as one vector."""
+    return np.concatenate([array.reshape(-1) for array in scores.arrays()])
+
+
+def parts_of(vector: FloatArray, scores: Potentials) -> Counts:
+    """Return views of a vector in the shapes of unary and pair scores."""
+    cut = scores.unary.size
+    return Counts(vector[:cut].reshape(scores.unary.shape), vector[cut:].reshape(scores.pair.shape))
+
+
+class SMO(MiniBatchSolver):
+    """Sequential minimal optimization on the factored dual (Taskar, Guestrin and Koller 2003).
+
+    The dual variables are the marginals of the labels and steps of each sequence, in place of the
+    probabilities of all its labellings. A step takes two labellings of a sequence and moves mass
+    from the one to the other, as much as raises the dual most: ``2 c2 (a(y1) - a(y2)) / (v |f(y1) -
+    f(y2)|^2)`` for scores ``a`` with costs added, and the weight ``v`` of the sequence, if there is
+    so much (section 5 there; section 2.4.1 and equation 48 of Gupta's report on conditional random
+    fields). It goes to the worst labelling, the one of the largest ``a``.
+
+    The gap between the objective and the dual bounds how far the parameters are from the optimum.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Passes over the data at most: one step of each sequence.
+    tol : float, default=1e-2
+        Stop when the gap is below this share of the objective.
+    pair : {"worst", "drawn"}, default="worst"
+        Where the mass comes from. "worst": the labelling of the least ``a`` among those that have
+        mass. "drawn": one drawn from the distribution of the largest entropy.
+    alpha : {"largest", "max_entropy"}, default="largest"
+        How much mass the other labelling has, as marginals alone do not say. "max_entropy": as much
+        as in the distribution of the largest entropy that has these marginals, the choice of the
+        paper. It becomes tiny for long sequences. "largest": as much as in the distribution that
+        gives it most, which is the least of the marginals of its labels and steps.
+    random_state : int, RandomState or None, default=0
+        Orders the sequences of a pass, and draws.
+
+    Notes
+    -----
+    Needs the hinge loss with margin rescaling, a cost that is a sum over tokens, and a chain whose
+    steps are a table of all pairs of labels. Holds ``K * K + K`` numbers a token. One thread; the
+    dual method of choice is "bcfw", which is many times faster. Parameters to start from are not
+    used.
+
+    Examples
+    --------
+    >>> from crfkit.solvers.historical.margin_dual import SMO
+    >>> SMO(alpha="max_entropy")
+    SMO(alpha='max_entropy')
+    """
+
+    handles_l1: ClassVar[bool] = False
+    batch_tokens = 1
+    batches_per_update = 1
+
+    def __init__(
+        self,
+        *,
+        max_iter: int = 200,
+        tol: float = 1e-2,
+        pair: str = "worst",
+        alpha: str = "largest",
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.max_iter = max_iter
+        self.tol = tol
+        self.pair = pair
+        self.alpha = alpha
+        self.random_state = random_state
+
+    def _check_own_parameters(self) -> None:
+        check_option("pair", self.pair, PAIRS)
+        check_option("alpha", self.alpha, ALPHAS)
+
+    def _check_objective(self, objective: Any) -> None:
+        check_dual(self, objective)
+        if not objective.structure.is_chain:
+            raise ValueError(
+                "solver SMO needs a chain whose steps are a table of all pairs of labels, not "
+                f"{type(objective.structure).__name__}. Use another solver."
+            )
+
+    def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Factored:
+        return Factored(batches, self.alpha == "max_entropy")
+
+    def _pass(self, search: Factored, number: int, random: Random, log: SolverLog) -> FloatArray:
+        for index in random.permutation(len(search.batches)).tolist():
+            search.update(index, random if self.pair == "drawn" else None)
+        return search.weights()
+
+    def _why_done(self, search: Factored, w: FloatArray, log: SolverLog) -> str | None:
+        return why_certified(search, log, self.tol)
+
+
+class Factored(DualSearch):
+    """Marginals of the sequences, one a batch beside empty ones, and the parameters they make.
+
+    If `max_entropy`, labellings have the mass of the distribution of the largest entropy.
+    """
+
+    def __init__(self, batches: StochasticObjective, max_entropy: bool) -> None:
+        super().__init__(batches)
+        self.w = np.zeros(batches.n_parameters)
+        self.max_entropy = max_entropy
+        self.chain: Structure = Chain()
+        self.marginals = [
+            ChainMarginals(batches.labels(index), batches.model.n_labels)
+            for index in range(len(batches))
+        ]
+        # Empty sequences may share a batch with one: their weight has no part in it.
+        self.weight = [
+            float(batches.sequence_weight(index)[np.diff(chunk.offsets) > 0].sum())
+            for index, chunk in enumerate(batches.chunks)
+        ]
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.w.copy()
+
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, float(self.batches.value(w))
+
+    def squared_norm(self) -> float:
+        """Return the squared norm of the weights."""
+        return inner(self.w, self.w)
+
+    def expected_cost(self) -> float:
+        """Return the expected cost of all sequences, weighted."""
+        return sum(
+            weight * inner(self.cost.added(self.batches.labels(index)), marginals.node)
+            for index, (weight, marginals) in enumerate(
+                zip(self.weight, self.marginals, strict=True)
+            )
+        )
+
+    def update(self, index: int, random: Random | None) -> None:
+        """Make a step of a sequence, from a labelling that is drawn where there is `random`."""
+        if not self.weight[index]:
+            return
+        self.batches.n_computed += 1
+        marginals = self.marginals[index]
+        scores = self.augmented(self.batches.bind(self.w), index)
+        scores = scores.take_tokens(np.arange(len(scores.unary)), np.array([0, len(scores.unary)]))
+        target, [top] = self.chain.argmax(scores)
+        source = self._least(marginals, scores) if random is None else marginals.draw(random)
+        slope = float(top - self.chain.score(scores, source)[0])
+        if slope > 0.0:
+            self._shift(index, scores, target, source, slope)
+
+    def _least(self, marginals: ChainMarginals, scores: Potentials) -> CodeArray:
+        """Return the labelling of the least score among those that have mass."""
+        opposite = scores.with_arrays(-scores.unary, -scores.pair)
+        return self.chain.argmax(marginals.supported(opposite))[0]
+
+    def _shift(
+        self, index: int, scores: Potentials, target: CodeArray, source: CodeArray, slope: float
+    ) -> None:
+        """Move the best mass, given how fast the dual rises at first."""
+        marginals, one = self.marginals[index], np.ones(1)
+        residual = self.chain.zeros(scores)
+        self.chain.add_counts(scores, target, one, residual)
+        self.chain.add_counts(scores, source, -one, residual)
+        change = frozen(self.batches.gradient(index, residual))
+        mass = marginals.movable(target, source)
+        if self.max_entropy:
+            mass = min(mass, marginals.probability(source))
+        square = self.weight[index] * inner(change, change)
+        if square > 0.0:
+            mass = min(mass, 2.0 * self.c2 * slope / square)
+        marginals.shift(target, source, mass)
+        factor = -self.weight[index] * mass / (2.0 * self.c2)
+        dual_step(frozen(self.batches.places(index)), change, factor, 0.0, self.w, self.w)
