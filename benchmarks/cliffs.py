@@ -30,8 +30,8 @@ from crfkit.potentials.linear import chain_model
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, make_learner
-from crfkit.solvers.stochastic.dual_state import DualState
-from crfkit.solvers.stochastic.sag_state import SagState
+from crfkit.solvers.stochastic.exponentiated_gradient import DualState
+from crfkit.solvers.stochastic.sag import SagState
 
 SEQUENCES, LENGTH, ATTRIBUTES, ENTRIES, LABELS, MANY, LONGEST = 1000, 22, 5000, 15, 22, 60, 6
 EPOCHS, BATCH_TOKENS = 7, 100

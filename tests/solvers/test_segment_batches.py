@@ -8,9 +8,9 @@ from crfkit.kernels.solvers.batches import add_gradient, expected, gather, loss
 from crfkit.oracles.batches import is_compiled
 from crfkit.oracles.segment_batches import SegmentBatchOracle
 from crfkit.potentials.chain_blocks import TransitionBlock
-from crfkit.solvers.stochastic.dual_state import DualState
-from crfkit.solvers.stochastic.general import GeneralBatchOracle, make_batch_oracle, total_loss
-from crfkit.solvers.stochastic.sag_state import SagState
+from crfkit.solvers.stochastic.exponentiated_gradient import DualState
+from crfkit.solvers.stochastic.general import GeneralBatchOracle, make_batch_oracle
+from crfkit.solvers.stochastic.sag import SagState
 from tests.oracles import finite_difference
 from tests.solvers.test_average_moves import assert_same
 from tests.solvers.test_segment_oracle import LENGTHS, WEIGHT, wide_objective
@@ -83,7 +83,7 @@ def test_losses_and_gradients_are_those_of_the_objective(rng, fixed, scale):
         )
         oracle = make_batch_oracle(batches)
         plain, bound = GeneralBatchOracle(batches), batches.bind(w)
-        found, known = (total_loss(batches, of, w) for of in (oracle, plain))
+        found, known = (DualState(batches, False, of).value(w) for of in (oracle, plain))
         np.testing.assert_allclose(found, known, rtol=1e-10)
         total, of_weights = np.zeros(objective.n_parameters), oracle.weights(oracle.pack(w))
         out, workspace = oracle.weights(oracle.pack(0.0 * w)), oracle.workspace()
@@ -104,7 +104,7 @@ def test_gradients_are_finite_differences(rng):
     with problem("poisson", dense=True, **OPTIONS) as objective:
         batches, w = objective.minibatches(5, 0), rng.normal(size=objective.n_parameters)
         state = SagState(batches, w)
-        slope = finite_difference(lambda at: total_loss(batches, state.oracle, at), w)
+        slope = finite_difference(lambda at: state.value(at) - batches.penalty_at(at), w)
         np.testing.assert_allclose(state.direction, slope, rtol=1e-5, atol=1e-6)
 
 

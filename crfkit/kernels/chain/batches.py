@@ -468,19 +468,6 @@ def settle_chains(problem: ChainBatches, scale: float, whole: float, lazy: LazyW
         seen[p] = 0.0
 
 
-# What other structures, whose problems have the same fields, do with weights as chains do.
-WEIGHT_BODIES = (
-    (gather, gather_chains),
-    (move_dual, move_dual_of_chains),
-    (catch_up, catch_up_chains),
-    (add_gradient, add_gradient_of_chains),
-    (aim, aim_at_chains),
-    (clear, clear_chains),
-    (step_always, step_always_of_chains),
-    (settle, settle_chains),
-)
-
-
 @part
 def row_top(scores: FloatArray, row: int) -> float:
     """``max_k scores[row, k]``."""

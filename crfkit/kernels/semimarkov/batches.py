@@ -14,7 +14,8 @@ from crfkit._types import ByteArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.dispatch import implements
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, exponential, load, store
-from crfkit.kernels.chain.batches import WEIGHT_BODIES, ChainBatchWorkspace
+from crfkit.kernels.chain import batches as chains
+from crfkit.kernels.chain.batches import ChainBatchWorkspace
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.design.batch import BatchDesign, clear_rows
 from crfkit.kernels.semimarkov.arrays import (
@@ -27,6 +28,7 @@ from crfkit.kernels.semimarkov.arrays import (
 )
 from crfkit.kernels.semimarkov.sum import BROKEN, sum_segmentations
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
+from crfkit.kernels.solvers import batches as parts
 from crfkit.kernels.solvers.batches import expected, loss
 
 # Scores further from 0 are summed by logarithms, as in `crfkit.structures.segment_tables`.
@@ -85,7 +87,19 @@ class SegmentRoom(NamedTuple):
     of_pair: FloatArray  # (K + L + R, K) counts of sums by logarithms
 
 
-for _declaration, _body in WEIGHT_BODIES:
+# What other structures, whose problems have the same fields, do with weights as chains do.
+for _declaration, _body in (
+    (parts.gather, chains.gather_chains),
+    (parts.move_dual, chains.move_dual_of_chains),
+    (parts.descend, chains.descend_on_chains),
+    (parts.pay, chains.pay_on_chains),
+    (parts.catch_up, chains.catch_up_chains),
+    (parts.add_gradient, chains.add_gradient_of_chains),
+    (parts.aim, chains.aim_at_chains),
+    (parts.clear, chains.clear_chains),
+    (parts.step_always, chains.step_always_of_chains),
+    (parts.settle, chains.settle_chains),
+):
     implements(_declaration, SegmentBatches)(_body)
 
 
