@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, IntArray
-from crfkit.data import PackedSequences
+from crfkit._types import IntArray
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import is_matrix
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.blocks import transition_columns
 from crfkit.potentials.linear import LinearChainModel, chain_model
+from crfkit.potentials.spaces import TokenWeights
+from crfkit.training.data import TrainingData
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)
 
@@ -55,10 +56,7 @@ class ZeroValues:
     def entries(self, kept: NDArray[np.bool_] | None = None) -> tuple[IntArray, IntArray]:
         """Return the numbers of the names in `index`, and the tokens.
 
-        Parameters
-        ----------
-        kept : ndarray of bool, shape (N,), optional
-            Which tokens are kept; they are then counted without the others.
+        Tokens that are not `kept`, shape (N,), are not counted.
         """
         names = np.array(self._names, np.int64)
         tokens = np.array(self._tokens, np.int64)
@@ -83,66 +81,67 @@ def _zero_names(token: Mapping[str, Any], prefix: str) -> list[str]:
     return names
 
 
-def choose_as_crfsuite(
-    data: PackedSequences,
-    codes: CodeArray,
-    n_labels: int,
-    zeros: tuple[IntArray, IntArray],
-    *,
-    min_freq: float,
-    all_states: bool,
-    all_transitions: bool,
-) -> LinearChainModel:
-    """Choose the weights that CRFsuite would choose.
+class CRFsuiteWeights(NamedTuple):
+    """The weights that CRFsuite chooses.
 
     An (attribute, label) pair counts with the sum of its values, a (label, next label) pair with
-    the number of its occurrences; `all_states` and `all_transitions` add pairs that count 0. Those
-    that count less than `min_freq` are left out.
+    the number of its occurrences; all pairs, if asked for, also where they count 0. Those that
+    count less than "feature.minfreq" are left out.
 
-    Parameters
+    Attributes
     ----------
-    data : PackedSequences
-        N tokens with D attributes.
-    codes : ndarray of shape (N,)
-        Their labels.
-    n_labels : int
-        K.
-    zeros : tuple of arrays
-        Attributes, by their columns, and tokens of values of 0.
-    min_freq : float
-        What pairs have to count at least.
-    all_states, all_transitions : bool
-        Add all D x K and K x K pairs.
+    values : dict
+        Its parameters.
+    zeros : ZeroValues
+        Attributes of the value 0, which packed features do not have.
+    kept : ndarray of shape (N,) or None
+        Which of their tokens are those of the training data.
     """
-    counts = _state_counts(data, codes, n_labels, zeros)
-    if all_states and min_freq <= 0:
-        kept = np.nonzero(counts.toarray() >= min_freq)
-        ptr = np.append(0, np.cumsum(np.bincount(kept[0], minlength=data.n_features)))
-        state = AttributeWeights(
-            ptr, kept[1].astype(np.int32), n_columns=n_labels, n_sparse=data.n_sparse
-        )
-    else:
-        enough = counts.data >= min_freq
-        ptr = np.append(0, np.cumsum(enough))[counts.indptr]
-        state = AttributeWeights(
-            ptr, counts.indices[enough], n_columns=n_labels, n_sparse=data.n_sparse
-        )
-    pairs = transition_columns(codes, data.offsets, n_labels)
-    steps = np.bincount(pairs[pairs >= 0], minlength=n_labels**2).reshape(n_labels, n_labels)
-    source, target = np.nonzero((steps >= min_freq) & (all_transitions | (steps > 0)))
-    return chain_model(state, source, target)
 
+    values: dict[str, Any]
+    zeros: ZeroValues
+    kept: NDArray[np.bool_] | None
 
-def _state_counts(
-    data: PackedSequences, codes: CodeArray, n_labels: int, zeros: tuple[IntArray, IntArray]
-) -> sp.csr_array:
-    """Return the sums of the values of the pairs that occur, also where they are 0, (D, K)."""
-    rows = data.to_csr()
-    tokens = np.repeat(np.arange(data.n_tokens), np.diff(rows.indptr))
-    attributes = np.append(rows.indices, zeros[0])
-    labels = codes[np.append(tokens, zeros[1])]
-    values = np.append(rows.data, np.zeros(len(zeros[0])))
-    shape = (data.n_features, n_labels)
-    counts = sp.coo_array((values, (attributes, labels)), shape).tocsr()
-    counts.sort_indices()
-    return counts
+    def choose(self, features: Any, training: TrainingData) -> LinearChainModel:
+        """Return the model with the weights that are to be fitted."""
+        least, size = float(self.values["feature.minfreq"]), len(training.classes)
+        counts = self._state_counts(training)
+        if self.values["feature.possible_states"] and least <= 0:
+            kept = np.nonzero(counts.toarray() >= least)
+            ptr = np.append(0, np.cumsum(np.bincount(kept[0], minlength=counts.shape[0])))
+            columns = kept[1].astype(np.int32)
+        else:
+            enough = counts.data >= least
+            ptr = np.append(0, np.cumsum(enough))[counts.indptr]
+            columns = counts.indices[enough]
+        state = AttributeWeights(ptr, columns, n_columns=size, n_sparse=training.data.n_sparse)
+        pairs = transition_columns(training.codes, training.data.offsets, size)
+        steps = np.bincount(pairs[pairs >= 0], minlength=size**2).reshape(size, size)
+        seen = (steps > 0) | bool(self.values["feature.possible_transitions"])
+        return chain_model(state, *np.nonzero((steps >= least) & seen))
+
+    def _state_counts(self, training: TrainingData) -> sp.csr_array:
+        """Return the sums of the values of the pairs that occur, also where they are 0, (D, K)."""
+        rows, (columns, at) = training.data.to_csr(), self._zero_entries(training)
+        tokens = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        attributes = np.append(rows.indices, columns)
+        labels = training.codes[np.append(tokens, at)]
+        values = np.append(rows.data, np.zeros(len(columns)))
+        shape = (training.data.n_features, len(training.classes))
+        counts = sp.coo_array((values, (attributes, labels)), shape).tocsr()
+        counts.sort_indices()
+        return counts
+
+    def _zero_entries(self, training: TrainingData) -> tuple[IntArray, IntArray]:
+        """Return the columns of attributes with the value 0, and the tokens."""
+        names, tokens = self.zeros.entries(self.kept)
+        if not self.zeros.index:
+            return names, tokens
+        known: Any = training.data.feature_names
+        vocabulary = {name: column for column, name in enumerate(known)}
+        columns = np.array([vocabulary[name] for name in self.zeros.index], np.int64)
+        return columns[names], tokens
+
+    def attributes(self, *fitted: Any) -> dict[str, Any]:
+        """Return parameters as fitted attributes."""
+        return TokenWeights().attributes(*fitted)

@@ -1,12 +1,15 @@
-"""CRFsuite's algorithms, their parameters, and the solvers they stand for."""
+"""CRFsuite's algorithms, their parameters, the solvers they stand for, its order of sequences."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import count, islice
 from typing import Any
 
+import numpy as np
+
 from crfkit._params import check_option
-from crfkit.compat._shuffling import CRFsuiteOrder
 from crfkit.solvers import LBFGS, OWLQN, SGD
 from crfkit.solvers.online.passes import OnlineSolver
 from crfkit.solvers.online.updates import AROW, PassiveAggressive, Perceptron
@@ -47,23 +50,13 @@ ALIASES = {"stop": "period"}
 # Of all other numbers 0.
 _LEAST = {"num_memories": 1, "max_linesearch": 1, "feature.minfreq": -math.inf}
 _POSITIVE = ("c", "variance", "gamma")
+# Of the generator of random numbers, which throws the first ones away.
+DEGREE, LAG = 31, 3
+WARM_UP = 10 * DEGREE
 
 
 class Options:
-    """An algorithm and its parameters.
-
-    Parameters
-    ----------
-    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
-        "l2sgd" minimizes the same function as "lbfgs" with ``c1=0``, and comes near its optimum.
-        "ap", "pa" and "arow" visit the sequences in CRFsuite's order, and move as it does.
-        "averaged-perceptron" and "passive-aggressive" are other names of "ap" and "pa".
-
-    Raises
-    ------
-    ValueError
-        If there is no such algorithm.
-    """
+    """An algorithm and its parameters; ValueError if there is no such algorithm."""
 
     def __init__(self, algorithm: str = "lbfgs") -> None:
         name = NAMES.get(str(algorithm).lower(), str(algorithm).lower())
@@ -72,13 +65,7 @@ class Options:
         self.values = dict(PARAMETERS[name])
 
     def set(self, name: str, value: Any, shown: str | None = None) -> None:
-        """Set a parameter; `shown` is its name in messages.
-
-        Raises
-        ------
-        ValueError
-            If the algorithm has no such parameter, or the value is none for it.
-        """
+        """Set a parameter, called `shown` in messages; ValueError if it cannot have the value."""
         name = ALIASES.get(name, name)
         shown = shown or name
         if name not in self.values:
@@ -163,3 +150,40 @@ def _cast(name: str, value: Any, default: Value) -> Value:
         pass  # told below, as any other value that does not fit
     wanted = {float: "a finite number", int: "a whole number", bool: "True, False, 1 or 0"}[kind]
     raise ValueError(f"{name}={value!r} must be {wanted}.")
+
+
+def c_random(seed: int = 1) -> Iterator[int]:
+    """Yield the numbers of the C library's ``rand`` on Linux, below 2**31.
+
+    The additive feedback generator ``r[i] = r[i - 3] + r[i - 31] mod 2**32`` of Knuth (The Art of
+    Computer Programming, volume 2, section 3.2.2), with the lowest bit left out. Seed 1 is that of
+    a program that sets none, as CRFsuite.
+    """
+    state = [seed]
+    while len(state) < DEGREE:
+        state.append(16807 * state[-1] % (2**31 - 1))
+    return islice(_feedback(state), WARM_UP, None)
+
+
+def _feedback(state: list[int]) -> Iterator[int]:
+    """Yield the numbers that follow; each replaces the one of 31 steps ago."""
+    for step in count(LAG):
+        at = step % DEGREE
+        state[at] = (state[at] + state[at - LAG]) & 0xFFFFFFFF
+        yield state[at] >> 1
+
+
+class CRFsuiteOrder(np.random.RandomState):
+    """A random state that shuffles as CRFsuite does: the same way from its making on."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._numbers = c_random()
+
+    def shuffle(self, x: Any) -> None:
+        """Exchange each entry, one after the other, with one chosen from all of them, in place."""
+        order, size = x.tolist(), len(x)
+        for here, number in enumerate(islice(self._numbers, size)):
+            there = number % size
+            order[here], order[there] = order[there], order[here]
+        x[:] = order

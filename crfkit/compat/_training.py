@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._parallel import SERIAL
-from crfkit._types import CodeArray, FloatArray, IntArray, IterationRecord
-from crfkit.compat._counting import ZeroValues, choose_as_crfsuite
+from crfkit._types import CodeArray, FloatArray, IterationRecord
+from crfkit.compat._counting import CRFsuiteWeights, ZeroValues
 from crfkit.compat._options import Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
@@ -24,7 +24,6 @@ from crfkit.inference.base import FittedModel
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
-from crfkit.potentials.spaces import TokenWeights
 from crfkit.training.data import TrainingData, pack_new
 from crfkit.training.fit import Fit
 
@@ -73,17 +72,7 @@ class TrainingLog:
 
 
 class Holdout:
-    """Held-out sequences, labeled by each iteration's weights.
-
-    Parameters
-    ----------
-    model : LinearChainModel
-        The model of potentials of the fit.
-    training : TrainingData
-        Tells the attributes and labels.
-    X, y : iterable of sequences
-        Held-out data.
-    """
+    """Held-out sequences, labeled by each iteration's weights."""
 
     def __init__(self, model: LinearChainModel, training: TrainingData, X: Any, y: Any) -> None:
         self.model = model
@@ -95,33 +84,30 @@ class Holdout:
 
     def scores(self, parameters: FloatArray) -> dict[str, Any]:
         """Return the entries of the log."""
-        found = self._predict(parameters)
+        model = FittedModel(self.model, self.model.bind(parameters))
+        answers = model.ask(self.data, ViterbiDecoder().decode, SERIAL)
+        found = np.concatenate([np.empty(0, np.int32), *answers])
         right = found == self.truth
         sequences = np.repeat(np.arange(len(self.data)), self.data.lengths)
         wrong = np.bincount(sequences[~right], minlength=len(self.data)) > 0
         rows = self._label_scores(found, right)
         items = Fraction(int(right.sum()), max(1, len(right)))
         instances = Fraction(int((~wrong).sum()), max(1, len(wrong)))
-        averages = [sum(row[i] or 0.0 for row in rows.values()) / len(rows) for i in (3, 4, 5)]
-        return {
+        averages = {
+            f"avg_{name}": sum(getattr(row, name) or 0.0 for row in rows.values()) / len(rows)
+            for name in ("precision", "recall", "f1")
+        }
+        return averages | {
             "scores": rows,
-            **dict(zip(("avg_precision", "avg_recall", "avg_f1"), averages, strict=True)),
             "item_accuracy": items,
             "item_accuracy_float": float(items),
             "instance_accuracy": instances,
             "instance_accuracy_float": float(instances),
         }
 
-    def _predict(self, parameters: FloatArray) -> CodeArray:
-        fitted, decoder = FittedModel(self.model, self.model.bind(parameters)), ViterbiDecoder()
-        return np.concatenate(
-            [np.empty(0, np.int32), *fitted.ask(self.data, decoder.decode, SERIAL)]
-        )
-
     def _label_scores(self, found: CodeArray, right: Any) -> dict[Any, LabelScore]:
-        size = len(self.labels)
         counts = [
-            np.bincount(codes[codes >= 0], minlength=size).tolist()
+            np.bincount(codes[codes >= 0], minlength=len(self.labels)).tolist()
             for codes in (found[right], found, self.truth)
         ]
         columns = zip(self.labels, *counts, strict=True)
@@ -139,21 +125,7 @@ def _label_score(match: int, model: int, ref: int) -> LabelScore:
 class LogWriter:
     """A callback that writes each iteration into a log, and ends online algorithms.
 
-    Parameters
-    ----------
-    options : Options
-        Algorithm and parameters.
-    log : TrainingLog
-        Written into.
-    holdout : Holdout or None
-        Scored after each iteration.
-    n_sequences : int
-        S; the loss of a pass of an online algorithm is a sum over them.
-
-    Attributes
-    ----------
-    ended : bool
-        Whether the last iteration met CRFsuite's rule.
+    `ended` says whether the last iteration met CRFsuite's rule.
     """
 
     def __init__(
@@ -167,16 +139,13 @@ class LogWriter:
         """Return whether the fit should end."""
         if record.iteration:
             self._note(record, parameters)
-        self._last, self.ended = record, self._is_last(record)
+        if self.options.is_online:  # whose losses are sums over the sequences
+            enough = self.options.is_enough(record.value / self.n_sequences)
+            last = record.iteration == int(self.options.values["max_iterations"])
+            self.ended = last or (record.iteration > 0 and enough)
+        self._last = record
         self.log.training_seconds = record.seconds
         return self.ended
-
-    def _is_last(self, record: IterationRecord) -> bool:
-        """Return whether an online algorithm ends after a pass, by CRFsuite's rules."""
-        if not self.options.is_online:
-            return False
-        few = record.iteration > 0 and self.options.is_enough(record.value / self.n_sequences)
-        return few or record.iteration == int(self.options.values["max_iterations"])
 
     def _note(self, record: IterationRecord, parameters: FloatArray) -> None:
         entry = {
@@ -196,47 +165,6 @@ class LogWriter:
         self.log.iterations.append(entry)
 
 
-class CRFsuiteWeights(NamedTuple):
-    """The weights that CRFsuite chooses.
-
-    Attributes
-    ----------
-    values : dict
-        Its parameters.
-    zeros : ZeroValues
-        Attributes of the value 0, which packed features do not have.
-    kept : ndarray of shape (N,) or None
-        Which of their tokens are those of the training data.
-    """
-
-    values: dict[str, Any]
-    zeros: ZeroValues
-    kept: NDArray[np.bool_] | None
-
-    def choose(self, features: Any, training: TrainingData) -> LinearChainModel:
-        """Return the model with the weights that are to be fitted."""
-        return choose_as_crfsuite(
-            training.data,
-            training.codes,
-            len(training.classes),
-            self._zero_entries(training),
-            min_freq=float(self.values["feature.minfreq"]),
-            all_states=bool(self.values["feature.possible_states"]),
-            all_transitions=bool(self.values["feature.possible_transitions"]),
-        )
-
-    def attributes(self, *fitted: Any) -> dict[str, Any]:
-        """Return parameters as fitted attributes."""
-        return TokenWeights().attributes(*fitted)
-
-    def _zero_entries(self, training: TrainingData) -> tuple[IntArray, IntArray]:
-        """Return the columns of attributes with the value 0, and the tokens."""
-        names, tokens = self.zeros.entries(self.kept)
-        vocabulary = _vocabulary(training) if self.zeros.index else {}
-        columns = np.array([vocabulary[name] for name in self.zeros.index], np.int64)
-        return columns[names] if len(names) else names, tokens
-
-
 def fit_classifier(
     options: Options,
     X: Any,
@@ -249,27 +177,9 @@ def fit_classifier(
 ) -> tuple[CRFClassifier, TrainingLog]:
     """Fit a classifier with CRFsuite's parameters.
 
-    Parameters
-    ----------
-    options : Options
-        Algorithm and parameters.
-    X, y : iterable of sequences
-        As for :meth:`crfkit.CRFClassifier.fit`.
-    dev : tuple or None
-        Held-out ``X`` and ``y``, scored after each iteration.
-    zeros : tuple or None
-        Where X is packed: the values of 0, and which of their tokens are those of X.
-    n_jobs : int or None
-        Threads.
-    verbose : bool
-        Print each iteration.
-
-    Returns
-    -------
-    classifier : CRFClassifier
-        The fitted classifier, its labels in the order of their first appearance.
-    log : TrainingLog
-        The log.
+    Returns the classifier, its labels in the order of their first appearance, and the log, which
+    has the scores of the held-out X and y `dev`. Where X is packed, `zeros` are the values of 0,
+    and which of their tokens are those of X.
     """
     values, log = options.values, TrainingLog()
     classifier = CRFClassifier(
@@ -303,11 +213,3 @@ def _by_appearance(training: TrainingData) -> TrainingData:
     order = np.argsort(np.unique(training.codes, return_index=True)[1])
     codes = np.argsort(order).astype(np.int32)[training.codes]
     return training._replace(classes=training.classes[order], codes=codes)
-
-
-def _vocabulary(training: TrainingData) -> dict[str, int]:
-    """Return the columns of the attributes of training data by their names."""
-    if training.vectorizer is not None:
-        return training.vectorizer.vocabulary_
-    names = training.data.feature_names
-    return {} if names is None else {name: column for column, name in enumerate(names)}

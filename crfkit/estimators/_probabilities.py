@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 
 from crfkit._types import FloatArray, Potentials
-from crfkit.inference import marginals
+from crfkit.data import PackedSequences
+from crfkit.inference.base import expectations, marginals
+from crfkit.inference.constraints import conditional_log_proba
+from crfkit.labels.segmentation import ANY
 from crfkit.structures import Structure
+
+# Tokens of a chunk whose results depend on each other, whatever the number of threads.
+SHARE = 2000
 
 
 def predict_proba(self: Any, X: Any) -> list[FloatArray]:
@@ -31,9 +37,7 @@ def predict_proba(self: Any, X: Any) -> list[FloatArray]:
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`.
     """
     data = self._pack(X)
@@ -56,9 +60,7 @@ def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`.
     """
     rows = self.predict_proba(X)
@@ -67,42 +69,54 @@ def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
 
 
 def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
-    """Return the log-probability of whole label sequences.
+    """Return the log-probability of whole sequences of labels, or of segments.
+
+    In a model of segments, labels of tokens may stand for several segmentations, whose
+    probabilities add up: a run of equal labels (or of "IO" tags) may be one segment or several, a
+    run of tokens outside too.
 
     Parameters
     ----------
     X : iterable of sequences
         As for `predict`.
-    y : iterable of sequences of labels
-        The labels whose probability is asked for.
+    y : iterable of sequences of labels, or of lists of (start, stop, label)
+        The labels, or the segments, whose probability is asked for.
 
     Returns
     -------
     ndarray of shape (S,)
-        ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, 0 for an empty
-        sequence.
+        ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a tag is none of the
+        scheme or may not stand there, a segment is too long or too short, or one may not follow
+        another; 0 for an empty sequence.
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`, or if X and y do not match in number and lengths.
     """
-    data = self._pack(X)
-    codes, known = self._fitted_labels().codes(self, y, data.offsets)
+    data, labels = self._pack(X), self._fitted_labels()
+    codes, known = labels.codes(self, y, data.offsets)
+    sequences = np.repeat(np.arange(len(data)), data.lengths)
+    cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
+    if labels.of_segments:
+        codes[cannot[sequences]] = ANY
 
     def ask(structure: Structure, potentials: Potentials) -> FloatArray:
-        begin = data.offsets[potentials.first]
-        own = codes[begin : begin + potentials.offsets[-1]]
-        log_z = marginals(structure, potentials)[1]
-        share: FloatArray = structure.score(potentials, own) - log_z
-        return share
+        own = codes[tokens_of(data, potentials)]
+        if labels.of_segments:
+            return conditional_log_proba(structure, potentials, own)
+        return structure.score(potentials, own) - expectations(structure, potentials)[1]
 
-    log_proba = np.concatenate([np.zeros(0), *self._ask(data, ask)])
-    sequences = np.repeat(np.arange(len(data)), data.lengths)
-    log_proba[sequences[~known]] = -np.inf
+    share = SHARE if labels.of_segments else None
+    log_proba = np.concatenate([np.zeros(0), *self._ask(data, ask, share=share)])
+    log_proba[cannot] = -np.inf
     return log_proba
+
+
+def tokens_of(data: PackedSequences, potentials: Potentials) -> slice:
+    """Return the tokens that a chunk of potentials is of."""
+    begin = int(data.offsets[potentials.first])
+    return slice(begin, begin + int(potentials.offsets[-1]))
 
 
 def _marginals(structure: Structure, potentials: Potentials) -> list[FloatArray]:

@@ -9,23 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import (
-    CodeArray,
-    FloatArray,
-    IntArray,
-    Potentials,
-    ProbableSegment,
-    Segment,
-)
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, ProbableSegment, Segment
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
+from crfkit.estimators._probabilities import SHARE, tokens_of
 from crfkit.inference import ViterbiDecoder
-from crfkit.inference.constraints import (
-    allowed_codes,
-    conditional_log_proba,
-    fixed_codes,
-    with_fixed,
-)
+from crfkit.inference.base import expectations
+from crfkit.inference.constraints import allowed_codes, fixed_codes, with_fixed
 from crfkit.labels.fields import check_apart, read_listed
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
@@ -33,8 +23,6 @@ from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
 from crfkit.structures import Structure
 from crfkit.structures.semimarkov import span_probabilities
 
-# Tokens of a chunk whose results depend on each other, whatever the number of threads.
-SHARE = 2000
 # Bounds of probabilities are compared with a threshold with this share to spare for rounding.
 SPARE = 1e-6
 
@@ -56,9 +44,7 @@ def predict_segments(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segme
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`, or if fixed segments are not within their sequence, overlap, are too
         long or too short, have an unknown label, or leave no segmentation.
 
@@ -68,8 +54,7 @@ def predict_segments(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segme
     ``pipeline[-1].predict_segments(pipeline[:-1].transform(X))``; so for the others here.
     """
     data = self._pack(X)
-    codes = _best_codes(self, data, _fixed(self, fixed, data))
-    return _segments_of(self, _runs(self, codes, data.offsets), data.offsets)
+    return _segments_of(self, _best_codes(self, data, _fixed(self, fixed, data)), data.offsets)
 
 
 def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Segment]]]]:
@@ -92,9 +77,7 @@ def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Seg
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`, or if `n` is no whole number of at least 1.
     """
     check_whole("n", n, 1)
@@ -105,57 +88,15 @@ def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Seg
     ) -> list[list[tuple[float, list[Segment]]]]:
         found, base = [], np.zeros(len(potentials.offsets) - 1)
         if self.has_probabilities:
-            base = structure.log_partition(potentials, base + 1.0, structure.zeros(potentials))
+            base = expectations(structure, potentials)[1]
         for s, one in enumerate(potentials.each()):
             codes, values = decoder.k_best(structure, one, _at_most(int(n), len(one.unary), size))
             places = np.arange(len(codes) + 1) * codes.shape[1]
-            listed = _segments_of(self, _runs(self, codes.reshape(-1), places), places)
+            listed = _segments_of(self, codes.reshape(-1), places)
             found.append(list(zip((values - base[s]).tolist(), listed, strict=True)))
         return found
 
     return [one for chunk in self._ask(data, search) for one in chunk]
-
-
-def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
-    """Return the log-probability of whole sequences of labels, or of segments.
-
-    Labels of tokens may stand for several segmentations, whose probabilities add up: a run of
-    equal labels (or of "IO" tags) may be one segment or several, a run of tokens outside too.
-
-    Parameters
-    ----------
-    X : iterable of sequences
-        As for `predict`.
-    y : iterable of sequences of labels, or of lists of (start, stop, label)
-        The labels, or the segments, whose probability is asked for.
-
-    Returns
-    -------
-    ndarray of shape (S,)
-        ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a tag is none of the
-        scheme or may not stand there, a segment is too long or too short, or one may not follow
-        another; 0 for an empty sequence.
-
-    Raises
-    ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
-        As for `predict`, or if X and y do not match in number and lengths.
-    """
-    data = self._pack(X)
-    codes, known = self._fitted_labels().codes(self, y, data.offsets)
-    sequences = np.repeat(np.arange(len(data)), data.lengths)
-    cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
-    codes[cannot[sequences]] = ANY
-
-    def ask(structure: Structure, potentials: Potentials) -> FloatArray:
-        own = codes[_tokens(data, potentials)]
-        return conditional_log_proba(structure, potentials, own)
-
-    log_proba = np.concatenate([np.zeros(0), *self._ask(data, ask, share=SHARE)])
-    log_proba[cannot] = -np.inf
-    return log_proba
 
 
 def predict_segment_proba(
@@ -181,16 +122,13 @@ def predict_segment_proba(
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict_segments`, or if a segment is not within its sequence.
     """
     data = self._pack(X)
     known = _fixed(self, fixed, data)
     if segments is None:
-        runs = _runs(self, _best_codes(self, data, known), data.offsets)
-        segments = _segments_of(self, runs, data.offsets)
+        segments = _segments_of(self, _best_codes(self, data, known), data.offsets)
     runs = _given(self, segments, data.offsets, "segments")
     found = np.zeros(len(runs.start))
     most = np.append(longest(self.length_scores_), 0)  # unknown labels have no segments
@@ -199,7 +137,7 @@ def predict_segment_proba(
     starts = runs.start[order]
 
     def ask(structure: Structure, potentials: Potentials) -> None:
-        tokens = _tokens(data, potentials)
+        tokens = tokens_of(data, potentials)
         begin = tokens.start
         own = order[slice(*np.searchsorted(starts, [begin, tokens.stop]))]
         part = Segmentation(runs.start[own] - begin, runs.stop[own] - begin, runs.label[own])
@@ -229,9 +167,7 @@ def likely_segments(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[P
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`, or if the threshold is not a number above 0 and at most 1.
 
     Notes
@@ -248,7 +184,7 @@ def likely_segments(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[P
     def ask(structure: Structure, potentials: Potentials) -> tuple[Segmentation, FloatArray]:
         runs = _candidates(structure, potentials, threshold * (1.0 - SPARE), shown)
         proba = _probabilities(structure, potentials, runs)
-        kept, begin = np.flatnonzero(proba >= threshold), _tokens(data, potentials).start
+        kept, begin = np.flatnonzero(proba >= threshold), tokens_of(data, potentials).start
         runs = Segmentation(runs.start[kept] + begin, runs.stop[kept] + begin, runs.label[kept])
         return runs, proba[kept]
 
@@ -276,37 +212,24 @@ def expected_lengths(self: Any, X: Any) -> FloatArray:
 
     Raises
     ------
-    NotFittedError
-        Before `fit`.
-    TypeError, ValueError
+    NotFittedError, TypeError, ValueError
         As for `predict`.
     """
     data = self._pack(X)
 
     def count(structure: Structure, potentials: Any) -> FloatArray:
-        expected = structure.zeros(potentials)
-        structure.log_partition(potentials, np.ones(len(potentials.offsets) - 1), expected)
-        begin = potentials.n_transitions
+        expected, begin = expectations(structure, potentials)[0], potentials.n_transitions
         rows: FloatArray = expected.pair[begin : begin + potentials.n_lengths].copy()
         return rows
 
-    total = np.zeros(self.length_scores_.shape)
-    for found in self._ask(data, count, share=SHARE):
-        total += found
-    return total
-
-
-def _tokens(data: PackedSequences, potentials: Potentials) -> slice:
-    """Return the tokens that a chunk of potentials is of."""
-    begin = int(data.offsets[potentials.first])
-    return slice(begin, begin + int(potentials.offsets[-1]))
+    return sum(self._ask(data, count, share=SHARE), np.zeros(self.length_scores_.shape))
 
 
 def _best_codes(estimator: Any, data: PackedSequences, fixed: CodeArray) -> CodeArray:
     """Return the codes of the best segmentation with those that are fixed."""
 
     def decode(structure: Structure, potentials: Potentials) -> CodeArray:
-        own = fixed[_tokens(data, potentials)]
+        own = fixed[tokens_of(data, potentials)]
         allowed = allowed_codes(own, potentials.n_labels)
         return ViterbiDecoder().decode(structure, potentials, allowed)
 
@@ -332,12 +255,9 @@ def _given(estimator: Any, segments: Any, offsets: IntArray, name: str) -> Segme
     return Segmentation(listed.start, listed.stop, labels)
 
 
-def _runs(estimator: Any, codes: CodeArray, offsets: IntArray) -> Segmentation:
-    return segmentation_of(codes, offsets, len(estimator.classes_))
-
-
-def _segments_of(estimator: Any, runs: Segmentation, offsets: IntArray) -> list[list[Segment]]:
-    """Return runs as the segments of each sequence, without those of tokens outside."""
+def _segments_of(estimator: Any, codes: CodeArray, offsets: IntArray) -> list[list[Segment]]:
+    """Return codes as the segments of each sequence, without those of tokens outside."""
+    runs = segmentation_of(codes, offsets, len(estimator.classes_))
     found: list[list[Segment]] = [[] for _ in range(len(offsets) - 1)]
     for s, segment in _placed(estimator, runs, offsets):
         if segment.label != OUTSIDE_LABEL:
@@ -379,9 +299,7 @@ def _candidates(
     Each is at most as probable as its beginning, its end, and going on at its other tokens.
     """
     size, n_lengths = scores.n_labels, scores.n_lengths
-    expected = structure.zeros(scores)
-    structure.log_partition(scores, np.ones(len(scores.offsets) - 1), expected)
-    likely = expected.unary >= least
+    likely = expectations(structure, scores)[0].unary >= least
     on, begins, ends = (likely[:, i * size : (i + 1) * size] & shown for i in range(3))
     start, label = np.nonzero(begins)
     after = scores.offsets[np.searchsorted(scores.offsets, start, side="right")]

@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn import model_selection
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    PredefinedSplit,
-    ShuffleSplit,
-    TimeSeriesSplit,
-    check_cv,
-)
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_number, check_whole
@@ -44,24 +34,14 @@ _PASSED_ON = (
 )  # fmt: skip
 
 for _splitter in (
-    GroupKFold, GroupShuffleSplit, KFold, LeaveOneGroupOut, LeaveOneOut, PredefinedSplit,
-    ShuffleSplit, TimeSeriesSplit,
+    "GroupKFold", "GroupShuffleSplit", "KFold", "LeaveOneGroupOut", "LeaveOneOut",
+    "PredefinedSplit", "ShuffleSplit", "TimeSeriesSplit",
 ):  # fmt: skip
-    register(_splitter)
+    register(getattr(model_selection, _splitter))
 
 
 class Path(NamedTuple):
-    """What the fits of one fold gave, each array of shape (C1, C2).
-
-    Attributes
-    ----------
-    scores : ndarray
-        Potentials of the test part.
-    n_iter : ndarray
-        Iterations.
-    messages : list of str
-        What the solver said of fits that did not converge.
-    """
+    """What the fits of one fold gave: (C1, C2) scores and iterations, and complaints of solvers."""
 
     scores: FloatArray
     n_iter: IntArray
@@ -95,23 +75,14 @@ class CRFClassifierCV(LinearClassifier):
     refit : bool, default=True
         Fit the best penalties to all data. Without, the model only has its scores.
     solver : str or Solver, default="auto"
-        As for :class:`CRFClassifier`.
     max_iter : int or None, default=None
-        Iterations at most of each fit; None leaves it to the solver.
     min_freq : int, default=0
-        As for :class:`CRFClassifier`.
-    all_possible_states : bool, default=False
-        As for :class:`CRFClassifier`.
-    all_possible_transitions : bool, default=False
-        As for :class:`CRFClassifier`.
-    boundary_weights : bool, default=False
-        As for :class:`CRFClassifier`.
+    all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int or None, default=None
+        As for :class:`CRFClassifier`, in each fit.
     decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
         As for :class:`CRFClassifier`; the scores depend on it as well.
-    random_state : int, RandomState instance or None, default=None
-        As for :class:`CRFClassifier`: seed of a stochastic solver that is given by name.
-    n_jobs : int or None, default=None
-        Threads for each fit and for prediction. The results are the same to the last bit.
     verbose : int, default=0
         1 prints a line for each fit; more also prints the iterations of the last fit.
 
@@ -238,11 +209,10 @@ class CRFClassifierCV(LinearClassifier):
         self, crf: CRFClassifier, training: TrainingData, grid: Grid, groups: Any
     ) -> dict[str, Any]:
         """Return the fitted attributes that tell of the search."""
-        labels, places = training.labels, np.arange(len(training.data))
-        folds = list(check_cv(self.cv).split(places, groups=groups))
+        labels, places, paths = training.labels, np.arange(len(training.data)), []
+        folds = list(model_selection.check_cv(self.cv).split(places, groups=groups))
         if not folds:
             raise ValueError("cv gives no folds: is it an iterator that was used up?")
-        paths = []
         for number, (train, test) in enumerate(folds, 1):
             held = Labeled(training.data[places[test]], labels[places[test]])
             path = self._follow(crf, training.take(places[train]), held, grid)
@@ -255,10 +225,8 @@ class CRFClassifierCV(LinearClassifier):
         if np.isnan(mean).all():
             raise ValueError("the mean scores of all penalties are NaN: look at scoring and cv.")
         c1, c2 = np.unravel_index(np.nanargmax(mean), mean.shape)
-        return {
-            "c1_": float(grid[0][c1]),
-            "c2_": float(grid[1][c2]),
-            "best_score_": float(mean[c1, c2]),
+        best = {"c1_": grid[0][c1], "c2_": grid[1][c2], "best_score_": mean[c1, c2]}
+        return {name: float(value) for name, value in best.items()} | {
             "c1s_": grid[0],
             "c2s_": grid[1],
             "scores_": scores,
@@ -281,7 +249,9 @@ class CRFClassifierCV(LinearClassifier):
                     problem = crf.set_params(c1=float(c1), c2=float(c2))._problem()
                     here = objective.with_penalty(problem.penalty)
                     start = _predict(here, weights, before, _stride(grid[1], j))
-                    result = _solve(problem, here, start)
+                    result: SolverResult = problem.solver.solve(here, start)
+                    if result.interrupted:  # Ctrl-C ends the search
+                        raise KeyboardInterrupt
                     before, weights = weights, result.parameters
                     row = weights if j == 0 else row
                     fitted = crf._with(fit.attributes(weights))
@@ -313,26 +283,16 @@ def _predict(
     return ahead if values[1] < values[0] else weights
 
 
-def _solve(problem: Problem, objective: Objective, start: FloatArray) -> SolverResult:
-    """Minimize the objective; Ctrl-C ends the search."""
-    result: SolverResult = problem.solver.solve(objective, start)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result
-
-
 def _penalties(name: str, values: Any) -> FloatArray:
     """Return the values of a penalty to be tried, from strong to weak."""
-    if isinstance(values, (str, bytes)) or (
-        not hasattr(values, "__len__") and not isinstance(values, (int, np.integer))
-    ):
+    if isinstance(values, (int, np.integer)):
+        check_whole(name, values, 1)
+        return np.geomspace(STRONGEST, WEAKEST, int(values))
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
         raise TypeError(
             f"{name}={values!r} must be a list of numbers, or how many to try between "
             f"{STRONGEST:g} and {WEAKEST:g}. For one value give [{values!r}]."
         )
-    if not hasattr(values, "__len__"):
-        check_whole(name, values, 1)
-        return np.geomspace(STRONGEST, WEAKEST, int(values))
     if not len(values):
         raise ValueError(f"{name} is empty: give at least one value.")
     for place, value in enumerate(values):

@@ -99,15 +99,8 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     max_iter : int or None, default=None
         Passes over the data at most; None leaves it to the solver.
     min_freq : int, default=0
-        (Attribute, label) and (label, next label) pairs that occur fewer times in the training
-        data get no weight. Occurrences are counted, whatever the value of the attribute.
-    all_possible_states : bool, default=False
-        Give every (attribute, label) pair a weight, not only those seen in the training data.
-    all_possible_transitions : bool, default=False
-        Give every (label, next label) pair a weight, for each attribute of transitions too.
-        Those without one are allowed, with score 0.
-    boundary_weights : bool, default=False
-        Learn weights of the labels of the first and of the last token of a sequence.
+    all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
+        As for :class:`CRFClassifier`.
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels.
         Solvers of the dual only keep them where they find nothing better, and not with a kernel.
@@ -115,45 +108,22 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         The order in which the solver visits the data, where `solver` is a name and this is not
         None.
     n_jobs : int or None, default=None
-        Threads for fitting and prediction: None is 1 (or what ``joblib.parallel_config`` says),
-        -1 all cores. The results are the same to the last bit.
     verbose : int, default=0
-        1 prints every tenth iteration and the end, 2 every iteration.
+        As for :class:`CRFClassifier`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, sorted if they can be.
-    coef_ : csr_array of shape (D, K)
-        State weights; only those that are not 0 are stored. Not with a kernel.
-    transitions_ : ndarray of shape (K, K)
-        Weights of the transitions from a label (row) to the next (column).
-    transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to
-        ``j``.
-    start_weights_, end_weights_ : ndarray of shape (K,)
-        Weights of first and last labels; zeros without `boundary_weights`.
+    classes_, coef_, transitions_, transition_coef_, start_weights_, end_weights_
+        The labels and the weights, as of :class:`CRFClassifier`; no `coef_` with a kernel.
     support_ : ndarray of shape (n,)
         With a kernel: the tokens of the training data that count, numbered through.
     dual_coef_ : ndarray of shape (n, K)
         With a kernel: ``score(t, k) = sum_s dual_coef_[s, k] kernel(support token s, t)``.
     support_vectors_ : PackedSequences or None
         With a kernel: the attributes of these tokens, as one sequence; None if precomputed.
-    vectorizer_ : SequenceVectorizer or None
-        The vocabulary, where the model was fitted on dicts or strings.
-    n_features_in_ : int
-        Number of attributes D.
-    feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
-        Names of the attributes, and of those of transitions, where they are known.
-    state_features_, transition_features_, step_features_ : WeightView
-        The weights that are not 0 as mappings from (attribute, label), (label, next label) and
-        (attribute, (label, next label)).
-    n_parameters_ : int
-        Number of weights that were fitted.
-    n_iter_ : int
-        Iterations of the solver.
-    converged_ : bool
-        Whether the solver met its stopping rule.
+    vectorizer_, n_features_in_, feature_names_in_, step_feature_names_in_
+    state_features_, transition_features_, step_features_, n_parameters_, n_iter_, converged_
+        As of :class:`CRFClassifier`.
     objective_ : float
         Value of the objective at the weights that were kept.
     gap_ : float
@@ -233,11 +203,8 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
 
         Parameters
         ----------
-        X : PackedSequences, or iterable of S sequences
-            Each sequence a list of tokens (dicts, or lists or sets of attribute strings), or an
-            array or sparse matrix of shape (T, D). Generators are read once.
-        y : iterable of S sequences of labels
-            One label a token; any hashable objects but None and NaN.
+        X, y : iterables of S sequences
+            As for :meth:`CRFClassifier.fit`.
         sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
             A weight for each sequence multiplies its slack: 2 is as good as having it twice. Those
             of the tokens of a sequence must be equal.

@@ -68,46 +68,27 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
     min_freq : int, default=0
-        (Attribute, label) and (label, next label) pairs that occur fewer times in the training
-        data get no weight. Occurrences are counted, whatever the value of the attribute.
-    all_possible_states : bool, default=False
-        Give every (attribute, label) pair a weight, not only those seen in the training data.
-    all_possible_transitions : bool, default=False
-        Give every (label, next label) pair a weight, for each attribute of transitions too.
-        Those without one are allowed, with score 0.
-    boundary_weights : bool, default=False
-        Learn weights of the labels of the first and of the last token of a sequence.
+    all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
+        As for :class:`CRFClassifier`.
     early_stopping : bool or EarlyStopping, default=False
-        Score the model on a validation part after each pass, end the fit when the score no longer
-        rises, and keep the weights of the best score. With "vote", the last weights of a pass are
-        scored, and the votes up to the best pass are kept.
     validation_fraction : float, default=0.1
-        The share of the sequences that early stopping holds out, chosen at random, where `fit`
-        is given no `X_val`. Labels that occur in that part only count as errors.
+        As for :class:`CRFClassifier`. With "vote", the last weights of a pass are scored, and the
+        votes up to the best pass are kept.
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels.
     random_state : int, RandomState instance or None, default=None
         Orders the sequences, and chooses those that early stopping holds out. None: always the same
         orders, and held-out sequences that differ.
     n_jobs : int or None, default=None
-        Threads for prediction, and for learning with "batch": None is 1 (or what
-        ``joblib.parallel_config`` says), -1 all cores. The results are the same to the last bit.
+        Threads for prediction, and for learning with "batch", as for :class:`CRFClassifier`.
     verbose : int, default=0
         1 prints every tenth pass and the end, 2 every pass.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, sorted if they can be.
-    coef_ : csr_array of shape (D, K)
-        State weights; only those that are not 0 are stored. With "vote", those after the last look.
-    transitions_ : ndarray of shape (K, K)
-        Weights of the transitions from a label (row) to the next (column).
-    transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to
-        ``j``.
-    start_weights_, end_weights_ : ndarray of shape (K,)
-        Weights of first and last labels; zeros without `boundary_weights`.
+    classes_, coef_, transitions_, transition_coef_, start_weights_, end_weights_
+        The labels and the weights, as of :class:`CRFClassifier`. With "vote", those after the last
+        look.
     vote_counts_ : ndarray of shape (V,)
         With "vote": after how many looks each weights were the last ones, those of the start first.
     vote_changes_ : csr_array of shape (V, W)
@@ -115,17 +96,9 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         `transitions_`, `start_weights_`, `end_weights_` and `transition_coef_`, row after row.
     vote_order_ : ndarray of shape (K,)
         With "vote": the labels, as numbers, in the order in which they win ties.
-    vectorizer_ : SequenceVectorizer or None
-        The vocabulary, where the model was fitted on dicts or strings.
-    n_features_in_ : int
-        Number of attributes D.
-    feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
-        Names of the attributes, and of those of transitions, where they are known.
-    state_features_, transition_features_, step_features_ : WeightView
-        The weights that are not 0 as mappings from (attribute, label), (label, next label) and
-        (attribute, (label, next label)).
-    n_parameters_ : int
-        Number of weights that were learned.
+    vectorizer_, n_features_in_, feature_names_in_, step_feature_names_in_
+    state_features_, transition_features_, step_features_, n_parameters_
+        As of :class:`CRFClassifier`.
     n_iter_ : int
         Passes over the data.
     converged_ : bool
@@ -138,10 +111,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     training_log_ : list of IterationRecord
         Loss of each pass (`value`), sequences with a mistake (`mistakes`), non-zero weights and
         seconds; the first record is that of the start.
-    validation_scores_ : dict of int to float
-        With early stopping: the validation score of each pass that was scored; 0 is the start.
-    best_iteration_, best_score_ : int, float
-        With early stopping: the pass whose weights were kept, and its validation score.
+    validation_scores_, best_iteration_, best_score_
+        With early stopping, as of :class:`CRFClassifier`.
 
     See Also
     --------
@@ -225,17 +196,13 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
 
         Parameters
         ----------
-        X : PackedSequences, or iterable of S sequences
-            Each sequence a list of tokens (dicts, or lists or sets of attribute strings), or an
-            array or sparse matrix of shape (T, D). Generators are read once.
-        y : iterable of S sequences of labels
-            One label a token; any hashable objects but None and NaN.
+        X, y : iterables of S sequences
+            As for :meth:`CRFClassifier.fit`.
         sample_weight : array of shape (S,), optional
             A weight for each sequence, which multiplies its steps; sequences of weight 0 are not
             looked at.
         X_val, y_val : iterables of sequences, optional
-            With early stopping: what to score the model on, instead of a part of X and y.
-            Attributes and labels that X and y do not have are treated as in `predict` and `score`.
+            With early stopping, as for :meth:`CRFClassifier.fit`.
 
         Returns
         -------

@@ -81,22 +81,16 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         the right label where a segment wrongly begins, or does not, costs as much as the worst
         label.
     solver : str or Solver, default="auto"
-        As for :class:`crfkit.CRFClassifier`.
     max_iter : int or None, default=None
-        Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
+    random_state : int, RandomState instance or None, default=None
+    n_jobs : int or None, default=None
+    verbose : int, default=0
+        As for :class:`crfkit.CRFClassifier`.
     min_freq : int, default=0
         Pairs that occur fewer times in the training data get no weight.
     early_stopping : bool or EarlyStopping, default=False
-        Score the model on a validation part, a tenth of the sequences if `fit` is given none, after
-        each iteration, end the fit when the score no longer rises, and keep the best weights.
-    random_state : int, RandomState instance or None, default=None
-        Chooses the sequences that early stopping holds out, and, where `solver` is a name and this
-        is not None, the order in which a stochastic solver visits the data.
-    n_jobs : int or None, default=None
-        Threads for fitting and prediction: None is 1 (or what ``joblib.parallel_config`` says),
-        -1 all cores. The results are the same to the last bit.
-    verbose : int, default=0
-        1 prints every tenth iteration and the end, 2 every iteration.
+        As for :class:`crfkit.CRFClassifier`; where `fit` is given no validation part, that is a
+        tenth of the sequences.
 
     Attributes
     ----------
@@ -122,10 +116,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         The longest length of the segments of each label.
     scheme_ : str
         The scheme of the tags, or "runs".
-    vectorizer_ : SequenceVectorizer or None
-        The vocabulary, where the model was fitted on dicts or strings.
-    n_features_in_ : int
-        Number of attributes D.
+    vectorizer_, n_features_in_
+        As of :class:`crfkit.CRFClassifier`.
     feature_names_in_, step_feature_names_in_, segment_feature_names_in_ : ndarray
         Names of the attributes, of transitions and of segments, where they are known.
     state_features_, first_features_, last_features_, single_features_ : WeightView
@@ -193,7 +185,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     has_probabilities = True
     predict_proba = _probabilities.predict_proba
     predict_marginals = _probabilities.predict_marginals
-    sequence_log_proba = _segment_predictions.sequence_log_proba
+    sequence_log_proba = _probabilities.sequence_log_proba
     predict_segments = _segment_predictions.predict_segments
     predict_n_best = _segment_predictions.predict_n_best
     predict_segment_proba = _segment_predictions.predict_segment_proba

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import BoolArray, Chunk, CodeArray, FloatArray, Potentials
+from crfkit._types import BoolArray, Chunk, CodeArray, Counts, FloatArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.chunks import is_long, make_chunks
 from crfkit.structures import Structure
@@ -68,14 +68,20 @@ class FittedModel(NamedTuple):
         return [answer(chunk) if is_long(chunk) else next(answers) for chunk in chunks]
 
 
+def expectations(structure: Structure, potentials: Potentials) -> tuple[Counts, FloatArray]:
+    """Return the marginals of all parts, in the form of potentials, and log Z, shape (S,)."""
+    expected = structure.zeros(potentials)
+    weight = np.ones(len(potentials.offsets) - 1)
+    return expected, structure.log_partition(potentials, weight, expected)
+
+
 def marginals(structure: Structure, potentials: Potentials) -> tuple[FloatArray, FloatArray]:
     """Return the label probabilities of each token, shape (N, K), and log Z, shape (S,).
 
     Of segments, that one of the label goes on or begins. All are numbers between 0 and 1, whatever
     their sum is rounded to.
     """
-    expected = structure.zeros(potentials)
-    log_z = structure.log_partition(potentials, np.ones(len(potentials.offsets) - 1), expected)
+    expected, log_z = expectations(structure, potentials)
     labels, codes = potentials.n_labels, potentials.n_codes
     if codes == labels:
         return expected.unary, log_z

@@ -8,6 +8,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data.labels import UNKNOWN
+from crfkit.inference.base import expectations
 from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, BEGINS, EITHER, Segmentation
@@ -46,15 +47,15 @@ def conditional_log_proba(structure: Structure, scores: Potentials, fixed: CodeA
     NoPathError
         If a sequence has no segmentation at all.
     """
-    log_z = _log_sums(structure, scores)
+    log_z = expectations(structure, scores)[1]
     clamped, possible = with_fixed(scores, fixed), np.ones(len(log_z), bool)
     try:
-        return _log_sums(structure, clamped) - log_z
+        return expectations(structure, clamped)[1] - log_z
     except NoSegmentationError as error:
         possible[np.array([error.sequence, *error.others]) - scores.first] = False
     rest = clamped.take(np.flatnonzero(possible))
     try:
-        shares = _log_sums(structure, rest)
+        shares = expectations(structure, rest)[1]
     except NoPathError:  # one by one, so that none is summed again for each of the others
         shares = np.array([_log_sum_or_none(structure, one) for one in rest.each()])
     found = np.full(len(log_z), -np.inf)
@@ -62,17 +63,10 @@ def conditional_log_proba(structure: Structure, scores: Potentials, fixed: CodeA
     return found
 
 
-def _log_sums(structure: Structure, scores: Potentials) -> FloatArray:
-    """Return log Z of each sequence, shape (S,)."""
-    weight = np.ones(len(scores.offsets) - 1)
-    sums: FloatArray = structure.log_partition(scores, weight, structure.zeros(scores))
-    return sums
-
-
 def _log_sum_or_none(structure: Structure, one: Potentials) -> float:
     """Return log Z of the only sequence, ``-inf`` where it has no segmentation."""
     try:
-        return float(_log_sums(structure, one)[0])
+        return float(expectations(structure, one)[1][0])
     except NoPathError:
         return -np.inf
 

@@ -9,7 +9,7 @@ import pytest
 
 from crfkit.compat import pycrfsuite as ours
 from crfkit.compat import sklearn_crfsuite
-from crfkit.compat._shuffling import CRFsuiteOrder, c_random
+from crfkit.compat._options import CRFsuiteOrder, c_random
 from crfkit.compat.crfsuite import load_crfsuite
 
 theirs = pytest.importorskip("pycrfsuite")

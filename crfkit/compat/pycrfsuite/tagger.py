@@ -69,18 +69,12 @@ class _Opened:
         self.structure = self.model.structure
 
     def scores(self, xseq: Iterable[Any]) -> Potentials:
-        """Return the scores of the parts of one sequence.
-
-        The attributes of an item are added up in their order, as CRFsuite does.
-        """
+        """Return the potentials of one sequence, adding up attributes as CRFsuite does."""
         items = list(xseq)
         try:
             rows = self._plain_rows(items)
-        except (
-            _NotPlain,
-            TypeError,
-            RecursionError,
-        ):  # the encoder tells what is wrong, if anything is
+        except (_NotPlain, TypeError, RecursionError):
+            # The encoder tells what is wrong, if anything is.
             rows = encode([items], self.index)
         data = rows.packed(None, len(self.names))
         found: Potentials = self.model.scores(self.weights, data, Chunk(0, rows.offsets))

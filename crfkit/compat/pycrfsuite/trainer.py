@@ -1,9 +1,9 @@
-"""The trainer of python-crfsuite."""
+"""The items and the trainer of python-crfsuite."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,45 @@ from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import save_crfsuite
 from crfkit.data import PackedSequences
 from crfkit.data.labels import label_list, object_array
-from crfkit.features.attributes import AttributeRows, GrowingIndex, encode
+from crfkit.features.attributes import AttributeRows, GrowingIndex, encode, expand
+
+
+class ItemSequence:
+    """The attributes of the items of a sequence, with their values.
+
+    Parameters
+    ----------
+    pyseq : iterable of items
+        Items in any form that :class:`crfkit.features.SequenceVectorizer` takes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an item has a form or value that no rule covers.
+    """
+
+    def __init__(self, pyseq: Iterable[Any]) -> None:
+        self._items = [_merged(item) for item in pyseq]
+
+    def items(self) -> list[dict[str, float]]:
+        """Return the items as ``{attribute: value}``; what occurs twice is added up."""
+        return [dict(item) for item in self._items]
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return f"<ItemSequence of size {len(self)}>"
+
+
+def _merged(item: Any) -> dict[str, float]:
+    values: dict[str, float] = {}
+    for name, value in expand(item):
+        values[name] = values.get(name, 0.0) + value
+    return values
 
 
 class Trainer:
@@ -170,12 +208,9 @@ class Trainer:
         held = np.array(self._groups, np.int64) == holdout
         labels = object_array(self._labels)
         dev = (data[held], labels[held]) if held.any() else None
+        zeros = (self._zeros, np.repeat(~held, data.lengths))
         classifier, self.logparser = fit_classifier(
-            self._options,
-            data[~held],
-            labels[~held],
-            dev,
-            zeros=(self._zeros, np.repeat(~held, data.lengths)),
+            self._options, data[~held], labels[~held], dev, zeros=zeros
         )
         self._tell(self.logparser)
         if os.fspath(model):

@@ -188,18 +188,11 @@ calibration_max_trials : optional
 
         Parameters
         ----------
-        X : iterable of S sequences
-            Of dicts, or of lists of strings; all that :meth:`crfkit.CRFClassifier.fit` takes.
-        y : iterable of S sequences of labels
-            Any hashable labels.
+        X, y : iterables of S sequences
+            As for :meth:`crfkit.CRFClassifier.fit`.
         X_dev, y_dev : iterable of sequences, optional
             Held-out data, scored after each iteration for `training_log_`. They do not change the
             model.
-
-        Returns
-        -------
-        CRF
-            The estimator itself.
 
         Raises
         ------
@@ -208,11 +201,10 @@ calibration_max_trials : optional
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("give both X_dev and y_dev, or neither.")
-        options = self._options()
-        dev = None if X_dev is None else (X_dev, y_dev)
         model, log = fit_classifier(
-            options, X, y, dev, n_jobs=self.n_jobs, verbose=bool(self.verbose)
-        )
+            self._options(), X, y, None if X_dev is None else (X_dev, y_dev),
+            n_jobs=self.n_jobs, verbose=bool(self.verbose),
+        )  # fmt: skip
         if self.model_filename is not None:
             save_crfsuite(model, self.model_filename)
         self._set_model(model, log)
@@ -238,9 +230,8 @@ calibration_max_trials : optional
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is derived."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_tagger", None)
-        return state
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_tagger"}
 
     def _fitted(self) -> CRFClassifier:
         """Return the model; that of `model_filename` where there was no fit."""
@@ -275,34 +266,16 @@ calibration_max_trials : optional
         return self._fitted().predict(X)
 
     def predict_single(self, xseq: Any) -> list[Hashable]:
-        """Return the most probable labels of one sequence.
-
-        Parameters
-        ----------
-        xseq : list of tokens
-            One sequence.
-        """
+        """Return the most probable labels of one sequence, a list of tokens."""
         labels: list[Hashable] = self.predict([xseq])[0]
         return labels
 
     def predict_marginals(self, X: Any) -> list[list[dict[Hashable, float]]]:
-        """Return the probabilities of the labels of each token, as a dict.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `fit`.
-        """
+        """Return the probabilities of the labels of each token, as a dict; `X` as for `fit`."""
         return self._fitted().predict_marginals(X)
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Hashable, float]]:
-        """Return the probabilities of the labels of each token of one sequence.
-
-        Parameters
-        ----------
-        xseq : list of tokens
-            One sequence.
-        """
+        """Return the probabilities of the labels of each token of one sequence."""
         return self.predict_marginals([xseq])[0]
 
     @property
