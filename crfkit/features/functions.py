@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from keyword import iskeyword
 from numbers import Real
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,11 +58,6 @@ def ngrams(string: str, n: int, m: int | None = None) -> list[str]:
     """Return all substrings of `n`, or of `n` to `m`, characters."""
     sizes = range(n, min(len(string), n if m is None else m) + 1)
     return [string[i : i + size] for size in sizes for i in range(len(string) - size + 1)]
-
-
-def ascii_lower(string: str) -> str:
-    """Lower the letters A to Z, as Wapiti does in the C locale."""
-    return "".join(c.lower() if c.isascii() else c for c in string)
 
 
 # Classes of Wapiti's regular expressions, as the body of a set; the C locale knows ASCII only.
@@ -139,10 +135,12 @@ FUNCTIONS = {
     "is_alpha": Function(str.isalpha, FLAG),
 }
 
+_LOWERED = str.maketrans(ascii_uppercase, ascii_lowercase)  # as Wapiti does in the C locale
+
 # Not for expressions: other syntaxes are translated to them.
 HIDDEN = {
     "is true": Function(lambda string: string == "True", FLAG),
-    "ascii lower": Function(ascii_lower, TEXT),
+    "ascii lower": Function(lambda string: string.translate(_LOWERED), TEXT),
     "wapiti test": Function(wapiti_test, TEXT),
     "wapiti match": Function(wapiti_match, TEXT),
 }
@@ -241,8 +239,7 @@ def attributes_of(lead: str, joint: str, seps: Sequence[str], cells: Sequence[It
         ]
     texts = [lead]
     for items, sep in zip(cells, seps, strict=True):
-        spelled = [_spelled(lead, *item) + sep for item in items]
-        texts = [text + more for text in texts for more in spelled]
+        texts = [text + _spelled(lead, *item) + sep for text in texts for item in items]
     return [(text, 1.0) for text in texts]
 
 

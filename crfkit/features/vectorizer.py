@@ -41,14 +41,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         super().__init_subclass__(auto_wrap_output_keys=None, **kwargs)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from sequences, as `fit_transform` does, which has the parameters and errors.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `fit_transform`.
-        y : as for `fit_transform`
-        """
+        """Learn from sequences, as `fit_transform` does, which has the parameters and errors."""
         self.fit_transform(X, y)
         return self
 
@@ -97,22 +90,12 @@ class SequenceTransformer(  # type: ignore[call-arg]
         return self._transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return the names of the attributes of tokens, shape (D,), in the order of the columns.
-
-        Parameters
-        ----------
-        input_features : ignored
-        """
+        """Return the names of the attributes of tokens, shape (D,), in the order of the columns."""
         check_is_fitted(self)
         return name_array(self._token_names())
 
     def set_output(self, *, transform: Any = None) -> Self:
-        """Do nothing: packed sequences are neither a NumPy array nor a data frame.
-
-        Parameters
-        ----------
-        transform : ignored
-        """
+        """Do nothing: packed sequences are neither a NumPy array nor a data frame."""
         return self
 
     @abstractmethod

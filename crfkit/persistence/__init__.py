@@ -9,7 +9,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import crfkit.data
 import crfkit.features
-import crfkit.features.union
 import crfkit.inference
 import crfkit.labels.costs
 import crfkit.losses
@@ -17,7 +16,7 @@ import crfkit.solvers
 import crfkit.solvers.margin
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.features import SequenceVectorizer
+from crfkit.features import SequenceVectorizer, composition
 from crfkit.features.templates import tables, vocabulary
 from crfkit.persistence.checks import (
     check_chain_model,
@@ -34,7 +33,7 @@ from crfkit.persistence.registry import register, register_room
 from crfkit.structures import OF_TOPOLOGY
 
 for _room in (
-    crfkit.data, crfkit.features, tables, vocabulary, crfkit.features.union, crfkit.labels.costs,
+    crfkit.data, crfkit.features, composition, tables, vocabulary, crfkit.labels.costs,
     crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)

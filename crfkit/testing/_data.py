@@ -16,6 +16,7 @@ from crfkit.data import PackedSequences
 from crfkit.features import SequenceVectorizer
 
 Check = Callable[[Any], None]
+Body = Callable[..., None]  # the same, with the arguments that it names
 Tokens = list[list[dict[str, Any]]]
 Labels = list[list[Hashable]]
 
@@ -39,10 +40,10 @@ EQUAL = (
 REPEATS = "weights that repeat"  # needed where a weight of 3 has to be as good as three sequences
 
 
-def needs(*names: str) -> Callable[[Check], Check]:
+def needs(*names: str) -> Callable[[Body], Body]:
     """Mark a check of estimators that have these methods and parameters, which others need not."""
 
-    def mark(check: Check) -> Check:
+    def mark(check: Body) -> Body:
         vars(check)["needs"] = names
         return check
 
@@ -131,12 +132,6 @@ def fitted(estimator: Any, X: Any = None, y: Any = None, **fit_parameters: Any) 
     if X is None:
         X, y = make_data()
     return fresh(estimator).fit(X, y, **fit_parameters)
-
-
-def trained(estimator: Any) -> tuple[Any, Tokens, Labels]:
-    """Return a copy that is fitted on the ragged data, and these."""
-    X, y = make_data()
-    return fitted(estimator, X, y), X, y
 
 
 def has_parameter(estimator: Any, name: str) -> bool:

@@ -19,6 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit.features import SequenceVectorizer
 from crfkit.testing._data import (
     Check,
+    Labels,
+    Tokens,
     as_packed,
     assert_same_predictions,
     call_each,
@@ -28,7 +30,6 @@ from crfkit.testing._data import (
     needs,
     raises,
     read_only,
-    trained,
 )
 
 _OF_SKLEARN = {
@@ -119,9 +120,8 @@ def check_fit_does_not_change_data(estimator: Any) -> None:
     assert X == X_before and y == y_before, "fit changed its data"
 
 
-def check_fit_does_not_change_packed_data(estimator: Any) -> None:
+def check_fit_does_not_change_packed_data(estimator: Any, X: Tokens, y: Labels) -> None:
     """``fit`` leaves the arrays of packed sequences as they are."""
-    X, y = make_data()
     packed = as_packed(X)
     before = copy.deepcopy(packed)
     fitted(estimator, packed, y)
@@ -136,9 +136,8 @@ def check_predict_does_not_change_data(estimator: Any) -> None:
         assert X == X_before and y == y_before, f"{name} changed its data"
 
 
-def check_predict_does_not_change_model(estimator: Any) -> None:
+def check_predict_does_not_change_model(model: Any, X: Tokens, y: Labels) -> None:
     """Prediction and scoring leave the public attributes as they are."""
-    model, X, y = trained(estimator)
     before = _public(model)
     for name, call in call_each(model, X, y):
         call()
@@ -150,9 +149,8 @@ def _public(model: Any) -> dict[str, bytes]:
     return {name: pickle.dumps(value) for name, value in items if not name.startswith("_")}
 
 
-def check_fit_twice_gives_the_same(estimator: Any) -> None:
+def check_fit_twice_gives_the_same(estimator: Any, X: Tokens, y: Labels) -> None:
     """A second ``fit`` on the same data gives the same model to the last bit."""
-    X, y = make_data()
     model, other = fitted(estimator), fitted(estimator)
     assert_same_predictions(model, other, X)
     assert_same_predictions(model, other.fit(X, y), X)
@@ -170,17 +168,15 @@ def check_refit_forgets(estimator: Any) -> None:
     assert_same_predictions(model, new, X)
 
 
-def check_refit_forgets_attributes(estimator: Any) -> None:
+def check_refit_forgets_attributes(model: Any) -> None:
     """``fit`` on data without names forgets the names of the features of the last fit."""
-    model = fitted(estimator)
     model.fit([np.eye(2), np.eye(2)], [["P", "Q"], ["P", "Q"]])
     assert model.n_features_in_ == 2
     assert not hasattr(model, "feature_names_in_"), "fit kept old names of features"
 
 
-def check_refit_forgets_parameters(estimator: Any) -> None:
+def check_refit_forgets_parameters(estimator: Any, X: Tokens, y: Labels) -> None:
     """A model once fitted with another switch on or off is as one that never was."""
-    X, y = make_data()
     for name, value in fresh(estimator).get_params(deep=False).items():
         if type(value) is bool and name != "warm_start":
             model = fresh(estimator, **{name: not value}).fit(X, y)
@@ -190,9 +186,8 @@ def check_refit_forgets_parameters(estimator: Any) -> None:
             assert_same_predictions(fitted(estimator), model, X)
 
 
-def check_failed_fit_keeps_the_model(estimator: Any) -> None:
+def check_failed_fit_keeps_the_model(model: Any, X: Tokens, y: Labels) -> None:
     """A ``fit`` that raises for its data leaves the model of the last fit working."""
-    model, X, y = trained(estimator)
     before = model.predict(X)
     with raises(ValueError, doing="fit with another number of label sequences"):
         model.fit(X, y[:-1])
@@ -205,33 +200,29 @@ def check_y_is_required(estimator: Any) -> None:
         fresh(estimator).fit(make_data()[0], None)
 
 
-def check_clone_of_fitted_is_unfitted(estimator: Any) -> None:
+def check_clone_of_fitted_is_unfitted(model: Any) -> None:
     """A clone of a fitted model has its parameters and is not fitted."""
-    model = fitted(estimator)
     copied = clone(model)
     assert repr(copied.get_params()) == repr(model.get_params())
     with raises(NotFittedError, doing="predict of a clone"):
         copied.predict(make_data()[0])
 
 
-def check_pickle(estimator: Any) -> None:
+def check_pickle(model: Any, X: Tokens) -> None:
     """A pickled model predicts the same, also where it has predicted before."""
-    model, X, _ = trained(estimator)
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), X)
 
 
-def check_read_only_model(estimator: Any) -> None:
+def check_read_only_model(model: Any, X: Tokens, y: Labels) -> None:
     """A model whose arrays are read-only, as in a memory-mapped file, predicts and refits."""
-    model, X, y = trained(estimator)
     mapped = read_only(model)
     assert_same_predictions(model, mapped, X)
     assert_same_predictions(model, mapped.fit(X, y), X)
 
 
-def check_deepcopy(estimator: Any) -> None:
+def check_deepcopy(estimator: Any, model: Any, X: Tokens) -> None:
     """A deep copy predicts the same and does not follow the original."""
-    model, X, _ = trained(estimator)
     copied = copy.deepcopy(model)
     assert_same_predictions(model, copied, X)
     model.fit([[["p"]]], [["P"]])
@@ -244,9 +235,8 @@ def check_html_repr(estimator: Any) -> None:
         assert type(model).__name__ in model._repr_html_()
 
 
-def check_pipeline(estimator: Any) -> None:
+def check_pipeline(estimator: Any, X: Tokens, y: Labels) -> None:
     """A pipeline of vectorizer and estimator predicts what the estimator does alone."""
-    X, y = make_data()
     pipeline = make_pipeline(SequenceVectorizer(), fresh(estimator)).fit(X, y)
     assert_same_predictions(fitted(estimator), pipeline, X)
     assert pipeline.score(X, y) == fitted(estimator).score(X, y)
@@ -271,17 +261,15 @@ def check_cross_val_predict(estimator: Any) -> None:
 
 
 @needs("random_state")
-def check_random_state(estimator: Any) -> None:
+def check_random_state(estimator: Any, X: Tokens, y: Labels) -> None:
     """The same ``random_state`` gives the same model to the last bit."""
-    X, y = make_data()
     model, other = (clone(estimator).set_params(random_state=3).fit(X, y) for _ in range(2))
     assert_same_predictions(model, other, X)
 
 
 @needs("warm_start")
-def check_warm_start(estimator: Any) -> None:
+def check_warm_start(estimator: Any, X: Tokens, y: Labels) -> None:
     """A first fit with ``warm_start`` is an ordinary one, and a second can be done."""
-    X, y = make_data()
     model = fresh(estimator, warm_start=True).fit(X, y)
     assert_same_predictions(fresh(estimator, warm_start=False).fit(X, y), model, X)
     assert list(model.fit(X, y).classes_) == ["D", "N", "V"]

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from crfkit.testing._data import (
+    Labels,
+    Tokens,
     as_arrays,
     as_packed,
     call_each,
@@ -16,31 +18,27 @@ from crfkit.testing._data import (
     fresh,
     make_data,
     raises,
-    trained,
 )
 
 BAD_VALUES = (np.nan, np.inf, -np.inf)
 
 
-def check_other_number_of_sequences_raises(estimator: Any) -> None:
+def check_other_number_of_sequences_raises(estimator: Any, X: Tokens, y: Labels) -> None:
     """X and y of different numbers of sequences are refused, naming both numbers."""
-    X, y = make_data()
     for labels in (y[:-2], y + y[:1]):
         with raises(ValueError, str(len(X)), str(len(labels)), doing="fit(X, fewer or more y)"):
             fresh(estimator).fit(X, labels)
 
 
-def check_other_lengths_raise(estimator: Any) -> None:
+def check_other_lengths_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """A sequence whose numbers of tokens and labels differ is refused by its number."""
-    X, y = make_data()
     for labels in (y[2][:-1], [*y[2], "N"]):
         with raises(ValueError, "sequence 2", str(len(labels)), doing="fit with another length"):
             fresh(estimator).fit(X, [*y[:2], labels, *y[3:]])
 
 
-def check_lengths_are_checked_after_fit(estimator: Any) -> None:
+def check_lengths_are_checked_after_fit(model: Any, X: Tokens, y: Labels) -> None:
     """Methods that compare X with y refuse what does not match."""
-    model, X, y = trained(estimator)
     for name, call in call_each(model, X, [*y[:2], y[2][:-1], *y[3:]]):
         if name in ("score", "sequence_log_proba"):
             with raises(ValueError, "sequence 2", doing=f"{name} with another length"):
@@ -86,41 +84,36 @@ def _fit_and_predict(
     return [("fit", lambda: fresh(estimator).fit(X, y)), *call_each(model, X, y)]
 
 
-def check_values_that_are_no_numbers_raise(estimator: Any) -> None:
+def check_values_that_are_no_numbers_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """Complex numbers, and text in arrays, are refused and not converted silently."""
-    X, y = make_data()
     for dtype in (complex, str):
         arrays = [array.astype(dtype) for array in as_arrays(X)]
         with raises((TypeError, ValueError), "sequence 0", doing=f"fit on arrays of {dtype}"):
             fresh(estimator).fit(arrays, y)
 
 
-def check_none_values_raise(estimator: Any) -> None:
+def check_none_values_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """A feature without a value is refused with its sequence, position and name."""
-    X, y = make_data()
     X[2][1]["word"] = None
     with raises(TypeError, "sequence 2", "position 1", "word", "None", doing="fit with None"):
         fresh(estimator).fit(X, y)
 
 
-def check_no_training_data_raise(estimator: Any) -> None:
+def check_no_training_data_raise(estimator: Any, X: Tokens) -> None:
     """No sequences cannot be learned from."""
-    X, _ = make_data()
     for form in (X[:0], as_packed(X)[:0]):
         with raises(ValueError, "no sequences", doing="fit without sequences"):
             fresh(estimator).fit(form, [])
 
 
-def check_empty_training_sequence_raises(estimator: Any) -> None:
+def check_empty_training_sequence_raises(estimator: Any, X: Tokens, y: Labels) -> None:
     """A training sequence of no tokens is refused by its number."""
-    X, y = make_data()
     with raises(ValueError, "sequence 1", "no tokens", doing="fit with an empty sequence"):
         fresh(estimator).fit([X[0], [], X[1]], [y[0], [], y[1]])
 
 
-def check_strings_as_sequences_raise(estimator: Any) -> None:
+def check_strings_as_sequences_raise(estimator: Any, model: Any, X: Tokens, y: Labels) -> None:
     """A string is not taken for a sequence of characters."""
-    model, X, y = trained(estimator)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: fresh(estimator).fit("abc", y),
         lambda: fresh(estimator).fit(["abc"], [["A", "B", "C"]]),
@@ -135,16 +128,14 @@ def check_strings_as_sequences_raise(estimator: Any) -> None:
             call()
 
 
-def check_strings_as_tokens_raise(estimator: Any) -> None:
+def check_strings_as_tokens_raise(estimator: Any, y: Labels) -> None:
     """A token that is a string is refused with its place: it has no attributes."""
-    _, y = make_data()
     with raises(TypeError, "sequence 0", "position 0", "'the'", doing="fit on strings as tokens"):
         fresh(estimator).fit([["the", "dog", "runs"]], y[1:2])
 
 
-def check_one_sequence_raises(estimator: Any) -> None:
+def check_one_sequence_raises(estimator: Any, X: Tokens, y: Labels) -> None:
     """A single sequence where a list of sequences is meant is refused."""
-    X, y = make_data()
     with raises(TypeError, "list of sequences", doing="fit on one sequence"):
         fresh(estimator).fit(X[0], y[0])
     with raises(TypeError, "list of sequences", doing="predict on one sequence"):
@@ -154,16 +145,14 @@ def check_one_sequence_raises(estimator: Any) -> None:
             fresh(estimator).fit(array, y)
 
 
-def check_unhashable_labels_raise(estimator: Any) -> None:
+def check_unhashable_labels_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """A label that cannot be hashed is refused with its sequence and position."""
-    X, y = make_data()
     with raises(TypeError, "sequence 1", "position 2", "hashable", doing="fit with list labels"):
         fresh(estimator).fit(X, [y[0], y[1][:2] + [["V"]], *y[2:]])
 
 
-def check_missing_labels_raise(estimator: Any) -> None:
+def check_missing_labels_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """A label that is None or NaN is refused with its sequence and position."""
-    X, y = make_data()
     for missing in (None, np.nan):
         with raises(
             ValueError, "sequence 1", "position 2", str(missing), doing="fit with no label"
@@ -171,9 +160,8 @@ def check_missing_labels_raise(estimator: Any) -> None:
             fresh(estimator).fit(X, [y[0], [*y[1][:2], missing], *y[2:]])
 
 
-def check_other_number_of_features_raises(estimator: Any) -> None:
+def check_other_number_of_features_raises(estimator: Any, X: Tokens, y: Labels) -> None:
     """Another number of features than in training is refused, naming both numbers."""
-    X, y = make_data()
     arrays = as_arrays(X)
     model = fitted(estimator, arrays, y)
     ours = arrays[0].shape[1]
@@ -184,27 +172,24 @@ def check_other_number_of_features_raises(estimator: Any) -> None:
                 call()
 
 
-def check_unequal_columns_raise(estimator: Any) -> None:
+def check_unequal_columns_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """Training arrays of different numbers of columns are refused with the sequence."""
-    X, y = make_data()
     arrays = as_arrays(X)
     arrays[2] = arrays[2][:, :-1]
     with raises(ValueError, "sequence 2", str(arrays[0].shape[1]), doing="fit, unequal columns"):
         fresh(estimator).fit(arrays, y)
 
 
-def check_mixed_forms_raise(estimator: Any) -> None:
+def check_mixed_forms_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """Arrays among dicts, and dicts among arrays, are refused with the sequence."""
-    X, y = make_data()
     arrays = as_arrays(X)
     for mixed in ([*X[:2], arrays[2], *X[3:]], [*arrays[:2], X[2], *arrays[3:]]):
         with raises(TypeError, "sequence 2", doing="fit on dicts and arrays"):
             fresh(estimator).fit(mixed, y)
 
 
-def check_dicts_to_a_model_of_arrays_raise(estimator: Any) -> None:
+def check_dicts_to_a_model_of_arrays_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """A model without a vocabulary refuses tokens that need one."""
-    X, y = make_data()
     model = fitted(estimator, as_arrays(X), y)
     for form in (X, [(token for token in sequence) for sequence in X]):
         with raises(

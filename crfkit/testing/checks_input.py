@@ -15,6 +15,8 @@ from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.testing._data import (
     Check,
+    Labels,
+    Tokens,
     as_arrays,
     as_packed,
     as_sparse,
@@ -26,7 +28,6 @@ from crfkit.testing._data import (
     raises,
     read_only,
     relabel,
-    trained,
 )
 
 
@@ -58,9 +59,8 @@ def check_packed_as_dicts(estimator: Any) -> None:
     _check_form(estimator, as_packed)
 
 
-def check_sparse_matrices_as_packed(estimator: Any) -> None:
+def check_sparse_matrices_as_packed(estimator: Any, X: Tokens, y: Labels) -> None:
     """One sparse matrix a sequence gives the model of the packed sequences."""
-    X, y = make_data()
     model = fitted(estimator, as_sparse(X), y)
     assert_same_predictions(fitted(estimator, as_packed(X), y), model, as_packed(X), as_sparse(X))
 
@@ -82,9 +82,8 @@ def check_sparse_formats(estimator: Any) -> None:
     _check_matrices(estimator, as_sparse, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array)
 
 
-def check_arrays_as_packed(estimator: Any) -> None:
+def check_arrays_as_packed(estimator: Any, X: Tokens, y: Labels) -> None:
     """One dense array a sequence gives the model of the same values stored sparsely."""
-    X, y = make_data()
     model = fitted(estimator, as_arrays(X), y)
     assert_close_predictions(fitted(estimator, as_sparse(X), y), model, as_arrays(X))
 
@@ -97,25 +96,22 @@ def check_three_dimensional_array(estimator: Any) -> None:
     assert_same_predictions(model, fitted(estimator, block, y), as_arrays(X), block)
 
 
-def check_one_model_predicts_all_forms(estimator: Any) -> None:
+def check_one_model_predicts_all_forms(model: Any, X: Tokens) -> None:
     """A model of dicts predicts strings and packed sequences of its attributes alike."""
-    model, X, _ = trained(estimator)
     for form in (as_strings(X), as_packed(X), as_sparse(X)):
         assert_same_predictions(model, model, X, form)
 
 
-def check_generators(estimator: Any) -> None:
+def check_generators(estimator: Any, X: Tokens, y: Labels) -> None:
     """Generators of sequences give the model of the lists, in ``fit`` and in prediction."""
-    X, y = make_data()
     model = fitted(estimator, (s for s in X), (s for s in y))
     assert_same_predictions(fitted(estimator), model, X)
     assert model.predict(s for s in X) == model.predict(X)
     assert model.score((s for s in X), (s for s in y)) == model.score(X, y)
 
 
-def check_generators_of_tokens(estimator: Any) -> None:
+def check_generators_of_tokens(estimator: Any, X: Tokens, y: Labels) -> None:
     """Sequences that are themselves generators are read as lists."""
-    X, y = make_data()
     model = fitted(estimator, ((t for t in s) for s in X), ((k for k in s) for s in y))
     assert_same_predictions(fitted(estimator), model, X)
     assert model.predict((t for t in s) for s in X) == model.predict(X)
@@ -138,9 +134,8 @@ def check_object_arrays_of_tokens(estimator: Any) -> None:
     _check_form(estimator, convert, convert, equal=True)
 
 
-def check_label_containers(estimator: Any) -> None:
+def check_label_containers(estimator: Any, model: Any, X: Tokens, y: Labels) -> None:
     """Labels may be lists, tuples, arrays, arrays of objects or what ``predict`` returned."""
-    model, X, y = trained(estimator)
     arrays = [np.array(labels) for labels in y]
     for labels in (arrays, object_array(y), object_array(arrays), LabelSequences(y)):
         assert_same_predictions(model, fitted(estimator, X, labels), X)
@@ -152,9 +147,8 @@ def check_two_dimensional_labels(estimator: Any) -> None:
     _check_form(estimator, list, np.array, equal=True)
 
 
-def check_read_only_input(estimator: Any) -> None:
+def check_read_only_input(estimator: Any, X: Tokens, y: Labels) -> None:
     """Read-only arrays, as joblib's memory maps, are accepted in every form."""
-    X, y = make_data()
     forms = (as_packed(X), PackedSequences.from_matrices(as_arrays(X)), as_sparse(X), as_arrays(X))
     for form in forms:
         model = fitted(estimator, form, y)
@@ -179,9 +173,8 @@ def check_memory_layouts(estimator: Any) -> None:
     )
 
 
-def check_feature_names(estimator: Any) -> None:
+def check_feature_names(estimator: Any, X: Tokens, y: Labels) -> None:
     """``n_features_in_`` counts the attributes, ``feature_names_in_`` names them if known."""
-    X, y = make_data()
     names = as_packed(X).feature_names
     assert names is not None
     for form in (X, as_packed(X)):
@@ -192,9 +185,8 @@ def check_feature_names(estimator: Any) -> None:
     assert unnamed.n_features_in_ == len(names) and not hasattr(unnamed, "feature_names_in_")
 
 
-def check_other_feature_names_raise(estimator: Any) -> None:
+def check_other_feature_names_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """Packed sequences whose features have other names, or another order, are refused."""
-    X, y = make_data()
     packed = as_packed(X)
     assert packed.feature_names is not None
     turned = PackedSequences.from_flat(
@@ -204,9 +196,8 @@ def check_other_feature_names_raise(estimator: Any) -> None:
         fitted(estimator, packed, y).predict(turned)
 
 
-def check_labels_bool(estimator: Any) -> None:
+def check_labels_bool(estimator: Any, X: Tokens, y: Labels) -> None:
     """Labels may be booleans and come back as such."""
-    X, y = make_data()
     flags = [[label == "N" for label in labels] for labels in y]
     predicted = fitted(estimator, X, flags).predict(X)
     assert {type(label) for labels in predicted for label in labels} == {bool}
@@ -247,9 +238,8 @@ def _labels_of(kind: str, what: str, labels: tuple[Hashable, ...]) -> Check:
 LABEL_CHECKS = tuple(_labels_of(kind, *case) for kind, case in _LABELS.items())
 
 
-def check_labels_numpy(estimator: Any) -> None:
+def check_labels_numpy(estimator: Any, X: Tokens, y: Labels) -> None:
     """NumPy's strings and numbers are the same labels as Python's and come back as those."""
-    X, y = make_data()
     scalars = [[np.str_(label) for label in labels] for labels in y]
     model = fitted(estimator, X, scalars)
     assert_same_predictions(fitted(estimator), model, X)
@@ -259,9 +249,8 @@ def check_labels_numpy(estimator: Any) -> None:
         assert all(type(label) in (str, int) for label in labels)
 
 
-def check_classes(estimator: Any) -> None:
+def check_classes(estimator: Any, X: Tokens, y: Labels) -> None:
     """``classes_`` is a 1-D array of the labels, sorted whatever their order in the data."""
-    X, y = make_data()
     for form in (y, y[::-1]):
         classes = fitted(estimator, X if form is y else X[::-1], form).classes_
         assert isinstance(classes, np.ndarray) and classes.ndim == 1

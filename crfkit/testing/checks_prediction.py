@@ -11,6 +11,8 @@ import numpy as np
 
 from crfkit.data import LabelSequences, chunks
 from crfkit.testing._data import (
+    Labels,
+    Tokens,
     as_arrays,
     as_packed,
     assert_same_predictions,
@@ -19,22 +21,19 @@ from crfkit.testing._data import (
     make_data,
     make_token,
     needs,
-    trained,
 )
 
 
-def check_predict_returns_label_sequences(estimator: Any) -> None:
+def check_predict_returns_label_sequences(estimator: Any, X: Tokens) -> None:
     """``predict`` returns a LabelSequences of lists of labels, which JSON can hold."""
-    X, _ = make_data()
     predicted = fitted(estimator).predict(X)
     assert isinstance(predicted, LabelSequences)
     assert all(type(labels) is list for labels in predicted)
     assert json.loads(json.dumps(predicted)) == predicted
 
 
-def check_predict_labels_every_token(estimator: Any) -> None:
+def check_predict_labels_every_token(estimator: Any, X: Tokens) -> None:
     """There is one label for each token."""
-    X, _ = make_data()
     assert [len(labels) for labels in fitted(estimator).predict(X)] == [len(s) for s in X]
 
 
@@ -46,24 +45,21 @@ def check_predict_array_is_1d(estimator: Any) -> None:
         assert array.shape == (len(X),) and array.dtype == object
 
 
-def check_predictions_are_classes(estimator: Any) -> None:
+def check_predictions_are_classes(model: Any, X: Tokens) -> None:
     """All predicted labels are in ``classes_``, whatever the features."""
-    model, X, _ = trained(estimator)
     shuffled = [sequence[::-1] + sequence for sequence in X]
     labels = {label for row in model.predict(shuffled) for label in row}
     assert labels <= set(model.classes_)
 
 
-def check_predict_no_sequences(estimator: Any) -> None:
+def check_predict_no_sequences(estimator: Any, X: Tokens, y: Labels) -> None:
     """No sequences have no labels, in every form."""
-    X, y = make_data()
     for form in (X, as_packed(X), as_arrays(X)):
         assert fitted(estimator, form, y).predict(form[:0]) == []
 
 
-def check_predict_empty_sequence(estimator: Any) -> None:
+def check_predict_empty_sequence(estimator: Any, model: Any, X: Tokens, y: Labels) -> None:
     """A sequence of no tokens gets no labels and changes nothing for the others."""
-    model, X, y = trained(estimator)
     expected = model.predict(X[:2])
     assert model.predict([[]]) == [[]]
     assert model.predict([[], X[0], [], X[1], []]) == [[], expected[0], [], expected[1], []]
@@ -71,9 +67,8 @@ def check_predict_empty_sequence(estimator: Any) -> None:
     assert of_arrays.predict([np.zeros((0, of_arrays.n_features_in_)), []]) == [[], []]
 
 
-def check_sequences_of_length_one(estimator: Any) -> None:
+def check_sequences_of_length_one(estimator: Any, X: Tokens, y: Labels) -> None:
     """Sequences of one token can be learned from and predicted."""
-    X, y = make_data()
     tokens = [[token] for sequence in X for token in sequence]
     labels = [[label] for sequence in y for label in sequence]
     predicted = fitted(estimator, tokens, labels).predict(tokens)
@@ -81,15 +76,13 @@ def check_sequences_of_length_one(estimator: Any) -> None:
     assert len(fitted(estimator).predict(tokens)) == len(tokens)
 
 
-def check_single_training_sequence(estimator: Any) -> None:
+def check_single_training_sequence(estimator: Any, X: Tokens, y: Labels) -> None:
     """One sequence is enough to learn from."""
-    X, y = make_data()
     assert [len(row) for row in fitted(estimator, X[:1], y[:1]).predict(X)] == [len(s) for s in X]
 
 
-def check_single_label(estimator: Any) -> None:
+def check_single_label(estimator: Any, X: Tokens, y: Labels) -> None:
     """With one label only, that label is predicted, with probability 1."""
-    X, y = make_data()
     model = fitted(estimator, X, [["O"] * len(labels) for labels in y])
     assert model.predict(X) == [["O"] * len(labels) for labels in y]
     if hasattr(model, "predict_proba"):
@@ -97,18 +90,16 @@ def check_single_label(estimator: Any) -> None:
             np.testing.assert_allclose(rows, 1.0, rtol=0, atol=1e-12)
 
 
-def check_predictions_do_not_depend_on_the_batch(estimator: Any) -> None:
+def check_predictions_do_not_depend_on_the_batch(model: Any, X: Tokens) -> None:
     """A sequence is predicted alone as among others, in any order and number."""
-    model, X, _ = trained(estimator)
     together = model.predict(X)
     assert [model.predict([sequence])[0] for sequence in X] == together
     assert model.predict(X[::-1]) == together[::-1]
     assert model.predict(X * 3) == together * 3
 
 
-def check_packed_slices(estimator: Any) -> None:
+def check_packed_slices(estimator: Any, X: Tokens, y: Labels) -> None:
     """Slices, masks and index arrays of packed sequences are predicted as the whole is."""
-    X, y = make_data()
     packed = as_packed(X)
     model = fitted(estimator, packed, y)
     together = model.predict(packed)
@@ -117,25 +108,22 @@ def check_packed_slices(estimator: Any) -> None:
         assert model.predict(packed[key]) == together[key]
 
 
-def check_unseen_attributes_are_ignored(estimator: Any) -> None:
+def check_unseen_attributes_are_ignored(estimator: Any, X: Tokens) -> None:
     """Attributes that the training data do not have change nothing."""
-    X, _ = make_data()
     more = [[{**token, "new": "x", "size": 9.0} for token in sequence] for sequence in X]
     model = fitted(estimator)
     assert_same_predictions(model, model, X, more)
 
 
-def check_token_without_known_attributes(estimator: Any) -> None:
+def check_token_without_known_attributes(model: Any) -> None:
     """Tokens without any known attribute, or without any, get a label of the model."""
-    model = fitted(estimator)
     for token in ({}, {"new": "x"}, [], ["unseen"]):
         labels = model.predict([[token, token, token]])[0]
         assert len(labels) == 3 and set(labels) <= set(model.classes_)
 
 
-def check_long_sequence(estimator: Any) -> None:
+def check_long_sequence(model: Any, X: Tokens) -> None:
     """A sequence of thousands of tokens neither overflows nor underflows."""
-    model, X, _ = trained(estimator)
     long = [token for sequence in X for token in sequence] * 200
     assert len(model.predict([long])[0]) == len(long)
     if hasattr(model, "predict_proba"):
@@ -150,9 +138,8 @@ def check_training_data_are_learned(estimator: Any) -> None:
         assert fitted(estimator, X * 3, y * 3).score(X, y) > 0.8
 
 
-def check_score_is_token_accuracy(estimator: Any) -> None:
+def check_score_is_token_accuracy(model: Any, X: Tokens, y: Labels) -> None:
     """``score`` is the share of tokens with the right label."""
-    model, X, y = trained(estimator)
     shifted = [labels[1:] + labels[:1] for labels in y]
     for truth in (y, shifted):
         right = [a == b for p, t in zip(model.predict(X), truth, strict=True)
@@ -160,16 +147,14 @@ def check_score_is_token_accuracy(estimator: Any) -> None:
         assert abs(model.score(X, truth) - sum(right) / len(right)) < 1e-15
 
 
-def check_score_of_unknown_labels(estimator: Any) -> None:
+def check_score_of_unknown_labels(estimator: Any, X: Tokens, y: Labels) -> None:
     """A label that the model does not know counts as an error."""
-    X, y = make_data()
     unknown = [["?"] * len(labels) for labels in y]
     assert fitted(estimator).score(X, unknown) == 0.0
 
 
-def check_score_weights(estimator: Any) -> None:
+def check_score_weights(model: Any, X: Tokens) -> None:
     """``score`` weights sequences, or tokens, by ``sample_weight``."""
-    model, X, _ = trained(estimator)
     truth = model.predict(X)
     wrong = [["?"] * len(truth[0])] + truth[1:]
     sizes = np.array([len(labels) for labels in truth])
@@ -181,9 +166,8 @@ def check_score_weights(estimator: Any) -> None:
 
 
 @needs("n_jobs")
-def check_n_jobs(estimator: Any) -> None:
+def check_n_jobs(estimator: Any, X: Tokens, y: Labels) -> None:
     """Any number of threads gives the same model and predictions to the last bit."""
-    X, y = make_data()
     # Chunks of a few tokens, so that there is work for several threads.
     with mock.patch.object(chunks, "CHUNK_CELLS", 6):
         models = [fresh(estimator, n_jobs=n).fit(X, y) for n in (1, 2, 4)]
@@ -195,27 +179,24 @@ def check_n_jobs(estimator: Any) -> None:
 
 
 @needs("predict_proba")
-def check_proba_shapes(estimator: Any) -> None:
+def check_proba_shapes(model: Any, X: Tokens) -> None:
     """``predict_proba`` returns one array of shape (T, K) for each sequence."""
-    model, X, _ = trained(estimator)
     rows = model.predict_proba(X)
     assert len(rows) == len(X)
     assert [row.shape for row in rows] == [(len(s), len(model.classes_)) for s in X]
 
 
 @needs("predict_proba")
-def check_proba_rows_are_distributions(estimator: Any) -> None:
+def check_proba_rows_are_distributions(estimator: Any, X: Tokens) -> None:
     """Probabilities lie in [0, 1] and sum to 1 over the labels."""
-    X, _ = make_data()
     for rows in fitted(estimator).predict_proba(X + [sequence[::-1] for sequence in X]):
         assert np.all((rows >= 0) & (rows <= 1 + 1e-12))
         np.testing.assert_allclose(rows.sum(axis=1), 1.0, rtol=0, atol=1e-9)
 
 
 @needs("predict_proba")
-def check_proba_follows_classes(estimator: Any) -> None:
+def check_proba_follows_classes(estimator: Any, X: Tokens, y: Labels) -> None:
     """Column k is the probability of ``classes_[k]``: clear cases have their label on top."""
-    X, y = make_data()
     model = fitted(estimator, X * 3, y * 3)
     for word, label in (("the", "D"), ("cat", "N"), ("runs", "V")):
         row = model.predict_proba([[make_token(word)]])[0][0]
@@ -223,43 +204,38 @@ def check_proba_follows_classes(estimator: Any) -> None:
 
 
 @needs("predict_proba")
-def check_proba_of_empty_sequences(estimator: Any) -> None:
+def check_proba_of_empty_sequences(model: Any) -> None:
     """A sequence of no tokens has probabilities of shape (0, K); no sequences have none."""
-    model = fitted(estimator)
     assert len(model.predict_proba([])) == 0
     assert model.predict_proba([[]])[0].shape == (0, len(model.classes_))
 
 
 @needs("predict_proba")
-def check_proba_does_not_depend_on_the_batch(estimator: Any) -> None:
+def check_proba_does_not_depend_on_the_batch(model: Any, X: Tokens) -> None:
     """The probabilities of a sequence are the same alone and among others."""
-    model, X, _ = trained(estimator)
     for sequence, together in zip(X, model.predict_proba(X), strict=True):
         np.testing.assert_array_equal(model.predict_proba([sequence])[0], together)
 
 
 @needs("sequence_log_proba")
-def check_log_proba_is_not_positive(estimator: Any) -> None:
+def check_log_proba_is_not_positive(model: Any, X: Tokens, y: Labels) -> None:
     """Log-probabilities of sequences have shape (S,) and are 0 at most, 0 for an empty one."""
-    model, X, y = trained(estimator)
     log_proba = model.sequence_log_proba(X, y)
     assert log_proba.shape == (len(X),) and np.all(log_proba <= 1e-12)
     np.testing.assert_array_equal(model.sequence_log_proba([[]], [[]]), [0.0])
 
 
 @needs("sequence_log_proba")
-def check_log_proba_sums_to_one(estimator: Any) -> None:
+def check_log_proba_sums_to_one(model: Any, X: Tokens) -> None:
     """The probabilities of all labellings of a sequence sum to 1."""
-    model, X, _ = trained(estimator)
     paths = [list(path) for path in itertools.product(model.classes_, repeat=3)]
     log_proba = model.sequence_log_proba([X[1]] * len(paths), paths)
     assert abs(np.exp(log_proba).sum() - 1.0) < 1e-9
 
 
 @needs("predict_proba", "sequence_log_proba")
-def check_log_proba_agrees_with_proba(estimator: Any) -> None:
+def check_log_proba_agrees_with_proba(model: Any, X: Tokens) -> None:
     """Summed over labellings, the probabilities of sequences are those of the tokens."""
-    model, X, _ = trained(estimator)
     codes = list(itertools.product(range(len(model.classes_)), repeat=3))
     paths = [[model.classes_[code] for code in path] for path in codes]
     proba = np.exp(model.sequence_log_proba([X[1]] * len(paths), paths))
@@ -270,9 +246,8 @@ def check_log_proba_agrees_with_proba(estimator: Any) -> None:
 
 
 @needs("sequence_log_proba")
-def check_log_proba_of_unknown_labels(estimator: Any) -> None:
+def check_log_proba_of_unknown_labels(model: Any, X: Tokens, y: Labels) -> None:
     """A sequence with a label that the model does not know has the log-probability -inf."""
-    model, X, y = trained(estimator)
     log_proba = model.sequence_log_proba(X, [["?", *y[0][1:]], *y[1:]])
     assert log_proba[0] == -np.inf
     np.testing.assert_array_equal(log_proba[1:], model.sequence_log_proba(X, y)[1:])

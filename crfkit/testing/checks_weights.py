@@ -10,30 +10,28 @@ from sklearn.model_selection import cross_val_score
 
 from crfkit.testing._data import (
     REPEATS,
+    Labels,
+    Tokens,
     assert_close_predictions,
     assert_same_predictions,
     fitted,
     fresh,
-    make_data,
     needs,
     raises,
-    trained,
 )
 
 
 @needs("sample_weight")
-def check_weights_of_one(estimator: Any) -> None:
+def check_weights_of_one(estimator: Any, model: Any, X: Tokens, y: Labels) -> None:
     """Weights of 1, for sequences or tokens, are as good as none."""
-    model, X, y = trained(estimator)
     per_token = [np.ones(len(labels)) for labels in y]
     for weight in (np.ones(len(X)), per_token):
         assert_same_predictions(model, fitted(estimator, X, y, sample_weight=weight), X)
 
 
 @needs("sample_weight")
-def check_weight_containers(estimator: Any) -> None:
+def check_weight_containers(estimator: Any, X: Tokens, y: Labels) -> None:
     """Weights may be an array, a list, a tuple, of integers or of float32."""
-    X, y = make_data()
     weight = np.arange(1.0, len(X) + 1)
     model = fitted(estimator, X, y, sample_weight=weight)
     for other in (list(weight), tuple(weight), weight.astype(int), weight.astype(np.float32)):
@@ -41,9 +39,8 @@ def check_weight_containers(estimator: Any) -> None:
 
 
 @needs("sample_weight")
-def check_weights_of_tokens(estimator: Any) -> None:
+def check_weights_of_tokens(estimator: Any, X: Tokens, y: Labels) -> None:
     """A weight for all tokens of a sequence is the weight of the sequence."""
-    X, y = make_data()
     weight = np.arange(1.0, len(X) + 1)
     per_token = [np.full(len(labels), w) for labels, w in zip(y, weight, strict=True)]
     model = fitted(estimator, X, y, sample_weight=weight)
@@ -51,9 +48,8 @@ def check_weights_of_tokens(estimator: Any) -> None:
 
 
 @needs("sample_weight")
-def check_weights_are_not_changed(estimator: Any) -> None:
+def check_weights_are_not_changed(estimator: Any, X: Tokens, y: Labels) -> None:
     """``fit`` leaves the weights as they are."""
-    X, y = make_data()
     weight = np.arange(1.0, len(X) + 1)
     fitted(estimator, X, y, sample_weight=weight)
     np.testing.assert_array_equal(weight, np.arange(1.0, len(X) + 1))
@@ -69,9 +65,8 @@ def check_weights_are_used(estimator: Any) -> None:
 
 
 @needs("sample_weight", "predict_proba", REPEATS)
-def check_integer_weights_repeat_sequences(estimator: Any) -> None:
+def check_integer_weights_repeat_sequences(estimator: Any, X: Tokens, y: Labels) -> None:
     """A sequence of weight 3 is as good as three such sequences."""
-    X, y = make_data()
     counts = [1, 3, 2, 1, 1, 2]
     repeated = [(s, t) for s, t, n in zip(X, y, counts, strict=True) for _ in range(n)]
     weighted = fitted(estimator, X, y, sample_weight=counts)
@@ -80,18 +75,16 @@ def check_integer_weights_repeat_sequences(estimator: Any) -> None:
 
 
 @needs("sample_weight", "predict_proba", REPEATS)
-def check_weight_zero_leaves_out(estimator: Any) -> None:
+def check_weight_zero_leaves_out(estimator: Any, X: Tokens, y: Labels) -> None:
     """A sequence of weight 0 is as good as left out, where others have its features too."""
-    X, y = make_data()
     weight = [1.0] * len(X) + [0.0] * 2
     weighted = fitted(estimator, X + X[:2], y + y[:2], sample_weight=weight)
     assert_close_predictions(fitted(estimator), weighted, X)
 
 
 @needs("sample_weight")
-def check_bad_weights_raise(estimator: Any) -> None:
+def check_bad_weights_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """Weights of the wrong number, or that are negative, NaN, infinite or all 0, are refused."""
-    X, y = make_data()
     n = len(X)
     cases: tuple[tuple[list[float], tuple[str, ...]], ...] = (
         ([1.0] * (n - 1), (str(n), str(n - 1), "sample_weight")),
@@ -106,9 +99,8 @@ def check_bad_weights_raise(estimator: Any) -> None:
 
 
 @needs("sample_weight")
-def check_weights_that_are_no_numbers_raise(estimator: Any) -> None:
+def check_weights_that_are_no_numbers_raise(estimator: Any, X: Tokens, y: Labels) -> None:
     """Weights that are text are refused, also where the text could be read as numbers."""
-    X, y = make_data()
     for text in ("a", "1"):
         with raises(TypeError, "sample_weight", doing=f"fit with weights {text!r}"):
             fitted(estimator, X, y, sample_weight=[text] * len(X))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from inspect import signature
 from typing import Any
 
@@ -14,7 +15,7 @@ from crfkit.testing import (
     checks_prediction,
     checks_weights,
 )
-from crfkit.testing._data import REPEATS, Check, has_parameter
+from crfkit.testing._data import REPEATS, Check, fitted, has_parameter, make_data
 
 _MODULES = checks_api, checks_input, checks_prediction, checks_errors, checks_weights
 
@@ -38,20 +39,29 @@ def estimator_checks(estimator: Any) -> list[Check]:
 
 
 def yield_checks(estimator: Any) -> Iterator[Check]:
-    """Yield the checks of :func:`estimator_checks` one by one.
-
-    Parameters
-    ----------
-    estimator : estimator
-        An instance.
-    """
+    """Yield the checks of :func:`estimator_checks` one by one."""
     yield from checks_api.SKLEARN_CHECKS
     yield from checks_input.LABEL_CHECKS
     for module in _MODULES:
         for name, check in vars(module).items():
             own = name.startswith("check_") and check.__module__ == module.__name__
             if own and all(_offers(estimator, need) for need in getattr(check, "needs", ())):
-                yield check
+                yield _given_data(check)
+
+
+def _given_data(check: Callable[..., None]) -> Check:
+    """Return a check of an estimator, which gets new data and a model of these if it names them."""
+    named = signature(check).parameters
+
+    @wraps(check)
+    def run(estimator: Any) -> None:
+        X, y = make_data()
+        given = {"estimator": estimator, "X": X, "y": y}
+        if "model" in named:
+            given["model"] = fitted(estimator, X, y)
+        check(**{name: given[name] for name in named})
+
+    return run
 
 
 def _offers(estimator: Any, name: str) -> bool:

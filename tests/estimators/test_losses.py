@@ -20,10 +20,6 @@ from crfkit.persistence import dumps, loads
 from crfkit.solvers import LBFGS, SGD
 from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.testing import estimator_checks
-from crfkit.testing.checks_weights import (
-    check_integer_weights_repeat_sequences,
-    check_weight_zero_leaves_out,
-)
 
 X = [["a", "b", "c"], ["b", "b"], ["a", "c", "a", "b"], ["c"]]
 X = [[[word] for word in row] for row in X]
@@ -271,7 +267,8 @@ CHECKED = [
     for loss in ("softmax_margin", "hinge")
     for check in estimator_checks(CRFClassifier())
     if loss != "hinge"
-    or check not in (check_integer_weights_repeat_sequences, check_weight_zero_leaves_out)
+    or check.__name__
+    not in ("check_integer_weights_repeat_sequences", "check_weight_zero_leaves_out")
 ]
 
 

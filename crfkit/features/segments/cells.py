@@ -93,12 +93,6 @@ class SegmentReader:
         start = np.repeat(starts, sizes)
         return TokenRuns(start, start + ranges(np.ones(len(sizes), np.int64), sizes))
 
-    def first(self, size: int) -> TokenRuns:
-        """Return the run of the first tokens, so many or fewer, of sequences that have some."""
-        start, stop = self.offsets[:-1], self.offsets[1:]
-        some = np.flatnonzero(stop > start)[:1]
-        return TokenRuns(start[some], np.minimum(stop[some], start[some] + size))
-
     def _column(self, reference: Reference) -> tuple[list[str], CodeArray]:
         if reference not in self._columns:
             remedy = "; segments are made of strings."

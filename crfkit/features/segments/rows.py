@@ -13,7 +13,7 @@ from crfkit._types import CodeArray, IntArray
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features.attributes import SKIP, AttributeRows
 from crfkit.features.segments.cells import FoundRuns
-from crfkit.features.segments.words import TokenRuns, number_rows
+from crfkit.features.segments.words import TokenRuns, number_entries
 from crfkit.features.templates.pairs import PairTable
 
 
@@ -97,7 +97,8 @@ def packed_segments(
     """Return runs as they are packed: equal rows are one, runs without attributes not listed."""
     rows = found.rows.in_order(len(names))
     some = np.diff(rows.indptr)[found.row] > 0
-    _, first, place = np.unique(_equal_rows(rows), return_index=True, return_inverse=True)
+    equal = number_entries(rows.indices, rows.values, rows.indptr)
+    _, first, place = np.unique(equal, return_index=True, return_inverse=True)
     used, row = np.unique(place[found.row[some]], return_inverse=True)
     runs, every = found.runs.take(some), rows.packed(names)
     return PackedSegments(every.take_tokens(first[used]), offsets, runs.start, runs.stop, row)
@@ -132,12 +133,3 @@ def _and_none(rows: PackedSequences) -> PackedSequences:
         dense=None if dense is None else np.vstack([dense, np.zeros((1, dense.shape[1]))]),
         names=rows.names,
     )
-
-
-def _equal_rows(rows: AttributeRows) -> NDArray[np.int32]:
-    """Return a number for each row, the same for equal ones, shape (R,)."""
-    codes = rows.indices
-    if rows.values is not None:
-        _, values = np.unique(rows.values, return_inverse=True)
-        codes = PairTable().number(codes, values.astype(np.int32))
-    return number_rows(codes, rows.indptr[:-1], np.diff(rows.indptr))

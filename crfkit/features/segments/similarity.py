@@ -18,7 +18,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.features._lexicons import BLANK
-from crfkit.features.segments.words import Trie, number_rows
+from crfkit.features.segments.words import Trie, number_entries
 from crfkit.features.templates.pairs import PairTable
 from crfkit.kernels.text import overlap
 from crfkit.kernels.text.edit import BITS, LEVELS, edit_nearest, letters_bag
@@ -149,7 +149,11 @@ class WordOverlap:
 
     def _nearest(self, texts: _Weighted, measure: _Measure, least: float) -> FloatArray:
         """Return the largest similarity of each text, (n,), 0 if below `least`."""
-        _, chosen, place = np.unique(_row_numbers(texts), return_index=True, return_inverse=True)
+        words = texts.words
+        rows = number_entries(words.indices, words.data, words.indptr)
+        kinds = np.unique(texts.size, return_inverse=True)[1].astype(np.int32)
+        rows = PairTable().number(rows, kinds)
+        _, chosen, place = np.unique(rows, return_index=True, return_inverse=True)
         different, (entries, sizes, shared, most) = texts.take(chosen), measure
 
         def search(part: slice) -> FloatArray:
@@ -200,16 +204,6 @@ def _row_sums(indptr: IntArray, data: FloatArray | IntArray) -> FloatArray:
     """Return the sum of each row, its entries added one after the other."""
     rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return np.bincount(rows, data, len(indptr) - 1).astype(np.float64)
-
-
-def _row_numbers(texts: _Weighted) -> CodeArray:
-    """Return a number for each text, (n,), the same for those of equal known words and sizes."""
-    values = np.unique(texts.words.data, return_inverse=True)[1].astype(np.int32)
-    codes = PairTable().number(texts.words.indices.astype(np.int32), values)
-    counts = np.diff(texts.words.indptr)
-    rows = number_rows(codes, texts.words.indptr[:-1].astype(np.int64), counts)
-    sizes = np.unique(texts.size, return_inverse=True)[1].astype(np.int32)
-    return PairTable().number(rows, sizes)
 
 
 def _in_parts(work: FloatArray | IntArray, search: Callable[[slice], FloatArray]) -> FloatArray:

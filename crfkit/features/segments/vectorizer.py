@@ -28,7 +28,7 @@ from crfkit.features.segments.cells import (
 from crfkit.features.segments.rows import RunRows, frequencies, joined, packed_segments, run_rows
 from crfkit.features.segments.similarity import LEAST, Lexicon
 from crfkit.features.segments.templates import WORDS, segment_templates
-from crfkit.features.segments.words import Trie
+from crfkit.features.segments.words import TokenRuns, Trie
 from crfkit.features.templates.columns import checked_columns, read_tokens
 from crfkit.features.templates.tables import check_texts
 from crfkit.features.vectorizer import SequenceTransformer
@@ -119,16 +119,13 @@ class SegmentFeatures(SequenceTransformer):
     An attribute is named as its template is written: ``seg.text in cities``, ``seg.shape=Xx Xx``,
     ``(seg.text in cities)|seg.pos=True|NNP NNP``.
 
-    Entries are found by one pass of a trie over numbers of words; ``seg.text``, ``seg.shape`` and
-    others that need no more than the words likewise, once they are learned, for which only frequent
-    beginnings are followed, if `min_freq` is 2 or more. All other templates look at all N L runs, a
-    quarter of a million at a time, and at each different text among these once. ``edit`` compares
-    it with all entries of a length and of characters that may be near enough; ``jaccard`` and
-    ``tfidf`` look at entries that share a word, the rarest words first, until no other entry can be
-    nearer. A least value makes all three faster, threads share their work within
-    ``joblib.parallel_config(n_jobs=...)``, and Ctrl-C ends it at once. TokenRuns without
-    attributes are not listed: what remains in memory is 16 bytes for each run that has some, 8
-    bytes a token, and a row for each different set of attributes.
+    Entries are found by one pass of a trie over numbers of words; so are ``seg.text``,
+    ``seg.shape`` and others that need no more than the words, of which only frequent beginnings are
+    learned, if `min_freq` is 2 or more. All other templates look at all N `max_length` runs, at
+    each different text once. A least value makes similarities faster, threads share their work
+    within ``joblib.parallel_config(n_jobs=...)``, and Ctrl-C ends it at once. What remains in
+    memory is 16 bytes for each run that has attributes, 8 bytes a token, and a row for each
+    different set of attributes.
 
     Examples
     --------
@@ -289,7 +286,9 @@ def _warn_of_none(learned: _Compiled, reader: SegmentReader, index: Iterable[str
         if not template.compared or any(f"{name}=".startswith(lead) for name in index):
             continue
         cell = template.compared[0]
-        [text] = cell.text.strings(reader, reader.first(2))
+        first = np.flatnonzero(np.diff(reader.offsets))[:1]  # a sequence that has tokens
+        start, end = reader.offsets[first], reader.offsets[first + 1]
+        [text] = cell.text.strings(reader, TokenRuns(start, np.minimum(end, start + 2)))
         entry = learned.lexicons[cell.lexicon].entries[0]
         warn_user(
             f"template {template.name!r}: no segment has such an attribute. Entries of the lexicon "

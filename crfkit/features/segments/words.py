@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.packed import ranges
 from crfkit.features._lexicons import BLANK
 from crfkit.features.templates.pairs import PairTable
@@ -62,10 +62,15 @@ def walk(
         rows, nodes = rows[more], nodes[more]
 
 
-def number_rows(codes: CodeArray, begin: IntArray, size: IntArray) -> CodeArray:
-    """Return a number for each row of codes, shape (n,), the same for equal ones; 0 for empty."""
-    numbers = np.zeros(len(begin), np.int32)
-    for level in walk(PairTable().number, codes, begin, size):
+def number_entries(indices: Any, values: FloatArray | None, indptr: Any) -> CodeArray:
+    """Return a number for each row of a sparse matrix, the same for equal ones; 0 for empty."""
+    codes = np.asarray(indices, np.int32)
+    if values is not None:
+        kinds = np.unique(values, return_inverse=True)[1].astype(np.int32)
+        codes = PairTable().number(codes, kinds)
+    numbers = np.zeros(len(indptr) - 1, np.int32)
+    begin = np.asarray(indptr[:-1], np.int64)
+    for level in walk(PairTable().number, codes, begin, np.diff(indptr)):
         numbers[level.rows] = level.nodes
     return numbers
 

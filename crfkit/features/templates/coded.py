@@ -53,16 +53,14 @@ class LearnedTables(NamedTuple):
         self.strings.append(strings)
         for i, source in enumerate(self.plan.sources):
             if source.column == number and source.gives_items:
-                items = [self.items(source, string) for string in strings.strings]
-                self.sources[i] = ItemTable([*map(self._mark_items, self.plan.marks), *items])
+                absent, marks = self.plan.policy == ABSENT, self.plan.marks
+                items: list[Items] = [[] if absent else [(mark, 1.0)] for mark in marks]
+                items += [self.items(source, string) for string in strings.strings]
+                self.sources[i] = ItemTable(items)
             elif source.column == number:
                 texts = [self._mark_text(source, mark) for mark in self.plan.marks]
                 texts += [self.text(source, string) for string in strings.strings]
                 self.sources[i] = TextTable(texts)
-
-    def _mark_items(self, mark: str) -> Items:
-        """Return the items of a source outside of the sequence."""
-        return [] if self.plan.policy == ABSENT else [(mark, 1.0)]
 
     def _mark_text(self, source: Source, mark: str) -> str | None:
         """Return the text of a source outside of the sequence."""
@@ -166,10 +164,6 @@ class TokenReader:
         if flags.any():  # the last, which is False, serves -1 and new texts
             found = np.flatnonzero(flags[np.minimum(codes, size)])
         return np.union1d(found, np.flatnonzero(np.isin(codes, new))) if new else found
-
-    def is_plain(self, number: int) -> bool:
-        """Whether a source has one text for each string."""
-        return isinstance(self.learned.sources[number], TextTable)
 
     def cell(self, cell: Cell) -> CodeArray:
         """Return the codes of a cell, shape (N,), of its source or, where that has items, column.

@@ -15,12 +15,11 @@ from crfkit.features.expressions import Templates, flatten
 from crfkit.features.functions import checked_functions
 from crfkit.features.templates.coded import LearnedTables, SourceTable, TokenReader
 from crfkit.features.templates.columns import checked_columns, read_tokens
-from crfkit.features.templates.entries import TemplateGroup
 from crfkit.features.templates.expressions import expression_plan
 from crfkit.features.templates.lines import crfpp_plan, template_lines, wapiti_plan
 from crfkit.features.templates.plan import Plan, Template
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable
-from crfkit.features.templates.vocabulary import TemplateVocabulary
+from crfkit.features.templates.vocabulary import TemplateGroup, TemplateVocabulary
 from crfkit.features.vectorizer import SequenceTransformer
 
 SYNTAXES = ("python", "crfpp", "wapiti")

@@ -2,31 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames
+from crfkit.data.packed import ranges
 from crfkit.features.attributes import AttributeRows
+from crfkit.features.functions import Attributes, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
-from crfkit.features.templates.entries import (
-    Named,
-    Path,
-    TemplateGroup,
-    block_ids,
-    frequent,
-    join,
-    named_entries,
-)
-from crfkit.features.templates.pairs import PairTable
-from crfkit.features.templates.plan import Cell, Template
+from crfkit.features.templates.columns import numbers
+from crfkit.features.templates.pairs import PairTable, distinct_tuples
+from crfkit.features.templates.plan import Cell, Plan, Template, colliding
 from crfkit.features.templates.tables import NOTHING, TextTable, check_codes, check_texts
-from crfkit.kernels.text.hashing import SHIFT, rows_fill
+from crfkit.kernels.text.hashing import SHIFT, rows_fill, rows_join
+
+__all__ = ["TemplateVocabulary"]  # which model files may hold
+
+Path = tuple[int, ...]  # the sources of the cells of a conjunction
+PairNumbers = Callable[[Path, CodeArray, CodeArray], CodeArray]
+Code = Callable[[int, str], int]
+
+
+class TemplateGroup(NamedTuple):
+    """The templates of a vocabulary: of tokens, or of transitions.
+
+    Transitions lead into tokens: the first token of a sequence has none.
+    """
+
+    blocks: list[Template]  # those that share no name with others
+    named: list[Template]  # the others
+    numeric: Sequence[str | int]  # columns of numbers
+    names: Sequence[str]  # their names
+    transition: bool
+
+    @classmethod
+    def of(
+        cls, plan: Plan, numeric: Sequence[str | int], names: Sequence[str], transition: bool
+    ) -> TemplateGroup:
+        """Return templates of one kind, those that share names with others apart."""
+        templates = [template for template in plan.templates if template.transition == transition]
+        apart = colliding(templates, plan, names)
+        apart |= {t for t in templates if any(s.gives_items for s in plan.sources_of(t))}
+        blocks = [template for template in templates if template not in apart]
+        named = [template for template in templates if template in apart]
+        return cls(blocks, named, numeric, names, transition)
 
 
 class TemplateVocabulary(LazyNames):
@@ -76,22 +104,21 @@ class TemplateVocabulary(LazyNames):
         self.pairs = [[list(path), table.keys] for path, table in tables.items()]
         index: dict[str, int] = {}
         named = named_entries(reader, templates, lambda name: index.setdefault(name, len(index)))
-        kept = frequent(named, len(index), min_freq)
-        pairs = zip(index, kept.tolist(), strict=True)
-        self.named = [name for name, column in pairs if column != NOTHING]
-        return self._rows(reader, ids, named._replace(columns=kept[named.columns]))
+        counts = np.bincount(named.columns[named.values != 0.0], minlength=len(index))
+        kept = counts >= min_freq
+        self.named = list(compress(index, kept.tolist()))
+        return self._rows(reader, ids, named._replace(columns=_places(kept)[named.columns]))
 
     def encode(self, reader: TokenReader, templates: TemplateGroup) -> AttributeRows:
         """Return the rows of some tokens."""
-        tables, index = self._lookups()
 
         def number(path: Path, left: CodeArray, right: CodeArray) -> CodeArray:
-            return tables[path].find(left, right)
+            return self._tables[path].find(left, right)
 
         ids = block_ids(
             reader, templates, number, lambda source, text: self.tables[source].code(text)
         )
-        named = named_entries(reader, templates, lambda name: index.get(name, NOTHING))
+        named = named_entries(reader, templates, lambda name: self._index.get(name, NOTHING))
         return self._rows(reader, ids, named)
 
     def _number(self, template: Template, ids: CodeArray, min_freq: int, flags: bool) -> CodeArray:
@@ -101,7 +128,7 @@ class TemplateVocabulary(LazyNames):
         if flags:
             counts, seen = self._merge_flags(template.cells[0], counts, seen)
         kept = seen & (counts >= min_freq)
-        columns = np.where(kept, self.n_blocked - 1 + np.cumsum(kept), NOTHING).astype(np.int32)
+        columns = _places(kept, self.n_blocked)
         self.n_blocked += int(kept.sum())
         return columns
 
@@ -119,7 +146,7 @@ class TemplateVocabulary(LazyNames):
 
     def _rows(self, reader: TokenReader, ids: CodeArray, named: Named) -> AttributeRows:
         """Return the rows of blocks of columns, followed by what is named."""
-        starts, columns = self._flat_columns()
+        starts, columns = self._flat
         indptr = np.zeros(reader.n_tokens + 1, np.int64)
         indices = np.empty(ids.size, np.int32)
         size = rows_fill(frozen(ids), starts, columns, indptr, indices)
@@ -130,42 +157,34 @@ class TemplateVocabulary(LazyNames):
             return blocked
         return join(blocked, named.rows(reader.tokens.offsets, len(self.named)), self.n_blocked)
 
-    def _flat_columns(self) -> tuple[IntArray, CodeArray]:
-        """Return where the columns of each block start, and the columns of all."""
-        if "_flat" not in self.__dict__:
-            starts = np.cumsum([0, *map(len, self.columns)]).astype(np.int64)
-            columns = np.concatenate([*self.columns, np.zeros(0, np.int32)])
-            self._flat = frozen(starts), frozen(columns)
-        return self._flat
+    @cached_property
+    def _flat(self) -> tuple[IntArray, CodeArray]:
+        """Where the columns of each block start, and the columns of all."""
+        starts = np.cumsum([0, *map(len, self.columns)]).astype(np.int64)
+        return frozen(starts), frozen(np.concatenate([*self.columns, np.zeros(0, np.int32)]))
 
-    def _lookups(self) -> tuple[dict[Path, PairTable], dict[str, int]]:
-        """Return the tables of pairs and the index of names."""
-        if "_tables" not in self.__dict__:
-            self._tables = {tuple(path): PairTable(keys) for path, keys in self.pairs}
-        if "_index" not in self.__dict__:
-            self._index = {name: column for column, name in enumerate(self.named)}
-        return self._tables, self._index
+    @cached_property
+    def _tables(self) -> dict[Path, PairTable]:
+        return {tuple(path): PairTable(keys) for path, keys in self.pairs}
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: column for column, name in enumerate(self.named)}
 
     def _build(self) -> NDArray[np.object_]:
         keys = {tuple(path): pairs for path, pairs in self.pairs}
         names: list[str] = []
         for (lead, sources, seps), columns in zip(self.blocks, self.columns, strict=True):
             codes = np.flatnonzero(columns >= 0)
-            parts: list[list[str]] = []
-            for n in range(len(sources) - 1, 0, -1):
-                pairs = keys[tuple(sources[: n + 1])][codes]
-                parts.append(self._spell(sources[n], pairs % SHIFT, seps[n]))
-                codes = pairs // SHIFT
-            if sources:
-                parts.append(self._spell(sources[0], codes, seps[0]))
-                names += [lead + "".join(row) for row in zip(*reversed(parts), strict=True)]
-            else:
-                names += [lead] * len(codes)
+            ends = [""] * len(codes)
+            for n in range(len(sources) - 1, -1, -1):
+                texts, sep, last = self.tables[sources[n]].texts, seps[n], codes
+                if n:
+                    codes, last = np.divmod(keys[tuple(sources[: n + 1])][codes], SHIFT)
+                pairs = zip(last.tolist(), ends, strict=True)
+                ends = [texts[code] + sep + end for code, end in pairs]
+            names += [lead + end for end in ends]
         return object_array(names + self.named)
-
-    def _spell(self, source: int, codes: IntArray, sep: str) -> list[str]:
-        texts = self.tables[source].texts
-        return [texts[code] + sep for code in codes.tolist()]
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the rest."""
@@ -202,6 +221,11 @@ class TemplateVocabulary(LazyNames):
             raise ValueError("the columns of a vocabulary do not fit its templates.")
 
 
+def _places(kept: NDArray[np.bool_], first: int = 0) -> CodeArray:
+    """Return numbers from `first` on for what is kept, -1 for the rest."""
+    return np.where(kept, first - 1 + np.cumsum(kept), NOTHING).astype(np.int32)
+
+
 def _check_keys(keys: Any, lefts: int, rights: int) -> None:
     """Raise ValueError if something is not an array of different pairs of codes."""
     fits = isinstance(keys, np.ndarray) and keys.dtype == np.int64 and keys.ndim == 1
@@ -219,3 +243,151 @@ def _layout(templates: TemplateGroup) -> list[list[Any]]:
         [template.lead, [cell.source for cell in template.cells], list(template.seps)]
         for template in templates.blocks
     ]
+
+
+def block_ids(
+    reader: TokenReader, templates: TemplateGroup, number: PairNumbers, code: Code
+) -> CodeArray:
+    """Return the codes of the templates that own columns, shape (F, N)."""
+    ids = np.empty((len(templates.blocks), reader.n_tokens), np.int32)
+    known: dict[tuple[Cell, ...], CodeArray] = {}
+    for row, template in zip(ids, templates.blocks, strict=True):
+        row[:] = _template_ids(reader, template, number, code, known) if template.cells else 0
+    if templates.transition:
+        ids[:, _firsts(reader)] = NOTHING
+    return ids
+
+
+def _firsts(reader: TokenReader) -> IntArray:
+    """Return the first token of each sequence."""
+    return reader.offsets[:-1][np.diff(reader.offsets) > 0]
+
+
+def _template_ids(
+    reader: TokenReader,
+    template: Template,
+    number: PairNumbers,
+    code: Code,
+    known: dict[tuple[Cell, ...], CodeArray],
+) -> CodeArray:
+    """Return the code of a template for each token; `known` keeps those of first cells."""
+    cells = [reader.cell(cell) for cell in template.cells]
+    changed = _read_off_names(reader, template, cells, code)
+    memory = {} if changed else known
+    ids = cells[0]
+    for n in range(1, len(cells)):
+        key = template.cells[: n + 1]
+        if key not in memory:
+            memory[key] = number(tuple(cell.source for cell in key), ids, cells[n])
+        ids = memory[key]
+    return ids
+
+
+def _read_off_names(
+    reader: TokenReader, template: Template, cells: list[CodeArray], code: Code
+) -> bool:
+    """Replace tuples that are not what is read off their name; return whether there are any."""
+    inner = zip(template.cells[:-1], template.seps, strict=False)
+    found = [
+        reader.holding(cell, sep[0]) if sep else np.arange(reader.n_tokens) for cell, sep in inner
+    ]
+    if not any(map(len, found)):
+        return False
+    tokens = np.unique(np.concatenate(found))
+    tokens = tokens[np.all([codes[tokens] >= 0 for codes in cells], axis=0)]
+    if not len(tokens):
+        return False
+    rows = list(zip(*(codes[tokens].tolist() for codes in cells), strict=True))
+    sources = [cell.source for cell in template.cells]
+    seen: dict[tuple[int, ...], list[int]] = {}
+    for row in rows:
+        if row not in seen:
+            strings = _read_off(list(map(reader.text, sources, row)), template.seps)
+            seen[row] = list(map(code, sources, strings))
+    for n, column in enumerate(zip(*(seen[row] for row in rows), strict=True)):
+        cells[n] = cells[n].copy()
+        cells[n][tokens] = column
+    return True
+
+
+def _read_off(strings: list[str], seps: tuple[str, ...]) -> list[str]:
+    """Join strings and part them again, each ending where its separator is first found."""
+    rest = "".join(string + sep for string, sep in zip(strings, [*seps[:-1], ""], strict=True))
+    parts = []
+    for sep in seps[:-1]:
+        head, _, rest = rest.partition(sep) if sep else ("", "", rest)
+        parts.append(head)
+    return [*parts, rest]
+
+
+class Named(NamedTuple):
+    """Entries by name: tokens, columns (-1 for none) and values."""
+
+    tokens: IntArray
+    columns: CodeArray
+    values: FloatArray
+
+    def rows(self, offsets: IntArray, n_columns: int) -> AttributeRows:
+        """Return the entries as rows, those of one attribute of a token added up."""
+        kept = (self.columns >= 0) & (self.values != 0.0)
+        places = (self.tokens[kept], self.columns[kept])
+        shape = (int(offsets[-1]), n_columns)
+        matrix = sp.coo_array((self.values[kept], places), shape=shape).tocsr()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
+        return AttributeRows(indices, matrix.data, indptr, offsets)
+
+
+def named_entries(
+    reader: TokenReader, templates: TemplateGroup, column: Callable[[str], int]
+) -> Named:
+    """Return the entries of the templates that share names, and of numeric columns."""
+    parts = [_named_template(reader, template, column) for template in templates.named]
+    for reference, name in zip(templates.numeric, templates.names, strict=True):
+        tokens = np.arange(reader.n_tokens)
+        columns = np.full(reader.n_tokens, column(name), np.int32)
+        parts.append(Named(tokens, columns, numbers(reader.tokens, reference)))
+    parts.append(Named(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)))
+    return Named(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def _named_template(reader: TokenReader, template: Template, column: Callable[[str], int]) -> Named:
+    """Return the entries of one template: names are built once for each different tuple."""
+    start = np.zeros(reader.n_tokens, np.int32)
+    if template.transition:
+        start[_firsts(reader)] = NOTHING
+    tokens, ids, rows = distinct_tuples(start, [reader.cell(cell) for cell in template.cells])
+    found = [_names(reader, template, row) for row in rows]
+    sizes = np.array([len(pairs) for pairs in found], np.int64)
+    ends = np.cumsum(sizes)
+    flat = [pair for pairs in found for pair in pairs]
+    entries = ranges((ends - sizes)[ids], sizes[ids])
+    return Named(
+        np.repeat(tokens, sizes[ids]),
+        np.array([column(name) for name, _ in flat], np.int32)[entries],
+        np.array([value for _, value in flat], np.float64)[entries],
+    )
+
+
+def _names(reader: TokenReader, template: Template, codes: tuple[int, ...]) -> Attributes:
+    """Return the attributes of a tuple with their values; of no cells, the lead alone."""
+    items = [reader.items(cell, code) for cell, code in zip(template.cells, codes, strict=True)]
+    joint = ""
+    if len(items) == 1 and reader.plan.sources_of(template)[0].gives_items:
+        joint = template.joint
+    elif len(items) == 1 and items[0][0][0] == FALSE:
+        return [(template.lead, 0.0)]
+    return attributes_of(template.lead, joint, template.seps, items)
+
+
+def join(first: AttributeRows, second: AttributeRows, shift: int) -> AttributeRows:
+    """Return rows that are those of the first followed by those of the second, `shift` later."""
+    size = len(first.indices) + len(second.indices)
+    indices, origin = np.empty(size, np.int32), np.empty(size, np.int64)
+    ptr, moved = frozen(second.indptr), frozen(second.indices + np.int32(shift))
+    rows_join(frozen(first.indptr), frozen(first.indices), ptr, moved, indices, origin)
+    indptr, values = first.indptr + second.indptr, None
+    if second.values is not None and not np.all(second.values == 1.0):
+        values = np.where(origin < 0, 1.0, second.values[origin])
+    return AttributeRows(indices, values, indptr, first.offsets)

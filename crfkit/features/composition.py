@@ -1,8 +1,8 @@
-"""Several transformers of sequences side by side."""
+"""Transformers of other transformers: side by side, of transitions, of trees."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from crfkit._params import check_whole
 from crfkit.data import PackedSegments, PackedSequences
+from crfkit.data.forest import Forest
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
 from crfkit.features.segments.rows import aligned
@@ -95,13 +97,7 @@ class SequenceUnion(SequenceTransformer):
         return self._names
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with `deep` those of the parts as ``name__parameter``.
-
-        Parameters
-        ----------
-        deep : bool
-            Whether to go into the parts.
-        """
+        """Return the parameters, with `deep` those of the parts as ``name__parameter``."""
         params: dict[str, Any] = super().get_params(deep=False)
         if deep:
             for name, part in self.transformers:
@@ -113,11 +109,6 @@ class SequenceUnion(SequenceTransformer):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, replace a part by its name, or set its ``name__parameter``.
-
-        Parameters
-        ----------
-        **params : dict
-            Names and values.
 
         Raises
         ------
@@ -135,19 +126,18 @@ class SequenceUnion(SequenceTransformer):
 
     def _join(self, blocks: list[PackedSequences]) -> PackedSequences:
         """Return the features of all blocks side by side, those of transitions and segments too."""
-        prefixes = [f"{name}__" for name, _ in self.transformers_]
-        pairs = list(zip(prefixes, blocks, strict=True))
-        joined = _side_by_side(blocks, prefixes)
+        pairs = [(f"{name}__", b) for (name, _), b in zip(self.transformers_, blocks, strict=True)]
+        joined = _side_by_side(pairs)
         transitions = [(p, b.transitions) for p, b in pairs if b.transitions is not None]
         if transitions:
-            prefixes = [p for p, _ in transitions]
-            joined.transitions = _side_by_side([b for _, b in transitions], prefixes)
+            joined.transitions = _side_by_side(transitions)
         segments = [(p, b.segments) for p, b in pairs if b.segments is not None]
         if segments:
-            runs, rows = aligned([b for _, b in segments])
-            named = _side_by_side(rows, [p for p, _ in segments])
+            prefixes, parts = zip(*segments, strict=True)
+            runs, rows = aligned(parts)
+            named = _side_by_side(list(zip(prefixes, rows, strict=True)))
             joined.segments = PackedSegments._from_arrays(named, *runs)
-        topologies = [block.topology for _, block in pairs if block.topology is not None]
+        topologies = [block.topology for block in blocks if block.topology is not None]
         if any(topology != topologies[0] for topology in topologies):
             raise ValueError("transformers give sequences whose tokens are in different orders.")
         joined.topology = topologies[0] if topologies else None
@@ -228,15 +218,14 @@ def _packed(name: str, block: Any) -> PackedSequences:
         raise type(error)(f"transformer {name!r}: {error}") from error
 
 
-def _side_by_side(blocks: Sequence[PackedSequences], prefixes: Sequence[str]) -> PackedSequences:
-    """Return the features of several blocks as those of one: the sparse ones, then the dense."""
-    offsets = blocks[0].offsets
-    pairs = list(zip(prefixes, blocks, strict=True))
+def _side_by_side(pairs: Sequence[tuple[str, PackedSequences]]) -> PackedSequences:
+    """Return the features of blocks, each with a prefix: the sparse ones, then the dense."""
+    first, offsets = pairs[0][1], pairs[0][1].offsets
     for prefix, block in pairs:
         if not np.array_equal(block.offsets, offsets):
             raise ValueError(
                 f"transformer {prefix[:-2]!r} gives {len(block)} sequences of {block.n_tokens} "
-                f"tokens, {prefixes[0][:-2]!r} {len(blocks[0])} of {offsets[-1]}: all must have "
+                f"tokens, {pairs[0][0][:-2]!r} {len(first)} of {offsets[-1]}: all must have "
                 "the same lengths."
             )
     sparse = [(p, b) for p, b in pairs if b.n_sparse]
@@ -260,3 +249,134 @@ def _named(block: PackedSequences, begin: int, end: int) -> Names:
         return object_array(map(str, range(begin, end)))
     whole = begin == 0 and end == len(block.names)
     return block.names if whole else name_array(block.names)[begin:end]
+
+
+class TransitionFeatures(SequenceTransformer):
+    """Make the features of a transformer attributes of the transitions into the tokens.
+
+    A model has a weight for each (attribute, label) pair of ordinary features, and for each
+    (attribute, label, next label) triple of these. Use it as a part of
+    :func:`make_sequence_union`.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Turns sequences into PackedSequences without attributes of transitions, such as
+        ``SequenceVectorizer()``.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted transformer.
+
+    Examples
+    --------
+    >>> from crfkit.features import SequenceVectorizer, TransitionFeatures
+    >>> packed = TransitionFeatures(SequenceVectorizer()).fit_transform([[["a"], ["b"]]])
+    >>> packed.n_features, packed.transitions.feature_names.tolist()
+    (0, ['a', 'b'])
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def _fit(self, X: Any, y: Any) -> PackedSequences:
+        self.transformer_ = clone(self.transformer)
+        return _as_transitions(self.transformer_.fit_transform(X, y))
+
+    def _transform(self, X: Any) -> PackedSequences:
+        return _as_transitions(self.transformer_.transform(X))
+
+    def _token_names(self) -> NDArray[np.object_]:
+        return np.empty(0, object)
+
+
+def _as_transitions(packed: Any) -> PackedSequences:
+    if not isinstance(packed, PackedSequences):
+        raise TypeError(
+            f"TransitionFeatures: the transformer gives {type(packed).__name__}, not "
+            "PackedSequences. Use SequenceVectorizer, TemplateFeatures or another transformer of "
+            "sequences."
+        )
+    empty = np.zeros((packed.n_tokens, 0))
+    return PackedSequences(
+        dense=empty, offsets=packed.offsets, feature_names=[], transitions=packed
+    )
+
+
+class TreeFeatures(SequenceTransformer):
+    """Read the parent of each token, and make the features of the rest by a transformer.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Turns sequences of tokens into PackedSequences, such as ``SequenceVectorizer()``. It gets
+        the tokens without their parents, where they are dicts.
+    parent : hashable, default="parent"
+        The key, or the number of the column, under which a token tells its parent's position in
+        the sequence. None tells of a root.
+    first : int, default=0
+        The position of the first token. Where it is 1, as in CoNLL-U, 0 tells of a root; where it
+        is 0, -1 does.
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted transformer.
+
+    Examples
+    --------
+    >>> from crfkit.features import SequenceVectorizer, TreeFeatures
+    >>> X = [[{"word": "dogs", "head": 2}, {"word": "bark", "head": 0}]]
+    >>> packed = TreeFeatures(SequenceVectorizer(), parent="head", first=1).fit_transform(X)
+    >>> packed.topology.parent.tolist(), packed.feature_names.tolist()
+    ([1, -1], ['word:bark', 'word:dogs'])
+    """
+
+    def __init__(self, transformer: Any, *, parent: Any = "parent", first: int = 0) -> None:
+        self.transformer = transformer
+        self.parent = parent
+        self.first = first
+
+    def _fit(self, X: Any, y: Any) -> PackedSequences:
+        check_whole("first", self.first)
+        tokens, forest = self._read(X)
+        self.transformer_ = clone(self.transformer)
+        packed: PackedSequences = self.transformer_.fit_transform(tokens, y)
+        return packed.with_topology(forest)
+
+    def _transform(self, X: Any) -> PackedSequences:
+        tokens, forest = self._read(X)
+        packed: PackedSequences = self.transformer_.transform(tokens)
+        return packed.with_topology(forest)
+
+    def _token_names(self) -> Names:
+        names: Names = self.transformer_.get_feature_names_out()
+        return names
+
+    def _read(self, X: Any) -> tuple[list[list[Any]], Forest]:
+        """Return the tokens without their parents, and these."""
+        tokens, parents = [], []
+        for s, sequence in enumerate(X):
+            found = [self._parent(token, s, t) for t, token in enumerate(sequence)]
+            tokens.append([rest for rest, _ in found])
+            parents.append([parent for _, parent in found])
+        return tokens, Forest.from_lists(parents)
+
+    def _parent(self, token: Any, s: int, t: int) -> tuple[Any, Any]:
+        """Return a token without its parent, and the position of the parent, counted from 0."""
+        try:
+            parent = token[self.parent]
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError(
+                f"sequence {s}, position {t}: the token tells no parent: it has no "
+                f"{self.parent!r}. Give parent=None to the token for a root."
+            ) from error
+        rest = token
+        if isinstance(token, Mapping):
+            rest = {key: value for key, value in token.items() if key != self.parent}
+        if isinstance(parent, str) and parent.lstrip("-").isdigit():
+            parent = int(parent)
+        if parent is None or isinstance(parent, (str, float, bool)):
+            return rest, parent
+        return rest, parent - self.first
