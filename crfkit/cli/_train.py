@@ -7,8 +7,6 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from crfkit._params import check_number, check_whole
@@ -181,22 +179,15 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
             boundary_weights=arguments.boundaries,
             **common,
         )
-    with user_errors(), _named_options():
-        crf.fit(X, labeled.y, sample_weight=labeled.weight)
+    with user_errors():
+        try:
+            crf.fit(X, labeled.y, sample_weight=labeled.weight)
+        except ValueError as error:
+            if f"scheme={RUNS!r}" not in str(error):
+                raise
+            option = f"On the command line: --scheme {RUNS}, or that of the tags."
+            raise ValueError(f"{error} {option}") from error
     return crf.set_params(solver="auto", max_iter=arguments.max_iter), solver.interrupted
-
-
-@contextmanager
-def _named_options() -> Iterator[None]:
-    """Say which option errors mean that speak of the scheme of labels."""
-    try:
-        yield
-    except ValueError as error:
-        if f"scheme={RUNS!r}" not in str(error):
-            raise
-        raise ValueError(
-            f"{error} On the command line: --scheme {RUNS}, or that of the tags."
-        ) from error
 
 
 def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> None:

@@ -17,9 +17,9 @@ from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import expectations
 from crfkit.inference.constraints import allowed_codes, fixed_codes, with_fixed
 from crfkit.labels.fields import check_apart, read_listed
-from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
+from crfkit.labels.segments import longest
 from crfkit.structures import Structure
 from crfkit.structures.semimarkov import span_probabilities
 

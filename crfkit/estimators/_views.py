@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._types import FloatArray
 from crfkit.data.names import name_array
-from crfkit.labels.limits import longest
+from crfkit.labels.segments import longest
 from crfkit.potentials.blocks import LABELS, NAMES_OF, PAIRS, TOKENS
 
 

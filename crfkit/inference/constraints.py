@@ -9,9 +9,9 @@ import numpy as np
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data.labels import UNKNOWN
 from crfkit.inference.base import expectations
-from crfkit.labels.limits import longest
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, BEGINS, EITHER, Segmentation
+from crfkit.labels.segments import longest
 from crfkit.structures import NoPathError, NoSegmentationError, Structure
 
 

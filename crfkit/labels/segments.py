@@ -1,22 +1,49 @@
-"""Labels of segments."""
+"""Labels of segments: how long they may be, and which label may follow which."""
 
 from __future__ import annotations
 
-from typing import Any
+import difflib
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._warnings import warn_user
 from crfkit.data.labels import UNKNOWN
+from crfkit.data.validation import token_place
 from crfkit.labels.base import Coded, FittedLabels, LabelSpace
-from crfkit.labels.detect import illegible
 from crfkit.labels.fields import are_segments, lists
-from crfkit.labels.limits import check_limits, check_names, find_limits, is_outside
-from crfkit.labels.schemes import OUTSIDE_LABEL
-from crfkit.labels.segmentation import EITHER, SegmentCoding, read_segments, segmentation_of
+from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, is_tag, parse_tag
+from crfkit.labels.segmentation import (
+    EITHER,
+    Segmentation,
+    SegmentCoding,
+    illegible,
+    read_segments,
+    segmentation_of,
+)
 
 NO_LIMIT = np.iinfo(np.int64).max
+# From which likeness on, of 0 to 1, a name may be a slip for another: above ADVP and ADJP.
+ALIKE = 0.8
+_TOO_LONG = (
+    "Raise max_length, leave it out to have it learned, or have such segments cut: "
+    "constraints=SegmentConstraints(too_long='split')."
+)
+_TOO_SHORT = (
+    "Lower min_length, or correct the labels; it may be what is left of a segment that was cut at "
+    "max_length."
+)
+
+
+class Limits(NamedTuple):
+    """Longest and shortest length of the segments of each label, and which may follow which."""
+
+    most: IntArray  # (K,)
+    least: IntArray  # (K,)
+    forbidden: NDArray[np.bool_]  # (K, K)
 
 
 class SegmentLabels(LabelSpace):
@@ -105,3 +132,129 @@ def _cut(codes: CodeArray, offsets: IntArray, size: int, most: IntArray) -> None
     for i in np.flatnonzero(runs.stop - runs.start > most[runs.label]):
         k = runs.label[i]
         codes[runs.start[i] : runs.stop[i] : most[k]] = k + size
+
+
+def find_limits(
+    segments: Any, coding: SegmentCoding, classes: NDArray[np.object_], runs: Segmentation
+) -> Limits:
+    """Return what a user says of segments, for each label, and the lengths that are learned.
+
+    A number for all labels is no least length of tokens outside.
+    """
+    size, given = len(classes), segments._limits()
+    place = {coding.key(label): k for k, label in enumerate(classes.tolist())}
+    seen = np.zeros(size, np.int64)
+    np.maximum.at(seen, runs.label, runs.stop - runs.start)
+    most = _by_label(segments.max_length, seen, coding, place)
+    least = _by_label(given.min_length, np.ones(size, np.int64), coding, place)
+    outside = is_outside(classes)
+    if segments.outside == "single":
+        most[outside] = 1
+    if not isinstance(given.min_length, Mapping):
+        least[outside] = 1
+    forbidden = np.zeros((size, size), bool)
+    for pair in given.forbidden:
+        before, after = map(coding.key, pair)
+        if before in place and after in place:
+            forbidden[place[before], place[after]] = True
+    return Limits(most, least, forbidden)
+
+
+def is_outside(classes: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Return which of the labels, at most one, is that of tokens outside: (K,)."""
+    return np.array([label == OUTSIDE_LABEL for label in classes.tolist()], bool)
+
+
+def longest(length_scores: FloatArray) -> IntArray:
+    """Return the longest length of the segments of each label, (K,); 0 if all are forbidden."""
+    allowed = length_scores > -np.inf
+    lengths: IntArray = (allowed * np.arange(1, len(allowed) + 1)[:, None]).max(axis=0)
+    return lengths
+
+
+def _by_label(
+    given: Any, default: IntArray, coding: SegmentCoding, place: Mapping[Hashable, int]
+) -> IntArray:
+    """Return a number for each label, given one for all, some by label, or None."""
+    if given is not None and not isinstance(given, Mapping):
+        return np.full(len(default), int(given))
+    found = default.copy()
+    for label, number in (given or {}).items():
+        if coding.key(label) in place:  # a part of the data may lack a label
+            found[place[coding.key(label)]] = int(number)
+    return found
+
+
+def check_names(segments: Any, coded: Coded) -> None:
+    """Raise ValueError if a label is named as a tag, or twice; warn of what looks like a slip."""
+    coding, constraints = coded.coding, segments._limits()
+    known = {coding.key(label): label for label in coded.classes.tolist()}
+    lengths = {"max_length": segments.max_length, "min_length": constraints.min_length}
+    named = {name: list(given) for name, given in lengths.items() if isinstance(given, Mapping)}
+    steps = [label for pair in constraints.forbidden for label in pair]
+    for name, labels in (*named.items(), ("forbidden", steps)):
+        for label in labels:
+            _check_no_tag(name, label, coding, known)
+    for name, labels in named.items():
+        first: dict[Hashable, Hashable] = {}
+        for label in labels:
+            other = first.setdefault(coding.key(label), label)
+            if other is not label:
+                raise ValueError(
+                    f"{name}: {other!r} and {label!r} are the same label in tags. Leave one out."
+                )
+        if not any(coding.key(label) in known for label in labels):
+            _warn_of_slip(name, labels, list(known.values()))
+
+
+def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> None:
+    """Warn if a label that a dict names looks like a known one: others may be of other data."""
+    plain = {str(label).casefold(): label for label in known}
+    for label in labels:
+        close = difflib.get_close_matches(str(label).casefold(), plain, 1, ALIKE)
+        if close and label != OUTSIDE_LABEL:
+            warn_user(
+                f"{name} names none of the labels of y, which are {known}, but {labels!r:.80}: it "
+                f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?",
+            )
+            return
+
+
+def _check_no_tag(
+    name: str, label: Hashable, coding: SegmentCoding, known: Mapping[Hashable, Hashable]
+) -> None:
+    if coding.scheme == RUNS or coding.key(label) in known or not is_tag(label, CONLL):
+        return
+    kind = parse_tag(label, CONLL)[1]
+    if kind in known:
+        raise ValueError(
+            f"{name}: {label!r} is a tag, but the labels of segments have no letters of tags. "
+            f"Write {known[kind]!r}."
+        )
+
+
+def check_limits(
+    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], limits: Limits
+) -> None:
+    """Raise ValueError if a segment is too long, too short, or follows one it may not follow."""
+    sizes, names = runs.stop - runs.start, classes[runs.label]
+    for name, limit, wrong, remedy in (
+        ("max_length", limits.most, sizes > limits.most[runs.label], _TOO_LONG),
+        ("min_length", limits.least, sizes < limits.least[runs.label], _TOO_SHORT),
+    ):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"{token_place(offsets, runs.start[i])}: the segment of label {names[i]!r} has "
+                f"{sizes[i]} tokens, but {name} is {limit[runs.label[i]]}. {remedy}"
+            )
+    follows = ~np.isin(runs.start[1:], offsets)
+    wrong = follows & limits.forbidden[runs.label[:-1], runs.label[1:]]
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        before, after = names[i], names[i + 1]
+        raise ValueError(
+            f"{token_place(offsets, runs.start[i + 1])}: a segment of label {after!r} follows "
+            f"one of {before!r}, which the constraints forbid. Take the pair ({before!r}, "
+            f"{after!r}) out of `forbidden`, or correct the labels."
+        )

@@ -16,8 +16,8 @@ from crfkit.data.names import LazyNames
 from crfkit.data.topology import check_no_topology
 from crfkit.data.validation import warn_if_lengths_badly_scaled
 from crfkit.features.lengths import length_basis
-from crfkit.labels.limits import Limits, find_limits
 from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.labels.segments import Limits, find_limits
 from crfkit.potentials.blocks import Choice
 from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import LinearChainModel, LinearModel
