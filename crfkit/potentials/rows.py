@@ -21,6 +21,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle, unfold_rows
 from crfkit.kernels.design.gather import (
+    CellEntries,
     collect_rows,
     gather_cells,
     gather_rows,
@@ -30,6 +31,9 @@ from crfkit.kernels.design.gather import (
     spread_rows,
 )
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, RowIndex
+
+# Bits of a position or place that an entry keeps.
+BITS = 16
 
 # What the first use of a weight or of a row of them in a part costs beyond the others, in uses.
 CELL_PART, ROW_PART = 3, 14
@@ -61,10 +65,31 @@ class Rows(NamedTuple):
 class Cells(NamedTuple):
     """The other entries of a part, one for each weight."""
 
-    cells: IdArray  # (n,) positions in the scores of the part
-    places: IdArray  # (n,) weights, rising
-    values: FloatArray  # (n,) or (1,)
-    bounds: IntArray  # where the share of each thread starts, and the end
+    entries: CellEntries
+    bounds: IntArray  # the group where the share of each thread starts, and the end
+
+    @classmethod
+    def of(cls, cells: IntArray, places: IntArray, values: FloatArray, edges: IntArray) -> Cells:
+        """Return entries of rising places, as thread `i` owns the weights ``edges[i:i + 2]``.
+
+        In the order of a sum nothing changes: entries of one place, or of one cell, keep theirs.
+        """
+        share = np.searchsorted(edges[1:-1], places, side="right")
+        high, low = np.stack([cells >> BITS, places >> BITS, share]), (1 << BITS) - 1
+        order = np.lexsort(high)
+        high = high[:, order]
+        starts = np.flatnonzero(np.any(np.diff(high, prepend=-1), axis=0))
+        return cls(
+            CellEntries(
+                first_cell=frozen((high[0, starts] << BITS).astype(np.uint64)),
+                first_place=frozen((high[1, starts] << BITS).astype(np.uint64)),
+                ptr=frozen(np.append(starts, len(cells)).astype(np.uint64)),
+                cells=frozen((cells[order] & low).astype(np.uint16)),
+                places=frozen((places[order] & low).astype(np.uint16)),
+                values=frozen(values[order] if len(values) == len(cells) else values),
+            ),
+            np.searchsorted(high[2, starts], np.arange(len(edges))),
+        )
 
 
 class PreparedRows:
@@ -81,7 +106,7 @@ class PreparedRows:
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
         self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)
-        prepare = partial(prepare_part, self.layout, self.folding, self._row_edges, place_edges)
+        prepare = partial(_prepare, self.layout, self.folding, self._row_edges, place_edges)
         self._entries = threads(prepare, parts)
         if self.folding:
             self.folding.release_data()
@@ -99,9 +124,8 @@ class PreparedRows:
         _, step = part.data.value_array()
         table = bound.folded(self.folding)
         gather_rows(rows.row_ptr, rows.slots, rows.values, step, table, out)
-        gather_cells(
-            cells.cells, cells.places, cells.values, step, frozen(bound.pairs), out.reshape(-1)
-        )
+        n_groups = len(cells.entries.first_cell)
+        gather_cells(cells.entries, 0, n_groups, step, frozen(bound.pairs), out.reshape(-1))
         bound.add_dense(part, out)
 
     def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
@@ -142,11 +166,8 @@ class PreparedRows:
         scatter_rows(
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, begin, end, residual, table
         )
-        own = slice(*cells.bounds[share : share + 2].tolist())
-        scatter_cells(
-            cells.cells[own], cells.places[own], cells.values[own] if step else cells.values,
-            step, residual.reshape(-1), out,
-        )  # fmt: skip
+        begin, end = cells.bounds[share : share + 2].tolist()
+        scatter_cells(cells.entries, begin, end, step, residual.reshape(-1), out)
         if part.data.dense is not None:
             low, high = self._dense_edges[share : share + 2].tolist()
             scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense[None])
@@ -192,14 +213,22 @@ def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, NDArray
     return before[indptr - indptr[0]], slots[full], full
 
 
-def prepare_part(
+def _prepare(
     layout: RowIndex,
     folding: Folding | None,
     row_edges: IntArray,
     place_edges: IntArray,
     part: Part,
 ) -> tuple[Rows, Cells]:
-    """Split the entries of a part, and turn them around."""
+    """Split the entries of a part, and turn them around, for threads that share the weights."""
+    rows, cells = _split(layout, folding, row_edges, part)
+    return rows, Cells.of(*cells, place_edges)
+
+
+def _split(
+    layout: RowIndex, folding: Folding | None, row_edges: IntArray, part: Part
+) -> tuple[Rows, tuple[IntArray, IntArray, FloatArray]]:
+    """Return the full rows of a part, and positions, rising places and values of its cells."""
     n_rows, data = part.end - part.begin, part.data
     if n_rows * layout.n_columns > MAX_CELLS:
         raise ValueError(
@@ -218,9 +247,8 @@ def prepare_part(
         row_ptr = np.concatenate([[0], np.cumsum(kept)])[row_ptr]
     return (
         _rows(row_ptr, slots, in_rows, values[full] if step else values, row_edges),
-        _cells(layout, attributes[~full], rows[~full], values[~full] if step else values,
-               place_edges),
-    )  # fmt: skip
+        _cells(layout, attributes[~full], rows[~full], values[~full] if step else values),
+    )
 
 
 def _rows(
@@ -241,24 +269,17 @@ def _rows(
 
 
 def _cells(
-    layout: RowIndex,
-    attributes: CodeArray,
-    rows: IdArray,
-    values: FloatArray,
-    edges: IntArray,
-) -> Cells:
+    layout: RowIndex, attributes: CodeArray, rows: IdArray, values: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
     order = np.argsort(attributes, kind="stable")
     ptr = layout.ptr.view(np.int64)
     first = ptr[attributes[order]]
     sizes = ptr[attributes[order] + 1] - first
     places, entry = ranges(first, sizes), np.repeat(order, sizes)
+    by_place = np.argsort(places, kind="stable")
+    places, entry = places[by_place], entry[by_place]
     cells = rows[entry].astype(np.int64) * layout.n_columns + layout.columns[places]
-    return Cells(
-        cells=frozen(cells.astype(np.uint32)),
-        places=frozen(places.astype(np.uint32)),
-        values=frozen(values if len(values) != len(attributes) else values[entry]),
-        bounds=np.searchsorted(places, edges),
-    )
+    return cells, places, values if len(values) != len(attributes) else values[entry]
 
 
 class ActiveRows:
@@ -272,8 +293,7 @@ class ActiveRows:
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
         part, layout = Part(parts[0].data, parts[0].begin, parts[-1].end), weights.full
         self.weights, self.parts = weights, [part]
-        edges = np.array([0, layout.shape[0]]), np.array([0, weights.first_dense])
-        rows, self._cells = prepare_part(layout, None, *edges, part)
+        rows, cells = _split(layout, None, np.array([0, layout.shape[0]]), part)
         self._attributes = frozen(layout.attributes[rows.columns])
         begin = weights.ptr[self._attributes]
         counts = weights.ptr[self._attributes + 1] - begin
@@ -282,8 +302,9 @@ class ActiveRows:
         self._numbers = frozen(np.arange(len(counts), dtype=np.uint32))
         self._ptr = frozen(np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64))
         self._columns = frozen(layout.columns[of_rows])
-        single, which = np.unique(self._cells.places, return_inverse=True)
-        self._which = frozen(which.astype(np.uint32))
+        single, which = np.unique(cells[1], return_inverse=True)
+        self._cells = Cells.of(*cells, np.array([0, weights.first_dense])).entries
+        self._own_cells = Cells.of(cells[0], which, cells[2], np.array([0, len(single)])).entries
         self._rows = rows._replace(
             slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(np.uint32)),
             columns=frozen(np.arange(len(counts))),
@@ -299,22 +320,20 @@ class ActiveRows:
         table = np.zeros((len(self._attributes), layout.n_columns))
         spread_rows(self._attributes, layout.ptr, layout.columns, pairs, table)
         gather_rows(rows.row_ptr, rows.slots, rows.values, step, frozen(table), out)
-        gather_cells(cells.cells, cells.places, cells.values, step, pairs, out.reshape(-1))
+        gather_cells(cells, 0, len(cells.first_cell), step, pairs, out.reshape(-1))
         bound.add_dense(part, out)
 
     def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
         """Add the gradient to the weights at `places`, given that to the scores of the run."""
-        rows, cells, (part,), size = self._rows, self._cells, self.parts, len(self._numbers)
+        rows, cells, (part,), size = self._rows, self._own_cells, self.parts, len(self._numbers)
         residual, step = frozen(residuals[0]), part.data.value_array()[1]
         table = np.zeros((size, residual.shape[1]))
         scatter_rows(
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, size, residual, table
         )
         collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)
-        scatter_cells(
-            cells.cells, self._which, cells.values, step, residual.reshape(-1),
-            out[self._first : self._last],
-        )  # fmt: skip
+        own = out[self._first : self._last]
+        scatter_cells(cells, 0, len(cells.first_cell), step, residual.reshape(-1), own)
         if part.data.dense is not None:
             dense = np.zeros((part.data.dense.shape[1], residual.shape[1]))
             scatter_dense(frozen(part.data.dense), part.begin, 0, len(dense), residual, dense[None])

@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.design import gather
+from crfkit.potentials.rows import Cells
 
 
 def make_problem(rng, ones):
@@ -55,16 +56,20 @@ def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
 
 
 @pytest.mark.parametrize("ones", [True, False])
-@pytest.mark.parametrize("cut", [0, 4, 9])
-def test_scatter_cells_is_the_adjoint_of_gather_cells(rng, ones, cut):
-    cells, places = (rng.integers(8, size=9).astype(np.uint32) for _ in range(2))
+@pytest.mark.parametrize("cut", [0, 4, 8])
+@pytest.mark.parametrize("bits", [1, 16])
+def test_scatter_cells_is_the_adjoint_of_gather_cells(monkeypatch, rng, ones, cut, bits):
+    """In groups of any size; of few bits, the lower ones are all that an entry keeps."""
+    cells, places = rng.integers(8, size=9), np.sort(rng.integers(8, size=9))
     values, step = (np.ones(1), 0) if ones else (rng.normal(size=9), 1)
+    monkeypatch.setattr("crfkit.potentials.rows.BITS", bits)
+    entries, bounds = Cells.of(cells, places, values, np.array([0, cut, 8]))
+    assert bits == 16 or len(entries.first_cell) > 2
     w, r = rng.normal(size=8), rng.normal(size=8)
     scores, gradient = np.zeros(8), np.zeros(8)
-    gather.gather_cells(cells, places, values, step, w, scores)
-    for own in (slice(0, cut), slice(cut, 9)):
-        some = values if ones else values[own]
-        gather.scatter_cells(cells[own], places[own], some, step, r, gradient)
+    gather.gather_cells(entries, 0, len(entries.first_cell), step, frozen(w), scores)
+    for begin, end in zip(bounds, bounds[1:], strict=False):
+        gather.scatter_cells(entries, int(begin), int(end), step, frozen(r), gradient)
     matrix = np.zeros((8, 8))
     np.add.at(matrix, (cells, places), values)
     np.testing.assert_allclose(scores, matrix @ w, rtol=1e-13, atol=1e-15)

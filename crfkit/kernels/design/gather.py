@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
+from crfkit._types import FloatArray, IdArray, IntArray, LabelArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
 from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
@@ -49,6 +49,20 @@ class ListedRows(NamedTuple):
     ptr: IntArray  # (n + 1,)
     rows: IdArray  # (nnz,) the rows of each token
     values: FloatArray  # (nnz,) or (1,)
+
+
+class CellEntries(NamedTuple):
+    """Pairs (position in the scores, place of a weight), in groups of equal upper bits. Read-only.
+
+    So the numbers that are kept of each pair have 16 bits.
+    """
+
+    first_cell: PtrArray  # (G,) added to the positions of each group
+    first_place: PtrArray  # (G,) added to its places
+    ptr: PtrArray  # (G + 1,) where its entries start
+    cells: LabelArray  # (n,)
+    places: LabelArray  # (n,)
+    values: FloatArray  # (n,) or (1,)
 
 
 @part
@@ -164,42 +178,48 @@ def scatter_rows(
 
 @kernel
 def gather_cells(
-    cells: IdArray,  # (n,) positions in the scores
-    places: IdArray,  # (n,) weights, rising
-    values: FloatArray,  # (n,) or (1,)
-    step: int,
+    entries: CellEntries,
+    begin: int,
+    end: int,
+    stride: int,
     weights: FloatArray,  # (P,)
     out: FloatArray,  # (N K,) out, added to
 ) -> None:
-    """``out[cell] += x w[place]``, entry by entry: no loop is too short."""
-    if cells.shape[0] == 0:
+    """``out[cell] += x w[place]`` over the groups ``begin:end``, entry by entry."""
+    if begin == end:
         return
-    final, one = cells.shape[0] - 1, values[0]
-    for n in range(cells.shape[0]):
-        soon = min(n + CELLS_AHEAD, final)
-        prefetch_at(out, cells[soon])
-        prefetch_at(weights, places[soon])
-        out[cells[n]] += (one if step == 0 else values[n]) * weights[places[n]]
+    cells, places, values, one = entries.cells, entries.places, entries.values, entries.values[0]
+    for g in range(begin, end):
+        cell, place, final = entries.first_cell[g], entries.first_place[g], entries.ptr[g + 1] - 1
+        for n in range(entries.ptr[g], entries.ptr[g + 1]):
+            soon = min(n + CELLS_AHEAD, final)
+            prefetch_at(out, cell + cells[soon])
+            prefetch_at(weights, place + places[soon])
+            x = one if stride == 0 else values[n]
+            out[cell + cells[n]] += x * weights[place + places[n]]
 
 
 @kernel
 def scatter_cells(
-    cells: IdArray,  # (n,) positions in the scores
-    places: IdArray,  # (n,) weights, rising
-    values: FloatArray,  # (n,) or (1,)
-    step: int,
+    entries: CellEntries,
+    begin: int,
+    end: int,
+    stride: int,
     residual: FloatArray,  # (N K,)
     out: FloatArray,  # (P,) out, added to
 ) -> None:
     """``out[place] += x r[cell]``, entry by entry: the adjoint of `gather_cells`."""
-    if cells.shape[0] == 0:
+    if begin == end:
         return
-    final, one = cells.shape[0] - 1, values[0]
-    for n in range(cells.shape[0]):
-        soon = min(n + CELLS_AHEAD, final)
-        prefetch_at(residual, cells[soon])
-        prefetch_at(out, places[soon])
-        out[places[n]] += (one if step == 0 else values[n]) * residual[cells[n]]
+    cells, places, values, one = entries.cells, entries.places, entries.values, entries.values[0]
+    for g in range(begin, end):
+        cell, place, final = entries.first_cell[g], entries.first_place[g], entries.ptr[g + 1] - 1
+        for n in range(entries.ptr[g], entries.ptr[g + 1]):
+            soon = min(n + CELLS_AHEAD, final)
+            prefetch_at(residual, cell + cells[soon])
+            prefetch_at(out, place + places[soon])
+            x = one if stride == 0 else values[n]
+            out[place + places[n]] += x * residual[cell + cells[n]]
 
 
 @kernel
