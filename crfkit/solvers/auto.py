@@ -181,4 +181,4 @@ def has_fast_dual(objective: Objective) -> bool:
 def _dual_bytes(model: LinearModel, tokens: int) -> float:
     """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
     table: float = model.table_cells
-    return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))  # type: ignore[operator]
+    return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crfkit._params import check_option
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, Potentials, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import dual_step
@@ -16,7 +16,7 @@ from crfkit.solvers.base import SolverLog
 from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.marginals import ChainMarginals
 from crfkit.solvers.margin.tangents import why_certified
-from crfkit.solvers.stochastic.base import MiniBatchSolver
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, one_of
 from crfkit.solvers.stochastic.exponentiated_gradient import GOLD
 from crfkit.structures import Chain, Structure
 
@@ -32,6 +32,7 @@ PAIRS = ("worst", "drawn")
 ALPHAS = ("max_entropy", "largest")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginEG(MiniBatchSolver):
     """Exponentiated gradient on the dual of a margin (Bartlett, Collins, Taskar, McAllester 2004).
 
@@ -74,18 +75,10 @@ class MarginEG(MiniBatchSolver):
     handles_l1: ClassVar[bool] = False
     batches_per_update = 1
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-2,
-        batch_tokens: int = 1,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_tokens = batch_tokens
-        self.random_state = random_state
+    max_iter: int = 200
+    tol: float = 1e-2
+    batch_tokens: int = 1
+    random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Any) -> None:
         check_dual(self, objective)
@@ -255,6 +248,7 @@ def parts_of(vector: FloatArray, scores: Potentials) -> Counts:
     return Counts(vector[:cut].reshape(scores.unary.shape), vector[cut:].reshape(scores.pair.shape))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SMO(MiniBatchSolver):
     """Sequential minimal optimization on the factored dual (Taskar, Guestrin and Koller 2003).
 
@@ -302,24 +296,13 @@ class SMO(MiniBatchSolver):
     batch_tokens = 1
     batches_per_update = 1
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-2,
-        pair: str = "worst",
-        alpha: str = "largest",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.pair = pair
-        self.alpha = alpha
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {"pair": one_of(*PAIRS), "alpha": one_of(*ALPHAS)}
 
-    def _check_own_parameters(self) -> None:
-        check_option("pair", self.pair, PAIRS)
-        check_option("alpha", self.alpha, ALPHAS)
+    max_iter: int = 200
+    tol: float = 1e-2
+    pair: str = "worst"
+    alpha: str = "largest"
+    random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Any) -> None:
         check_dual(self, objective)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -32,6 +33,7 @@ SWEEPS, LEAST_RISE = 100, 0.01
 TIE = 1e-12
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CuttingPlane(Solver):
     """Cutting planes for a convex loss plus ``c2 |w|**2``.
 
@@ -71,10 +73,9 @@ class CuttingPlane(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
 
-    def __init__(self, *, slack: str = "one", max_iter: int = 500, tol: float = 1e-3) -> None:
-        self.slack = slack
-        self.max_iter = max_iter
-        self.tol = tol
+    slack: str = "one"
+    max_iter: int = 500
+    tol: float = 1e-3
 
     def solve(
         self, objective: Any, start: FloatArray, callback: Callback | None = None

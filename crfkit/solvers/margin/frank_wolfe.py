@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_flag, check_option, check_whole
+from crfkit._params import check_flag
 from crfkit._types import FloatArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
@@ -15,7 +16,7 @@ from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
 from crfkit.solvers.margin.tangents import certified_distance, check_l2, why_certified
-from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search, at_least_one, one_of
 from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 
 STEPS = ("marginals", "pairwise", "classic")
@@ -23,6 +24,7 @@ STEPS = ("marginals", "pairwise", "classic")
 POINTS = 16
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BlockFrankWolfe(MiniBatchSolver):
     """Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
 
@@ -90,32 +92,21 @@ class BlockFrankWolfe(MiniBatchSolver):
     batch_tokens = 1
     batches_per_update = 1
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 1000,
-        tol: float = 1e-3,
-        steps: str = "marginals",
-        visit_steps: int = 1,
-        averaging: bool = True,
-        check_every: int | None = None,
-        sampling: str = "gap",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.steps = steps
-        self.visit_steps = visit_steps
-        self.averaging = averaging
-        self.check_every = check_every
-        self.sampling = sampling
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {
+        "steps": one_of(*STEPS),
+        "visit_steps": at_least_one,
+        "sampling": one_of(*SAMPLINGS),
+        "averaging": check_flag,
+    }
 
-    def _check_own_parameters(self) -> None:
-        check_option("steps", self.steps, STEPS)
-        check_whole("visit_steps", self.visit_steps, 1)
-        check_option("sampling", self.sampling, SAMPLINGS)
-        check_flag("averaging", self.averaging)
+    max_iter: int = 1000
+    tol: float = 1e-3
+    steps: str = "marginals"
+    visit_steps: int = 1
+    averaging: bool = True
+    check_every: int | None = None
+    sampling: str = "gap"
+    random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Any) -> None:
         check_l2(self, objective)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_number, check_whole
+from crfkit._params import check_number
 from crfkit._types import FloatArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
@@ -26,7 +27,7 @@ from crfkit.potentials.kernelized import Gram
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.tangents import why_certified
-from crfkit.solvers.stochastic.base import MiniBatchSolver
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, at_least_one
 from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
 from crfkit.structures import ChainPotentials
 
@@ -43,6 +44,7 @@ def kernel_blocks(solver: KernelFrankWolfe, objective: Any, random: Random) -> K
     return KernelBlocks(objective, int(solver.max_gib * 2**30))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelFrankWolfe(MiniBatchSolver):
     """Pairwise block-coordinate Frank-Wolfe for scores that are sums of kernel values.
 
@@ -81,24 +83,13 @@ class KernelFrankWolfe(MiniBatchSolver):
     batch_tokens = 1
     batches_per_update = 1
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-3,
-        steps: int = 10,
-        max_gib: float = 2.0,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.steps = steps
-        self.max_gib = max_gib
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {"steps": at_least_one, "max_gib": check_number}
 
-    def _check_own_parameters(self) -> None:
-        check_whole("steps", self.steps, 1)
-        check_number("max_gib", self.max_gib)
+    max_iter: int = 200
+    tol: float = 1e-3
+    steps: int = 10
+    max_gib: float = 2.0
+    random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Any) -> None:
         check_dual(self, objective)

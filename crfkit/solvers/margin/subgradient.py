@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,9 +21,10 @@ from crfkit.solvers.margin.tangents import (
     tangent,
     why_certified,
 )
-from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Subgradient(MiniBatchSolver):
     """Stochastic subgradient descent (Pegasos: Shalev-Shwartz, Singer and Srebro 2007).
 
@@ -65,23 +67,13 @@ class Subgradient(MiniBatchSolver):
     handles_l1: ClassVar[bool] = False
     batches_per_update = 1
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-2,
-        averaging: bool = True,
-        batch_tokens: int = 1,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.averaging = averaging
-        self.batch_tokens = batch_tokens
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {"averaging": check_flag}
 
-    def _check_own_parameters(self) -> None:
-        check_flag("averaging", self.averaging)
+    max_iter: int = 200
+    tol: float = 1e-2
+    averaging: bool = True
+    batch_tokens: int = 1
+    random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Any) -> None:
         check_l2(self, objective)

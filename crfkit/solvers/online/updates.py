@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from sklearn.base import BaseEstimator
@@ -20,6 +21,7 @@ class UpdateRule(Protocol):
         """Return the coefficients; ValueError or TypeError if a parameter is wrong."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Perceptron(BaseEstimator):  # type: ignore[misc]
     """All steps are of one length (Collins 2002).
 
@@ -40,8 +42,7 @@ class Perceptron(BaseEstimator):  # type: ignore[misc]
     StructuredPerceptron(update=Perceptron(learning_rate=0.1))
     """
 
-    def __init__(self, *, learning_rate: float = 1.0) -> None:
-        self.learning_rate = learning_rate
+    learning_rate: float = 1.0
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""
@@ -49,6 +50,7 @@ class Perceptron(BaseEstimator):  # type: ignore[misc]
         return UpdateCoefficients(rate=float(self.learning_rate))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
     """The shortest step after which the true labels win by a margin (Crammer et al. 2006).
 
@@ -73,12 +75,9 @@ class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
     StructuredPerceptron(update=PassiveAggressive(C=0.1))
     """
 
-    def __init__(
-        self, *, variant: str = "PA-I", C: float = 1.0, error_sensitive: bool = True
-    ) -> None:
-        self.variant = variant
-        self.C = C
-        self.error_sensitive = error_sensitive
+    variant: str = "PA-I"
+    C: float = 1.0
+    error_sensitive: bool = True
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""
@@ -91,6 +90,7 @@ class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
         return UpdateCoefficients(cap=cap, extra=extra, pays=pays)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AROW(BaseEstimator):  # type: ignore[misc]
     """Adaptive regularization of weights (Crammer, Kulesza and Dredze 2009).
 
@@ -114,9 +114,8 @@ class AROW(BaseEstimator):  # type: ignore[misc]
     StructuredPerceptron(averaging=None, update=AROW(gamma=10.0))
     """
 
-    def __init__(self, *, variance: float = 1.0, gamma: float = 1.0) -> None:
-        self.variance = variance
-        self.gamma = gamma
+    variance: float = 1.0
+    gamma: float = 1.0
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""
@@ -126,6 +125,7 @@ class AROW(BaseEstimator):  # type: ignore[misc]
         return UpdateCoefficients(extra=extra, variance=variance, pays=WHOLE)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MIRA(BaseEstimator):  # type: ignore[misc]
     """The margin infused relaxed algorithm (Crammer and Singer 2003; McDonald et al. 2005).
 
@@ -148,9 +148,8 @@ class MIRA(BaseEstimator):  # type: ignore[misc]
     StructuredPerceptron(update=MIRA(n_best=5))
     """
 
-    def __init__(self, *, C: float = 1.0, n_best: int = 1) -> None:
-        self.C = C
-        self.n_best = n_best
+    C: float = 1.0
+    n_best: int = 1
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""

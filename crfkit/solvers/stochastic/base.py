@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._params import check_number, check_whole
+from crfkit._params import check_number, check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, Random, SolverResult
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
@@ -23,6 +24,26 @@ CHECK_EVERY = 5
 DISTANCES = {
     "gap": ", at most {:.3g} above its optimum",
     "gradient_norm": ", the gradient norm {:.3g}",
+}
+
+
+# Given the name and the value of a parameter, raises if the value is out of range.
+Check = Callable[[str, Any], None]
+
+
+def one_of(*options: str) -> Check:
+    """Return the check of a parameter with such options."""
+    return partial(check_option, options=options)
+
+
+at_least_one: Check = partial(check_whole, least=1)
+# Those of the parameters of all methods; None passes where it is the default.
+CHECKS: dict[str, Check] = {
+    "max_iter": check_whole,
+    "tol": check_number,
+    "batch_tokens": at_least_one,
+    "batches_per_update": at_least_one,
+    "check_every": at_least_one,
 }
 
 
@@ -81,6 +102,8 @@ class MiniBatchSolver(Solver):
     is_random: ClassVar[bool] = True
     # Whether the result is the best of all passes, not the last one.
     keeps_best: ClassVar[bool] = False
+    # How the parameters that other methods do not have are checked.
+    checks: ClassVar[dict[str, Check]] = {}
     # How the data are cut.
     cut: ClassVar[Callable[..., Any]] = minibatches
     # So many batches, if their size is not given; None where it has to be given.
@@ -137,24 +160,13 @@ class MiniBatchSolver(Solver):
 
     def _begin(self, objective: Any) -> tuple[Random, Any]:
         """Check the parameters and cut the data."""
-        self._check_parameters()
+        for name, check in (CHECKS | self.checks).items():
+            if getattr(self, name) is not None or getattr(type(self), name) is not None:
+                check(name, getattr(self, name))
         check_match(self, objective)
         self._check_objective(objective)
         random = check_random_state(self.random_state)
         return random, self.cut(objective, random)
-
-    def _check_parameters(self) -> None:
-        check_whole("max_iter", self.max_iter, 0)
-        check_whole("batches_per_update", self.batches_per_update, 1)
-        check_number("tol", self.tol)
-        if self.batch_tokens is not None or self.n_batches is None:
-            check_whole("batch_tokens", self.batch_tokens, 1)
-        if self.check_every is not None:
-            check_whole("check_every", self.check_every, 1)
-        self._check_own_parameters()
-
-    def _check_own_parameters(self) -> None:
-        """Raise ValueError if a parameter that other methods do not have is out of range."""
 
     def _check_objective(self, objective: Any) -> None:
         """Raise ValueError if the method cannot minimize an objective."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_option
 from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.eg import DualBlocks, DualSettings, DualWeights, eg_updates
@@ -16,7 +16,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search, one_of
 from crfkit.solvers.stochastic.state import BatchUpdates
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
@@ -38,6 +38,7 @@ GOLD = 12.0
 N_PARTS = 4
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OEG(MiniBatchSolver):
     """Online exponentiated gradient on the dual (Collins et al. 2008), in small batches.
 
@@ -92,27 +93,15 @@ class OEG(MiniBatchSolver):
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        batch_tokens: int = 400,
-        batches_per_update: int = 1,
-        check_every: int | None = None,
-        sampling: str = "gap",
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_tokens = batch_tokens
-        self.batches_per_update = batches_per_update
-        self.check_every = check_every
-        self.sampling = sampling
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {"sampling": one_of(*SAMPLINGS)}
 
-    def _check_own_parameters(self) -> None:
-        check_option("sampling", self.sampling, SAMPLINGS)
+    max_iter: int = 200
+    tol: float = 1e-4
+    batch_tokens: int = 400
+    batches_per_update: int = 1
+    check_every: int | None = None
+    sampling: str = "gap"
+    random_state: int | np.random.RandomState | None = 0
 
     def _check_objective(self, objective: Any) -> None:
         if not objective.penalty.l2 > 0.0:

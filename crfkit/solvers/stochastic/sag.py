@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search
 from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Preconditioner
 from crfkit.solvers.stochastic.state import BatchUpdates
 
@@ -40,6 +41,7 @@ PERIOD = 5
 NEARLY = 2.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SAG(MiniBatchSolver):
     """Stochastic average gradient with non-uniform sampling (Schmidt et al. 2015).
 
@@ -97,27 +99,15 @@ class SAG(MiniBatchSolver):
     n_batches: ClassVar[int | None] = 500
     told: ClassVar[str] = "gradient_norm"
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        gtol: float = 1e-5,
-        batch_tokens: int | None = None,
-        batches_per_update: int = 1,
-        check_every: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.gtol = gtol
-        self.batch_tokens = batch_tokens
-        self.batches_per_update = batches_per_update
-        self.check_every = check_every
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {"gtol": check_number}
 
-    def _check_own_parameters(self) -> None:
-        check_number("gtol", self.gtol)
+    max_iter: int = 200
+    tol: float = 1e-4
+    gtol: float = 1e-5
+    batch_tokens: int | None = None
+    batches_per_update: int = 1
+    check_every: int | None = None
+    random_state: int | np.random.RandomState | None = 0
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> SagState:
         return SagState(batches, start)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from crfkit._params import check_flag, check_number, check_whole
+from crfkit._params import check_flag, check_number
 from crfkit._types import FloatArray, IntArray, Random
 from crfkit.kernels.solvers.sgd import (
     DUE,
@@ -22,7 +23,7 @@ from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search, at_least_one
 from crfkit.solvers.stochastic.general import make_batch_oracle
 from crfkit.solvers.stochastic.state import BatchUpdates
 
@@ -43,6 +44,7 @@ AVERAGED_POWER = 0.75
 LEAST_SCALE = 1e-9
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SGD(MiniBatchSolver):
     """Stochastic gradient descent (Bottou 2010), a step after each small batch of sequences.
 
@@ -102,26 +104,20 @@ class SGD(MiniBatchSolver):
     n_batches: ClassVar[int | None] = 2000
     advice: ClassVar[str] = ": use a smaller eta0"
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        period: int = 5,
-        eta0: float | None = None,
-        average: bool = False,
-        batch_tokens: int | None = None,
-        batches_per_update: int = 1,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.period = period
-        self.eta0 = eta0
-        self.average = average
-        self.batch_tokens = batch_tokens
-        self.batches_per_update = batches_per_update
-        self.random_state = random_state
+    checks: ClassVar[dict[str, Check]] = {
+        "period": at_least_one,
+        "average": check_flag,
+        "eta0": check_number,
+    }
+
+    max_iter: int = 100
+    tol: float = 1e-3
+    period: int = 5
+    eta0: float | None = None
+    average: bool = False
+    batch_tokens: int | None = None
+    batches_per_update: int = 1
+    random_state: int | np.random.RandomState | None = 0
 
     def partial(
         self, objective: Any, start: FloatArray, state: dict[str, Any] | None
@@ -167,12 +163,6 @@ class SGD(MiniBatchSolver):
         count = state["averaged"] + descent.averaged
         mean = start + descent.averaged / count * (descent.mean() - start)
         return mean, state | {"averaged": count, "last": last}
-
-    def _check_own_parameters(self) -> None:
-        check_whole("period", self.period, 1)
-        check_flag("average", self.average)
-        if self.eta0 is not None:
-            check_number("eta0", self.eta0)
 
     def _check_objective(self, objective: Any) -> None:
         if self.average and objective.l1:
