@@ -15,8 +15,7 @@ from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import register
-from crfkit.solvers.online.batch_updates import MistakeLoss
-from crfkit.solvers.online.learner import count_updates
+from crfkit.solvers.online.learner import MistakeLoss, count_updates
 from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
 from crfkit.solvers.online.updates import UpdateRule, find_coefficients
 from crfkit.training.data import TrainingData

@@ -11,8 +11,7 @@ from crfkit.inference import BeamSearch
 from crfkit.labels.costs import ZeroOneCost, make_cost
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers import AROW, MIRA, OnlineSolver, PassiveAggressive, Perceptron
-from crfkit.solvers.online.batch_updates import MistakeLoss
-from crfkit.solvers.online.learner import OnlineProblem, make_learner
+from crfkit.solvers.online.learner import MistakeLoss, OnlineProblem, make_learner
 from crfkit.solvers.online.updates import UPDATES, find_coefficients
 from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_average_moves import make_form

@@ -13,8 +13,8 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials.spaces import choose_features
-from crfkit.solvers.online.batch_updates import BatchLearner
 from crfkit.solvers.online.learner import (
+    BatchLearner,
     InfiniteScoresError,
     KBestLearner,
     OnlineProblem,

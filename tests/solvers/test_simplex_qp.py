@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from crfkit.solvers.margin.simplex_qp import solve_simplex_qp
+from crfkit.solvers.margin.cutting_plane import solve_simplex_qp
 
 
 def random_program(seed, size, rank):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from crfkit._params import check_number, check_option, check_whole
 from crfkit._types import FloatArray, SolverResult
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers.simplex import simplex_ascend
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
-from crfkit.solvers.margin.simplex_qp import solve_simplex_qp
 from crfkit.solvers.margin.tangents import (
     Tangent,
     certified_gap,
@@ -31,6 +31,8 @@ FORGET = 50
 SWEEPS, LEAST_RISE = 100, 0.01
 # A tangent is new if it is above the others by more than this share.
 TIE = 1e-12
+# Steps of the quadratic program between which the slopes are computed anew.
+STEPS = 1000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -140,13 +142,7 @@ class CuttingPlane(Solver):
 
 
 class _OnePlane:
-    """Tangents of the whole loss.
-
-    Parameters
-    ----------
-    objective : Objective
-        Has values and gradients.
-    """
+    """Tangents of the whole loss."""
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.c2 = objective, objective.penalty.l2
@@ -218,13 +214,7 @@ class _Planes:
 
 
 class _OwnPlanes:
-    """Tangents of the loss of each sequence.
-
-    Parameters
-    ----------
-    objective : Objective
-        Has batches.
-    """
+    """Tangents of the loss of each sequence."""
 
     def __init__(self, objective: Any) -> None:
         self.objective, self.c2 = objective, objective.penalty.l2
@@ -278,3 +268,45 @@ class _OwnPlanes:
             scale * planes.gram, linear, start=planes.shares, turns=1
         ).shares
         self.w[places] = others - scale * np.einsum("i,ip->p", planes.shares, planes.slopes)
+
+
+class SimplexSolution(NamedTuple):
+    """Shares (m,), the objective there, and how far it is below its maximum, at most."""
+
+    shares: FloatArray
+    value: float
+    gap: float
+
+
+def solve_simplex_qp(
+    gram: FloatArray,
+    linear: FloatArray,
+    total: float = 1.0,
+    *,
+    start: FloatArray | None = None,
+    tol: float = 1e-12,
+    turns: int = 100,
+) -> SimplexSolution:
+    """Maximize ``linear . a - a' gram a / 2`` over ``a >= 0`` with ``sum a <= total``.
+
+    It starts from the variables `start`, shape (k,), and 0 for others; they fulfil the constraints.
+    Slopes that differ by less than a share `tol` of the largest number of `linear` are equal. It
+    makes at most so many `turns` of a thousand steps.
+    """
+    size = len(linear)
+    # What is left of the total is one more variable, which changes nothing.
+    whole, rising = np.zeros((size + 1, size + 1)), np.append(linear, 0.0)
+    whole[:size, :size] = gram
+    shares = np.zeros(size + 1)
+    if start is not None:
+        shares[: len(start)] = start
+    shares[size] = max(total - shares.sum(), 0.0)
+    limit = tol * float(np.abs(rising).max(initial=0.0))
+    for _ in range(turns):
+        slope = rising - whole @ shares
+        if simplex_ascend(frozen(whole), limit, STEPS, shares, slope) < STEPS:
+            break
+    slope = rising - whole @ shares
+    value = 0.5 * float(np.dot(rising + slope, shares))
+    gap = total * float(slope.max()) - float(np.dot(slope, shares))
+    return SimplexSolution(shares[:size], value, max(gap, 0.0))

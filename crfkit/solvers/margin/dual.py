@@ -39,17 +39,8 @@ class DualSearch(Search):
     For ``sum_i v_i max_y (cost_i(y) + w (f_i(y) - f_i(y_i))) + c2 |w|^2`` it is to maximize
     ``sum_i v_i E_i cost_i(y) - c2 |w|^2`` with ``w = sum_i v_i (f_i(y_i) - E_i f_i(y)) / (2 c2)``
     over the distributions that the means ``E_i`` are taken of (Taskar, Guestrin and Koller 2003,
-    section 3; equations 43 to 45 of Gupta's report on conditional random fields).
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-
-    Raises
-    ------
-    ValueError
-        If scores have a part that is not learned.
+    section 3; equations 43 to 45 of Gupta's report on conditional random fields). ValueError if
+    scores have a part that is not learned.
     """
 
     def __init__(self, batches: Any) -> None:

@@ -38,28 +38,13 @@ AT_ONCE = 256
 
 
 class MarginState(ABC):
-    """A point of the dual of a margin, and the parameters it amounts to, that updates move.
+    """A point of the dual of a margin, and the parameters `w` it amounts to, that updates move.
 
     The dual of ``sum_i weight_i xi_i + c2 |w|^2`` is ``sum_i a_i . level_i - c2 |w(a)|^2``, where
     ``a_i`` are shares, of sum 1, of the labelings of sequence i, and ``-2 c2 w(a)`` is the sum of
     ``a_i(y) factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Levels are costs and scores that are not
     learned, weighted; factors are weights of sequences, times costs where the slack is rescaled.
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data, each sequence a batch, and a loss with the method ``worst``.
-    oracle : Oracle or None
-        The structure in compiled form.
-    options : FrankWolfeOptions
-        How updates are made.
-
-    Attributes
-    ----------
-    w : ndarray of shape (L,)
-        The parameters, as kernels have them.
-    progress : MarginProgress
-        What is known of each sequence.
+    Each sequence is a batch.
     """
 
     def __init__(
@@ -205,13 +190,7 @@ class VertexState(MarginState):
 
 
 class ChainMarginalFW(MarginState):
-    """Shares of transitions into the tokens of chains: marginals, which runs of labels move.
-
-    Attributes
-    ----------
-    edges : Edges
-        The transitions into each token that have a share.
-    """
+    """Shares of transitions into the tokens of chains (`edges`), which runs of labels move."""
 
     def __init__(
         self, batches: StochasticObjective, oracle: ChainOracle, options: FrankWolfeOptions
@@ -246,17 +225,10 @@ class ChainMarginalFW(MarginState):
 
 
 def make_margin_state(batches: StochasticObjective, kind: str, most: int = 1) -> MarginState:
-    """Return the state that is updated fastest; each batch is one sequence.
+    """Return the state that is updated fastest; `most` updates of a sequence follow one another.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data, and a hinge loss.
-    kind : {"marginals", "pairwise", "classic"}
-        What an update moves. "marginals" need a chain and a sum of costs; where there is none,
-        updates are pairwise.
-    most : int
-        Updates of a sequence, one after the other.
+    The kind is what they move: "marginals" need a chain and a sum of costs; where there is none,
+    updates are "pairwise".
     """
     loss, oracle = cast(HingeLoss, batches.loss), None
     cost = find_cost(loss.cost, batches.model.n_codes)

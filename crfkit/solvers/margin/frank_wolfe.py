@@ -131,17 +131,7 @@ class BlockFrankWolfe(MiniBatchSolver):
 
 
 class _Search(Search):
-    """Shares of labellings, the parameters that they amount to, and their mean.
-
-    Parameters
-    ----------
-    state : MarginState
-        The shares.
-    averaging : bool
-        See `BlockFrankWolfe`.
-    start : ndarray of shape (P,)
-        The first parameters.
-    """
+    """Shares of labellings, the parameters that they amount to, and their mean."""
 
     def __init__(self, state: MarginState, averaging: bool, start: FloatArray) -> None:
         self.batches, self.state = state.batches, state

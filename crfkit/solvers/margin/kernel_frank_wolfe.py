@@ -111,15 +111,7 @@ class KernelFrankWolfe(MiniBatchSolver):
 
 
 class KernelBlocks:
-    """The sequences as blocks of the dual, and the kernel values between their tokens.
-
-    Parameters
-    ----------
-    objective : Objective
-        With kernel scores.
-    max_bytes : int
-        Bytes that kernel values may take.
-    """
+    """The sequences as blocks of the dual, and the kernel values between their tokens."""
 
     def __init__(self, objective: Any, max_bytes: int) -> None:
         self.model, self.loss, self.penalty = objective.model, objective.loss, objective.penalty
@@ -135,21 +127,9 @@ class KernelBlocks:
 
 
 class _Search(DualSearch):
-    """Shares of labellings of all sequences, and the scores they amount to.
+    """Shares of labellings of all sequences (`vertices`), and the scores they amount to (`state`).
 
-    Parameters
-    ----------
-    blocks : KernelBlocks
-        The data.
-
-    Attributes
-    ----------
-    vertices : list of KernelVertices
-        The labelings of each sequence.
-    gaps : ndarray of shape (S,)
-        The part of each sequence in the gap, as it was at its last visit; 0 before that.
-    state : KernelState
-        Coefficients of tokens, and what they amount to.
+    Its `gaps`, (S,), are the part of each sequence in the gap at its last visit; 0 before that.
     """
 
     def __init__(self, blocks: KernelBlocks) -> None:

@@ -17,21 +17,8 @@ class ChainMarginals:
     Marginals of transitions that are not negative, and whose sums over either label are the
     marginals of the labels, belong to some distribution of the labellings (Taskar, Guestrin and
     Koller 2003, section 4). The one of the largest entropy among these is the Markov chain
-    ``a(y) = prod_t mu_t(y_t, y_{t+1}) / prod_{0 < t < T - 1} mu_t(y_t)``.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (T,)
-        All mass is on these labels at first.
-    n_labels : int
-        Number of labels K.
-
-    Attributes
-    ----------
-    node : ndarray of shape (T, K)
-        Mass of each label at each token.
-    edge : ndarray of shape (T - 1, K, K)
-        Mass of each transition: from the label of token `t` to that of token ``t + 1``.
+    ``a(y) = prod_t mu_t(y_t, y_{t+1}) / prod_{0 < t < T - 1} mu_t(y_t)``. At first, all mass is on
+    given labels. `node`, (T, K), is that of labels, `edge`, (T - 1, K, K), that of transitions.
     """
 
     def __init__(self, labels: CodeArray, n_labels: int) -> None:
@@ -51,12 +38,9 @@ class ChainMarginals:
         return float(edges[0] * np.prod(edges[1:] / nodes[1:-1]))
 
     def movable(self, target: CodeArray, source: CodeArray) -> float:
-        """Return the largest mass that any distribution of these marginals lets move.
+        """Return the largest mass that any distribution of these marginals lets move, (T,) to (T,).
 
-        Parameters
-        ----------
-        target, source : ndarray of shape (T,)
-            Labellings to move it to, and from. Where they agree nothing changes.
+        Where the labellings agree nothing changes.
         """
         nodes, edges = self._on_path(source)
         differ = target != source

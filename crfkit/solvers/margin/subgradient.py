@@ -94,15 +94,7 @@ class Subgradient(MiniBatchSolver):
 
 
 class _Descent(Search):
-    """Sums of subgradients, and the parameters that they amount to.
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    start : ndarray of shape (P,)
-        First parameters.
-    """
+    """Sums of subgradients, and the parameters that they amount to."""
 
     batches: StochasticObjective
 

@@ -17,17 +17,7 @@ ROUNDING, IMPOSSIBLE = 1e-11, 1e-6
 
 
 class Tangent(NamedTuple):
-    """A batch at some parameters: ``loss(w) >= offset + gradient . w`` over its places.
-
-    Attributes
-    ----------
-    value : float
-        The loss there.
-    offset : float
-        Of the tangent.
-    gradient : ndarray of shape (n,)
-        To the parameters that the batch touches.
-    """
+    """A batch at some parameters: ``loss(w) >= offset + gradient . w`` over its places, (n,)."""
 
     value: float
     offset: float

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
-from crfkit.data.labels import Weights
+from crfkit.data.labels import Targets, Weights
 from crfkit.kernels.oracle import FOUND, INFINITE, Examples
 from crfkit.kernels.solvers.online import (
     COUNT,
@@ -24,10 +24,12 @@ from crfkit.kernels.solvers.online import (
     online_updates,
 )
 from crfkit.labels.costs import AdditiveCost
+from crfkit.losses import Loss
+from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.structure_problem import OnlineStructureProblem, StructureWorkspace
-from crfkit.structures import NoSegmentationError, check_prefixes
+from crfkit.structures import NoSegmentationError, Structure, check_prefixes
 
 # Arrays of a state, each of shape (P,).
 VECTORS = ("current", "later", "gained")
@@ -48,38 +50,17 @@ class PrefixSearch(Protocol):
 
 
 class OnlineProblem(NamedTuple):
-    """What is learned, and how.
+    """What is learned, and how."""
 
-    Attributes
-    ----------
-    objective : Objective
-        Potentials model, structure, data, labels, weights and threads; neither its loss nor its
-        penalty.
-    update : UpdateCoefficients
-        The lengths of updates.
-    cost : AdditiveCost or None
-        Added to the scores of labels when they are predicted.
-    search : PrefixSearch or None
-        Predicts instead of the structure.
-    order : LabelOrder or None
-        Which label is predicted of some that score the same; None: that of the lowest code.
-    """
-
-    objective: Any
+    objective: Any  # neither its loss nor its penalty is read
     update: UpdateCoefficients
-    cost: AdditiveCost | None = None
-    search: PrefixSearch | None = None
-    order: LabelOrder | None = None
+    cost: AdditiveCost | None = None  # added to the scores of labels when they are predicted
+    search: PrefixSearch | None = None  # predicts instead of the structure
+    order: LabelOrder | None = None  # of labels that score the same; None: by their codes
 
     @property
     def weight(self) -> FloatArray:
-        """The weight of each sequence, shape (S,).
-
-        Raises
-        ------
-        ValueError
-            If the tokens of a sequence have different weights.
-        """
+        """The weight of each sequence, shape (S,); ValueError if those of its tokens differ."""
         weight = Weights.of(self.objective.weight, self.objective.data.offsets).sequences
         if weight is None:
             raise ValueError(
@@ -117,21 +98,7 @@ class InfiniteScoresError(ArithmeticError):
 class OnlineLearner(ABC):
     """Weights, and their mean, that learn from one sequence after the other.
 
-    Parameters
-    ----------
-    problem : OnlineProblem
-        What is learned.
-    start : ndarray of shape (P,)
-        First parameters; not changed.
-    saved : dict, optional
-        From :meth:`save`: goes on from there.
-
-    Attributes
-    ----------
-    state : OnlineState
-        Weights and what is remembered, as kernels have them.
-    recorder : callable or None
-        Told of each update.
+    `saved`, from :meth:`save`, lets it go on from there. A `recorder` is told of each update.
     """
 
     def __init__(
@@ -165,10 +132,7 @@ class OnlineLearner(ABC):
     def run(self, order: IntArray) -> tuple[float, int]:
         """Look at sequences in this order; return the sum of their losses and the mistakes.
 
-        Raises
-        ------
-        InfiniteScoresError
-            If scores are no longer finite.
+        Raises `InfiniteScoresError` if scores are no longer finite.
         """
         sums = self.state.sums
         sums[[LOSS, MISTAKES]] = 0.0
@@ -323,6 +287,64 @@ class KBestLearner(OnlineLearner):
         self._record(int(self.state.sums[COUNT]) - 1, positions.astype(np.int64), delta)
 
 
+class MistakeLoss(Loss):
+    """The share of wrong labels of the best labelling, with the step of the perceptron.
+
+    What it writes as its gradient is the features of the predicted minus those of the true labels.
+    The `mistakes` are how many sequences of each batch had a wrong label.
+    """
+
+    def __init__(self, cost: Any = None, order: LabelOrder | None = None) -> None:
+        self.cost, self.order = cost, order
+        self.mistakes: list[int] = []
+
+    def value_and_grad(
+        self,
+        structure: Structure,
+        potentials: Potentials,
+        targets: Targets,
+        weights: Weights,
+        out: Counts,
+    ) -> float:
+        """Return the loss of a batch, as in :class:`crfkit.losses.Loss`."""
+        level, labels = weights.shared, targets.labels
+        seen = scores = potentials
+        if self.cost is not None:
+            seen = scores.plus_unary(self.cost.added(labels))
+        order = self.order or LabelOrder.by_code(scores.n_codes)
+        path = order.predict(lambda ordered: structure.argmax(ordered)[0], seen)
+        lengths = np.diff(scores.offsets)
+        out.unary[...] = 0.0
+        structure.add_counts(scores, path, level, out)
+        structure.add_counts(scores, labels, -level, out)
+        before = np.concatenate([[0], np.cumsum(path != labels)])
+        wrong: IntArray = np.diff(before[scores.offsets]).astype(np.int64)
+        self.mistakes.append(int(np.count_nonzero(wrong[level > 0.0])))
+        return float(np.sum(level * wrong / np.maximum(lengths, 1)))
+
+
+class BatchLearner:
+    """Passes at fixed weights, over threads, after each of which the mean of all steps is made."""
+
+    def __init__(self, problem: OnlineProblem, start: FloatArray) -> None:
+        self.problem, self._w = problem, start.copy()
+        self._size = float(problem.weight.sum()) or 1.0
+
+    def run(self, order: IntArray) -> tuple[float, int]:
+        """Look at all sequences, in any order; return the sum of their losses and the mistakes."""
+        loss = MistakeLoss(self.problem.cost, self.problem.order)
+        objective = self.problem.objective.with_loss(loss).with_penalty(ElasticNet(0.0, 0.0))
+        value, gradient = objective.value_and_grad(self._w)
+        self._w = self._w - (self.problem.update.rate / self._size) * gradient
+        if not np.isfinite(self._w).all():
+            raise InfiniteScoresError
+        return float(value), sum(loss.mistakes)
+
+    def weights(self) -> FloatArray:
+        """Return the weights, shape (P,)."""
+        return self._w.copy()
+
+
 def _structure_problem(problem: OnlineProblem) -> OnlineStructureProblem:
     """Return the problem in the form that needs no oracle."""
     batches = problem.objective.minibatches(0, _InOrder())
@@ -352,16 +374,8 @@ def make_learner(
 def hildreth(gram: FloatArray, losses: FloatArray, cap: float) -> FloatArray:
     """Return multipliers of constraints: ``max a . losses - 1/2 a' gram a``, ``0 <= a <= cap``.
 
-    By the method of Hildreth (1957): one after the other is moved to its best value.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-        Inner products of the constraints.
-    losses : ndarray of shape (n,)
-        By how much each is violated.
-    cap : float
-        The largest multiplier.
+    By the method of Hildreth (1957): one after the other is moved to its best value. Given are by
+    how much each is violated, shape (n,), and their inner products, shape (n, n).
     """
     factors = np.zeros(len(losses))
     for _ in range(ROUNDS):

@@ -13,9 +13,10 @@ from crfkit._types import FloatArray, IntArray, Random, SolverResult
 from crfkit.labels.costs import AdditiveCost
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
-from crfkit.solvers.online.batch_updates import BatchLearner, MistakeLoss
 from crfkit.solvers.online.learner import (
+    BatchLearner,
     InfiniteScoresError,
+    MistakeLoss,
     OnlineLearner,
     OnlineProblem,
     Recorder,

@@ -58,13 +58,7 @@ class Search(ABC):
 
     @abstractmethod
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
-        """Return the parameters to be noted after a pass, and the objective there.
-
-        Parameters
-        ----------
-        w : ndarray of shape (P,)
-            Those that the pass led to.
-        """
+        """Return the parameters to note after a pass that led to `w`, and the objective there."""
 
     @abstractmethod
     def distance(self, value: float) -> tuple[float, float]:

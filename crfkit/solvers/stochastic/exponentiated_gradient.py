@@ -123,17 +123,11 @@ class OEG(MiniBatchSolver):
 
 
 def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
-    """Return the batches of a pass, shape (B,): those with large gaps several times.
+    """Return the batches of a pass, shape (B,), given what is known of the gap of each, shape (B,).
 
-    Drawn with one random number (systematic sampling), so that each comes as often as it should, to
-    within one visit. Before the gaps are known, all come once.
-
-    Parameters
-    ----------
-    gaps : ndarray of shape (B,)
-        What is known of the gap of each batch.
-    random : RandomState
-        Draws.
+    Those with large gaps come several times: drawn with one random number (systematic sampling), so
+    that each comes as often as it should, to within one visit. All come once before
+    the gaps are known.
     """
     size, total = len(gaps), float(gaps.sum())
     if not 0.0 < total < math.inf:
@@ -144,23 +138,9 @@ def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
 
 
 class DualState(BatchUpdates):
-    """Distributions of all batches, and the weights they amount to.
+    """Distributions of all batches (`blocks`), the dual vector (L,) and the weights they make.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    own_w : bool
-        Whether the weights are another vector than the dual one: a penalty shrinks them.
-    oracle : BatchOracle, optional
-        What kernels read of the batches; the fastest there is, if not given.
-
-    Attributes
-    ----------
-    blocks : DualBlocks
-        The distributions, with their entropies, rates and gaps.
-    dual, w : ndarray of shape (L,)
-        The dual vector and the weights.
+    With `own_w` the weights are another vector than the dual one: a penalty shrinks them.
     """
 
     def __init__(
@@ -206,16 +186,9 @@ class DualState(BatchUpdates):
     def advance(
         self, order: IntArray, batches_per_update: int, c2: float, threshold: float
     ) -> None:
-        """Update some batches, where that raises the dual.
+        """Update batches where that raises the dual, some from the same weights.
 
-        Parameters
-        ----------
-        order : ndarray of shape (n,)
-            The batches.
-        batches_per_update : int
-            So many updates are computed from the same weights, over threads.
-        c2, threshold : float
-            The penalty, and by how much it shrinks the dual vector.
+        The threshold is by how much the penalty shrinks the dual vector.
         """
         self._settings, self._read = DualSettings(0.5 / c2, float(threshold), False), self.w
         self.update(order, batches_per_update)
@@ -243,14 +216,7 @@ class DualState(BatchUpdates):
 class _Dual(Search):
     """The dual problem: a distribution for each sequence, and the parameters they amount to.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    penalty : ElasticNet
-        With ``c2 > 0``.
-    start : ndarray of shape (P,)
-        Parameters to start from, if they are worth something.
+    It starts from the distributions of given parameters, if these are worth something.
     """
 
     batches: StochasticObjective

@@ -24,18 +24,13 @@ class Preconditioner:
 
     The sum of the squares of the data along a direction tells how large a curvature can be there.
     Steps along the principal axes of dense features are longer the smaller it is, by its square
-    root: that lies between gradients and the method of Newton. The weight of a step from label to
-    label has the number of such steps for it. Where no feature is dense, all steps are alike.
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
+    root: that lies between gradients and the method of Newton. The weight of a transition has the
+    number of such transitions for it. Where no feature is dense, all steps are alike.
 
     Attributes
     ----------
     always : slice
-        The parameters of dense features and steps, which each batch touches; empty where no
+        The parameters of dense features and transitions, which each batch reads; empty where no
         feature is dense.
     features : ndarray of shape (F, F) or (F, 1)
         The metric of dense features: symmetric, positive definite; or its diagonal alone.
@@ -44,8 +39,8 @@ class Preconditioner:
     most : float
         The largest number that it multiplies with.
     caution : float
-        The share of the largest smoothness that the mean is taken for at least. With a metric,
-        tests see less of the curvature, since gradients do not point to the largest one.
+        The share of the largest constant that the mean is taken for at least. With a metric, tests
+        see less of the curvature, since gradients do not point to the largest one.
     """
 
     def __init__(self, batches: StochasticObjective) -> None:
@@ -119,22 +114,11 @@ def _lengths(shares: FloatArray) -> FloatArray:
 
 
 class LipschitzEstimates:
-    """Estimates of the Lipschitz constant ``L_b`` of the gradient of the loss of each batch.
+    """Estimates of the Lipschitz constant ``L_b`` of the gradient of the loss of each batch, (B,).
 
     An estimate is good where ``loss(w - M g / L) <= loss(w) - g . M g / (2 L)`` for the metric M.
-    It is tested now and then, more rarely the longer it has been good.
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-
-    Attributes
-    ----------
-    estimates : ndarray of shape (B,)
-        0 before the first one.
-    wait, pause : ndarray of shape (B,)
-        Updates until the next test of each, and between tests.
+    It is tested now and then, more rarely the longer it has been good: `wait` updates on, `pause`
+    between tests. It is 0 before the first one.
     """
 
     def __init__(self, batches: StochasticObjective) -> None:

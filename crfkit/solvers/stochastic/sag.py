@@ -134,22 +134,7 @@ class SAG(MiniBatchSolver):
 
 
 class SagState(BatchUpdates, Search):
-    """The parameters, the last gradient of each batch, and their sum.
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    start : ndarray of shape (P,)
-        First parameters; not changed.
-    oracle : BatchOracle, optional
-        What kernels read of the batches; the fastest there is, if not given.
-
-    Attributes
-    ----------
-    smoothness : LipschitzEstimates
-        Of the loss of each batch.
-    """
+    """The parameters, the last gradient of each batch, and their sum."""
 
     batches: StochasticObjective
     prepares = True

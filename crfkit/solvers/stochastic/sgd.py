@@ -204,27 +204,8 @@ class SGD(MiniBatchSolver):
 class Descent(BatchUpdates, Search):
     """The parameters and their mean, moved by the gradient of one batch after the other.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    start : ndarray of shape (P,)
-        First parameters; not changed.
-    eta0 : float
-        The first rate.
-    average : bool
-        Whether the mean is what is asked for: the rate then falls more slowly.
-    oracle : BatchOracle, optional
-        What kernels read of the batches; the fastest there is, if not given.
-
-    Attributes
-    ----------
-    steps : int
-        Steps that were made.
-    passes : int
-        Passes that were finished: other batches than these may have been in them.
-    averaged : int
-        Parameters that are in the mean.
+    With an average, the rate falls more slowly. `steps` and `passes` count those that were made,
+    maybe over other batches than these; `averaged` the parameters that are in the mean.
     """
 
     batches: StochasticObjective

@@ -24,12 +24,7 @@ AT_ONCE, POTENTIALS_AT_ONCE = 256, 1 << 20
 class BatchUpdates(ABC):
     """Batches that a kernel updates one after the other, or some from the same weights.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    oracle : BatchOracle, optional
-        What kernels read of the batches; the fastest there is, if not given.
+    What kernels read of them, the oracle, is the fastest there is, if not given.
     """
 
     # Whether a batch has to be prepared before it is computed beside others.
