@@ -82,28 +82,12 @@ class CuttingPlane(Solver):
     def solve(
         self, objective: Any, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
-        """Minimize an objective.
+        """Minimize an objective with a convex loss, see :meth:`crfkit.solvers.Solver.solve`.
 
-        Parameters
-        ----------
-        objective : Objective
-            With a convex loss; with n slacks, a linear model of potentials.
-        start : ndarray of shape (P,)
-            Where the first tangents are taken; not changed.
-        callback : callable, optional
-            Called with each record and the parameters of the smallest objective so far; stops the
-            search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the parameters of the smallest objective.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, the solver does not fit the objective, or that is not
-            finite at the start.
+        With n slacks, it has linear potentials. The first tangents are taken at the start; the
+        result, and what the callback is given, are the parameters of the smallest objective so far.
+        ValueError if a parameter is out of range, the solver does not fit the objective, or that is
+        not finite at the start.
         """
         check_option("slack", self.slack, SLACKS)
         check_whole("max_iter", self.max_iter)

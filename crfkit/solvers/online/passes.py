@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from crfkit.structures import Capability
 AVERAGES = ("average", "vote", "batch")
 
 
+@dataclass(eq=False, repr=False)
 class OnlineSolver(Solver):
     """Looks at one sequence after the other and moves the weights after each mistake.
 
@@ -83,52 +85,27 @@ class OnlineSolver(Solver):
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
     is_random: ClassVar[bool] = True
     handles_partial: ClassVar[bool] = True
-    recorder: Recorder | None = None
+    recorder: Recorder | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        rule: str | UpdateRule = "perceptron",
-        *,
-        averaging: str | None = "average",
-        max_iter: int = 10,
-        tol: float | None = None,
-        shuffle: bool = True,
-        cost: AdditiveCost | None = None,
-        search: Any = None,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.rule = rule
-        self.averaging = averaging
-        self.max_iter = max_iter
-        self.tol = tol
-        self.shuffle = shuffle
-        self.cost = cost
-        self.search = search
-        self.random_state = random_state
+    rule: str | UpdateRule = "perceptron"
+    _: KW_ONLY
+    averaging: str | None = "average"
+    max_iter: int = 10
+    tol: float | None = None
+    shuffle: bool = True
+    cost: AdditiveCost | None = None
+    search: Any = None
+    random_state: int | np.random.RandomState | None = 0
 
     def solve(
         self, objective: Any, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
-        """Learn from the data of an objective.
+        """Learn from the data of an objective, see :meth:`crfkit.solvers.Solver.solve`.
 
-        Parameters
-        ----------
-        objective : Objective
-            With linear potentials; its loss and its penalty are not read.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        callback : callable, optional
-            Called with each record and its parameters; stops the search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the parameters of the last finished pass, also when interrupted by Ctrl-C.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter is out of range or does not fit the others or the objective.
+        Neither its loss nor its penalty is read; its potentials are linear. The result has the
+        parameters of the last finished pass, also when interrupted by Ctrl-C. ValueError or
+        TypeError if a parameter is wrong, the solver does not fit the objective, or the tokens of a
+        sequence have different weights.
         """
         random, problem = self._begin(objective)
         model = objective.model
@@ -142,29 +119,13 @@ class OnlineSolver(Solver):
     def partial(
         self, objective: Any, start: FloatArray, state: dict[str, Any] | None
     ) -> tuple[FloatArray, dict[str, Any]]:
-        """Make one pass over the data of an objective.
+        """Make one pass over an objective of some data.
 
-        Parameters
-        ----------
-        objective : Objective
-            Of some data.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        state : dict or None
-            What the last call returned, with its arrays of shape (P,) in the order of the
-            parameters.
-
-        Returns
-        -------
-        parameters : ndarray of shape (P,)
-            The parameters after the pass, or the mean of those of all passes.
-        state : dict
-            The last parameters, what the mean and the variances are made from, and a count.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As for `solve`, or if all steps of a pass are to be kept.
+        Given are the parameters to start from, shape (P,), and what the last call returned as its
+        state, or None. Returns the parameters after the pass, or the mean of those of all passes,
+        and the state: the last parameters, what the mean and the variances are made from, each of
+        shape (P,), and a count. ValueError or TypeError as for `solve`, or if all steps of a pass
+        are to be kept.
         """
         random, problem = self._begin(objective)
         if self.averaging == "vote":

@@ -119,28 +119,11 @@ class MiniBatchSolver(Solver):
     def solve(
         self, objective: Any, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
-        """Minimize an objective.
+        """Minimize an objective with linear potentials, see :meth:`crfkit.solvers.Solver.solve`.
 
-        Parameters
-        ----------
-        objective : Objective
-            With linear potentials.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        callback : callable, optional
-            Called with each record and its parameters; stops the search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the parameters of the last finished pass, also when interrupted by Ctrl-C; where
-            they were not evaluated yet, that is done then.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, the solver does not fit the objective, or that is not
-            finite at the start.
+        The result has the parameters of the last finished pass, also when interrupted by Ctrl-C;
+        where they were not evaluated yet, that is done then. ValueError if a parameter is out of
+        range, the solver does not fit the objective, or that is not finite at the start.
         """
         random, batches = self._begin(objective)
         before = objective.evaluations

@@ -122,30 +122,13 @@ class SGD(MiniBatchSolver):
     def partial(
         self, objective: Any, start: FloatArray, state: dict[str, Any] | None
     ) -> tuple[FloatArray, dict[str, Any]]:
-        """Make one pass over the data of an objective.
+        """Make one pass over an objective of some data: their loss and the whole penalty.
 
-        Parameters
-        ----------
-        objective : Objective
-            Of some data; their loss and the whole penalty.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        state : dict or None
-            What the last call returned, with its arrays of shape (P,) in the order of the
-            parameters.
-
-        Returns
-        -------
-        parameters : ndarray of shape (P,)
-            The parameters after the pass; with `average`, the mean of those of all passes.
-        state : dict
-            The first rate and the numbers of steps and passes; with `average`, also the last
-            parameters.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
+        Given are the parameters to start from, shape (P,), and what the last call returned as its
+        state, or None. The arrays of a state have the shape (P,). Returns the parameters after the
+        pass (with `average`, the mean of those of all passes), and the state: the first rate, the
+        numbers of steps and passes and, with `average`, the last parameters. ValueError if a
+        parameter is out of range.
         """
         random, batches = self._begin(objective)
         oracle = make_batch_oracle(batches)
