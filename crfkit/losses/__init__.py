@@ -3,11 +3,7 @@
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
 from crfkit.losses.margin import HingeLoss, PerceptronLoss
-from crfkit.losses.softmax_margin import (
-    AnnealedHingeLoss,
-    SoftenedHingeLoss,
-    SoftmaxMarginLoss,
-)
+from crfkit.losses.softmax_margin import AnnealedHingeLoss, SoftenedHingeLoss, SoftmaxMarginLoss
 
 LOSSES: dict[str, type[Loss]] = {
     "log": LogLoss,

@@ -185,10 +185,7 @@ class AnnealedHingeLoss(CostAugmentedLoss):
     is_staged: ClassVar[bool] = True
 
     def __init__(
-        self,
-        cost: Any = "hamming",
-        *,
-        temperatures: Sequence[float] = (1.0, 0.3, 0.1, 0.03, 0.01),
+        self, cost: Any = "hamming", *, temperatures: Sequence[float] = (1.0, 0.3, 0.1, 0.03, 0.01)
     ) -> None:
         self.cost = cost
         self.temperatures = temperatures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -36,6 +37,7 @@ PATIENCE = 60
 HOPELESS = 20.0
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AutoSolver(Solver):
     """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
@@ -58,14 +60,8 @@ class AutoSolver(Solver):
     handles_l1: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        max_iter: int | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.max_iter = max_iter
-        self.random_state = random_state
+    max_iter: int | None = None
+    random_state: int | np.random.RandomState | None = 0
 
     def solve(
         self, objective: Objective, start: FloatArray, callback: Callback | None = None
@@ -81,17 +77,11 @@ class AutoSolver(Solver):
         result = first.solve(objective, start, watch)
         if result.interrupted or not watch.too_slow:
             return result
-        return self._go_on(objective, result, callback)
-
-    def _go_on(
-        self, objective: Objective, before: SolverResult, callback: Callback | None
-    ) -> SolverResult:
-        """Continue a search with L-BFGS, as one search."""
-        done = before.history[-1]
+        done = result.history[-1]
         second = self._with_limit(LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
         note = f" (after {done.iteration} passes of OEG)"
-        after = resume(second, objective, before, callback, note)
+        after = resume(second, objective, result, callback, note)
         last = after.history[-1]  # of OEG, where L-BFGS made no step
         return after._replace(value=last.value, gap=last.gap)
 
@@ -134,14 +124,7 @@ class _Watch:
 def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0) -> Solver:
     """Return the solver that is expected to be the fastest for an objective.
 
-    Parameters
-    ----------
-    objective : Objective
-        What is to be minimized.
-    start : ndarray of shape (P,)
-        First parameters: a dual method gains little from good ones.
-    random_state : int, RandomState or None
-        For a stochastic solver.
+    `start` are the first parameters: a dual method gains little from good ones.
     """
     if not objective.loss.is_smooth:
         if has_dual(objective):

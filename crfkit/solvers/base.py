@@ -105,18 +105,10 @@ def check_match(solver: Solver, objective: SmoothObjective) -> None:
 
 
 class SolverLog:
-    """Records of the iterations, and the parameters of the last or the best one.
+    """Records of the iterations, and the parameters of the last one, or if `keeps_best` the best.
 
-    Parameters
-    ----------
-    objective : SmoothObjective
-        Counts the evaluations.
-    callback : callable or None
-        Told of each iteration.
-    count : callable, optional
-        Counts the evaluations in its place.
-    keeps_best : bool
-        Whether the result is the best iteration, not the last one.
+    The objective counts the evaluations, or `count` in its place; the callback is told of each
+    iteration.
     """
 
     def __init__(
@@ -148,14 +140,14 @@ class SolverLog:
         if self._count is not None:
             self.objective.evaluations = self._count()
         record = IterationRecord(
-            iteration=len(self.history) if iteration is None else iteration,
-            value=value,
-            gradient_norm=gradient_norm,
-            evaluations=self.objective.evaluations,
-            nonzero=int(np.count_nonzero(w != 0.0)),
-            seconds=time.perf_counter() - self._started,
-            gap=gap,
-            mistakes=mistakes,
+            len(self.history) if iteration is None else iteration,
+            value,
+            gradient_norm,
+            self.objective.evaluations,
+            int(np.count_nonzero(w)),
+            time.perf_counter() - self._started,
+            gap,
+            mistakes,
         )
         if not self._keeps_best or value < self._lowest:
             self.parameters, self._lowest = w, value

@@ -8,6 +8,7 @@ searches and differences by the methods of the structure and of the stochastic o
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,77 +37,39 @@ from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.label_order import LabelOrder
 
 
+@dataclass(eq=False)
 class StructureProblem:
     """A structure and a linear potentials model, sequence by sequence.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data; each sequence that is not empty is in a batch of its own.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start.
-    batch : ndarray of shape (S,)
-        The batch of each sequence.
+    Each sequence that is not empty is in a batch of its own: `batch`, shape (S,). `offsets`, shape
+    (S + 1,), tell where sequences start.
     """
 
-    def __init__(self, batches: StochasticObjective, offsets: IntArray, batch: IntArray) -> None:
-        self.batches, self.offsets, self.batch = batches, offsets, batch
+    batches: StochasticObjective
+    offsets: IntArray
+    batch: IntArray
 
 
+@dataclass(eq=False)
 class OnlineStructureProblem(StructureProblem):
     """A problem of online learning.
 
-    Parameters
-    ----------
-    batches, offsets, batch
-        As for `StructureProblem`.
-    order : LabelOrder
-        Which label is predicted of some that score the same.
-    cost : AdditiveCost or None
-        Added to the scores of labels when they are predicted.
-    search : PrefixSearch or None
-        Predicts instead of the structure.
+    `order` says which label is predicted of some that score the same; `cost` is added to scores of
+    labels when they are predicted; `search`, if any, predicts instead of the structure.
     """
 
-    def __init__(
-        self,
-        batches: StochasticObjective,
-        offsets: IntArray,
-        batch: IntArray,
-        order: LabelOrder,
-        cost: AdditiveCost | None,
-        search: Any,
-    ) -> None:
-        super().__init__(batches, offsets, batch)
-        self.order, self.cost, self.search = order, cost, search
+    order: LabelOrder
+    cost: AdditiveCost | None
+    search: Any
 
 
+@dataclass(eq=False)
 class MarginStructureProblem(StructureProblem):
-    """A problem of max-margin learning.
+    """A problem of max-margin learning; the vertices are scored all at once."""
 
-    Parameters
-    ----------
-    batches, offsets, batch
-        As for `StructureProblem`.
-    loss : HingeLoss
-        Finds the labeling that violates a margin most.
-    cost : Cost
-        Its cost.
-    active : ActiveSet
-        The vertices, which are scored all at once.
-    """
-
-    def __init__(
-        self,
-        batches: StochasticObjective,
-        offsets: IntArray,
-        batch: IntArray,
-        loss: HingeLoss,
-        cost: Cost,
-        active: ActiveSet,
-    ) -> None:
-        super().__init__(batches, offsets, batch)
-        self.loss, self.cost, self.active = loss, cost, active
+    loss: HingeLoss
+    cost: Cost
+    active: ActiveSet
 
     def loss_of(self, s: int, rise: float, labels: CodeArray) -> float:
         """Return the loss of labels of a sequence, given how much they score above the true ones.
@@ -127,14 +90,7 @@ class MarginStructureProblem(StructureProblem):
 
 
 class StructureWorkspace:
-    """Weights, and what is known of one sequence.
-
-    Parameters
-    ----------
-    flat : ndarray of shape (P,)
-        Weights.
-    longest : int
-        Tokens of the longest sequence.
+    """Weights `flat`, shape (P,), and what is known of one sequence, of at most `longest` tokens.
 
     Attributes
     ----------
@@ -142,6 +98,10 @@ class StructureWorkspace:
         The labeling that was found: one array.
     positions, changes : ndarray of shape (n,)
         Weights and how they differ between two labelings.
+    top, values : float, ndarray
+        The loss of the worst labeling, and those of all vertices.
+    stop : int
+        How many tokens are learned from.
     """
 
     bound: Any

@@ -80,29 +80,15 @@ class ProximalQuasiNewton(BatchSolver):
 
 
 class LocalModel(NamedTuple):
-    """A quadratic model of some parameters.
+    """A quadratic model of some parameters."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (A,)
-        Which parameters.
-    w, gradient : ndarray of shape (A,)
-        Where, and the gradient.
-    diagonal : ndarray of shape (A,)
-        Diagonal that the corrections start from.
-    steps, changes : ndarray of shape (R, A)
-        Changes of the parameters and of the gradient.
-    products : ndarray of shape (R, R)
-        ``steps @ changes.T``, over all parameters.
-    """
-
-    places: IntArray
-    w: FloatArray
-    gradient: FloatArray
-    diagonal: FloatArray
-    steps: FloatArray
-    changes: FloatArray
-    products: FloatArray
+    places: IntArray  # (A,) which parameters
+    w: FloatArray  # (A,)
+    gradient: FloatArray  # (A,)
+    diagonal: FloatArray  # (A,) that the corrections start from
+    steps: FloatArray  # (R, A) changes of the parameters
+    changes: FloatArray  # (R, A) and of the gradient
+    products: FloatArray  # (R, R) ``steps @ changes.T``, over all parameters
 
     def minimize(self, l1: float, sweeps: int, damping: float) -> FloatArray:
         """Return the step to the minimum of the model plus the L1 norm, shape (A,).
@@ -111,7 +97,9 @@ class LocalModel(NamedTuple):
         """
         diagonal = damping * self.diagonal
         if not len(self.steps):
-            return _shrink(self.w - self.gradient / diagonal, l1 / diagonal) - self.w
+            free = self.w - self.gradient / diagonal
+            shrunk: FloatArray = np.sign(free) * np.maximum(np.abs(free) - l1 / diagonal, 0.0)
+            return shrunk - self.w
         scaled = diagonal * self.steps
         lower = np.tril(self.products, -1)
         middle = np.block(
@@ -129,21 +117,10 @@ class LocalModel(NamedTuple):
         return step
 
 
-def _shrink(w: FloatArray, threshold: FloatArray) -> FloatArray:
-    """Return the soft threshold of parameters."""
-    shrunk: FloatArray = np.sign(w) * np.maximum(np.abs(w) - threshold, 0.0)
-    return shrunk
-
-
 class QuadraticModel:
     """The last changes of parameters and gradient, and a diagonal, which stand for the Hessian.
 
-    Parameters
-    ----------
-    objective : Objective
-        Tells the diagonal, if it can.
-    limit : int
-        How many changes to keep.
+    The objective tells the diagonal, if it can.
     """
 
     def __init__(self, objective: Any, limit: int) -> None:
@@ -178,16 +155,11 @@ class QuadraticModel:
         if vector_dot(step, change) > np.finfo(float).eps * vector_dot(change, change):
             moved = np.flatnonzero(step)
             self._pairs = [*self._pairs, (moved, step[moved], change)][-self._limit :]
-            self._products = self._extended(step)
-
-    def _extended(self, step: FloatArray) -> FloatArray:
-        """Return the products of kept steps with kept changes of the gradient, newest last."""
-        count = len(self._pairs)
-        products = np.zeros((count, count))
-        kept = self._products[-(count - 1) :, -(count - 1) :] if count > 1 else np.zeros((0, 0))
-        products[: count - 1, : count - 1] = kept
-        products[-1] = [vector_dot(step, change) for _, _, change in self._pairs]
-        return products
+            new = [vector_dot(step, change) for _, _, change in self._pairs]
+            products = np.zeros((len(self._products) + 1,) * 2)
+            products[:-1, :-1] = self._products
+            self._products = products[-len(new) :, -len(new) :]
+            self._products[-1] = new
 
     def at(self, point: Point) -> LocalModel:
         """Return the model of the parameters that are not 0, or want to leave it, or have moved."""
