@@ -21,13 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Dispatched:
-    """A part of kernels that has a body for each class of its first argument.
-
-    Parameters
-    ----------
-    declaration : callable
-        Says what the arguments are, and what is returned; its own body is not run.
-    """
+    """A part of kernels that has a body for each class of its first argument."""
 
     def __init__(self, declaration: Callable[..., Any]) -> None:
         self.name, self.bodies = declaration.__name__, dict[type, Callable[..., Any]]()
@@ -42,15 +36,8 @@ class Dispatched:
 def dispatched(declaration: F) -> F:
     """Declare a part of kernels that has a body for each class of its first argument.
 
-    Parameters
-    ----------
-    declaration : callable
-        Says what the arguments are, and what is returned; its own body is not run.
-
-    Returns
-    -------
-    callable
-        Compiled into kernels; in Python, it calls the body for the class of its first argument.
+    The declaration says what the arguments are, and what is returned; its own body is not run. In
+    Python, the part calls the body for the class of its first argument.
     """
     part = Dispatched(declaration)
 

@@ -195,17 +195,10 @@ def _compiled(function: F, **options: Any) -> Any:
 
 
 def kernel(function: F) -> F:
-    """Compile `function` lazily, without the interpreter lock, cached on disk.
+    """Compile a function lazily, without the interpreter lock, cached on disk.
 
-    Parameters
-    ----------
-    function : callable
-        A function over arrays and scalars: no classes, no closures, no function arguments.
-
-    Returns
-    -------
-    callable
-        The compiled function, or `function` itself where ``NUMBA_DISABLE_JIT`` is set.
+    Of arrays and scalars: no classes, no closures, no function arguments. Returns the function
+    itself where ``NUMBA_DISABLE_JIT`` is set.
     """
     compiled = _compiled(function, **OPTIONS)
     if compiled is not function:
@@ -221,18 +214,7 @@ def count_references() -> None:
 
 
 def part(function: F) -> F:
-    """Compile a function that kernels call in their inner loops into each place that calls it.
-
-    Parameters
-    ----------
-    function : callable
-        As for :func:`kernel`; not to be called from Python.
-
-    Returns
-    -------
-    callable
-        The same.
-    """
+    """Compile a function into each place in kernels that calls it; Python cannot call it."""
     return _compiled(function, **HELPER_OPTIONS, forceinline=True)  # type: ignore[no-any-return]
 
 
@@ -240,16 +222,6 @@ def inlined(function: F) -> F:
     """Write a function out in the kernels that call it: it has no machine code of its own.
 
     For a function that calls large kernels: each machine code that refers to a kernel holds that
-    once more, and takes as long to compile.
-
-    Parameters
-    ----------
-    function : callable
-        As for :func:`kernel`; not to be called from Python.
-
-    Returns
-    -------
-    callable
-        The same.
+    once more, and takes as long to compile. Python cannot call it.
     """
     return _compiled(function, **HELPER_OPTIONS, inline="always")  # type: ignore[no-any-return]

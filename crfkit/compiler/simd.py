@@ -81,8 +81,8 @@ def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
 
     Parameters
     ----------
-    result : callable
-        Returns the signature for the types of the arguments.
+    result : type of numba
+        Of what is returned; called with the types of the arguments, it is the signature.
     emit : callable
         Builds the instructions, given what numba's code generators are given.
     """
@@ -132,9 +132,9 @@ def _doubles() -> bool:
     def plus(x: FloatArray, y: FloatArray) -> Any: ...
 
     try:
-        load_row = _intrinsic(read, _gives_vector, _emit_load)
-        store_row = _intrinsic(write, _gives_nothing, _emit_store)
-        sum_of = _intrinsic(plus, _gives_vector, _arithmetic("fadd"))
+        load_row = _intrinsic(read, _vector, _emit_load)
+        store_row = _intrinsic(write, numba.types.void, _emit_store)
+        sum_of = _intrinsic(plus, _vector, _arithmetic("fadd"))
 
         @numba.njit  # type: ignore[untyped-decorator]
         def double(array: FloatArray) -> None:
@@ -179,11 +179,8 @@ def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
 
 
 def _emit_rounded(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.fpext(builder.fptrunc(values[0], _SINGLES), _VECTOR)
-
-
-def _emit_rounded_number(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    return builder.fpext(builder.fptrunc(values[0], ir.FloatType()), _NUMBER)
+    single = _SINGLES if values[0].type == _VECTOR else ir.FloatType()
+    return builder.fpext(builder.fptrunc(values[0], single), values[0].type)
 
 
 def _emit_prefetch(context: Any, builder: Any, kinds: Any, values: Any) -> None:
@@ -232,13 +229,6 @@ def _selection(comparison: str) -> Callable[..., Any]:
     return emit
 
 
-def _emit_multiply_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
-    name = f"llvm.fmuladd.v{WIDTH}f64"  # rounds once where the machine can
-    function = _function(builder, kind, name)
-    return builder.call(function, values, fastmath=_FLAGS)
-
-
 def _emit_where_positive(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     nothing = ir.Constant(_VECTOR, None)
     return builder.select(builder.fcmp_ordered(">", values[0], nothing), values[1], nothing)
@@ -255,11 +245,15 @@ def _all(number: float) -> Any:
     return ir.Constant(_VECTOR, [number] * WIDTH)
 
 
-def _called(builder: Any, name: str, *values: Any) -> Any:
+def _called(builder: Any, name: str, *values: Any, flags: tuple[str, ...] = ()) -> Any:
     """Return what a function of LLVM makes of some vectors."""
     kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(values))
     function = _function(builder, kind, f"llvm.{name}.v{WIDTH}f64")
-    return builder.call(function, values)
+    return builder.call(function, values, fastmath=flags)
+
+
+def _emit_multiply_add(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return _called(builder, "fmuladd", *values, flags=_FLAGS)  # rounds once where the machine can
 
 
 def _raised(builder: Any, values: Any, powers: Any) -> Any:
@@ -301,143 +295,103 @@ def _reduced(name: str, *start: Any) -> Callable[..., Any]:
     return emit
 
 
-def _gives_vector(*arguments: Any) -> Any:
-    return _vector(*arguments)
-
-
-def _gives_number(*arguments: Any) -> Any:
-    return numba.types.float64(*arguments)
-
-
-def _gives_nothing(*arguments: Any) -> Any:
-    return numba.types.void(*arguments)
-
-
-@emitted(_gives_vector, _emit_load)
+@emitted(_vector, _emit_load)
 def load(array: NDArray[Any], row: int, column: int) -> FloatArray:
     """Return eight numbers of a row: ``array[row, column : column + 8]``, of 32 or 64 bits."""
     return array[row, column : column + WIDTH].astype(np.float64)
 
 
-@emitted(_gives_vector, _emit_load)
+@emitted(_vector, _emit_load)
 def load_of(tables: FloatArray, table: int, row: int, column: int) -> FloatArray:
     """Return eight numbers of a row of a table: ``tables[table, row, column : column + 8]``."""
     return tables[table, row, column : column + WIDTH].copy()
 
 
-@emitted(_gives_nothing, _emit_store)
+@emitted(numba.types.void, _emit_store)
 def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
     """Write eight numbers to a row: ``array[row, column : column + 8] = vector``."""
     array[row, column : column + WIDTH] = vector
 
 
-@emitted(_gives_nothing, _emit_store)
+@emitted(numba.types.void, _emit_store)
 def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, column: int) -> None:
     """Write eight numbers to a row of a table."""
     tables[table, row, column : column + WIDTH] = vector
 
 
-@emitted(_gives_vector, _emit_rounded)
+@emitted(_vector, _emit_rounded)
 def rounded(x: FloatArray) -> FloatArray:
     """Return eight numbers, rounded to such of 32 bits."""
     return x.astype(np.float32).astype(np.float64)
 
 
-@emitted(_gives_number, _emit_rounded_number)
+@emitted(numba.types.float64, _emit_rounded)
 def rounded_number(x: float) -> float:
     """Return a number, rounded to one of 32 bits."""
     return float(np.float32(x))
 
 
-@emitted(_gives_nothing, _emit_prefetch)
+@emitted(numba.types.void, _emit_prefetch)
 def prefetch(array: NDArray[Any], row: int, column: int) -> None:
     """Ask for the memory of ``array[row, column]`` to be fetched while other work is done."""
 
 
-@emitted(_gives_nothing, _emit_prefetch)
+@emitted(numba.types.void, _emit_prefetch)
 def prefetch_at(array: NDArray[Any], place: int) -> None:
     """Ask for the memory of ``array[place]`` to be fetched while other work is done."""
 
 
-@emitted(_gives_vector, _emit_fill)
+@emitted(_vector, _emit_fill)
 def fill(number: float) -> FloatArray:
     """Return a number eight times."""
     return np.full(WIDTH, number)
 
 
-@emitted(_gives_vector, _emit_lanes_from)
+@emitted(_vector, _emit_lanes_from)
 def lanes_from(first: int) -> FloatArray:
     """Return 1 in the lanes from `first` on, and 0 in those before."""
     return (np.arange(WIDTH) >= first).astype(np.float64)
 
 
-@emitted(_gives_vector, _arithmetic("fadd"))
-def add(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return ``x + y``."""
-    return x + y
-
-
-@emitted(_gives_vector, _arithmetic("fmul"))
-def multiply(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return ``x y``."""
-    return x * y
-
-
-@emitted(_gives_vector, _emit_multiply_add)
+@emitted(_vector, _emit_multiply_add)
 def multiply_add(x: FloatArray, y: FloatArray, z: FloatArray) -> FloatArray:
     """Return ``x y + z``."""
     return x * y + z
 
 
-@emitted(_gives_vector, _selection(">"))
-def larger(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the larger number of each lane."""
-    return np.maximum(x, y)
-
-
-@emitted(_gives_vector, _selection("<"))
-def smaller(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return the smaller number of each lane."""
-    return np.minimum(x, y)
-
-
-@emitted(_gives_vector, _emit_where_positive)
-def where_positive(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return ``y`` in the lanes where ``x > 0``, and 0 in the others."""
-    return np.where(x > 0.0, y, 0.0)
-
-
-@emitted(_gives_vector, _arithmetic("fsub"))
-def subtract(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Return ``x - y``."""
-    return x - y
-
-
-@emitted(_gives_vector, _emit_where_bits)
+@emitted(_vector, _emit_where_bits)
 def where_bits(bits: int, x: FloatArray) -> FloatArray:
     """Return `x` in the lanes whose bit is set in the lowest byte of `bits`, 0 in the others."""
     return np.where((int(bits) >> np.arange(WIDTH)) & 1, x, 0.0)
 
 
-@emitted(_gives_vector, _emit_exponential)
+@emitted(_vector, _emit_exponential)
 def exponential(x: FloatArray) -> FloatArray:
     """Return ``exp(x)``, to 2 units in the last place; 0 for ``-inf``."""
     return np.exp(x)
 
 
-@emitted(_gives_number, _reduced("fadd", ir.Constant(_NUMBER, 0.0)))
-def total(x: FloatArray) -> float:
-    """Return the sum of the lanes."""
-    return float(x.sum())
+def _operation(result: Any, name: str, emit: Callable[..., Any], function: F) -> F:
+    """Return an operation on vectors, of which the definition in Python is one expression."""
+    function.__name__ = name
+    return emitted(result, emit)(function)
 
 
-@emitted(_gives_number, _reduced("fmax"))
-def largest(x: FloatArray) -> float:
-    """Return the largest lane."""
-    return float(x.max())
+Binary = Callable[[FloatArray, FloatArray], FloatArray]
+Reduction = Callable[[FloatArray], float]
 
-
-@emitted(_gives_number, _reduced("fmin"))
-def smallest(x: FloatArray) -> float:
-    """Return the smallest lane."""
-    return float(x.min())
+add: Binary = _operation(_vector, "add", _arithmetic("fadd"), lambda x, y: x + y)
+subtract: Binary = _operation(_vector, "subtract", _arithmetic("fsub"), lambda x, y: x - y)
+multiply: Binary = _operation(_vector, "multiply", _arithmetic("fmul"), lambda x, y: x * y)
+larger: Binary = _operation(_vector, "larger", _selection(">"), lambda x, y: np.maximum(x, y))
+smaller: Binary = _operation(_vector, "smaller", _selection("<"), lambda x, y: np.minimum(x, y))
+# y in the lanes where x > 0, and 0 in the others.
+where_positive: Binary = _operation(
+    _vector, "where_positive", _emit_where_positive, lambda x, y: np.where(x > 0.0, y, 0.0)
+)
+# The sum, the largest and the smallest of the lanes.
+_float = numba.types.float64
+_sum = _reduced("fadd", ir.Constant(_NUMBER, 0.0))
+total: Reduction = _operation(_float, "total", _sum, lambda x: float(x.sum()))
+largest: Reduction = _operation(_float, "largest", _reduced("fmax"), lambda x: float(x.max()))
+smallest: Reduction = _operation(_float, "smallest", _reduced("fmin"), lambda x: float(x.min()))

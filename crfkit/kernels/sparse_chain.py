@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel
-from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_total
 
 # A sum over unscored steps as a difference of sums has lost digits where the result is this much
 # smaller than what it was taken from: it is added up term by term instead.
@@ -70,33 +70,27 @@ def _sum_exactly(values: FloatArray, row: int, ids: IdArray, factor: FloatArray,
                  end: int, ground: float) -> float:  # fmt: skip
     """``sum_k values[row, k] f_k``, all terms positive: `factor` for the `ids`, else `ground`."""
     rest, scored = 0.0, 0.0
-    k = 0
-    for e in range(begin, end):
-        stop = ids[e]
-        for m in range(k, stop):
-            rest += values[row, m]
-        scored += values[row, stop] * factor[e]
-        k = stop + 1
-    for m in range(k, values.shape[1]):
-        rest += values[row, m]
+    e = begin + 0  # adding a signed number makes it one
+    for k in range(values.shape[1]):
+        if e < end and ids[e] == k:
+            scored += values[row, k] * factor[e]
+            e += 1
+        else:
+            rest += values[row, k]
     return ground * rest + scored
 
 
 @kernel
-def _reached(alpha: FloatArray, t: int, sources: IdArray, factor_in: FloatArray, begin: int,
+def _reached(alpha: FloatArray, t: int, sources: IdArray, pair_in: FloatArray, begin: int,
              end: int) -> bool:  # fmt: skip
     """Whether an allowed transition, not ``-inf``, leads from a reachable label at ``t - 1``."""
-    k = 0
-    for e in range(begin, end):
-        stop = sources[e]
-        for m in range(k, stop):
-            if alpha[t - 1, m] > 0.0:
-                return True
-        if alpha[t - 1, stop] > 0.0 and factor_in[e] > -math.inf:
-            return True
-        k = stop + 1
-    for m in range(k, alpha.shape[1]):
-        if alpha[t - 1, m] > 0.0:
+    e = begin + 0
+    for i in range(alpha.shape[1]):
+        allowed = True
+        if e < end and sources[e] == i:
+            allowed = pair_in[e] > -math.inf
+            e += 1
+        if allowed and alpha[t - 1, i] > 0.0:
             return True
     return False
 
@@ -218,21 +212,6 @@ def _backward(
 
 
 @kernel
-def _log_total(norm: FloatArray, exponentials: SparseExponentials, begin: int,
-               end: int) -> float:  # fmt: skip
-    """Add up ``log norm_t + shift_t + pair_shift``, in runs as for a dense chain."""
-    total = 0.0
-    for run in range(begin, end, 128):
-        partial = 0.0
-        for t in range(run, min(run + 128, end)):
-            partial += math.log(norm[t]) + exponentials.shift[t]
-            if t > begin:
-                partial += exponentials.pair_shift
-        total += partial
-    return total
-
-
-@kernel
 def sparse_sum(
     scores: SparseScores,
     exponentials: SparseExponentials,
@@ -255,7 +234,8 @@ def sparse_sum(
             scores, exponentials, pattern, begin, end, workspace, out.marginals
         )
         if out.status[s] == OK:
-            out.log_z[s] = _log_total(workspace.norm, exponentials, begin, end)
+            out.log_z[s] = log_total(workspace.norm, exponentials.shift, begin, end)
+            out.log_z[s] += (end - begin - 1) * exponentials.pair_shift
             _backward(exponentials, pattern, begin, end, weight[s], workspace, out)
 
 
@@ -290,13 +270,12 @@ def _best_into(best: FloatArray, t: int, pair_in: FloatArray, sources: IdArray, 
     if free:
         score = best[t, second]
         return score
-    k = 0
-    for e in range(begin, end):
-        for m in range(k, sources[e]):
-            score = max(score, best[t, m])
-        k = sources[e] + 1
-    for m in range(k, size):
-        score = max(score, best[t, m])
+    e = begin + 0
+    for i in range(size):
+        if e < end and sources[e] == i:
+            e += 1
+        else:
+            score = max(score, best[t, i])
     return score
 
 
@@ -344,7 +323,7 @@ def _best_before(best: FloatArray, t: int, pair_in: FloatArray, sources: IdArray
     """Return the lowest label at ``t`` from which the best step into a label comes; -1 if none."""
     label = -1
     top = -math.inf
-    e = begin + 0  # adding a signed number makes it one
+    e = begin + 0
     for i in range(best.shape[1]):
         score = best[t, i]
         if e < end and sources[e] == i:
@@ -410,7 +389,7 @@ def sparse_max(
 def _entry(pattern: SparsePattern, source: int, target: int) -> int:
     """Return the entry of a transition by bisection, -1 if it has none."""
     targets = pattern.targets
-    low = pattern.out_ptr[source] + 0  # adding a signed number makes it one
+    low = pattern.out_ptr[source] + 0
     high = pattern.out_ptr[source + 1] + 0
     end = high
     while low < high:

@@ -19,13 +19,12 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
-from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle, unfold_rows
+from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
 from crfkit.kernels.design.gather import (
     CellEntries,
     collect_rows,
-    gather_cells,
+    add_cells,
     gather_rows,
-    scatter_cells,
     scatter_dense,
     scatter_rows,
     spread_rows,
@@ -125,7 +124,7 @@ class PreparedRows:
         table = bound.folded(self.folding)
         gather_rows(rows.row_ptr, rows.slots, rows.values, step, table, out)
         n_groups = len(cells.entries.first_cell)
-        gather_cells(cells.entries, 0, n_groups, step, frozen(bound.pairs), out.reshape(-1))
+        add_cells(cells.entries, 0, n_groups, step, frozen(bound.pairs), out.reshape(-1))
         bound.add_dense(part, out)
 
     def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
@@ -167,7 +166,7 @@ class PreparedRows:
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, begin, end, residual, table
         )
         begin, end = cells.bounds[share : share + 2].tolist()
-        scatter_cells(cells.entries, begin, end, step, residual.reshape(-1), out)
+        add_cells(cells.entries.exchanged, begin, end, step, residual.reshape(-1), out)
         if part.data.dense is not None:
             low, high = self._dense_edges[share : share + 2].tolist()
             scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense[None])
@@ -320,7 +319,7 @@ class ActiveRows:
         table = np.zeros((len(self._attributes), layout.n_columns))
         spread_rows(self._attributes, layout.ptr, layout.columns, pairs, table)
         gather_rows(rows.row_ptr, rows.slots, rows.values, step, frozen(table), out)
-        gather_cells(cells, 0, len(cells.first_cell), step, pairs, out.reshape(-1))
+        add_cells(cells, 0, len(cells.first_cell), step, pairs, out.reshape(-1))
         bound.add_dense(part, out)
 
     def pullback(self, residuals: list[FloatArray], threads: ThreadMap, out: FloatArray) -> None:
@@ -333,7 +332,9 @@ class ActiveRows:
         )
         collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)
         own = out[self._first : self._last]
-        scatter_cells(cells, 0, len(cells.first_cell), step, residual.reshape(-1), own)
+        add_cells(
+            cells.exchanged, 0, len(cells.first_cell), step, residual.reshape(-1), own
+        )
         if part.data.dense is not None:
             dense = np.zeros((part.data.dense.shape[1], residual.shape[1]))
             scatter_dense(frozen(part.data.dense), part.begin, 0, len(dense), residual, dense[None])
@@ -365,7 +366,7 @@ class Folding:
 
     def unfold(self, table: FloatArray) -> None:
         """Turn the gradient to the rows of a folded table into the one to all rows."""
-        unfold_rows(self._owners, self._members, table)
+        fold_rows(frozen(self._members[::-1]), frozen(self._owners[::-1]), table)
 
     def left(self, uses: IntArray) -> IntArray:
         """Return how many entries of each row are left of so many."""

@@ -14,7 +14,6 @@ from crfkit.data import PackedSequences
 from crfkit.data.chunks import chunk_tokens
 from crfkit.data.segments import LocalSegments
 from crfkit.data.topology import check_no_topology
-from crfkit.kernels.semimarkov.tables import semimarkov_add_inside, semimarkov_collect_inside
 from crfkit.potentials.attributes import AttributeWeights, Part
 from crfkit.potentials.blocks import (
     LABELS,
@@ -88,14 +87,17 @@ class SegmentStateBlock(AttributeBlock):
     ) -> None:
         """Set the potentials of going on, of beginning and of ending."""
         gather_tokens(bound, prepared, index, parts.unary, threads)
-        semimarkov_add_inside(parts.unary, self.weights.n_columns // len(TOKEN_PARTS))
+        size = self.weights.n_columns // len(TOKEN_PARTS)
+        # The token that a segment begins with is one of its tokens.
+        parts.unary[:, size : 2 * size] += parts.unary[:, :size]
 
     def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
         """Return the gradient with respect to the scores of attributes of each part of the tokens.
 
         It replaces that with respect to the potentials of going on and beginning.
         """
-        semimarkov_collect_inside(residuals.unary, self.weights.n_columns // len(TOKEN_PARTS))
+        size = self.weights.n_columns // len(TOKEN_PARTS)
+        residuals.unary[:, :size] += residuals.unary[:, size : 2 * size]
         return token_residuals(residuals, prepared)
 
 

@@ -146,11 +146,11 @@ class Chain(Structure[ChainPotentials]):
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the k best paths of the only sequence, and their scores."""
         (length, size), k = potentials.unary.shape, int(k)
-        shape, labels, value = (length, size, k), np.empty((k, length), np.int32), np.zeros(k)
+        shape, labels, value = (length + 1, size, k), np.empty((k, length), np.int32), np.zeros(k)
         if not length:
             return labels[:1], value[:1]
-        source, ends = np.empty(shape, np.int64), np.empty(k, np.int64)
-        chain_n_best(chain_arrays(potentials), np.empty(shape), source, ends, value, labels)
+        best, source = np.empty(shape), np.empty(shape, np.int64)
+        chain_n_best(chain_arrays(potentials), best, source, value, labels)
         return only_found(self, potentials, labels, value)
 
     def max_by_hamming(

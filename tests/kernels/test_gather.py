@@ -58,7 +58,7 @@ def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
 @pytest.mark.parametrize("ones", [True, False])
 @pytest.mark.parametrize("cut", [0, 4, 8])
 @pytest.mark.parametrize("bits", [1, 16])
-def test_scatter_cells_is_the_adjoint_of_gather_cells(monkeypatch, rng, ones, cut, bits):
+def test_exchanged_cells_are_the_adjoint(monkeypatch, rng, ones, cut, bits):
     """In groups of any size; of few bits, the lower ones are all that an entry keeps."""
     cells, places = rng.integers(8, size=9), np.sort(rng.integers(8, size=9))
     values, step = (np.ones(1), 0) if ones else (rng.normal(size=9), 1)
@@ -67,9 +67,9 @@ def test_scatter_cells_is_the_adjoint_of_gather_cells(monkeypatch, rng, ones, cu
     assert bits == 16 or len(entries.first_cell) > 2
     w, r = rng.normal(size=8), rng.normal(size=8)
     scores, gradient = np.zeros(8), np.zeros(8)
-    gather.gather_cells(entries, 0, len(entries.first_cell), step, frozen(w), scores)
+    gather.add_cells(entries, 0, len(entries.first_cell), step, frozen(w), scores)
     for begin, end in zip(bounds, bounds[1:], strict=False):
-        gather.scatter_cells(entries, int(begin), int(end), step, frozen(r), gradient)
+        gather.add_cells(entries.exchanged, int(begin), int(end), step, frozen(r), gradient)
     matrix = np.zeros((8, 8))
     np.add.at(matrix, (cells, places), values)
     np.testing.assert_allclose(scores, matrix @ w, rtol=1e-13, atol=1e-15)

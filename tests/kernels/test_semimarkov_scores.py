@@ -5,8 +5,6 @@ import pytest
 
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.semimarkov.tables import (
-    semimarkov_add_inside,
-    semimarkov_collect_inside,
     semimarkov_part,
     semimarkov_shift,
 )
@@ -34,14 +32,3 @@ def test_each_kind_of_score_has_a_table(rng, size):
     for i, table in enumerate(tables):
         np.testing.assert_array_equal(table[:, :size], unary[:, i * size : (i + 1) * size])
         assert (table[:, size:] == 7.0).all()
-
-
-def test_collecting_is_the_adjoint_of_adding(rng):
-    size = 3
-    x, y = rng.normal(size=(2, 4, 4 * size))
-    forward, back = x.copy(), y.copy()
-    semimarkov_add_inside(forward, size)
-    semimarkov_collect_inside(back, size)
-    np.testing.assert_allclose(np.sum(forward * y), np.sum(x * back), rtol=1e-13)
-    np.testing.assert_allclose(forward[:, size : 2 * size], x[:, :size] + x[:, size : 2 * size])
-    np.testing.assert_array_equal(forward[:, :size], x[:, :size])

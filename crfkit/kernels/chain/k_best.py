@@ -20,9 +20,8 @@ N_TRACES = 3
 @kernel
 def chain_n_best(
     scores: ChainScores,  # of one sequence of T tokens
-    best: FloatArray,  # (T, K, n) workspace: the best scores of prefixes that end with a label
-    source: IntArray,  # (T, K, n) workspace: where each comes from
-    ends: IntArray,  # (n,) workspace
+    best: FloatArray,  # (T + 1, K, n) workspace: the best scores of prefixes that end with a label
+    source: IntArray,  # (T + 1, K, n) workspace: where each comes from
     value: FloatArray,  # (n,) out: -inf where there are no more paths
     labels: CodeArray,  # (n, T) out
 ) -> None:
@@ -48,27 +47,21 @@ def chain_n_best(
                     if not score > best[t, j, count - 1]:
                         break  # those that follow are no better
                     insert(score, i * count + r, best, t, source, t, j)
+    # One more token, of one label, after transitions of score 0, lists all paths.
     for r in range(count):
-        value[r] = -math.inf
+        best[length, 0, r] = -math.inf
     for j in range(size):
         for r in range(count):
-            place = count
-            while place > 0 and best[length - 1, j, r] > value[place - 1]:
-                place -= 1
-            if place == count:
+            if not best[length - 1, j, r] > best[length, 0, count - 1]:
                 break
-            for k in range(count - 1, place, -1):
-                value[k] = value[k - 1]
-                ends[k] = ends[k - 1]
-            value[place] = best[length - 1, j, r]
-            ends[place] = j * count + r
+            insert(best[length - 1, j, r], j * count + r, best, length, source, length, 0)
     for k in range(count):
+        value[k] = best[length, 0, k]
         if value[k] > -math.inf:
-            at = ends[k]
+            at = source[length, 0, k]
             for t in range(length - 1, -1, -1):
                 labels[k, t] = at // count
-                if t > 0:
-                    at = source[t, at // count, at % count]
+                at = source[t, at // count, at % count] if t > 0 else 0
 
 
 @part

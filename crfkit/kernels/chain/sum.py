@@ -189,16 +189,13 @@ def _backward(
 
 
 @part
-def _log_total(norm: FloatArray, exponentials: ChainExponentials, index: IdArray, begin: int,
-               end: int) -> float:  # fmt: skip
-    """Add up ``log norm_t + shift_t + pair_shift_t``.
+def log_total(norm: FloatArray, shift: FloatArray, begin: int, end: int) -> float:
+    """Add up ``log norm_t + shift_t``.
 
     In runs: the rounding of a long sum grows with the number of terms added to one total. Norms are
     multiplied as long as the product is a number of normal size: a logarithm costs far more.
     """
-    shift, pair_shift = exponentials.shift, exponentials.pair_shift
-    stride = 0 if index.shape[0] == 1 else 1
-    total = 0.0
+    whole = 0.0
     for start in range(begin, end, 128):
         partial, product = 0.0, 1.0
         for t in range(start, min(start + 128, end)):
@@ -207,10 +204,26 @@ def _log_total(norm: FloatArray, exponentials: ChainExponentials, index: IdArray
                 product = 1.0
             product *= norm[t]
             partial += shift[t]
-            if t > begin:
-                partial += pair_shift[index[t * stride]]
-        total += partial + math.log(product)
-    return total
+        whole += partial + math.log(product)
+    return whole
+
+
+@part
+def _log_z(
+    norm: FloatArray, exponentials: ChainExponentials, index: IdArray, begin: int, end: int
+) -> float:
+    """Add up ``log norm_t + shift_t + pair_shift_t``."""
+    pair_shift = exponentials.pair_shift
+    whole: float = log_total(norm, exponentials.shift, begin, end)
+    if index.shape[0] == 1:
+        whole += (end - begin - 1) * pair_shift[index[0]]
+        return whole
+    for start in range(begin + 1, end, 128):
+        partial = 0.0
+        for t in range(start, min(start + 128, end)):
+            partial += pair_shift[index[t]]
+        whole += partial
+    return whole
 
 
 @part
@@ -232,7 +245,7 @@ def _sum_one(
     run = Run(begin, end, row)
     out.status[s] = _forward(scores, exponentials, run, begin, end, workspace)
     if out.status[s] == OK:
-        out.log_z[s] = _log_total(workspace.norm, exponentials, scores.transition_index, begin, end)
+        out.log_z[s] = _log_z(workspace.norm, exponentials, scores.transition_index, begin, end)
         _backward(
             exponentials,
             scores.transition_index,
@@ -278,7 +291,7 @@ def _sum_two(
     if status[u] != OK:
         return False
     for n in (s, u):
-        log_z[n] = _log_total(norm, exponentials, index, offsets[n], offsets[n + 1])
+        log_z[n] = _log_z(norm, exponentials, index, offsets[n], offsets[n + 1])
     _backward(exponentials, index, short, short.end - 1, short.end, weight[s], workspace, marginals)
     _backward(exponentials, index, long, long.end - 1, long.end, weight[u], workspace, marginals)
     two_backward(exponentials, m, short, long, workspace, marginals)
@@ -394,7 +407,7 @@ def chain_sum_log(
         if norm[t] == -math.inf:
             return t
         partial += norm[t]
-        if t % 128 == 0 or t == end - 1:  # in runs, as in _log_total
+        if t % 128 == 0 or t == end - 1:  # in runs, as in log_total
             log_z[s] += partial
             partial = 0.0
         for j in range(size):

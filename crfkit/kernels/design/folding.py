@@ -107,19 +107,10 @@ def fold_rows(
     members: IdArray,  # (n,) rows that they are linked to
     table: FloatArray,  # (H, K) in and out
 ) -> None:
-    """``table[owner] += table[member]``, link by link."""
+    """``table[owner] += table[member]``, link by link.
+
+    Owners and members exchanged, and from the last link on, it is the adjoint.
+    """
     for n in range(owners.shape[0]):
         for k in range(table.shape[1]):
             table[owners[n], k] += table[members[n], k]
-
-
-@kernel
-def unfold_rows(
-    owners: IdArray,  # (n,)
-    members: IdArray,  # (n,)
-    table: FloatArray,  # (H, K) in and out
-) -> None:
-    """``table[member] += table[owner]`` from the last link on: the adjoint of `fold_rows`."""
-    for n in range(owners.shape[0] - 1, -1, -1):
-        for k in range(table.shape[1]):
-            table[members[n], k] += table[owners[n], k]

@@ -64,6 +64,12 @@ class CellEntries(NamedTuple):
     places: LabelArray  # (n,)
     values: FloatArray  # (n,) or (1,)
 
+    @property
+    def exchanged(self) -> CellEntries:
+        """The same pairs, with places as positions and positions as places."""
+        first_cell, first_place, ptr, cells, places, values = self
+        return CellEntries(first_place, first_cell, ptr, places, cells, values)
+
 
 @part
 def _ask(tokens: SparseRows, t: int, pairs: PairWeights) -> None:
@@ -177,15 +183,18 @@ def scatter_rows(
 
 
 @kernel
-def gather_cells(
+def add_cells(
     entries: CellEntries,
     begin: int,
     end: int,
     stride: int,
-    weights: FloatArray,  # (P,)
+    given: FloatArray,  # (P,) weights
     out: FloatArray,  # (N K,) out, added to
 ) -> None:
-    """``out[cell] += x w[place]`` over the groups ``begin:end``, entry by entry."""
+    """``out[cell] += x given[place]`` over the groups ``begin:end``, entry by entry.
+
+    Of exchanged entries, from gradients of scores to those of weights, it is the adjoint.
+    """
     if begin == end:
         return
     cells, places, values, one = entries.cells, entries.places, entries.values, entries.values[0]
@@ -194,32 +203,9 @@ def gather_cells(
         for n in range(entries.ptr[g], entries.ptr[g + 1]):
             soon = min(n + CELLS_AHEAD, final)
             prefetch_at(out, cell + cells[soon])
-            prefetch_at(weights, place + places[soon])
+            prefetch_at(given, place + places[soon])
             x = one if stride == 0 else values[n]
-            out[cell + cells[n]] += x * weights[place + places[n]]
-
-
-@kernel
-def scatter_cells(
-    entries: CellEntries,
-    begin: int,
-    end: int,
-    stride: int,
-    residual: FloatArray,  # (N K,)
-    out: FloatArray,  # (P,) out, added to
-) -> None:
-    """``out[place] += x r[cell]``, entry by entry: the adjoint of `gather_cells`."""
-    if begin == end:
-        return
-    cells, places, values, one = entries.cells, entries.places, entries.values, entries.values[0]
-    for g in range(begin, end):
-        cell, place, final = entries.first_cell[g], entries.first_place[g], entries.ptr[g + 1] - 1
-        for n in range(entries.ptr[g], entries.ptr[g + 1]):
-            soon = min(n + CELLS_AHEAD, final)
-            prefetch_at(residual, cell + cells[soon])
-            prefetch_at(out, place + places[soon])
-            x = one if stride == 0 else values[n]
-            out[place + places[n]] += x * residual[cell + cells[n]]
+            out[cell + cells[n]] += x * given[place + places[n]]
 
 
 @kernel

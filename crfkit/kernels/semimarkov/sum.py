@@ -32,7 +32,7 @@ from crfkit.compiler.simd import (
     where_positive,
 )
 from crfkit.kernels._strips import strips_outer, strips_product
-from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_total
 from crfkit.kernels.semimarkov.arrays import (
     SegmentScores,
     SegmentSums,
@@ -309,18 +309,6 @@ def _write(
     return sound
 
 
-@part
-def _log_total(norm: FloatArray, shift: FloatArray, begin: int, end: int) -> float:
-    """Add up ``log norm_t + shift_t``, in runs: long sums lose digits."""
-    whole = 0.0
-    for run in range(begin, end, 128):
-        partial = 0.0
-        for t in range(run, min(run + 128, end)):
-            partial += math.log(norm[t]) + shift[t]
-        whole += partial
-    return whole
-
-
 @kernel
 def semimarkov_sum(
     tables: SegmentTables,  # exponentials of scores; of the first two kinds, minus the shift
@@ -376,7 +364,7 @@ def sum_segmentations(
             reached = t + 1
     if last == 0.0:
         return reached
-    out.log_z[s] = _log_total(workspace.norm, shift, begin, end)
+    out.log_z[s] = log_total(workspace.norm, shift, begin, end)
     _backward(tables, transposed, starts, index, begin, end, weight, workspace, out)
     if not _write(workspace, begin, end, size, weight, out.counts):
         return BROKEN

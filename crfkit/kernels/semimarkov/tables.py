@@ -63,19 +63,3 @@ def semimarkov_part(
             finish[t, k] = unary[t, 2 * size + k]
         for k in range(size):
             alone[t, k] = unary[t, 3 * size + k]
-
-
-@kernel
-def semimarkov_add_inside(unary: FloatArray, size: int) -> None:  # (N, 4 K), changed
-    """``begin_t(k) += inside_t(k)``: the token that a segment begins with is one of its tokens."""
-    for t in range(unary.shape[0]):
-        for k in range(size):
-            unary[t, size + k] += unary[t, k]
-
-
-@kernel
-def semimarkov_collect_inside(unary: FloatArray, size: int) -> None:  # (N, 4 K), changed
-    """``inside_t(k) += begin_t(k)``, the adjoint of `semimarkov_add_inside`."""
-    for t in range(unary.shape[0]):
-        for k in range(size):
-            unary[t, k] += unary[t, size + k]
