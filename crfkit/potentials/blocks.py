@@ -25,7 +25,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.data.topology import Topology
-from crfkit.kernels.design.selection import seen_count, seen_list
+from crfkit.kernels.design.selection import seen_list
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.lengths import LengthModel
@@ -166,7 +166,7 @@ def _sparse_pairs(
     )  # fmt: skip
     known = np.zeros((data.n_sparse, 2), np.uint32)
     ptr = np.zeros(data.n_sparse + 1, np.int64)
-    seen_count(*entries, known, ptr[1:])
+    seen_list(*entries, known, ptr[1:], np.empty(0, np.int32))
     np.cumsum(ptr, out=ptr)
     found = np.empty(ptr[-1], np.int32)
     known[:] = 0

@@ -22,8 +22,8 @@ from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
 from crfkit.kernels.design.gather import (
     CellEntries,
-    collect_rows,
     add_cells,
+    collect_rows,
     gather_rows,
     scatter_dense,
     scatter_rows,
@@ -59,6 +59,12 @@ class Rows(NamedTuple):
     rows: IdArray  # (nnz,) rows of the part
     turned: FloatArray  # (nnz,) or (1,): the values in this order
     bounds: IntArray  # where the share of each thread starts in `columns`, and the end
+
+
+def exchanged(entries: CellEntries) -> CellEntries:
+    """Return the same pairs with places as positions and positions as places, for the adjoint."""
+    first_cell, first_place, ptr, cells, places, values = entries
+    return CellEntries(first_place, first_cell, ptr, places, cells, values)
 
 
 class Cells(NamedTuple):
@@ -166,7 +172,7 @@ class PreparedRows:
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, begin, end, residual, table
         )
         begin, end = cells.bounds[share : share + 2].tolist()
-        add_cells(cells.entries.exchanged, begin, end, step, residual.reshape(-1), out)
+        add_cells(exchanged(cells.entries), begin, end, step, residual.reshape(-1), out)
         if part.data.dense is not None:
             low, high = self._dense_edges[share : share + 2].tolist()
             scatter_dense(frozen(part.data.dense), part.begin, low, high, residual, dense[None])
@@ -332,9 +338,7 @@ class ActiveRows:
         )
         collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)
         own = out[self._first : self._last]
-        add_cells(
-            cells.exchanged, 0, len(cells.first_cell), step, residual.reshape(-1), own
-        )
+        add_cells(exchanged(cells), 0, len(cells.first_cell), step, residual.reshape(-1), own)
         if part.data.dense is not None:
             dense = np.zeros((part.data.dense.shape[1], residual.shape[1]))
             scatter_dense(frozen(part.data.dense), part.begin, 0, len(dense), residual, dense[None])

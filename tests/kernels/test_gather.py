@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.design import gather
-from crfkit.potentials.rows import Cells
+from crfkit.potentials.rows import Cells, exchanged
 
 
 def make_problem(rng, ones):
@@ -69,7 +69,7 @@ def test_exchanged_cells_are_the_adjoint(monkeypatch, rng, ones, cut, bits):
     scores, gradient = np.zeros(8), np.zeros(8)
     gather.add_cells(entries, 0, len(entries.first_cell), step, frozen(w), scores)
     for begin, end in zip(bounds, bounds[1:], strict=False):
-        gather.add_cells(entries.exchanged, int(begin), int(end), step, frozen(r), gradient)
+        gather.add_cells(exchanged(entries), int(begin), int(end), step, frozen(r), gradient)
     matrix = np.zeros((8, 8))
     np.add.at(matrix, (cells, places), values)
     np.testing.assert_allclose(scores, matrix @ w, rtol=1e-13, atol=1e-15)

@@ -64,12 +64,6 @@ class CellEntries(NamedTuple):
     places: LabelArray  # (n,)
     values: FloatArray  # (n,) or (1,)
 
-    @property
-    def exchanged(self) -> CellEntries:
-        """The same pairs, with places as positions and positions as places."""
-        first_cell, first_place, ptr, cells, places, values = self
-        return CellEntries(first_place, first_cell, ptr, places, cells, values)
-
 
 @part
 def _ask(tokens: SparseRows, t: int, pairs: PairWeights) -> None:

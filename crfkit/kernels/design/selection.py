@@ -38,38 +38,22 @@ def _use(known: IdArray, a: int, column: int) -> int:
 
 
 @kernel
-def seen_count(
+def seen_list(
     tokens: IntArray,  # (n,) by rising column
     columns: IntArray,  # (n,) of these tokens
     indptr: IntArray,  # (N + 1,)
     indices: IdArray,  # (nnz,) attributes
     least: int,  # a pair occurs in so many tokens, or does not count
     known: IdArray,  # (D, 2) workspace: zeros
-    counts: IntArray,  # (D,) out, added to
-) -> None:
-    """``counts[a] = |{c : a occurs in at least `least` tokens of column c}|``."""
-    for i in range(tokens.shape[0]):
-        _ask(tokens, i, indptr, indices, known)
-        for n in range(indptr[tokens[i]], indptr[tokens[i] + 1]):
-            if _use(known, indices[n], columns[i]) == least:
-                counts[indices[n]] += 1
-
-
-@kernel
-def seen_list(
-    tokens: IntArray,  # (n,) by rising column
-    columns: IntArray,  # (n,) of these tokens
-    indptr: IntArray,  # (N + 1,)
-    indices: IdArray,  # (nnz,) attributes
-    least: int,
-    known: IdArray,  # (D, 2) workspace: zeros
     ends: IntArray,  # (D,) in: where the pairs of each attribute start, out: where they end
-    found: CodeArray,  # (P,) out: their columns, rising
+    found: CodeArray,  # (P,) out: their columns, rising; (0,) to count alone
 ) -> None:
-    """List the pairs that `seen_count` counts."""
+    """List the columns in which each attribute occurs in at least `least` tokens."""
     for i in range(tokens.shape[0]):
         _ask(tokens, i, indptr, indices, known)
         for n in range(indptr[tokens[i]], indptr[tokens[i] + 1]):
-            if _use(known, indices[n], columns[i]) == least:
-                found[ends[indices[n]]] = columns[i]
-                ends[indices[n]] += 1
+            attribute = indices[n]
+            if _use(known, attribute, columns[i]) == least:
+                if found.shape[0] > 0:
+                    found[ends[attribute]] = columns[i]
+                ends[attribute] += 1
