@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._types import IntArray
-from crfkit.data.topology import Topology
+from crfkit.data.segments import check_offsets
+from crfkit.data.topology import Topology, order_from
 from crfkit.data.validation import token_place
 
 
 class Forest(Topology):
     """The parent of each token: one or several rooted trees a sequence, such as dependency trees.
 
-    A transition leads from a parent into each of its children; first tokens are roots, last ones
-    leaves.
+    A transition leads from a parent into each child; first tokens are roots, last ones leaves.
 
     Parameters
     ----------
@@ -50,30 +50,19 @@ class Forest(Topology):
 
     def __init__(self, parent: ArrayLike, offsets: ArrayLike) -> None:
         self.parent: IntArray = np.asarray(parent, np.int64)
-        self.offsets: IntArray = np.asarray(offsets, np.int64)
+        self.offsets = check_offsets(offsets)
         if self.parent.shape != (self.offsets[-1],):
             raise ValueError(
                 f"{self.parent.shape[0]} parents for {self.offsets[-1]} tokens: give one a token."
             )
         self._check_parents()
-        depth = _depths(self.before, self.offsets)
-        sequence = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
-        self.order: IntArray = np.lexsort((depth, sequence)) - self._begin
+        self.order: IntArray = order_from(self.before, self.offsets) - self._begin
 
     @classmethod
     def from_lists(cls, parents: Iterable[Iterable[Any]]) -> Self:
-        """Return the forest of sequences of parents.
+        """Return the forest of S sequences of parents: positions, None or -1 for a root.
 
-        Parameters
-        ----------
-        parents : iterable of S iterables
-            For each token, the position of its parent within the sequence, counted from 0; None or
-            -1 for a root.
-
-        Raises
-        ------
-        ValueError
-            As for the class, or if a parent is no whole number.
+        ValueError as for the class, or if a parent is no whole number.
         """
         rows = [list(sequence) for sequence in parents]
         for s, row in enumerate(rows):
@@ -113,8 +102,6 @@ class Forest(Topology):
             array = self.__dict__.get(name)
             if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1:
                 raise ValueError(f"the {name} of a forest is no array of int64")
-        if not len(self.offsets) or self.offsets[0] != 0 or np.any(np.diff(self.offsets) < 0):
-            raise ValueError("the offsets of a forest do not rise from 0")
         if not np.array_equal(Forest(self.parent, self.offsets).order, self.order):
             raise ValueError("the order of the tokens is not that of their parents")
 
@@ -125,26 +112,8 @@ class Forest(Topology):
         bad = (self.parent < -1) | (self.parent >= size) | (self.parent == own)
         if bad.any():
             t = int(np.argmax(bad))
-            what = "itself" if self.parent[t] == own[t] else f"{self.parent[t]}"
+            what = "itself" if self.parent[t] == own[t] else self.parent[t]
             raise ValueError(
                 f"{token_place(self.offsets, t)}: the parent is {what}; it must be the position of "
                 f"another of the {size[t]} tokens, counted from 0, or None for a root."
             )
-
-
-def _depths(before: IntArray, offsets: IntArray) -> IntArray:
-    """Return how many ancestors each token has, shape (N,), by jumps of doubled length."""
-    n_tokens = len(before)
-    jump = np.append(np.where(before < 0, n_tokens, before), n_tokens)  # the last one is above all
-    depth = (jump < n_tokens).astype(np.int64)
-    for _ in range(n_tokens.bit_length()):
-        if jump.min() == n_tokens:
-            return depth[:-1]
-        depth += depth[jump]
-        jump = jump[jump]
-    if jump.min() < n_tokens:
-        t = int(np.argmax(jump < n_tokens))
-        raise ValueError(
-            f"{token_place(offsets, t)}: its parents go round in a circle and never come to a root."
-        )
-    return depth[:-1]

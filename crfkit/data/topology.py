@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from crfkit._types import IntArray
+from crfkit.data.validation import token_place
 
 
 class Topology(ABC):
@@ -83,6 +84,28 @@ class Topology(ABC):
         return all(np.array_equal(ours, theirs) for ours, theirs in pairs)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def order_from(before: IntArray, offsets: IntArray) -> IntArray:
+    """Return the tokens, sequence by sequence, so that each comes after the one before it, (N,).
+
+    By how many stand before each, in jumps of doubled length. ValueError if some stand in a circle.
+    """
+    n_tokens = len(before)
+    jump = np.append(np.where(before < 0, n_tokens, before), n_tokens)  # the last one is above all
+    depth = (jump < n_tokens).astype(np.int64)
+    for _ in range(n_tokens.bit_length()):
+        if jump.min() == n_tokens:
+            break
+        depth += depth[jump]
+        jump = jump[jump]
+    if jump.min() < n_tokens:
+        raise ValueError(
+            f"{token_place(offsets, int(np.argmax(jump < n_tokens)))}: its parents go round in a "
+            "circle and never come to a root."
+        )
+    sequence = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return np.lexsort((depth[:-1], sequence))
 
 
 def check_no_topology(topology: Topology | None, model: str) -> None:

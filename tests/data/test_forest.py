@@ -54,8 +54,8 @@ def test_a_forest_of_other_sequences_is_refused():
     [
         ("parent", np.array([-1.0, 0.0]), "the parent of a forest is no array of int64"),
         ("order", np.array([1, 0]), "the order of the tokens is not that of their parents"),
-        ("offsets", np.array([1, 2]), "the offsets of a forest do not rise from 0"),
-        ("offsets", np.zeros(0, np.int64), "the offsets of a forest do not rise from 0"),
+        ("offsets", np.array([1, 2]), "offsets must be .* that starts with 0 and never falls"),
+        ("offsets", np.zeros(0, np.int64), "offsets must be .* that starts with 0 and never falls"),
     ],
     ids=["type", "order", "start", "none"],
 )
