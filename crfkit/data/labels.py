@@ -81,7 +81,7 @@ class LabelStream:
         codes = array("i")
         offsets = [0]
         for s, labels in enumerate(iterate_sequences(y, "y")):
-            if _is_long_array(labels):
+            if isinstance(labels, np.ndarray) and _is_long(labels):
                 for begin in range(0, len(labels), MANY):
                     codes.frombytes(self._encode_array(s, labels[begin : begin + MANY]).tobytes())
             else:
@@ -91,11 +91,11 @@ class LabelStream:
         self.offsets: IntArray = np.array(offsets, dtype=np.int64)
 
     def _encode(self, s: int, labels: Iterable[Label]) -> list[int]:
-        values = label_list(s, labels)
+        values: Any = labels if labels.__class__ is list else label_list(s, labels)
         try:
-            return [self.index[label] for label in values]
-        except (KeyError, TypeError):
-            return [self._add(s, t, label) for t, label in enumerate(values)]
+            return list(map(self.index.__getitem__, values))
+        except (KeyError, TypeError):  # a new label, or none
+            return [self._add(s, t, plain_label(label)) for t, label in enumerate(values)]
 
     def _encode_array(self, s: int, labels: NDArray[Any]) -> CodeArray:
         """Return the codes of an array of labels that sort, by its distinct values."""
@@ -138,10 +138,9 @@ class LabelStream:
         return table[self.codes] if len(table) else self.codes
 
 
-def _is_long_array(labels: Any) -> bool:
-    """Whether labels are an array of plain values that is worth sorting."""
-    plain = isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biuUS"
-    return plain and len(labels) > MANY
+def _is_long(labels: NDArray[Any]) -> bool:
+    """Whether labels are plain values, and so many that sorting them is worth it."""
+    return labels.ndim == 1 and labels.dtype.kind in "biuUS" and len(labels) > MANY
 
 
 def _is_missing(label: Label) -> bool:

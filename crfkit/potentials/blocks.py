@@ -395,7 +395,8 @@ class WeightBlock(ABC):
         matrix = cls.stacked(fitted)
         if matrix is None:
             return None
-        rows = sizes.get(cls.tables[0].rows, 0 if cls.tables[0].is_sparse else matrix.shape[0])
+        table = cls.tables[0]
+        rows = sizes[table.rows] if table.rows in sizes else matrix.shape[0]
         pattern = Pattern(matrix.indptr, matrix.indices, matrix.shape[1], rows)
         if not cls.is_full:
             return cls.of_pattern(pattern), matrix.data
@@ -410,8 +411,9 @@ class WeightBlock(ABC):
 
         Entries that are not stored are 0.
         """
-        arrays: list[Any] = [fitted.get(table.attribute) for table in cls.tables]
-        if not arrays or any(array is None for array in arrays):
+        found = map(fitted.get, [table.attribute for table in cls.tables])
+        arrays: list[Any] = [array for array in found if array is not None]
+        if not arrays or len(arrays) < len(cls.tables):
             return None
         if not cls.tables[0].is_sparse:
             return sp.csr_array(np.atleast_2d(arrays[0]))

@@ -122,8 +122,9 @@ class WeightSpace(ABC):
     @property
     def fitted_names(self) -> tuple[str, ...]:
         """The fitted attributes that potentials are made of."""
-        tables = (table for block in self.kind.block_types.values() for table in block.tables)
-        return (*(table.attribute for table in tables), *self.kind.other_tables)
+        blocks = self.kind.block_types.values()
+        names = [table.attribute for block in blocks for table in block.tables]
+        return (*names, *self.kind.other_tables)
 
     def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[LinearModel, Any]:
         """Return the model of fitted weights, and the weights in their places.
