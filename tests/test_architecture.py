@@ -123,13 +123,18 @@ def test_modules_are_short():
     assert [path for path, text in texts if len(text.splitlines()) > 500] == []
 
 
-def test_estimators_only_assign_in_init_and_have_at_most_eighteen_parameters():
+def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
     """The eighteenth is the structure of a perceptron, whose names are those of its relatives."""
-    for path, function in sources().functions:
-        public = room_of(path) == "estimators" and not path.startswith("estimators/_")
-        if public and function.name == "__init__":
-            assert len(parameters(function)) <= 18
-            assert all(isinstance(line, ast.Assign) for line in function.body)
+    named = [c for c in sources().classes if not c.path.startswith("estimators/_")]
+    public = [c for c in named if room_of(c.path) == "estimators"]
+    fields = {
+        c.name: [n for n in c.node.body if isinstance(n, ast.AnnAssign)]
+        for c in public
+        if any("dataclass" in ast.unparse(d) for d in c.node.decorator_list)
+    }
+    assert {"CRFClassifier", "StructuredPerceptron", "SemiMarkovCRF"} <= set(fields)
+    assert max(map(len, fields.values())) <= 18
+    assert not any({"__init__", "__post_init__"} & set(c.methods) for c in public)
 
 
 # How often a rule is still broken: numbers may only shrink. A rule that is not listed is kept.

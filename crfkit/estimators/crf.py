@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit.estimators import _probabilities
@@ -16,6 +17,7 @@ from crfkit.training.problem import Problem, chosen_loss, chosen_solver, elastic
 
 
 @register(check=check_chain_model)
+@dataclass(kw_only=True, eq=False, repr=False)
 class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Linear-chain conditional random field (Lafferty, McCallum and Pereira 2001).
 
@@ -157,52 +159,28 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     [['DET', 'NOUN', 'VERB']]
     """
 
-    # Models that were saved before these were parameters do not have them.
+    c1: float = 0.0
+    c2: float = 1.0
     loss: str | Loss = "log"
     cost: Any = "hamming"
+    solver: str | Solver = "auto"
+    max_iter: int | None = None
+    min_freq: int = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    boundary_weights: bool = False
+    decoding: Any = "viterbi"
+    early_stopping: bool | EarlyStopping = False
+    validation_fraction: float = 0.1
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     has_probabilities = True
     predict_proba = _probabilities.predict_proba
     predict_marginals = _probabilities.predict_marginals
     sequence_log_proba = _probabilities.sequence_log_proba
-
-    def __init__(
-        self,
-        *,
-        c1: float = 0.0,
-        c2: float = 1.0,
-        loss: str | Loss = "log",
-        cost: Any = "hamming",
-        solver: str | Solver = "auto",
-        max_iter: int | None = None,
-        min_freq: int = 0,
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        boundary_weights: bool = False,
-        decoding: Any = "viterbi",
-        early_stopping: bool | EarlyStopping = False,
-        validation_fraction: float = 0.1,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.c1 = c1
-        self.c2 = c2
-        self.loss = loss
-        self.cost = cost
-        self.solver = solver
-        self.max_iter = max_iter
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.boundary_weights = boundary_weights
-        self.decoding = decoding
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -49,6 +50,7 @@ class Path(NamedTuple):
 
 
 @register(check=check_chain_model)
+@dataclass(kw_only=True, eq=False, repr=False)
 class CRFClassifierCV(LinearClassifier):
     """Linear-chain CRF whose penalties `c1` and `c2` are chosen by cross-validation.
 
@@ -120,45 +122,26 @@ class CRFClassifierCV(LinearClassifier):
     [['DET', 'NOUN', 'VERB']]
     """
 
+    c1s: Any = (0.0,)
+    c2s: Any = 10
+    cv: Any = 5
+    scoring: str | Scorer | None = None
+    refit: bool = True
+    solver: str | Solver = "auto"
+    max_iter: int | None = None
+    min_freq: int = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    boundary_weights: bool = False
+    decoding: Any = "viterbi"
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     has_probabilities = True
     predict_proba = _probabilities.predict_proba
     predict_marginals = _probabilities.predict_marginals
     sequence_log_proba = _probabilities.sequence_log_proba
-
-    def __init__(
-        self,
-        *,
-        c1s: Any = (0.0,),
-        c2s: Any = 10,
-        cv: Any = 5,
-        scoring: str | Scorer | None = None,
-        refit: bool = True,
-        solver: str | Solver = "auto",
-        max_iter: int | None = None,
-        min_freq: int = 0,
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        boundary_weights: bool = False,
-        decoding: Any = "viterbi",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.c1s = c1s
-        self.c2s = c2s
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.solver = solver
-        self.max_iter = max_iter
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.boundary_weights = boundary_weights
-        self.decoding = decoding
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the penalties and, with `refit`, fit the weights.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._params import check_number, check_option
@@ -47,6 +48,7 @@ def _check_fits(solver: str | Solver) -> None:
 
 
 @register(check=check_kernel_chain)
+@dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Max-margin Markov network (Taskar, Guestrin and Koller 2003).
 
@@ -155,47 +157,27 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     [['DET', 'NOUN', 'VERB']]
     """
 
+    C: float = 1.0
+    loss: str = "margin_rescaling"
+    cost: Any = "hamming"
+    structure: str | Segments = "chain"
+    kernel: Any = "linear"
+    kernel_params: Any = None
+    solver: str | Solver = "bcfw"
+    max_iter: int | None = None
+    min_freq: int = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    boundary_weights: bool = False
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     decoding = "viterbi"
     predict_segments = if_segments(_segment_predictions.predict_segments)
     predict_n_best = if_segments(_segment_predictions.predict_n_best)
     length_distribution = if_segments(length_distribution)
-
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        loss: str = "margin_rescaling",
-        cost: Any = "hamming",
-        structure: str | Segments = "chain",
-        kernel: Any = "linear",
-        kernel_params: Any = None,
-        solver: str | Solver = "bcfw",
-        max_iter: int | None = None,
-        min_freq: int = 0,
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        boundary_weights: bool = False,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.cost = cost
-        self.structure = structure
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.solver = solver
-        self.max_iter = max_iter
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.boundary_weights = boundary_weights
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

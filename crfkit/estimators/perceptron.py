@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._params import check_flag, check_number, check_option, check_whole
@@ -25,6 +26,7 @@ from crfkit.training.problem import Problem, make_problem
 
 
 @register(check=check_votes)
+@dataclass(kw_only=True, eq=False, repr=False)
 class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Structured perceptron (Collins 2002), passive-aggressive learning, AROW and MIRA.
 
@@ -142,50 +144,28 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     [['DET', 'NOUN', 'VERB']]
     """
 
+    structure: str | Segments = "chain"
+    update: str | UpdateRule = "perceptron"
+    averaging: str | None = "average"
+    cost: Any = None
+    search: Any = None
+    max_iter: int = 10
+    tol: float | None = None
+    shuffle: bool = True
+    min_freq: int = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    boundary_weights: bool = False
+    early_stopping: bool | EarlyStopping = False
+    validation_fraction: float = 0.1
+    warm_start: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     predict_segments = if_segments(_segment_predictions.predict_segments)
     predict_n_best = if_segments(_segment_predictions.predict_n_best)
     length_distribution = if_segments(length_distribution)
-
-    def __init__(
-        self,
-        *,
-        structure: str | Segments = "chain",
-        update: str | UpdateRule = "perceptron",
-        averaging: str | None = "average",
-        cost: Any = None,
-        search: Any = None,
-        max_iter: int = 10,
-        tol: float | None = None,
-        shuffle: bool = True,
-        min_freq: int = 0,
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        boundary_weights: bool = False,
-        early_stopping: bool | EarlyStopping = False,
-        validation_fraction: float = 0.1,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.structure = structure
-        self.update = update
-        self.averaging = averaging
-        self.cost = cost
-        self.search = search
-        self.max_iter = max_iter
-        self.tol = tol
-        self.shuffle = shuffle
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.boundary_weights = boundary_weights
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

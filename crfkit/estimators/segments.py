@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -19,6 +20,7 @@ from crfkit.potentials.semimarkov import TOKEN_PARTS
 
 
 @register
+@dataclass(kw_only=True, eq=False, repr=False)
 class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
     """Which segmentations are allowed.
 
@@ -45,16 +47,9 @@ class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
     'split'
     """
 
-    def __init__(
-        self,
-        *,
-        min_length: int | Mapping[Any, int] = 1,
-        forbidden: Iterable[tuple[Any, Any]] = (),
-        too_long: str = "raise",
-    ) -> None:
-        self.min_length = min_length
-        self.forbidden = forbidden
-        self.too_long = too_long
+    min_length: int | Mapping[Any, int] = 1
+    forbidden: Iterable[tuple[Any, Any]] = ()
+    too_long: str = "raise"
 
     def _check_parameters(self) -> None:
         check_option("too_long", self.too_long, ("raise", "split"))
@@ -72,6 +67,7 @@ class SegmentConstraints(BaseEstimator):  # type: ignore[misc]
 
 
 @register
+@dataclass(kw_only=True, eq=False, repr=False)
 class Segments(BaseEstimator):  # type: ignore[misc]
     """Labels are those of segments (Sarawagi and Cohen 2004), not of tokens.
 
@@ -90,22 +86,12 @@ class Segments(BaseEstimator):  # type: ignore[misc]
     Segments(max_length=4, outside='long')
     """
 
-    def __init__(
-        self,
-        *,
-        max_length: int | Mapping[Any, int] | None = None,
-        length: Any = "buckets",
-        outside: str = "single",
-        scheme: str = "auto",
-        token_parts: Iterable[str] = TOKEN_PARTS,
-        constraints: SegmentConstraints | None = None,
-    ) -> None:
-        self.max_length = max_length
-        self.length = length
-        self.outside = outside
-        self.scheme = scheme
-        self.token_parts = token_parts
-        self.constraints = constraints
+    max_length: int | Mapping[Any, int] | None = None
+    length: Any = "buckets"
+    outside: str = "single"
+    scheme: str = "auto"
+    token_parts: Iterable[str] = TOKEN_PARTS
+    constraints: SegmentConstraints | None = None
 
     def _layout(self) -> SegmentLabels:
         """Return what estimators ask for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit.estimators import _probabilities, _segment_predictions, _views
@@ -18,6 +19,7 @@ from crfkit.training.problem import Problem, chosen_loss, chosen_solver, elastic
 
 
 @register(check=check_chain_model)
+@dataclass(kw_only=True, eq=False, repr=False)
 class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
     """Semi-Markov conditional random field: labels of segments (Sarawagi and Cohen 2004).
 
@@ -181,6 +183,24 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     True
     """
 
+    max_length: int | Mapping[Any, int] | None = None
+    length: Any = "buckets"
+    outside: str = "single"
+    scheme: str = "auto"
+    token_parts: Iterable[str] = TOKEN_PARTS
+    constraints: SegmentConstraints | None = None
+    c1: float = 0.0
+    c2: float = 1.0
+    loss: str | Loss = "log"
+    cost: Any = "hamming"
+    solver: str | Solver = "auto"
+    max_iter: int | None = None
+    min_freq: int = 0
+    early_stopping: bool | EarlyStopping = False
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     decoding = "viterbi"
     has_probabilities = True
     predict_proba = _probabilities.predict_proba
@@ -192,45 +212,6 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     likely_segments = _segment_predictions.likely_segments
     expected_lengths = _segment_predictions.expected_lengths
     length_distribution = _views.length_distribution
-
-    def __init__(
-        self,
-        *,
-        max_length: int | Mapping[Any, int] | None = None,
-        length: Any = "buckets",
-        outside: str = "single",
-        scheme: str = "auto",
-        token_parts: Iterable[str] = TOKEN_PARTS,
-        constraints: SegmentConstraints | None = None,
-        c1: float = 0.0,
-        c2: float = 1.0,
-        loss: str | Loss = "log",
-        cost: Any = "hamming",
-        solver: str | Solver = "auto",
-        max_iter: int | None = None,
-        min_freq: int = 0,
-        early_stopping: bool | EarlyStopping = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_length = max_length
-        self.length = length
-        self.outside = outside
-        self.scheme = scheme
-        self.token_parts = token_parts
-        self.constraints = constraints
-        self.c1 = c1
-        self.c2 = c2
-        self.loss = loss
-        self.cost = cost
-        self.solver = solver
-        self.max_iter = max_iter
-        self.min_freq = min_freq
-        self.early_stopping = early_stopping
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

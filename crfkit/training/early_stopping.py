@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from crfkit.metrics import get_scorer
 Scorer = Callable[[Any, Any, Any], float]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EarlyStopping(BaseEstimator):  # type: ignore[misc]
     """When to end a fit that is watched on a validation part.
 
@@ -42,18 +44,10 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
     CRFClassifier(early_stopping=EarlyStopping(patience=3, scoring='entity_f1'))
     """
 
-    def __init__(
-        self,
-        *,
-        scoring: str | Scorer = "accuracy",
-        patience: int = 5,
-        every: int = 1,
-        tol: float = 0.0,
-    ) -> None:
-        self.scoring = scoring
-        self.patience = patience
-        self.every = every
-        self.tol = tol
+    scoring: str | Scorer = "accuracy"
+    patience: int = 5
+    every: int = 1
+    tol: float = 0.0
 
     def _check_parameters(self) -> None:
         """Raise TypeError or ValueError if a parameter cannot be used."""

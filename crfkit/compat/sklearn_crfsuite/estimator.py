@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any, Self
 
 from sklearn.utils.validation import check_is_fitted
@@ -44,6 +45,7 @@ def _of_model(name: str, doc: str) -> property:
 
 
 @register(name="crfkit.compat.sklearn_crfsuite.CRF")
+@dataclass(eq=False, repr=False)
 class CRF(SequenceClassifier):
     """Linear-chain CRF with the parameters, attributes and methods of sklearn-crfsuite 0.5.
 
@@ -121,67 +123,35 @@ calibration_max_trials : optional
     [['DET', 'NOUN']]
     """
 
-    def __init__(
-        self,
-        algorithm: str | None = None,
-        min_freq: float | None = None,
-        all_possible_states: bool | None = None,
-        all_possible_transitions: bool | None = None,
-        c1: float | None = None,
-        c2: float | None = None,
-        max_iterations: int | None = None,
-        num_memories: int | None = None,
-        epsilon: float | None = None,
-        period: int | None = None,
-        delta: float | None = None,
-        linesearch: str | None = None,
-        max_linesearch: int | None = None,
-        calibration_eta: float | None = None,
-        calibration_rate: float | None = None,
-        calibration_samples: int | None = None,
-        calibration_candidates: int | None = None,
-        calibration_max_trials: int | None = None,
-        pa_type: int | None = None,
-        c: float | None = None,
-        error_sensitive: bool | None = None,
-        averaging: bool | None = None,
-        variance: float | None = None,
-        gamma: float | None = None,
-        verbose: bool = False,
-        model_filename: str | None = None,
-        keep_tempfiles: bool = False,
-        trainer_cls: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.c1 = c1
-        self.c2 = c2
-        self.max_iterations = max_iterations
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.calibration_eta = calibration_eta
-        self.calibration_rate = calibration_rate
-        self.calibration_samples = calibration_samples
-        self.calibration_candidates = calibration_candidates
-        self.calibration_max_trials = calibration_max_trials
-        self.pa_type = pa_type
-        self.c = c
-        self.error_sensitive = error_sensitive
-        self.averaging = averaging
-        self.variance = variance
-        self.gamma = gamma
-        self.verbose = verbose
-        self.model_filename = model_filename
-        self.keep_tempfiles = keep_tempfiles
-        self.trainer_cls = trainer_cls
-        self.n_jobs = n_jobs
+    algorithm: str | None = None
+    min_freq: float | None = None
+    all_possible_states: bool | None = None
+    all_possible_transitions: bool | None = None
+    c1: float | None = None
+    c2: float | None = None
+    max_iterations: int | None = None
+    num_memories: int | None = None
+    epsilon: float | None = None
+    period: int | None = None
+    delta: float | None = None
+    linesearch: str | None = None
+    max_linesearch: int | None = None
+    calibration_eta: float | None = None
+    calibration_rate: float | None = None
+    calibration_samples: int | None = None
+    calibration_candidates: int | None = None
+    calibration_max_trials: int | None = None
+    pa_type: int | None = None
+    c: float | None = None
+    error_sensitive: bool | None = None
+    averaging: bool | None = None
+    variance: float | None = None
+    gamma: float | None = None
+    verbose: bool = False
+    model_filename: str | None = None
+    keep_tempfiles: bool = False
+    trainer_cls: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
         """Fit the weights.
