@@ -87,20 +87,11 @@ class CRFsuiteWeights(NamedTuple):
     An (attribute, label) pair counts with the sum of its values, a (label, next label) pair with
     the number of its occurrences; all pairs, if asked for, also where they count 0. Those that
     count less than "feature.minfreq" are left out.
-
-    Attributes
-    ----------
-    values : dict
-        Its parameters.
-    zeros : ZeroValues
-        Attributes of the value 0, which packed features do not have.
-    kept : ndarray of shape (N,) or None
-        Which of their tokens are those of the training data.
     """
 
-    values: dict[str, Any]
-    zeros: ZeroValues
-    kept: NDArray[np.bool_] | None
+    values: dict[str, Any]  # the parameters
+    zeros: ZeroValues  # attributes of the value 0, which packed features do not have
+    kept: NDArray[np.bool_] | None  # which of their tokens are those of the training data, (N,)
 
     def choose(self, features: Any, training: TrainingData) -> LinearChainModel:
         """Return the model with the weights that are to be fitted."""

@@ -96,13 +96,9 @@ def save_crfsuite(model: Any, target: Target) -> None:
     NotFittedError
         If it is not fitted.
     """
-    write_crfsuite_model(model_from_classifier(_last_step(model)), target)
-
-
-def _last_step(model: Any) -> Any:
-    """Return the last step of a pipeline, or the model itself; of a drop-in, what it wraps."""
     last = model.steps[-1][1] if hasattr(model, "steps") else model
-    return getattr(last, "model_", last)
+    classifier = getattr(last, "model_", last)  # of a drop-in, what it wraps
+    write_crfsuite_model(model_from_classifier(classifier), target)
 
 
 def model_from_classifier(classifier: Any) -> CRFsuiteModel:

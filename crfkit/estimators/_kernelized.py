@@ -31,13 +31,7 @@ def has_kernel(kernel: Any) -> bool:
 
 @dataclass(frozen=True)
 class KernelledTokens:
-    """Labels of tokens whose scores are sums of kernel values.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        Of two tokens.
-    """
+    """Weights of a model whose scores of labels are sums of values of a kernel of two tokens."""
 
     kernel: Kernel
     fitted_names: ClassVar[tuple[str, ...]] = (
@@ -59,8 +53,10 @@ class KernelledTokens:
                 "them out."
             )
         check_no_topology(data.topology, "a model of kernels")
+        # With one attribute, since weights of transitions are chosen as always.
+        one = PackedSequences(dense=np.ones((data.n_tokens, 1)), offsets=data.offsets)
         chosen = choose_features(
-            _one_attribute(data), training.codes, len(training.classes),
+            one, training.codes, len(training.classes),
             min_freq=features.min_freq, all_transitions=features.all_possible_transitions,
         )  # fmt: skip
         return KernelChainModel(
@@ -147,8 +143,3 @@ def _check_shared_options(solver: BlockFrankWolfe) -> None:
                 f"BlockFrankWolfe({name}={value!r}) needs kernel='linear'; with a kernel use "
                 "KernelFrankWolfe, which has options of its own."
             )
-
-
-def _one_attribute(data: PackedSequences) -> PackedSequences:
-    """Return the same sequences with one attribute: weights of transitions are chosen as always."""
-    return PackedSequences(dense=np.ones((data.n_tokens, 1)), offsets=data.offsets)

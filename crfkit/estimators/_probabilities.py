@@ -40,9 +40,11 @@ def predict_proba(self: Any, X: Any) -> list[FloatArray]:
     NotFittedError, TypeError, ValueError
         As for `predict`.
     """
-    data = self._pack(X)
-    chunks = self._ask(data, _marginals)
-    return [rows for chunk in chunks for rows in chunk]
+
+    def ask(structure: Structure, potentials: Potentials) -> list[FloatArray]:
+        return np.split(marginals(structure, potentials)[0], potentials.offsets[1:-1])
+
+    return [rows for chunk in self._ask(self._pack(X), ask) for rows in chunk]
 
 
 def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
@@ -117,10 +119,3 @@ def tokens_of(data: PackedSequences, potentials: Potentials) -> slice:
     """Return the tokens that a chunk of potentials is of."""
     begin = int(data.offsets[potentials.first])
     return slice(begin, begin + int(potentials.offsets[-1]))
-
-
-def _marginals(structure: Structure, potentials: Potentials) -> list[FloatArray]:
-    """Return the marginals of each sequence."""
-    proba = marginals(structure, potentials)[0]
-    bounds = potentials.offsets
-    return [proba[b:e] for b, e in zip(bounds[:-1], bounds[1:], strict=True)]

@@ -39,16 +39,9 @@ class Ballot:
         self.steps.append(_Step(count, places, changes))
 
     def attributes(self, model: LinearModel, start: FloatArray, total: int) -> dict[str, Any]:
-        """Return the weights of the first `total` looks as fitted attributes.
+        """Return `start`, shape (P,), and what the first `total` sequences changed, as attributes.
 
-        Parameters
-        ----------
-        model : LinearModel
-            Whose parameters they are.
-        start : ndarray of shape (P,)
-            The first weights.
-        total : int
-            How many sequences were looked at. If none was, the first weights have one vote.
+        If there was no sequence, the first weights have one vote.
         """
         first = np.flatnonzero(start)
         steps = [_Step(0, first, start[first])]
@@ -85,16 +78,9 @@ def check_votes(model: Any) -> None:
 
 
 def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
-    """Return the labels with the most votes, shape (N,).
+    """Return the labels with the most votes of a fitted perceptron, shape (N,).
 
-    Parameters
-    ----------
-    model : StructuredPerceptron
-        Fitted with votes.
-    data : PackedSequences
-        N tokens.
-    decoder : Decoder
-        Predicts the labels that each weights vote for.
+    Each of its weights vote for what the decoder finds.
     """
     changes: sp.csr_array = model.vote_changes_
     every = _all_weights(model)
@@ -102,7 +88,10 @@ def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
     places, scores = np.searchsorted(used, changes.indices), every.model(used, sparse_counts(data))
     w, found = np.zeros(len(used)), np.zeros((data.n_tokens, len(model.classes_)))
     ties = LabelOrder(model.vote_order_, np.argsort(model.vote_order_))
-    predict = partial(_decided, ties, decoder)
+
+    def predict(structure: Structure, potentials: Potentials) -> CodeArray:
+        return ties.predict(partial(decoder.decode, structure), potentials)
+
     with ThreadMap(model.n_jobs) as threads:
         for number, count in enumerate(model.vote_counts_.tolist()):
             own = slice(*changes.indptr[number : number + 2].tolist())
@@ -117,10 +106,3 @@ def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
 def _all_weights(model: Any) -> AllWeights:
     """Return the weights that the models could have which a fitted one counts the votes of."""
     return AllWeights.of_fitted(LinearChainModel, vars(model), len(model.classes_))
-
-
-def _decided(
-    ties: LabelOrder, decoder: Any, structure: Structure, potentials: Potentials
-) -> CodeArray:
-    """Return the codes of the best labels, ties decided by an order."""
-    return ties.predict(partial(decoder.decode, structure), potentials)

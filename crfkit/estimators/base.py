@@ -63,14 +63,9 @@ _NO_REFIT = (
 
 
 class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier that gives each token of a sequence a label.
+    """A classifier that gives each token of a sequence a label."""
 
-    Attributes
-    ----------
-    label_space : LabelSpace or None
-        What the labels of a fitted model are; None where its fitted attributes tell.
-    """
-
+    # What the labels of a fitted model are; None where its fitted attributes tell.
     label_space: ClassVar[LabelSpace | None] = None
 
     @abstractmethod
@@ -184,13 +179,7 @@ class LinearClassifier(SequenceClassifier):
 
     @abstractmethod
     def _problem(self) -> Problem:
-        """Return what a fit minimizes, and how.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter cannot be used.
-        """
+        """Return what a fit minimizes, and how; raise if a parameter cannot be used."""
 
     def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
         """Return how many weights `fit` would learn from the same data, without fitting.
@@ -198,17 +187,12 @@ class LinearClassifier(SequenceClassifier):
         Parameters
         ----------
         X, y : iterable of S sequences
-            As for `fit`.
+            As for `fit`, also in what is raised.
 
         Returns
         -------
         ParameterCounts
             The weights by kind, their total and the memory that fitting them takes.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As for `fit`.
         """
         problem = self._problem()
         return ParameterCounts(problem.model(problem.read(X, y)).parameter_counts)

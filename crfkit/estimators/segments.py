@@ -93,10 +93,6 @@ class Segments(BaseEstimator):  # type: ignore[misc]
     token_parts: Iterable[str] = TOKEN_PARTS
     constraints: SegmentConstraints | None = None
 
-    def _layout(self) -> SegmentLabels:
-        """Return what estimators ask for."""
-        return SegmentLabels(self)
-
     def _limits(self) -> SegmentConstraints:
         return SegmentConstraints() if self.constraints is None else self.constraints
 
@@ -129,7 +125,7 @@ def labels_of(structure: Any, warm_start: bool) -> LabelSpace:
                 "warm_start=True carries weights of the labels of tokens over, not of segments: "
                 "use structure='chain', or warm_start=False."
             )
-        return structure._layout()
+        return SegmentLabels(structure)
     message = f"structure={structure!r:.80} must be 'chain' or Segments()."
     if not isinstance(structure, str):
         raise TypeError(message)

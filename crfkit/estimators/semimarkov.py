@@ -9,6 +9,7 @@ from typing import Any, Self
 from crfkit.estimators import _probabilities, _segment_predictions, _views
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentConstraints, Segments
+from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
@@ -251,6 +252,6 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         )  # fmt: skip
         segments._check_parameters()
         return make_problem(
-            self, labels=segments._layout(), loss=chosen_loss(self), penalty=elastic_net(self),
+            self, labels=SegmentLabels(segments), loss=chosen_loss(self), penalty=elastic_net(self),
             solver=chosen_solver(self, SOLVERS),
         )  # fmt: skip

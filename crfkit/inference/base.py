@@ -35,18 +35,10 @@ class FittedModel(NamedTuple):
     ) -> list[Answer]:
         """Return the answers to a question about each chunk of sequences, in their order.
 
-        Parameters
-        ----------
-        data : PackedSequences
-            The sequences.
-        question : callable
-            From the structure and the potentials of a chunk to an answer; ``potentials.first`` is
-            the number of its first sequence.
-        threads : ThreadMap
-            An open pool of threads. Sequences are computed one by one: how they are dealt to
-            threads changes no bit of what is said of one of them.
-        share : int, optional
-            Tokens of a chunk, about. If not given, that depends on the number of threads.
+        The question turns the structure and the potentials of a chunk, whose first sequence has the
+        number ``potentials.first``, into an answer. Sequences are computed one by one: how they are
+        dealt to threads changes no bit of what is said of one of them. `share` is how many tokens a
+        chunk has, about; if not given, that depends on the number of threads.
         """
         model, weights = self
 

@@ -42,10 +42,7 @@ def with_fixed(potentials: Potentials, fixed: CodeArray) -> Potentials:
 def conditional_log_proba(structure: Structure, scores: Potentials, fixed: CodeArray) -> FloatArray:
     """Return the log-probability of the fixed codes of each sequence, shape (S,).
 
-    Raises
-    ------
-    NoPathError
-        If a sequence has no segmentation at all.
+    Raises NoPathError if a sequence has no segmentation at all.
     """
     log_z = expectations(structure, scores)[1]
     clamped, possible = with_fixed(scores, fixed), np.ones(len(log_z), bool)
@@ -74,19 +71,8 @@ def _log_sum_or_none(structure: Structure, one: Potentials) -> float:
 def fixed_codes(model: Any, runs: Segmentation, offsets: IntArray) -> CodeArray:
     """Return the code that each token has to have, `ANY`, or `BEGINS` for any beginning, (N,).
 
-    Parameters
-    ----------
-    model
-        A fitted model of segments.
-    runs : Segmentation
-        The segments that are known, which do not overlap, with `UNKNOWN` for such labels.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start, and the end.
-
-    Raises
-    ------
-    ValueError
-        If the model cannot have one of the segments, or two that touch.
+    The segments that are known do not overlap; unknown labels are `UNKNOWN`. Raises ValueError if
+    the fitted model cannot have one of them, or two that touch.
     """
     order = np.argsort(runs.start)
     runs = Segmentation(*(part[order] for part in runs))

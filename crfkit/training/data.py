@@ -44,14 +44,9 @@ def pack_training(X: Any) -> Packed:
 
 
 def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> PackedSequences:
-    """Pack features for a model with a vocabulary, if it has one, and D attributes.
+    """Pack features for a model with D attributes, and a vocabulary if it was not matrices.
 
-    Raises
-    ------
-    ValueError
-        If the number of features is another one.
-    TypeError
-        If tokens are given to a model that was fitted on matrices.
+    Raises TypeError or ValueError if they do not fit.
     """
     if isinstance(X, PackedSequences):
         data = X
@@ -146,33 +141,15 @@ def _check_names(names: Names | None, expected: Names | None) -> None:
 
 
 class TrainingData(NamedTuple):
-    """What a model is fitted to.
-
-    Attributes
-    ----------
-    data : PackedSequences
-        S sequences of N tokens with D attributes.
-    vectorizer : SequenceVectorizer or None
-        The vocabulary, if one was learned.
-    classes : ndarray of shape (K,)
-        Labels.
-    codes : ndarray of shape (N,)
-        Label codes.
-    weight : ndarray of shape (N,)
-        Token weights.
-    known : ndarray of shape (K2,) or None
-        Labels of the whole data, where this is a part; None if those are the classes.
-    coding : LabelCoding
-        What the codes stand for.
-    """
+    """What a model is fitted to: S sequences of N tokens with D attributes and K labels."""
 
     data: PackedSequences
-    vectorizer: SequenceVectorizer | None
-    classes: NDArray[np.object_]
-    codes: CodeArray
-    weight: FloatArray
-    known: NDArray[np.object_] | None = None
-    coding: LabelCoding = LABELS
+    vectorizer: SequenceVectorizer | None  # the vocabulary, if one was learned
+    classes: NDArray[np.object_]  # (K,)
+    codes: CodeArray  # (N,)
+    weight: FloatArray  # of tokens, (N,)
+    known: NDArray[np.object_] | None = None  # all labels, where this is a part of the data
+    coding: LabelCoding = LABELS  # what the codes stand for
 
     def cost(self, cost: Any) -> Cost:
         """Return a cost for these classes, given what the user says of those of the whole data."""
@@ -192,12 +169,7 @@ class TrainingData(NamedTuple):
 
         Attributes keep their columns. Those that none of the sequences has get no weights where
         only observed pairs do, and weights of 0 otherwise, so that the model is the one of the
-        sequences alone.
-
-        Raises
-        ------
-        ValueError
-            If all their weights are 0.
+        sequences alone. Raises ValueError if all their weights are 0.
         """
         data = self.data
         tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
@@ -268,12 +240,8 @@ def hold_out(
     """Return what to learn from, and what to watch the fit on, if it is to be watched.
 
     That is `X_val` and `y_val`, or a share of the sequences that `random_state` chooses; `fraction`
-    is None where the fit is not watched.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X_val and y_val cannot be used, or nothing is left to learn from.
+    is None where the fit is not watched. Raises ValueError or TypeError if that cannot be used, or
+    nothing is left to learn from.
     """
     given = X_val is not None
     if given != (y_val is not None):

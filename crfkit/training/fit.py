@@ -67,16 +67,10 @@ class Fit:
     def run(
         self, start: FloatArray, callback: Callback | None = None, watch: Watch | None = None
     ) -> SolverResult:
-        """Minimize the objective.
+        """Minimize the objective from first parameters, shape (P,).
 
-        Parameters
-        ----------
-        start : ndarray of shape (P,)
-            First parameters.
-        callback : callable, optional
-            Told of each iteration; ends the fit by returning True.
-        watch : Watch, optional
-            Ends the fit where the score of a validation part no longer rises.
+        The callback is told of each iteration and ends the fit by returning True; `watch` ends it
+        where the score of a validation part no longer rises.
         """
         self._tell_size()
         solver = self.problem.solver

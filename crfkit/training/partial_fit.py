@@ -58,11 +58,7 @@ def learn_batch(
 
     `fitted` are those so far, none before the first batch, and `schema` the attributes so far.
     `classes` are all labels that will ever occur, needed for the first batch.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the solver does not learn from batches, or the data do not fit.
+    Raises ValueError or TypeError if the solver does not learn from batches, or data do not fit.
     """
     if not _learns_from_batches(problem.solver):
         names = sorted(name for name, solver in SOLVERS.items() if _learns_from_batches(solver))

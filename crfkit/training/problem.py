@@ -43,18 +43,10 @@ class Problem:
 
     Attributes
     ----------
-    labels : LabelSpace
-        What labels stand for: reads them, and names fitted weights.
     loss : callable
         From the training data, whose labels a cost may name, to the loss.
-    penalty : ElasticNet
-        Of the parameters.
-    solver : Solver
-        Ready to be used.
     scale : float
         The loss is multiplied by it.
-    features : FeatureChoice
-        Which features get a weight.
     weights : object, optional
         Chooses the weights and names fitted ones, as a WeightSpace; that of `labels` if not given.
     early_stopping : EarlyStopping or None
@@ -63,10 +55,6 @@ class Problem:
     further : callable, optional
         From the fit, its first parameters and the number of iterations that count to further
         fitted attributes.
-    n_jobs : int or None
-        Threads.
-    verbose : int
-        How often iterations are printed.
     """
 
     labels: LabelSpace
@@ -125,10 +113,7 @@ def weights_of(labels: LabelSpace) -> WeightSpace:
 def make_problem(estimator: Any, **parts: Any) -> Problem:
     """Return a problem with these parts, and what all estimators say by the same parameters.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter cannot be used.
+    Raises TypeError or ValueError if one of them cannot be used.
     """
     given = _USUAL | estimator.get_params(deep=False)
     check_whole("min_freq", given["min_freq"])

@@ -160,14 +160,7 @@ class Trainer:
         return dict(self._options.values)
 
     def set(self, name: str, value: Any) -> None:
-        """Set a parameter.
-
-        Parameters
-        ----------
-        name : str
-            One of :meth:`params`; "stop" is another name of "period".
-        value : number, bool or str
-            Its value; a string is converted.
+        """Set one of :meth:`params` ("stop" is another name of "period"); strings are converted.
 
         Raises
         ------

@@ -25,11 +25,10 @@ _NAMES = {
     "all_possible_states": "feature.possible_states",
     "all_possible_transitions": "feature.possible_transitions",
     "pa_type": "type",
-    "calibration_eta": "calibration.eta",
-    "calibration_rate": "calibration.rate",
-    "calibration_samples": "calibration.samples",
-    "calibration_candidates": "calibration.candidates",
-    "calibration_max_trials": "calibration.max_trials",
+    **{
+        f"calibration_{name}": f"calibration.{name}"
+        for name in ("eta", "rate", "samples", "candidates", "max_trials")
+    },
 } | {
     name: name
     for name in (
