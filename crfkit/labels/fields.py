@@ -144,7 +144,7 @@ def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Lis
         where = f"sequence {s} of {name}"
         for item in sequence:
             start, stop, label = as_segment(item, where, lengths[s], "Others are.")
-            if not is_label(label):
+            if label is None or label != label:
                 raise TypeError(
                     f"{where}: the label of {item!r:.60} must be hashable, and not None or NaN."
                 )
