@@ -216,7 +216,7 @@ class ChainBatchOracle(CompiledBatchOracle):
         problem, size = self.problem, self.n_labels
         labels, lengths = problem.labels.astype(np.int64), np.diff(problem.offsets)
         tokens, weight = np.arange(len(labels)), np.repeat(problem.weight, lengths)
-        potentials, counts = np.zeros((2, self.n_potentials))
+        potentials, counts = np.zeros(self.n_potentials), np.zeros(self.n_potentials)
         potentials[tokens * size + labels] = gold
         counts[tokens * size + labels] = weight
         later = np.delete(tokens, problem.offsets[:-1][lengths > 0])

@@ -79,7 +79,7 @@ class SegmentBatchOracle(CompiledBatchOracle):
     def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
         """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
         index, size, true = self.index, self.n_labels, self._true
-        potentials, counts = np.zeros((2, self.n_potentials))
+        potentials, counts = np.zeros(self.n_potentials), np.zeros(self.n_potentials)
         batch = np.repeat(np.arange(len(true.ptr) - 1), np.diff(true.ptr))
         of_pair = true.places >= index.first_pair
         start = np.where(of_pair, index.pair[batch] - index.first_pair, index.unary[batch])

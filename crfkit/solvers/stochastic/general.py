@@ -177,7 +177,7 @@ class GeneralBatchOracle(BatchOracle):
     def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
         """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
         problem, batches, index = self.problem, self.problem.batches, self.index
-        potentials, counts = np.zeros((2, self.n_potentials))
+        potentials, counts = np.zeros(self.n_potentials), np.zeros(self.n_potentials)
         bound = batches.bind(np.zeros(batches.n_parameters))
         for b in range(len(batches)):
             scores, labels = batches.scores(bound, b), batches.labels(b)
