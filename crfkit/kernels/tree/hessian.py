@@ -86,65 +86,51 @@ def tree_hessian(
             status = tree_sum_log(scores, s, weight[s], work, sums)
         sums.status[s] = status
         if status == OK:
-            _mean_tangents(scores, exponentials.factor, tangent, s, in_logs, work, sums, out)
-            _derive(scores, exponentials.factor, tangent, s, in_logs, work, sums, out)
+            _differentiate(
+                scores, exponentials.factor, tangent, s, in_logs, work, sums.marginals, out
+            )
 
 
 @kernel
-def _mean_tangents(
+def _differentiate(
     scores: TreeScores,
     factor: FloatArray,
     tangent: TreeTangent,
     s: int,
     in_logs: bool,
-    work: TreeWorkspace,  # after a sum; out: E as the messages
-    sums: ChainSums,
+    work: TreeWorkspace,  # after a sum; E takes the place of the messages
+    marginals: FloatArray,
     out: TreeDerivatives,
 ) -> None:
-    """Write the mean tangents of the subtrees, from the leaves to the roots."""
-    begin, end, size = scores.offsets[s], scores.offsets[s + 1], scores.unary.shape[1]
-    for t in range(begin, end):
-        for k in range(size):
-            out.mean[t - begin, k] = tangent.unary[t, k]
-    for n in range(end - 1, begin - 1, -1):
-        c, p, m = edge(scores, begin, n)
-        _center(sums.marginals, begin + c, out.mean, c)
-        for i in range(size if p >= 0 else 0):
-            _conditional(scores, factor, work, c, m, i, in_logs)
-            mean = 0.0
-            for j in range(size):
-                mean += work.row[0, j] * (tangent.pair[m, i, j] + out.mean[c, j])
-            work.message[c, i] = mean
-            out.mean[p, i] += mean
-
-
-@kernel
-def _derive(
-    scores: TreeScores,
-    factor: FloatArray,
-    tangent: TreeTangent,
-    s: int,
-    in_logs: bool,
-    work: TreeWorkspace,
-    sums: ChainSums,
-    out: TreeDerivatives,
-) -> None:
-    """Write the derivatives of the expected counts from the roots to the leaves.
+    """Write the mean tangents from the leaves to the roots, and the derivatives on the way back.
 
     That of an expected transition is ``P(j | i) (P'(y_p = i) + P(y_p = i) (v(i, j) + e_c(j) -
     E_c(i)))``, and that of a marginal the sum over the labels of the parent.
     """
     begin, end, size = scores.offsets[s], scores.offsets[s + 1], scores.unary.shape[1]
+    row, mean, unary = work.row, out.mean, out.unary
+    for t in range(begin, end):
+        for k in range(size):
+            mean[t - begin, k] = tangent.unary[t, k]
+    for n in range(end - 1, begin - 1, -1):
+        c, p, m = edge(scores, begin, n)
+        _center(marginals, begin + c, mean, c)
+        for i in range(size if p >= 0 else 0):
+            _conditional(scores, factor, work, c, m, i, in_logs)
+            below = 0.0
+            for j in range(size):
+                below += row[0, j] * (tangent.pair[m, i, j] + mean[c, j])
+            work.message[c, i] = below
+            mean[p, i] += below
     for n in range(begin, end):
         c, p, m = edge(scores, begin, n)
         for j in range(size):
-            root = sums.marginals[begin + c, j] * out.mean[c, j] if p < 0 else 0.0
-            out.unary[begin + c, j] = root
+            unary[begin + c, j] = marginals[begin + c, j] * mean[c, j] if p < 0 else 0.0
         for i in range(size if p >= 0 else 0):
-            above, moved = sums.marginals[begin + p, i], out.unary[begin + p, i]
+            above, moved = marginals[begin + p, i], unary[begin + p, i]
             _conditional(scores, factor, work, c, m, i, in_logs)
             for j in range(size):
-                slope = tangent.pair[m, i, j] + out.mean[c, j] - work.message[c, i]
-                change = work.row[0, j] * (moved + above * slope)
-                out.unary[begin + c, j] += change
+                slope = tangent.pair[m, i, j] + mean[c, j] - work.message[c, i]
+                change = row[0, j] * (moved + above * slope)
+                unary[begin + c, j] += change
                 out.pair[m, i, j] += change

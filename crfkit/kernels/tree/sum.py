@@ -89,35 +89,44 @@ def _send(
 
 
 @kernel
-def _inside(
-    scores: TreeScores, exponentials: ChainExponentials, begin: int, end: int, work: TreeWorkspace
-) -> tuple[int, float]:
-    """Sum the subtrees from the leaves to the roots; returns the status and log Z.
+def sum_forest(
+    scores: TreeScores,
+    exponentials: ChainExponentials,
+    s: int,
+    weight: float,
+    work: TreeWorkspace,
+    out: ChainSums,
+) -> int:
+    """Sum over the labelings of one forest in linear form; returns its status.
 
     ``inside_t(k) = node_t(k) prod_c message_c(k)`` over the children ``c`` of ``t``, scaled to the
     sum 1 after each product, so that the number of children does not matter.
     """
-    log_z = 0.0
+    begin, end, log_z = scores.offsets[s], scores.offsets[s + 1], 0.0
     for t in range(begin, end):
         for k in range(work.inside.shape[1]):
             work.inside[t - begin, k] = exponentials.node[t, k]
             if exponentials.node[t, k] < TINY and scores.unary[t, k] > -math.inf:
-                return UNDERFLOW, 0.0
+                return UNDERFLOW
         log_z += exponentials.shift[t]
     for n in range(end - 1, begin - 1, -1):
         c, p, m = edge(scores, begin, n)
         total = _scale(work.inside, c)
         if not total > 0.0:
-            return begin + c, 0.0
+            dead: int = begin + c
+            return dead
         log_z += math.log(total)
         if p >= 0:
             if not _send(scores, exponentials, work, c, p, m):
-                return UNDERFLOW, 0.0
+                return UNDERFLOW
             total = _scale(work.inside, p)
             if not total > 0.0:
-                return begin + p, 0.0
+                dead = begin + p
+                return dead
             log_z += math.log(total) + exponentials.pair_shift[m]
-    return OK, log_z
+    out.log_z[s] = log_z
+    _outside(scores, exponentials, begin, end, weight, work, out)
+    return OK
 
 
 @kernel
@@ -159,23 +168,6 @@ def _outside(
 
 
 @kernel
-def sum_forest(
-    scores: TreeScores,
-    exponentials: ChainExponentials,
-    s: int,
-    weight: float,
-    work: TreeWorkspace,
-    out: ChainSums,
-) -> int:
-    """Sum over the labelings of one forest in linear form; returns its status."""
-    begin, end = scores.offsets[s], scores.offsets[s + 1]
-    status, out.log_z[s] = _inside(scores, exponentials, begin, end, work)
-    if status == OK:
-        _outside(scores, exponentials, begin, end, weight, work, out)
-    return status
-
-
-@kernel
 def tree_sum(
     scores: TreeScores,
     exponentials: ChainExponentials,
@@ -194,35 +186,6 @@ def tree_sum(
 
 
 @kernel
-def _inside_log(scores: TreeScores, begin: int, end: int, work: TreeWorkspace) -> tuple[int, float]:
-    """Sum the subtrees in logarithms; returns the status and log Z.
-
-    ``inside_t(k) = unary_t(k) + sum_c message_c(k)``, relative to its sum, so that logarithms do
-    not grow with the tree; ``message_c(i) = log sum_j exp(pair(i, j) + inside_c(j))``.
-    """
-    size, log_z, run = scores.unary.shape[1], 0.0, 0.0
-    for t in range(begin, end):
-        for k in range(size):
-            work.inside[t - begin, k] = scores.unary[t, k]
-    for n in range(end - 1, begin - 1, -1):
-        c, p, m = edge(scores, begin, n)
-        norm = log_sum(work.inside, c)
-        if norm == -math.inf:
-            return begin + c, 0.0
-        for k in range(size):
-            work.inside[c, k] -= norm
-        run += norm
-        if n % 128 == 0 or n == begin:  # in runs: long sums lose digits
-            log_z, run = log_z + run, 0.0
-        for i in range(size if p >= 0 else 0):
-            for j in range(size):
-                work.row[0, j] = scores.pair[m, i, j] + work.inside[c, j]
-            work.message[c, i] = log_sum(work.row, 0)
-            work.inside[p, i] += work.message[c, i]
-    return OK, log_z
-
-
-@kernel
 def tree_sum_log(
     scores: TreeScores,
     s: int,
@@ -232,21 +195,42 @@ def tree_sum_log(
 ) -> int:
     """Sum over the labelings of one forest in logarithms; returns `OK` or a dead position.
 
-    ``P(y_c = j) = sum_i P(y_p = i) exp(pair(i, j) + inside_c(j) - message_c(i))``
+    ``inside_t(k) = unary_t(k) + sum_c message_c(k)``, relative to its sum, so that logarithms do
+    not grow with the tree; ``message_c(i) = log sum_j exp(pair(i, j) + inside_c(j))``. On the way
+    back ``P(y_c = j) = sum_i P(y_p = i) exp(pair(i, j) + inside_c(j) - message_c(i))``.
     """
     begin, end, size = scores.offsets[s], scores.offsets[s + 1], scores.unary.shape[1]
-    status, out.log_z[s] = _inside_log(scores, begin, end, work)
-    if status != OK:
-        return status
+    inside, message, marginals, run = work.inside, work.message, out.marginals, 0.0
+    out.log_z[s] = 0.0
+    for t in range(begin, end):
+        for k in range(size):
+            inside[t - begin, k] = scores.unary[t, k]
+    for n in range(end - 1, begin - 1, -1):
+        c, p, m = edge(scores, begin, n)
+        norm = log_sum(inside, c)
+        if norm == -math.inf:
+            dead: int = begin + c
+            return dead
+        for k in range(size):
+            inside[c, k] -= norm
+        run += norm
+        if n % 128 == 0 or n == begin:  # in runs: long sums lose digits
+            out.log_z[s] += run
+            run = 0.0
+        for i in range(size if p >= 0 else 0):
+            for j in range(size):
+                work.row[0, j] = scores.pair[m, i, j] + inside[c, j]
+            message[c, i] = log_sum(work.row, 0)
+            inside[p, i] += message[c, i]
     for n in range(begin, end):
         c, p, m = edge(scores, begin, n)
         for j in range(size):
-            out.marginals[begin + c, j] = weight * math.exp(work.inside[c, j]) if p < 0 else 0.0
+            marginals[begin + c, j] = weight * math.exp(inside[c, j]) if p < 0 else 0.0
         for i in range(size if p >= 0 else 0):
-            above = out.marginals[begin + p, i]
+            above = marginals[begin + p, i]
             for j in range(size if above != 0.0 else 0):
-                share = scores.pair[m, i, j] + work.inside[c, j] - work.message[c, i]
+                share = scores.pair[m, i, j] + inside[c, j] - message[c, i]
                 if share > NOTHING:
-                    out.marginals[begin + c, j] += above * math.exp(share)
+                    marginals[begin + c, j] += above * math.exp(share)
                     out.flow[m, i, j] += above * math.exp(share)
     return OK
