@@ -38,25 +38,13 @@ def sum_interleaved(
 
 
 class Lanes(NamedTuple):
-    """Which sequences are computed side by side, and where.
+    """Which sequences are computed side by side, and where."""
 
-    Attributes
-    ----------
-    order : ndarray of shape (n,)
-        Sequences, the longest first.
-    lane, start : ndarray of shape (n,)
-        Where each is laid.
-    token : ndarray of shape (T, W)
-        Which token each lane has at each time, -1 for none.
-    fresh : ndarray of shape (T, W)
-        1 where no transition leads into it.
-    """
-
-    order: IntArray
-    lane: IntArray
-    start: IntArray
-    token: IntArray
-    fresh: FloatArray
+    order: IntArray  # (n,) sequences, the longest first
+    lane: IntArray  # (n,) where each is laid
+    start: IntArray  # (n,)
+    token: IntArray  # (T, W) which token each lane has at each time, -1 for none
+    fresh: FloatArray  # (T, W) 1 where no transition leads into it
 
 
 def deal(scores: ChainScores) -> Lanes | None:

@@ -19,16 +19,9 @@ LARGE = 200.0
 
 
 def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:
-    """Return segments with rows, in the form that structures read.
+    """Return segments with rows, (n,) each, in the form that structures read; none twice.
 
-    Parameters
-    ----------
-    n_tokens : int
-        N.
-    stop : ndarray of shape (n,)
-        The token after the last one of each segment.
-    length, row : ndarray of shape (n,)
-        Its length and row. No segment may be listed twice.
+    `stop` is the token after the last one of each segment, of `n_tokens` in all.
     """
     sides: list[NDArray[np.int64]] = []
     for token in (stop - 1, stop - length):
@@ -48,13 +41,9 @@ def no_spans(n_tokens: int) -> Spans:
 def segment_arrays(scores: SegmentPotentials) -> SegmentScores:
     """Return the arrays of the potentials, as kernels read them."""
     return SegmentScores(
-        frozen(scores.unary),
-        frozen(scores.pair),
-        frozen(scores.transition_index),
-        frozen(scores.offsets),
-        scores.n_transitions,
-        scores.n_lengths,
-    )
+        frozen(scores.unary), frozen(scores.pair), frozen(scores.transition_index),
+        frozen(scores.offsets), scores.n_transitions, scores.n_lengths,
+    )  # fmt: skip
 
 
 def are_moderate(scores: SegmentPotentials) -> NDArray[np.bool_]:
@@ -122,10 +111,8 @@ def _slopes(lengths: FloatArray) -> FloatArray:
 
 def _wide(block: FloatArray) -> FloatArray:
     """Return rows in columns for whole vectors, of ``-inf`` where added."""
-    size = block.shape[1]
-    out = np.full((len(block), padded(size)), -np.inf)
-    out[:, :size] = block
-    return out
+    added = padded(block.shape[1]) - block.shape[1]
+    return np.pad(block, ((0, 0), (0, added)), constant_values=-np.inf)
 
 
 def filled_up(scores: SegmentPotentials) -> SegmentTables:

@@ -235,17 +235,8 @@ def span_probabilities(
 ) -> FloatArray:
     """Return the probabilities that runs of tokens are segments, with each label, shape (n, K).
 
-    Each run gets a row of its own, with the scores of the one it had: what is expected of that row
-    is the probability.
-
-    Parameters
-    ----------
-    structure : SemiMarkov
-        Sums.
-    scores : Potentials
-        Potentials of the parts of S sequences.
-    start, stop : ndarray of shape (n,)
-        First token of each run, and the one after its last.
+    From their first tokens, shape (n,), to those after their last. Each run gets a row of its own,
+    with the scores of the one it had: what is expected of that row is the probability.
     """
     size = scores.n_labels
     spans, first = scores.spans, scores.n_transitions + scores.n_lengths
