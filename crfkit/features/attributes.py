@@ -276,11 +276,7 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
 
     TypeError or ValueError as of :func:`expand`, naming the sequence and the position.
     """
-    encoder = _TokenEncoder(index)
-    for s, sequence in enumerate(iterate_sequences(X, "X")):
-        encoder.add_sequence(s, sequence if isinstance(sequence, list) else list(sequence))
-    encoder.flush()
-    return AttributeRows.joined(encoder.blocks)
+    return AttributeRows.joined(_TokenEncoder(index).blocks_of(X))
 
 
 def collect(
@@ -317,7 +313,7 @@ def collect(
 
 
 class _TokenEncoder:
-    """Collects entries; what is finished is kept in arrays, the `blocks`.
+    """Collects entries; what is finished is kept in arrays.
 
     An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
     attribute whose value waits in `values`.
@@ -325,37 +321,32 @@ class _TokenEncoder:
 
     def __init__(self, index: AttributeIndex) -> None:
         self.index = index
-        self.blocks: list[AttributeRows] = []
-        self._begin()
-
-    def _begin(self) -> None:
         self.entries: list[int] = []
         self.counts: list[int] = []
         self.values: list[float] = []
         self.lengths: list[int] = []
 
-    def add_sequence(self, s: int, tokens: list[Any]) -> None:
-        """Append the tokens of sequence `s`."""
-        if set(map(type, tokens)) != {list} or not self._add_lists(tokens):
-            entries, values, add, valued = (
-                self.entries,
-                self.values,
-                self.entries.append,
-                self._entry,
-            )
-            for t, token in enumerate(tokens):
-                before, waiting = len(entries), len(values)
-                try:
-                    if token.__class__ is not dict:
-                        raise TypeError("another rule applies")
-                    collect(self.index.keys_of_tokens, token, add, valued)
-                except (TypeError, ValueError, RecursionError):
-                    del entries[before:], values[waiting:]
-                    self._add_rare(token, f"sequence {s}, position {t}")
-                self.counts.append(len(entries) - before)
-        self.lengths.append(len(tokens))
-        if len(self.counts) >= BATCH:
-            self.flush()
+    def blocks_of(self, X: Iterable[Any]) -> list[AttributeRows]:
+        """Return the rows of sequences of tokens, many sequences at a time."""
+        blocks = []
+        entries, counts, values = self.entries, self.counts, self.values
+        for s, sequence in enumerate(iterate_sequences(X, "X")):
+            tokens = sequence if isinstance(sequence, list) else list(sequence)
+            if set(map(type, tokens)) != {list} or not self._add_lists(tokens):
+                for t, token in enumerate(tokens):
+                    before, waiting = len(entries), len(values)
+                    try:
+                        if token.__class__ is not dict:
+                            raise TypeError("another rule applies")
+                        collect(self.index.keys_of_tokens, token, entries.append, self._entry)
+                    except (TypeError, ValueError, RecursionError):
+                        del entries[before:], values[waiting:]
+                        self._add_rare(token, f"sequence {s}, position {t}")
+                    counts.append(len(entries) - before)
+            self.lengths.append(len(tokens))
+            if len(counts) >= BATCH:
+                blocks.append(self._flush())
+        return [*blocks, self._flush()]
 
     def _add_lists(self, tokens: list[list[Any]]) -> bool:
         """Append tokens that are all lists of strings at once; False where they are not."""
@@ -389,8 +380,8 @@ class _TokenEncoder:
         self.values.append(plain)
         return VALUED - number
 
-    def flush(self) -> None:
-        """Move what was collected into arrays, without what is to be skipped."""
+    def _flush(self) -> AttributeRows:
+        """Return what was collected, without what is to be skipped, and forget it."""
         indices = np.array(self.entries, dtype=np.int32)
         values = None
         if self.values:
@@ -399,5 +390,6 @@ class _TokenEncoder:
             values[valued] = self.values
             indices[valued] = VALUED - indices[valued]
         rows = AttributeRows(indices, values, _pointers(self.counts), _pointers(self.lengths))
-        self.blocks.append(rows.without(indices == SKIP))
-        self._begin()
+        for collected in (self.entries, self.counts, self.values, self.lengths):
+            collected.clear()
+        return rows.without(indices == SKIP)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
+from operator import methodcaller
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import Names, name_array
 from crfkit.features.attributes import AttributeRows, FrozenIndex, GrowingIndex, check_name, encode
+
+_is_fitted_name = methodcaller("endswith", "_")
 
 
 class SequenceTransformer(  # type: ignore[call-arg]
@@ -86,7 +89,8 @@ class SequenceTransformer(  # type: ignore[call-arg]
         NotFittedError
             Before `fit`.
         """
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # raises, and takes longer to say that all is well
         return self._transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -115,7 +119,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         return type(self)(**self._parameters)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return any(name.endswith("_") for name in vars(self))
+        return any(map(_is_fitted_name, vars(self)))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the rest."""
