@@ -1,17 +1,7 @@
 """The rules by which the items of a token become named attributes with values.
 
-They are python-crfsuite's, because they define which features a model has:
-
-=========================  ==========================================
-item                       attributes
-=========================  ==========================================
-``{"w": "dog"}``           ``w:dog`` = 1
-``{"w": True}``            ``w`` = 1 (False: 0)
-``{"w": 2.5}``             ``w`` = 2.5
-``{"w": ["a", "b"]}``      ``w:a`` = 1, ``w:b`` = 1 (sets too)
-``{"w": {"x": 2}}``        ``w:x`` = 2 (to any depth)
-``["a", "b"]``, a set      ``a`` = 1, ``b`` = 1
-=========================  ==========================================
+They are python-crfsuite's, because they define which features a model has;
+:class:`crfkit.features.SequenceVectorizer` tells them.
 """
 
 from __future__ import annotations

@@ -68,12 +68,11 @@ class SequenceUnion(SequenceTransformer):
         self.transformers = transformers
 
     def _fit(self, X: Any, y: Any) -> PackedSequences:
-        names = _checked_names(self.transformers)
+        _check_parts(self.transformers)
         X = _rereadable(X)
-        fitted = [t if t == _SAME else clone(t) for _, t in self.transformers]
-        blocks = [_packed(name, X if t == _SAME else t.fit_transform(X, y))
-                  for name, t in zip(names, fitted, strict=True)]  # fmt: skip
-        self.transformers_ = list(zip(names, fitted, strict=True))
+        parts = [(name, t if t == _SAME else clone(t)) for name, t in self.transformers]
+        blocks = [_packed(name, X if t == _SAME else t.fit_transform(X, y)) for name, t in parts]
+        self.transformers_ = parts
         joined = self._join(blocks)
         self._names = joined.names
         self._transition_names = None if joined.transitions is None else joined.transitions.names
@@ -175,8 +174,8 @@ def make_sequence_union(*transformers: Any) -> SequenceUnion:
     return SequenceUnion(list(zip(numbered, transformers, strict=True)))
 
 
-def _checked_names(transformers: Any) -> list[str]:
-    """Return the names of the parts."""
+def _check_parts(transformers: Any) -> None:
+    """Raise if these are no pairs of different names and transformers."""
     if not transformers:
         raise ValueError("the union has no transformers: give at least one.")
     if not all(isinstance(part, (tuple, list)) and len(part) == 2 for part in transformers):
@@ -200,7 +199,6 @@ def _checked_names(transformers: Any) -> list[str]:
                 f"transformer {name!r} is a {type(transformer).__name__} without the method "
                 "'transform'; 'passthrough' takes the input as it is."
             )
-    return names
 
 
 def _rereadable(X: Any) -> Any:

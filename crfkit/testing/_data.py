@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -141,20 +142,20 @@ def has_parameter(estimator: Any, name: str) -> bool:
 
 def assert_same_predictions(model: Any, other: Any, X: Any, other_X: Any = None) -> None:
     """Raise AssertionError unless both predict the same, to the last bit, the other `other_X`."""
-    other_X = X if other_X is None else other_X
-    assert model.predict(X) == other.predict(other_X), "the predicted labels differ"
-    if hasattr(model, "predict_proba"):
-        pairs = zip(model.predict_proba(X), other.predict_proba(other_X), strict=True)
-        for ours, theirs in pairs:
-            np.testing.assert_array_equal(ours, theirs)
+    _compare(model, other, X, X if other_X is None else other_X, 0.0)
 
 
 def assert_close_predictions(model: Any, other: Any, X: Any) -> None:
     """Raise AssertionError unless both predict the same but for rounding."""
-    assert model.predict(X) == other.predict(X), "the predicted labels differ"
+    _compare(model, other, X, X, 1e-6)
+
+
+def _compare(model: Any, other: Any, X: Any, other_X: Any, atol: float) -> None:
+    assert model.predict(X) == other.predict(other_X), "the predicted labels differ"
     if hasattr(model, "predict_proba"):
-        for ours, theirs in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
-            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6)
+        pairs = zip(model.predict_proba(X), other.predict_proba(other_X), strict=True)
+        for ours, theirs in pairs:
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
 
 @contextmanager
@@ -176,9 +177,7 @@ def raises(
 
 def call_each(estimator: Any, X: Any, y: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the name of each method that needs a fitted model, with a call of it."""
-    yield "predict", lambda: estimator.predict(X)
-    yield "score", lambda: estimator.score(X, y)
-    if hasattr(estimator, "predict_proba"):
-        yield "predict_proba", lambda: estimator.predict_proba(X)
-    if hasattr(estimator, "sequence_log_proba"):
-        yield "sequence_log_proba", lambda: estimator.sequence_log_proba(X, y)
+    for name in ("predict", "score", "predict_proba", "sequence_log_proba"):
+        if hasattr(estimator, name):
+            given = (X, y) if name in ("score", "sequence_log_proba") else (X,)
+            yield name, partial(getattr(estimator, name), *given)

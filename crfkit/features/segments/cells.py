@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from crfkit.features.functions import (
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.similarity import EDIT, Lexicon
 from crfkit.features.segments.words import TokenRuns, Trie, Words, distinct_runs, number_runs
-from crfkit.features.templates.columns import Reference, TokenTable
+from crfkit.features.templates.columns import Reference, read_tokens
 from crfkit.features.templates.pairs import distinct_tuples, number_tuples
 from crfkit.features.templates.tables import NOTHING, StringTable, take
 
@@ -40,21 +40,27 @@ class CodedRuns(NamedTuple):
     items: list[Items]
 
 
-class SegmentReader:
-    """The columns of some sequences, as templates read them for runs of up to `longest` tokens."""
+class SegmentPlan(NamedTuple):
+    """Compiled templates and what they need; `texts` has those of plain templates."""
 
-    def __init__(
-        self,
-        tokens: TokenTable,
-        functions: Functions,
-        lexicons: Mapping[str, Lexicon],
-        longest: int | None,
-    ) -> None:
-        self.offsets = tokens.offsets
-        self.functions = functions
-        self.lexicons = lexicons
-        self.longest = longest
-        self._tokens = tokens
+    templates: list[SegmentTemplate]
+    functions: Functions
+    lexicons: dict[str, Lexicon]
+    texts: dict[str, Trie]
+    columns: list[str] | None
+    by: str | None
+    longest: int | None  # the longest runs that templates are for
+
+
+class SegmentReader:
+    """The columns of some sequences, as templates read them."""
+
+    def __init__(self, plan: SegmentPlan, X: Iterable[Any]) -> None:
+        self._tokens = read_tokens(X, plan.columns, plan.by)
+        self.offsets = self._tokens.offsets
+        self.functions = plan.functions
+        self.lexicons = plan.lexicons
+        self.longest = plan.longest
         self._columns: dict[Reference, tuple[list[str], CodeArray]] = {}
         self._words: dict[tuple[Reference, Calls], Words] = {}
         self._pieces: dict[tuple[str, Reference, Calls], IntArray] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from crfkit.data.labels import object_array
 from crfkit.features._lexicons import read_lexicons
 from crfkit.features.attributes import FrozenIndex, GrowingIndex
 from crfkit.features.expressions import LEXICON, Templates
-from crfkit.features.functions import Functions, checked_functions
+from crfkit.features.functions import checked_functions
 from crfkit.features.segments.cells import (
     FoundRuns,
+    SegmentPlan,
     SegmentReader,
     SegmentTemplate,
     find_among,
@@ -29,7 +30,7 @@ from crfkit.features.segments.rows import RunRows, frequencies, joined, packed_s
 from crfkit.features.segments.similarity import LEAST, Lexicon
 from crfkit.features.segments.templates import WORDS, segment_templates
 from crfkit.features.segments.words import TokenRuns, Trie
-from crfkit.features.templates.columns import checked_columns, read_tokens
+from crfkit.features.templates.columns import checked_columns
 from crfkit.features.templates.tables import check_texts
 from crfkit.features.vectorizer import SequenceTransformer
 
@@ -162,7 +163,7 @@ class SegmentFeatures(SequenceTransformer):
         check_whole("min_freq", self.min_freq)
         lexicons = read_lexicons(self.lexicons)
         learned = self._compiled(lexicons)
-        reader = learned.read(X)
+        reader = SegmentReader(learned, X)
         for template in learned.templates:
             if template.plain is not None:
                 trie = reader.words(template.plain).frequent(self.max_length, self.min_freq)
@@ -186,13 +187,13 @@ class SegmentFeatures(SequenceTransformer):
 
     def _transform(self, X: Any) -> PackedSequences:
         learned = self._restored()
-        reader = learned.read(X)
+        reader = SegmentReader(learned, X)
         return self._packed(_found(learned, reader, self._index), reader.offsets)
 
     def _token_names(self) -> NDArray[np.object_]:
         return np.empty(0, object)  # tokens have no features; those of segments are in vocabulary_
 
-    def _compiled(self, lexicons: dict[str, list[str]]) -> _Compiled:
+    def _compiled(self, lexicons: dict[str, list[str]]) -> SegmentPlan:
         """Return templates and what they need, but for the texts of plain ones."""
         functions = checked_functions(self.functions, (*LEAST, WORDS, LEXICON))
         columns = checked_columns(self.columns)
@@ -206,9 +207,9 @@ class SegmentFeatures(SequenceTransformer):
                     "how long segments may be: max_length=..., best as that of the estimator."
                 )
         found = {name: Lexicon(entries) for name, entries in lexicons.items()}
-        return _Compiled(templates, functions, found, {}, columns, self.by, self.max_length)
+        return SegmentPlan(templates, functions, found, {}, columns, self.by, self.max_length)
 
-    def _restored(self) -> _Compiled:
+    def _restored(self) -> SegmentPlan:
         """Return templates and what they need, anew after the object was stored."""
         if "_learned" not in self.__dict__:
             learned = self._as_fitted()._compiled(self.lexicons_)
@@ -218,7 +219,7 @@ class SegmentFeatures(SequenceTransformer):
             self._set_learned(learned)
         return self._learned
 
-    def _set_learned(self, learned: _Compiled) -> None:
+    def _set_learned(self, learned: SegmentPlan) -> None:
         self._learned, self._index = learned, FrozenIndex(self.vocabulary_)
         self._names = object_array(self.vocabulary_)
 
@@ -240,24 +241,7 @@ class SegmentFeatures(SequenceTransformer):
             raise ValueError(f"attributes of segments are damaged: {error}.") from error
 
 
-class _Compiled(NamedTuple):
-    """Compiled templates and what they need; `texts` has those of plain templates."""
-
-    templates: list[SegmentTemplate]
-    functions: Functions
-    lexicons: dict[str, Lexicon]
-    texts: dict[str, Trie]
-    columns: list[str] | None
-    by: str | None
-    longest: int | None
-
-    def read(self, X: Iterable[Any]) -> SegmentReader:
-        """Return a reader of some sequences."""
-        tokens = read_tokens(X, self.columns, self.by)
-        return SegmentReader(tokens, self.functions, self.lexicons, self.longest)
-
-
-def _found(learned: _Compiled, reader: SegmentReader, index: Mapping[str, int]) -> RunRows:
+def _found(learned: SegmentPlan, reader: SegmentReader, index: Mapping[str, int]) -> RunRows:
     """Return the runs that have attributes, and which."""
     once: list[FoundRuns] = []
     others: list[SegmentTemplate] = []
@@ -279,7 +263,7 @@ def _found(learned: _Compiled, reader: SegmentReader, index: Mapping[str, int]) 
     return joined(parts)
 
 
-def _warn_of_none(learned: _Compiled, reader: SegmentReader, index: Iterable[str]) -> None:
+def _warn_of_none(learned: SegmentPlan, reader: SegmentReader, index: Iterable[str]) -> None:
     """Warn of templates that compare texts with entries and have found nothing at all."""
     for template in learned.templates if reader.offsets[-1] else ():
         lead = f"{template.name}="

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from crfkit.features.expressions import CELL
 from crfkit.features.functions import Calls, Functions, wapiti_regex
@@ -19,9 +19,17 @@ def template_lines(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.removesuffix("\r")
 
 
-def _bad_line(number: int, line: str, problem: str) -> ValueError:
-    """Return the error of a line."""
-    return ValueError(f"line {number} of the templates, {line!r}: {problem}.")
+def _plan(
+    builder: PlanBuilder, lines: Iterable[tuple[int, str]], add: Callable[[PlanBuilder, str], None]
+) -> Plan:
+    """Return the plan of numbered lines; ValueError tells which of them is no template."""
+    for number, line in lines:
+        try:
+            add(builder, line)
+        except ValueError as error:
+            problem = f"line {number} of the templates, {line!r}: {error}."
+            raise ValueError(problem) from error
+    return builder.finish()
 
 
 def crfpp_plan(text: str, functions: Functions) -> Plan:
@@ -38,22 +46,13 @@ def crfpp_plan(text: str, functions: Functions) -> Plan:
     ValueError
         If a line is no template.
     """
-    builder = PlanBuilder(functions)
-    for number, line in template_lines(text):
-        if line.startswith("#") or line == "B":
-            continue
-        if line[0] not in "UB":
-            raise _bad_line(
-                number, line, "a template of CRF++ begins with U or B, a comment with #"
-            )
-        try:
-            _add_crfpp(builder, line)
-        except ValueError as error:
-            raise _bad_line(number, line, str(error)) from error
-    return builder.finish()
+    lines = ((n, s) for n, s in template_lines(text) if s != "B" and not s.startswith("#"))
+    return _plan(PlanBuilder(functions), lines, _add_crfpp)
 
 
 def _add_crfpp(builder: PlanBuilder, line: str) -> None:
+    if line[0] not in "UB":
+        raise ValueError("a template of CRF++ begins with U or B, a comment with #")
     pieces = CELL.split(line)  # text, offset, column, text, ...
     if any("%" in text for text in pieces[::3]):
         raise ValueError(
@@ -85,15 +84,9 @@ def wapiti_plan(text: str, functions: Functions) -> Plan:
     ValueError
         If a line is no pattern.
     """
+    lines = ((n, raw.split("#")[0].rstrip()) for n, raw in template_lines(text))
     builder = PlanBuilder(functions, APPLY, "_x", last=4)
-    for number, raw in template_lines(text):
-        line = raw.split("#")[0].rstrip()
-        if line:
-            try:
-                _add_wapiti(builder, line)
-            except ValueError as error:
-                raise _bad_line(number, line, str(error)) from error
-    return builder.finish()
+    return _plan(builder, ((n, line) for n, line in lines if line), _add_wapiti)
 
 
 def _add_wapiti(builder: PlanBuilder, line: str) -> None:

@@ -113,7 +113,9 @@ class CompiledFeatures(SequenceTransformer):
         entries = {name: index_entries(listed) for name, listed in lexicons.items()}
         known = columns or []
         names = [
-            known[field] if isinstance(field, int) and field < len(known) else str(field)
+            known[field]
+            if isinstance(field, int) and -len(known) <= field < len(known)
+            else str(field)
             for field in numeric
         ]
         of_tokens = TemplateGroup.of(plan, numeric, names, transition=False)
