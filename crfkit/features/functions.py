@@ -108,11 +108,13 @@ def wapiti_regex(text: str) -> re.Pattern[str]:
     return re.compile(out, re.DOTALL)
 
 
-def _wapiti_test(string: str, regex: str) -> str:
+def wapiti_test(string: str, regex: str) -> str:
+    """Return whether an expression of Wapiti is found, as ``true`` or ``false``."""
     return "true" if wapiti_regex(regex).search(string) else "false"
 
 
-def _wapiti_match(string: str, regex: str) -> str:
+def wapiti_match(string: str, regex: str) -> str:
+    """Return what an expression of Wapiti finds first, an empty string if nothing."""
     found = wapiti_regex(regex).search(string)
     return found.group() if found else ""
 
@@ -139,8 +141,8 @@ _LOWERED = str.maketrans(ascii_uppercase, ascii_lowercase)  # as Wapiti does in 
 HIDDEN = {
     "is true": Function(lambda string: string == "True", FLAG),
     "ascii lower": Function(lambda string: string.translate(_LOWERED), TEXT),
-    "wapiti test": Function(_wapiti_test, TEXT),
-    "wapiti match": Function(_wapiti_match, TEXT),
+    "wapiti test": Function(wapiti_test, TEXT),
+    "wapiti match": Function(wapiti_match, TEXT),
 }
 
 
