@@ -39,12 +39,7 @@ def crfpp_plan(text: str, functions: Functions) -> Plan:
     ``B`` alone stands for weights of pairs of labels, which a CRF always has. Names of attributes
     are those of CRF++ (T. Kudo, CRF++: Yet Another CRF toolkit, the section on templates), also
     outside of the sequence: ``_B-1``, ``_B+1``. Unlike there, cells may be further than 4 tokens
-    away.
-
-    Raises
-    ------
-    ValueError
-        If a line is no template.
+    away. ValueError if a line is no template.
     """
     lines = ((n, s) for n, s in template_lines(text) if s != "B" and not s.startswith("#"))
     return _plan(PlanBuilder(functions), lines, _add_crfpp)
@@ -77,12 +72,7 @@ def wapiti_plan(text: str, functions: Functions) -> Plan:
     ``_x-#`` and the same with ``+``, and regular expressions see those (T. Lavergne, O. Cappé,
     F. Yvon, Practical very large scale CRFs, 2010; manual page of Wapiti, section PATTERNS).
     Unlike there, ``.`` is a character and not a byte. A line ``b`` alone stands for weights of
-    pairs of labels, which a CRF always has.
-
-    Raises
-    ------
-    ValueError
-        If a line is no pattern.
+    pairs of labels, which a CRF always has. ValueError if a line is no pattern.
     """
     lines = ((n, raw.split("#")[0].rstrip()) for n, raw in template_lines(text))
     builder = PlanBuilder(functions, APPLY, "_x", last=4)
