@@ -1,6 +1,7 @@
 """The semi-Markov CRF as an estimator."""
 
 import copy
+import dataclasses
 import pickle
 import warnings
 
@@ -28,6 +29,7 @@ from crfkit.data import PackedSegments
 from crfkit.metrics import Segment
 from crfkit.persistence import dumps, load, loads, save
 from crfkit.solvers import LBFGS
+from crfkit.training.problem import FeatureChoice
 from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_transitions
 from tests.estimators.test_callbacks import Inspector
 from tests.ids import stable
@@ -45,10 +47,17 @@ def exact(**parameters):
     return model(**{"solver": EXACT} | parameters)
 
 
+ALL_WEIGHTS = {
+    "boundary_weights": True, "all_possible_states": True, "all_possible_transitions": True
+}  # fmt: skip
+
+
 class Bounded(SemiMarkovCRF):
-    boundary_weights = True
-    all_possible_states = True
-    all_possible_transitions = True
+    """With the weights that a chain can be asked to have."""
+
+    def _problem(self):
+        features = FeatureChoice(min_freq=self.min_freq, **ALL_WEIGHTS)
+        return dataclasses.replace(super()._problem(), features=features)
 
 
 SINGLE = {"max_length": 1, "length": None, "token_parts": ["inside"]}
@@ -67,10 +76,7 @@ def twins(request):
     """Return a model of segments of one token, a chain, and data."""
     parameters, form, data = SAME[request.param]
     given = {"c2": 0.1, "solver": EXACT} | parameters
-    flags = {
-        name: getattr(form, name, False)
-        for name in ("boundary_weights", "all_possible_states", "all_possible_transitions")
-    }
+    flags = ALL_WEIGHTS if form is Bounded else {}
     return form(**given, **SINGLE, constraints=SPLIT), CRFClassifier(**given, **flags), data()
 
 
