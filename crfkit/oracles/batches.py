@@ -13,13 +13,8 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.kernels.chain.arrays import ChainWorkspace
-from crfkit.kernels.chain.batches import (
-    ChainBatches,
-    ChainBatchWorkspace,
-    ChainMetric,
-    ChainRoom,
-)
+from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
+from crfkit.kernels.chain.batches import ChainBatches, ChainBatchWorkspace, ChainMetric, ChainRoom
 from crfkit.kernels.design.batch import LazyWeights, Weights
 from crfkit.kernels.solvers.batches import BlockIndex
 from crfkit.oracles.batch_design import batch_room, make_batch_design
@@ -116,21 +111,11 @@ class BatchOracle(ABC):
 
 
 class CompiledBatchOracle(BatchOracle):
-    """Batches whose weights are in rows, in compiled form.
-
-    Attributes
-    ----------
-    aligned_weights : AlignedWeights
-        How the parameters stand in the vector that parts read.
-    n_labels : int
-        Number of labels K.
-    transitions : tuple of ndarrays of shape (P2,)
-        The labels before and after those that have a weight.
-    """
+    """Batches whose weights are in rows, in compiled form."""
 
     aligned_weights: AlignedWeights
     n_labels: int
-    transitions: tuple[CodeArray, CodeArray]
+    transitions: tuple[CodeArray, CodeArray]  # labels before and after those that have a weight
 
     def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
         """Return the compiled kernel."""
@@ -163,8 +148,11 @@ class CompiledBatchOracle(BatchOracle):
         return ChainMetric(frozen(blocks.astype(np.float64)), frozen(table))
 
     @abstractmethod
-    def room(self, unary: FloatArray, pair: FloatArray) -> Any:
-        """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""
+    def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> Any:
+        """Return room for the sums of a batch.
+
+        Its potentials are (Q, K) and (M, K, K); counts are those of labels, (Q, K).
+        """
 
     def workspace(self) -> ChainBatchWorkspace:
         """Return room for a batch, for one thread."""
@@ -177,21 +165,16 @@ class CompiledBatchOracle(BatchOracle):
         vectors = np.zeros((4, first + n_tables * size * size))
         potentials, counts, direction, change = vectors
         unary, pair = potentials[:first].reshape(most, size), potentials[first:].reshape(shape)
+        of_labels = counts[:first].reshape(most, size)
         return ChainBatchWorkspace(
-            potentials, unary, pair, counts, counts[:first].reshape(most, size),
-            counts[first:].reshape(shape), direction, change, first, design, transitions,
-            aligned(size, width), aligned(1, n_dense, width), self.room(unary, pair),
+            potentials, unary, pair, counts, of_labels, counts[first:].reshape(shape), direction,
+            change, first, design, transitions, aligned(size, width), aligned(1, n_dense, width),
+            self.room(unary, pair, of_labels),
         )  # fmt: skip
 
 
 class ChainBatchOracle(CompiledBatchOracle):
-    """Batches of linear chains with the log loss.
-
-    Parameters
-    ----------
-    batches : BatchData
-        The batches.
-    """
+    """Batches of linear chains with the log loss."""
 
     def __init__(self, batches: BatchData) -> None:
         model, data, threads = batches.model, batches.data, batches.threads
@@ -230,26 +213,27 @@ class ChainBatchOracle(CompiledBatchOracle):
         np.add.at(counts, self.index.pair[batch[later]] + places, weight[later])
         return potentials, counts
 
-    def room(self, unary: FloatArray, pair: FloatArray) -> ChainRoom:
+    def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> ChainRoom:
         """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""
         (tokens, size), n_tables = unary.shape, len(pair)
+        sequences, rows = int(np.diff(self.problem.first).max(initial=0)), max(tokens, TOGETHER)
         node, shift, pair_shift = np.empty((tokens, size)), np.empty(tokens), np.empty(n_tables)
-        factor, transposed = np.zeros((2, n_tables, size, size))
-        sequences = int(np.diff(self.problem.first).max(initial=0))
-        own = len(self.problem.transition_index) > 1
-        index = np.zeros(tokens if own else 1, np.uint32)
+        factor, transposed, flow, steps = np.zeros((4, n_tables, size, size))
+        index = np.zeros(tokens if len(self.problem.transition_index) > 1 else 1, np.uint32)
         starts, level = np.zeros(sequences + 1, np.int64), np.zeros(sequences)
-        rows = max(tokens, TOGETHER)
-        sums = ChainWorkspace(
+        scores = ChainScores(frozen(unary), frozen(pair), frozen(index), frozen(starts))
+        exponentials = ChainExponentials(
+            frozen(node), frozen(shift), frozen(factor), frozen(transposed), frozen(pair_shift)
+        )
+        work = ChainWorkspace(
             np.empty(tokens), np.empty((1, size)), np.empty((rows, size)), np.empty((rows, size))
         )
+        sums = ChainSums(counts, flow, np.zeros(sequences), np.zeros(sequences, np.int64))
         return ChainRoom(
-            frozen(unary), frozen(pair), pair.reshape(-1, size), node, frozen(node), shift,
-            frozen(shift), factor, factor.reshape(-1, size), frozen(factor), transposed,
-            frozen(transposed), pair_shift, frozen(pair_shift), index, frozen(index), starts,
-            frozen(starts), level, frozen(level),
-            frozen(np.arange(sequences)), sums, np.empty((3, size)), np.zeros(pair.shape),
-            np.zeros(pair.shape), np.zeros(sequences), np.zeros(sequences, np.int64),
+            pair.reshape(-1, size), node, shift, factor, factor.reshape(-1, size), transposed,
+            pair_shift, index, starts, level, scores, exponentials, frozen(level),
+            frozen(np.arange(sequences)), work, np.empty((3, size)), sums,
+            sums._replace(flow=steps),
         )  # fmt: skip
 
 

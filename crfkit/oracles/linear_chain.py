@@ -26,19 +26,7 @@ MOST_SPARSE_LABELS = 150
 
 
 class ChainOracle(Oracle):
-    """A linear chain in compiled form.
-
-    Parameters
-    ----------
-    model : LinearChainModel
-        With transitions of any kind.
-    data : PackedSequences
-        N tokens.
-    order : LabelOrder
-        How labels are numbered in kernels.
-    threads : ThreadMap
-        Makes the lists that kernels read.
-    """
+    """A linear chain, with transitions of any kind, in compiled form."""
 
     has_marginal_updates: ClassVar[bool] = True
 

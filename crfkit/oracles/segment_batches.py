@@ -33,13 +33,7 @@ from crfkit.structures.semimarkov import log_workspace, segment_workspace
 
 
 class SegmentBatchOracle(CompiledBatchOracle):
-    """Batches of segments with the log loss.
-
-    Parameters
-    ----------
-    batches : BatchData
-        The batches.
-    """
+    """Batches of segments with the log loss."""
 
     def __init__(self, batches: BatchData) -> None:
         model, data = cast(SemiMarkovModel, batches.model), batches.data
@@ -92,7 +86,7 @@ class SegmentBatchOracle(CompiledBatchOracle):
             potentials[row * size + labels] = gold * amount
         return potentials, counts
 
-    def room(self, unary: FloatArray, pair: FloatArray) -> SegmentRoom:
+    def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> SegmentRoom:
         """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""
         problem, size, width = self.problem, self.n_labels, self.aligned_weights.width
         lengths, first = np.diff(problem.offsets), problem.first

@@ -11,15 +11,9 @@ from crfkit.data import PackedSequences
 from crfkit.kernels.semimarkov.arrays import SegmentTables
 from crfkit.kernels.semimarkov.oracle import INSIDE
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.oracles.weights import (
-    AlignedWeights,
-    Weighted,
-    boundary_weights,
-    join,
-    with_boundaries,
-)
+from crfkit.oracles.weights import AlignedWeights, Weighted, boundary_weights, join, with_boundaries
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
-from crfkit.structures import SegmentPotentials, Structure
+from crfkit.structures import SegmentPotentials, Spans, Structure
 from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
 
 
@@ -29,40 +23,20 @@ class SegmentRows:
     First and last labels are attributes of these tokens, functions of lengths and dense attributes
     of segments are sparse attributes.
 
-    Parameters
-    ----------
-    model : SemiMarkovModel
-        Whose transitions share their scores.
-    structure : Structure
-        Adds what is not learned.
-    data : PackedSequences
-        N tokens.
-    order : LabelOrder
-        How codes are numbered in kernels.
-    groups : ndarray of shape (G + 1,)
-        The first token of each group, and the end: each has its own rows of segments.
-    parts : set of int
-        Tokens have rows for these parts, and for those that have weights.
-
-    Attributes
-    ----------
-    weights : AlignedWeights
-        Of the rows.
-    data : PackedSequences
-        Their attributes.
-    dense : ndarray of shape (n_dense N, n_dense F) or None
-        The dense features of the first rows.
-    parts : ndarray of shape (n,)
-        The parts that tokens have rows for.
-    of_parts : ndarray of shape (n + 1,)
-        The first row of each part, and that of lengths.
-    n_lengths, n_dense : int
-        Lengths L that sequences have, and for how many parts dense features have weights.
-    spans, of_groups : Spans and ndarray of shape (G + 1,)
-        The number of each segment in its group, and the first row of each group, and the end.
-    fixed : SegmentTables
-        What is not learned, and the longest length that is allowed of eight labels.
+    Each group of tokens, of which `groups`, shape (G + 1,), tells the first, has its own rows of
+    segments. Tokens have rows for some parts, and for those that have weights.
     """
+
+    weights: AlignedWeights
+    data: PackedSequences  # the sparse attributes of the rows
+    dense: FloatArray | None  # (n_dense N, n_dense F) the dense features of the first rows
+    n_dense: int  # for how many parts these have weights
+    parts: IntArray  # (n,) the parts that tokens have rows for
+    of_parts: IntArray  # (n + 1,) the first row of each, and that of lengths
+    n_lengths: int  # lengths L that sequences have
+    spans: Spans  # the number of each segment in its group
+    of_groups: IntArray  # (G + 1,) the first row of segments of each group, and the end
+    fixed: SegmentTables  # what is not learned, and the longest length allowed of eight labels
 
     def __init__(
         self, model: SemiMarkovModel, structure: Structure, data: PackedSequences,

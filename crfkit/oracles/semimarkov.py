@@ -19,20 +19,9 @@ from crfkit.structures import SemiMarkov, Structure
 
 
 class SegmentOracle(Oracle):
-    """Segments in compiled form.
+    """Segments without attributes of transitions in compiled form.
 
-    Parameters
-    ----------
-    model : SemiMarkovModel
-        Without attributes of transitions and without scores that are not learned.
-    structure : SemiMarkov
-        Adds these.
-    data : PackedSequences
-        N tokens.
-    order : LabelOrder
-        How codes of labels are numbered in kernels.
-    threads : ThreadMap
-        Makes the lists that kernels read.
+    The structure adds the scores that are not learned.
     """
 
     def __init__(

@@ -38,38 +38,25 @@ class AlignedWeights:
     rows are those of dense features and, after them, of transitions. The rows of a second table are
     those of attributes of transitions, of K rows of transitions each.
 
-    Parameters
-    ----------
-    state : AttributeWeights
-        Weights of attributes for labels.
-    transitions : tuple of ndarrays of shape (P2,)
-        The labels before and after those that have a weight.
-    rank : ndarray of shape (K,)
-        How labels are numbered.
-    numbers : ndarray of shape (P,)
-        Which parameter each weight is: those of attributes, of transitions, of their attributes.
-    wide : AttributeWeights, optional
-        Weights of attributes of transitions.
-
-    Attributes
-    ----------
-    size : int
-        Length L of the vector.
-    width : int
-        Length W of a row: whole vectors of eight.
-    positions : ndarray of shape (P,)
-        Where each parameter stands in it.
-    bits, wide_bits : ndarray of shape (H, V) and (G, V2)
-        Which numbers of the rows are weights: a bit for each lane of the vectors that cover a row.
-    layout, wide_layout : RowIndex
-        Which attributes have rows, of tokens and of transitions.
-    state_positions, wide_positions : ndarray
-        Where the weights of these attributes stand.
-    base : int
-        The first row of transitions.
-    wide_first : int
-        Where the second table starts.
+    Given weights of attributes, the labels before and after transitions that have a weight, how
+    labels are numbered, (K,), and which parameter each weight is, (P,): those of attributes, then
+    of transitions, then of their attributes (`wide`).
     """
+
+    n_labels: int  # K
+    size: int  # length L of the vector
+    width: int  # length W of a row: whole vectors of eight
+    base: int  # the first row of transitions
+    wide_first: int  # where the second table starts
+    positions: IdArray  # (P,) where each parameter stands
+    # (H, V) and (G, V2): which numbers of the rows are weights, a bit for each lane of the vectors
+    bits: NDArray[Any]
+    wide_bits: NDArray[Any]
+    # Which attributes of tokens and of transitions have rows, and where their weights stand.
+    layout: RowIndex
+    wide_layout: RowIndex
+    state_positions: IdArray
+    wide_positions: IdArray
 
     def __init__(
         self,
@@ -100,12 +87,12 @@ class AlignedWeights:
         table[single] = np.arange(first, first + n_single)
         own += self.wide_first
         own[wide_single] = np.arange(first + n_single, self.size)
-        self.state_positions: IdArray = frozen(table.astype(np.uint32))
-        self.wide_positions: IdArray = frozen(own.astype(np.uint32))
+        self.state_positions = frozen(table.astype(np.uint32))
+        self.wide_positions = frozen(own.astype(np.uint32))
         positions = np.empty(len(numbers), np.uint32)
         steps = (self.base + before) * width + after
         positions[numbers] = np.concatenate([table, steps, own])
-        self.positions: IdArray = frozen(positions)
+        self.positions = frozen(positions)
         rows = positions[positions < first]
         self.bits = _bits(rows, 0, self.n_rows, width)
         self.wide_bits = _bits(rows, self.wide_first, self.n_wide, n_labels * width)

@@ -88,35 +88,26 @@ class ChainMetric(NamedTuple):
 
 
 class ChainRoom(NamedTuple):
-    """Room for the sums of a batch. What is read stands there twice, once read-only."""
+    """Room for the sums of a batch; what is written is read in records of read-only arrays."""
 
-    unary_read: FloatArray  # (Q, K) the potentials
-    pair_read: FloatArray  # (M, K, K)
-    pair_rows: FloatArray  # (M K, K)
+    pair_rows: FloatArray  # (M K, K) the potentials of transitions
     node: FloatArray  # (Q, K) exponentials
-    node_read: FloatArray
     shift: FloatArray  # (Q,)
-    shift_read: FloatArray
     factor: FloatArray  # (M, K, K)
     factor_rows: FloatArray  # (M K, K)
-    factor_read: FloatArray
     transposed: FloatArray  # (M, K, K)
-    transposed_read: FloatArray
     pair_shift: FloatArray  # (M,)
-    pair_shift_read: FloatArray
     transition_index: IdArray  # (Q,) or (1,)
-    transition_index_read: IdArray
     starts: IntArray  # (s + 1,) for sequences of a batch
-    starts_read: IntArray
     level: FloatArray  # (s,) their weights
+    scores: ChainScores
+    exponentials: ChainExponentials
     level_read: FloatArray
     every: IntArray  # (s,) 0, 1, 2, ...
-    sums: ChainWorkspace
+    work: ChainWorkspace
     log_work: FloatArray  # (3, K)
-    flow: FloatArray  # (M, K, K)
-    steps: FloatArray  # (M, K, K)
-    log_z: FloatArray  # (s,)
-    status: IntArray  # (s,)
+    sums: ChainSums
+    log_sums: ChainSums  # those by logarithms, which share all but the flow
 
 
 class ChainBatchWorkspace(NamedTuple):
@@ -191,30 +182,26 @@ def gather_tables(
 @implements(expected, ChainBatches)
 def expected_of_chains(problem: ChainBatches, batch: int, workspace: ChainBatchWorkspace) -> float:
     """Return the weighted sum of log Z, and write the expected counts."""
-    room, counts, flows = workspace.sums, workspace.unary_counts, workspace.pair_counts
-    n_tables = _n_tables(problem, batch)
-    raise_scores(problem, batch, n_tables, workspace)
-    chain = ChainScores(
-        room.unary_read, room.pair_read, room.transition_index_read, room.starts_read
+    room, flows, whole = workspace.sums, workspace.pair_counts, 0.0
+    n_tables, sums, log_sums = (
+        _n_tables(problem, batch),
+        workspace.sums.sums,
+        workspace.sums.log_sums,
     )
-    exponentials = ChainExponentials(
-        room.node_read, room.shift_read, room.factor_read, room.transposed_read,
-        room.pair_shift_read,
-    )  # fmt: skip
-    sums = ChainSums(counts, room.flow, room.log_z, room.status)
-    chain_sum(chain, exponentials, room.every, room.level_read, room.sums, sums)
-    whole, log_sums = 0.0, ChainSums(counts, room.steps, room.log_z, room.status)
+    raise_scores(problem, batch, n_tables, workspace)
+    chain_sum(room.scores, room.exponentials, room.every, room.level_read, room.work, sums)
     for s in range(problem.first[batch + 1] - problem.first[batch]):
-        if room.status[s] != OK:
-            status = chain_sum_log(chain, s, room.level_read, room.sums.norm, room.log_work,
+        if sums.status[s] != OK:
+            status = chain_sum_log(room.scores, s, room.level_read, room.work.norm, room.log_work,
                                    log_sums)  # fmt: skip
             if status != OK:
-                room.log_z[s] = math.nan
-        whole += room.level[s] * room.log_z[s]
+                sums.log_z[s] = math.nan
+        whole += room.level[s] * sums.log_z[s]
     for m in range(n_tables):
         for i in range(flows.shape[1]):
             for j in range(flows.shape[1]):
-                flows[m, i, j] = room.flow[m, i, j] * room.factor[m, i, j] + room.steps[m, i, j]
+                flow = sums.flow[m, i, j] * room.factor[m, i, j]
+                flows[m, i, j] = flow + log_sums.flow[m, i, j]
     return whole
 
 
@@ -244,7 +231,7 @@ def raise_scores(
             row_exp(room.pair_rows, m * size + i, top, room.factor_rows)
             for j in range(size):
                 room.transposed[m, j, i] = room.factor[m, i, j]
-                room.flow[m, i, j], room.steps[m, i, j] = 0.0, 0.0
+                room.sums.flow[m, i, j], room.log_sums.flow[m, i, j] = 0.0, 0.0
 
 
 @implements(loss, ChainBatches)
