@@ -7,12 +7,13 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from crfkit._params import check_whole
+from crfkit._params import check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.objective.batch import Objective
 
@@ -24,6 +25,16 @@ LOSS_NEEDS: dict[str, str] = {
     "has_hessian": "a loss with second derivatives",
     "is_log_likelihood": "the log loss",
 }
+
+
+# Given the name and the value of a parameter, raises if the value is out of range.
+Check = Callable[[str, Any], None]
+at_least_one: Check = partial(check_whole, least=1)
+
+
+def one_of(*options: str) -> Check:
+    """Return the check of a parameter with such options."""
+    return partial(check_option, options=options)
 
 
 class SmoothObjective(Protocol):
@@ -54,6 +65,8 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         Whether it has a method ``partial``, which learns from one batch after the other.
     is_random : bool
         Whether it has a parameter ``random_state``.
+    checks : dict of str to callable
+        How the parameters that other solvers of its kind do not have are checked.
     max_iter : int or None
         Iterations at most; None where it has no limit, or leaves it to another solver.
     """
@@ -63,7 +76,17 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     handles_l1: ClassVar[bool] = False
     handles_partial: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
+    checks: ClassVar[dict[str, Check]] = {}
     max_iter: Any = None
+
+    def check_parameters(self, shared: dict[str, Check]) -> None:
+        """Check the parameters, those that solvers of a kind share and those in `checks`.
+
+        None passes where it is the default.
+        """
+        for name, check in (shared | self.checks).items():
+            if getattr(self, name) is not None or getattr(type(self), name) is not None:
+                check(name, getattr(self, name))
 
     @abstractmethod
     def solve(

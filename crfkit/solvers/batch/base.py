@@ -15,10 +15,25 @@ from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers import vector as kernels
-from crfkit.solvers.base import Callback, SmoothObjective, Solver, SolverLog, check_match
+from crfkit.solvers.base import (
+    Callback,
+    Check,
+    SmoothObjective,
+    Solver,
+    SolverLog,
+    at_least_one,
+    check_match,
+)
 
 # Relative decrease below which a value of this size cannot be told from rounding.
 PRECISION = 1e-13
+# Checks of the parameters of all methods.
+CHECKS: dict[str, Check] = {
+    "max_iter": check_whole,
+    "tol": check_number,
+    "period": at_least_one,
+    "gtol": check_number,
+}
 SCALE = "Scale numeric features to about 1, or increase c2"
 # Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any
 # number of threads, and so are the sums.
@@ -141,14 +156,11 @@ class BatchSolver(Solver):
     ----------
     max_iter, tol, period, gtol
         Parameters, see :class:`~crfkit.solvers.LBFGS`.
-    whole : dict of str to int
-        Its other parameters that are whole numbers, and the least values of these.
     may_rise : bool
         Whether the value may rise for a while: it has stalled where it neither rises nor falls.
     """
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
-    whole: ClassVar[dict[str, int]] = {}
     may_rise: ClassVar[bool] = False
 
     max_iter: int = 1000
@@ -180,17 +192,14 @@ class BatchSolver(Solver):
         ValueError
             If a parameter is out of range or the solver does not fit the objective.
         """
-        for name, least in {"max_iter": 0, "period": 1, **self.whole}.items():
-            check_whole(name, getattr(self, name), least)
-        for name in ("tol", "gtol"):
-            check_number(name, getattr(self, name))
+        self.check_parameters(CHECKS)
         check_match(self, objective)
         vectors, log = Vectors(objective, len(start)), SolverLog(objective, callback)
         return log.guard(self._iterate, objective, vectors, start, log)
 
     @abstractmethod
     def _memory(self, objective: Any, vectors: Vectors) -> Memory:
-        """Return the empty memory of the method; ValueError if a parameter is out of range."""
+        """Return the empty memory of the method."""
 
     @abstractmethod
     def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Any) -> Point | None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from crfkit._params import check_flag
 from crfkit._types import FloatArray
+from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import wolfe_search
 
@@ -38,13 +39,15 @@ class ConjugateGradient(BatchSolver):
         features of very different sizes; with indicators and an L2 penalty it costs evaluations.
     """
 
-    whole: ClassVar[dict[str, int]] = {"max_line_search": 1}
+    checks: ClassVar[dict[str, Check]] = {
+        "max_line_search": at_least_one,
+        "preconditioner": check_flag,
+    }
 
     max_line_search: int = 20
     preconditioner: bool = False
 
     def _memory(self, objective: Any, vectors: Vectors) -> Conjugate:
-        check_flag("preconditioner", self.preconditioner)
         known = self.preconditioner and hasattr(objective, "hessian_diagonal")
         return Conjugate(objective if known else None, vectors)
 

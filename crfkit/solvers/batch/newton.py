@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crfkit._types import FloatArray
+from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import ROUNDING
 
@@ -37,7 +38,7 @@ class NewtonCG(BatchSolver):
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "hessian_product")
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth", "has_hessian")
 
-    whole: ClassVar[dict[str, int]] = {"max_products": 1}
+    checks: ClassVar[dict[str, Check]] = {"max_products": at_least_one}
 
     max_iter: int = 200
     tol: float = 1e-6

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import proximal_descent, vector_dot
+from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import ARMIJO, ROUNDING
 
@@ -50,7 +51,7 @@ class ProximalQuasiNewton(BatchSolver):
 
     handles_l1: ClassVar[bool] = True
 
-    whole: ClassVar[dict[str, int]] = {"memory": 1, "max_line_search": 1}
+    checks: ClassVar[dict[str, Check]] = {"memory": at_least_one, "max_line_search": at_least_one}
 
     tol: float = 5e-6
     gtol: float = 5e-6

@@ -12,12 +12,19 @@ from crfkit._params import check_number
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import sign_step
+from crfkit.solvers.base import Check
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 
 # Riedmiller and Braun (1993): by how much steps grow and shrink.
 GROW, SHRINK = 1.2, 0.5
 # How often all steps are halved where the objective is not finite.
 RETRIES = 60
+
+
+def _check_positive(name: str, value: Any) -> None:
+    check_number(name, value)
+    if not value > 0.0:
+        raise ValueError(f"{name} must be above 0, not {value!r}.")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,14 +49,12 @@ class Rprop(BatchSolver):
     handles_l1: ClassVar[bool] = True
     may_rise: ClassVar[bool] = True
 
+    checks: ClassVar[dict[str, Check]] = {"step": _check_positive, "max_step": _check_positive}
+
     step: float = 0.1
     max_step: float = 50.0
 
     def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
-        for name in ("step", "max_step"):
-            check_number(name, getattr(self, name))
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name} must be above 0, not {getattr(self, name)!r}.")
         return StepSizes(self.step, self.max_step, vectors)
 
     def _step(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from crfkit._types import FloatArray, IntArray
+from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import ROUNDING
 
@@ -69,7 +70,7 @@ class IIS(BatchSolver):
 
     requires: ClassVar[tuple[str, ...]] = COUNTED
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
-    whole: ClassVar[dict[str, int]] = {"max_levels": 1}
+    checks: ClassVar[dict[str, Check]] = {"max_levels": at_least_one}
 
     max_iter: int = 10_000
     tol: float = 1e-7

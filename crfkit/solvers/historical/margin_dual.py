@@ -12,11 +12,11 @@ from crfkit._types import CodeArray, Counts, FloatArray, IdArray, Potentials, Ra
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import dual_step
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import SolverLog
+from crfkit.solvers.base import Check, SolverLog, one_of
 from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.marginals import ChainMarginals
 from crfkit.solvers.margin.tangents import why_certified
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, one_of
+from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.solvers.stochastic.exponentiated_gradient import GOLD
 from crfkit.structures import Chain, Structure
 

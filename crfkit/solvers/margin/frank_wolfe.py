@@ -13,10 +13,10 @@ from crfkit._types import FloatArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import SolverLog
+from crfkit.solvers.base import Check, SolverLog, at_least_one, one_of
 from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
 from crfkit.solvers.margin.tangents import certified_distance, check_l2, why_certified
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search, at_least_one, one_of
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 
 STEPS = ("marginals", "pairwise", "classic")

@@ -24,10 +24,10 @@ from crfkit.kernels.solvers.kernelized import (
 )
 from crfkit.oracles.weights import aligned
 from crfkit.potentials.kernelized import Gram
-from crfkit.solvers.base import SolverLog
+from crfkit.solvers.base import Check, SolverLog, at_least_one
 from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
 from crfkit.solvers.margin.tangents import why_certified
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, at_least_one
+from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
 from crfkit.structures import ChainPotentials
 

@@ -13,7 +13,7 @@ from crfkit._types import FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import SolverLog
+from crfkit.solvers.base import Check, SolverLog
 from crfkit.solvers.margin.tangents import (
     certified_distance,
     check_convex,
@@ -21,7 +21,7 @@ from crfkit.solvers.margin.tangents import (
     tangent,
     why_certified,
 )
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._params import check_number, check_option, check_whole
+from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, IterationRecord, Random, SolverResult
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
+from crfkit.solvers.base import Callback, Check, Solver, SolverLog, at_least_one, check_match
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
 LEAST_TOKENS = 32
@@ -27,17 +26,7 @@ DISTANCES = {
 }
 
 
-# Given the name and the value of a parameter, raises if the value is out of range.
-Check = Callable[[str, Any], None]
-
-
-def one_of(*options: str) -> Check:
-    """Return the check of a parameter with such options."""
-    return partial(check_option, options=options)
-
-
-at_least_one: Check = partial(check_whole, least=1)
-# Those of the parameters of all methods; None passes where it is the default.
+# Checks of the parameters of all methods.
 CHECKS: dict[str, Check] = {
     "max_iter": check_whole,
     "tol": check_number,
@@ -96,8 +85,6 @@ class MiniBatchSolver(Solver):
     is_random: ClassVar[bool] = True
     # Whether the result is the best of all passes, not the last one.
     keeps_best: ClassVar[bool] = False
-    # How the parameters that other methods do not have are checked.
-    checks: ClassVar[dict[str, Check]] = {}
     # How the data are cut.
     cut: ClassVar[Callable[..., Any]] = minibatches
     # So many batches, if their size is not given; None where it has to be given.
@@ -137,9 +124,7 @@ class MiniBatchSolver(Solver):
 
     def _begin(self, objective: Any) -> tuple[Random, Any]:
         """Check the parameters and cut the data."""
-        for name, check in (CHECKS | self.checks).items():
-            if getattr(self, name) is not None or getattr(type(self), name) is not None:
-                check(name, getattr(self, name))
+        self.check_parameters(CHECKS)
         check_match(self, objective)
         self._check_objective(objective)
         random = check_random_state(self.random_state)

@@ -15,8 +15,8 @@ from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
-from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search, one_of
+from crfkit.solvers.base import Check, SolverLog, one_of
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.state import BatchUpdates
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...

@@ -29,8 +29,8 @@ from crfkit.kernels.solvers.sag import (
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
-from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search
+from crfkit.solvers.base import Check, SolverLog
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.lipschitz import LipschitzEstimates, Preconditioner
 from crfkit.solvers.stochastic.state import BatchUpdates
 

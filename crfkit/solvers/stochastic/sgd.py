@@ -22,8 +22,8 @@ from crfkit.kernels.solvers.sgd import (
 from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
-from crfkit.solvers.base import SolverLog
-from crfkit.solvers.stochastic.base import Check, MiniBatchSolver, Search, at_least_one
+from crfkit.solvers.base import Check, SolverLog, at_least_one
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.general import make_batch_oracle
 from crfkit.solvers.stochastic.state import BatchUpdates
 
