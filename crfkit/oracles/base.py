@@ -20,23 +20,14 @@ from crfkit.oracles.weights import AlignedWeights
 class Oracle(ABC):
     """A structure and a potentials model in compiled form, for solvers that read single sequences.
 
-    What kernels ask of `problem` is declared in :mod:`crfkit.kernels.oracle`.
-
-    Attributes
-    ----------
-    problem : NamedTuple of arrays
-        The model and the data; its class chooses the bodies of the parts.
-    weights : AlignedWeights
-        How parameters, shape (P,), stand in the vector that kernels read, shape (L,).
-    order : LabelOrder
-        How labels are numbered in kernels.
-    has_marginal_updates : bool
-        Whether the problem is one that `crfkit.kernels.solvers.marginal_fw` reads.
+    What kernels ask of `problem`, whose class chooses the bodies of the parts, is declared in
+    :mod:`crfkit.kernels.oracle`.
     """
 
-    problem: Any
-    weights: AlignedWeights
-    order: LabelOrder
+    problem: Any  # arrays of the model and the data
+    weights: AlignedWeights  # how parameters, (P,), stand in the vector that kernels read, (L,)
+    order: LabelOrder  # how labels are numbered in kernels
+    # Whether the problem is one that `crfkit.kernels.solvers.marginal_fw` reads.
     has_marginal_updates: ClassVar[bool] = False
 
     @abstractmethod
@@ -82,13 +73,7 @@ ORACLES: dict[tuple[type, type], Maker] = {}
 def register_oracle(model: type, structure: type, make: Maker) -> None:
     """Say what makes the oracle of a class of models and a class of structures.
 
-    Parameters
-    ----------
-    model, structure : type
-        The classes.
-    make : callable
-        Given a model, a structure, the data, an order of labels and threads, returns an `Oracle`,
-        or None where there is none.
+    It returns None where there is none.
     """
     ORACLES[model, structure] = make
 

@@ -53,22 +53,13 @@ class Preconditioner(Protocol):
 class BatchOracle(ABC):
     """Batches as a problem of the parts in `crfkit.kernels.solvers.batches`.
 
-    Attributes
-    ----------
-    problem : object
-        Chooses the bodies of the parts by its class.
-    index : BlockIndex
-        Where the potentials of each batch stand in a vector over those of all.
-    size : int
-        Length L of the vector of weights.
-    is_compiled : bool
-        Whether kernels run as machine code, not as Python.
+    The class of `problem` chooses the bodies of the parts.
     """
 
     problem: Any
-    index: BlockIndex
-    size: int
-    is_compiled: ClassVar[bool] = True
+    index: BlockIndex  # where the potentials of each batch stand in a vector over those of all
+    size: int  # length L of the vector of weights
+    is_compiled: ClassVar[bool] = True  # whether kernels run as machine code, not as Python
 
     @abstractmethod
     def run(self, kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -226,10 +226,9 @@ def resume(
 ) -> SolverResult:
     """Continue a search with another solver, or for another objective, as one search.
 
-    The callback is told of iterations and seconds that go on counting, and the result has the
-    history of both; `note` is added to its message. If `anew`, the objective is another one: its
-    record of the parameters of the result before takes the place of the last one before, and the
-    callback is told of it.
+    Iterations and seconds go on counting, the result has the history of both, and `note` is added
+    to its message. If `anew`, the objective is another one: its first record takes the place of the
+    last one before.
     """
     done, shared = before.history[-1], 0 if anew else 1
 
@@ -268,31 +267,11 @@ def minimize(
     of them: a stage may take its equal share of what the stages before have left. A solver whose
     `max_iter` is None has its own limit in each stage.
 
-    Parameters
-    ----------
-    solver : Solver
-        Minimizes the loss of each stage.
-    objective : Objective
-        What is to be minimized.
-    start : ndarray of shape (P,)
-        First parameters; not changed.
-    callback : callable, optional
-        Called once with each iteration, its record and its parameters; stops the search by
-        returning True.
-    watch : callable, optional
-        Called likewise, but only in the last stage, and there from its first parameters on.
-
-    Returns
-    -------
-    SolverResult
-        That of the last stage, or of the one in which the search was stopped, with the records of
-        all. Those of the stages before have the values of their own losses and an infinite gap.
-        Where one stage ends and the next begins, the record is that of the next.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As the solver, if the loss has no stage, or if `max_iter` cannot be shared.
+    The callback is called once with each iteration, `watch` only with those of the last stage, from
+    its first parameters on; they stop the search by returning True. The result is that of the last
+    stage made, with the records of all: those of the stages before have the values of their own
+    losses and an infinite gap; where one stage ends and the next begins, the record is that of the
+    next. ValueError or TypeError as the solver, or if the loss has no stage.
     """
     if not objective.loss.is_staged:
         plain: SolverResult = solver.solve(objective, start, _both(callback, watch))
@@ -340,8 +319,7 @@ def _limited(solver: Solver, done: int, stages: int) -> Solver:
 class _Stage:
     """Marks the records of a stage that is not the last one; notes whether it was stopped.
 
-    A callback is told of the iterations after `told`, the last one of the stages before (-1 where
-    there is none); `watch`, of all iterations of the last stage.
+    A callback is told of the iterations after `told`, `watch` of all of the last stage.
     """
 
     def __init__(

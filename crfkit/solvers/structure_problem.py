@@ -90,30 +90,18 @@ class MarginStructureProblem(StructureProblem):
 
 
 class StructureWorkspace:
-    """Weights `flat`, shape (P,), and what is known of one sequence, of at most `longest` tokens.
-
-    Attributes
-    ----------
-    path, paths : ndarray of shape (Q,) and (1, Q)
-        The labeling that was found: one array.
-    positions, changes : ndarray of shape (n,)
-        Weights and how they differ between two labelings.
-    top, values : float, ndarray
-        The loss of the worst labeling, and those of all vertices.
-    stop : int
-        How many tokens are learned from.
-    """
+    """Weights `flat`, shape (P,), and what is known of one sequence of up to `longest` tokens."""
 
     bound: Any
     scores: Potentials
-    positions: Any
-    changes: FloatArray
-    top: float
-    values: FloatArray
-    stop: int
+    positions: Any  # (n,) weights
+    changes: FloatArray  # (n,) how they differ between two labelings
+    top: float  # the loss of the worst labeling
+    values: FloatArray  # those of all vertices
+    stop: int  # how many tokens are learned from
 
     def __init__(self, flat: FloatArray, longest: int) -> None:
-        self.flat, self.path = flat, np.zeros(longest, np.int32)
+        self.flat, self.path = flat, np.zeros(longest, np.int32)  # the labeling that was found
         self.paths = self.path[None]
 
 

@@ -107,30 +107,14 @@ class Vectors:
 
 
 class Point(NamedTuple):
-    """A point on a line.
-
-    Attributes
-    ----------
-    step : float
-        Step length.
-    w : ndarray of shape (P,)
-        Parameters.
-    value : float
-        Objective.
-    gradient : ndarray of shape (P,)
-        Gradient of its differentiable part.
-    slope : float
-        Derivative along the line.
-    descent : ndarray of shape (P,)
-        The gradient, or with an L1 norm the pseudo-gradient; known at the ends of lines.
-    """
+    """A point at a `step` along a line; `slope` is the derivative along it."""
 
     step: float
-    w: FloatArray
+    w: FloatArray  # (P,)
     value: float
-    gradient: FloatArray
+    gradient: FloatArray  # (P,) of the differentiable part
     slope: float = 0.0
-    descent: FloatArray = np.empty(0)
+    descent: FloatArray = np.empty(0)  # (P,) the (pseudo-)gradient, known at the ends of lines
 
 
 class Memory(Protocol):
@@ -150,14 +134,9 @@ class Memory(Protocol):
 class BatchSolver(Solver):
     """An iteration from point to point that stops by the value and the gradient.
 
-    A subclass is a dataclass of its parameters, says what it remembers, and makes one step.
-
-    Attributes
-    ----------
-    max_iter, tol, period, gtol
-        Parameters, see :class:`~crfkit.solvers.LBFGS`.
-    may_rise : bool
-        Whether the value may rise for a while: it has stalled where it neither rises nor falls.
+    A subclass is a dataclass of its parameters (those here: see :class:`~crfkit.solvers.LBFGS`),
+    says what it remembers, and makes one step. If `may_rise`, the value has stalled where it
+    neither rises nor falls.
     """
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
@@ -171,26 +150,10 @@ class BatchSolver(Solver):
     def solve(
         self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
-        """Minimize an objective.
+        """Minimize an objective, see :meth:`crfkit.solvers.Solver.solve`.
 
-        Parameters
-        ----------
-        objective : SmoothObjective
-            With the methods that the solver requires.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        callback : callable, optional
-            Called with each record and its parameters; stops the search by returning True.
-
-        Returns
-        -------
-        SolverResult
-            With the parameters of the last finished iteration, also when interrupted by Ctrl-C.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range or the solver does not fit the objective.
+        The result has the parameters of the last finished iteration, also when interrupted by
+        Ctrl-C. ValueError if a parameter is out of range or the solver does not fit the objective.
         """
         self.check_parameters(CHECKS)
         check_match(self, objective)

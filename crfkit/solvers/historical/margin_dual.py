@@ -48,14 +48,8 @@ class MarginEG(MiniBatchSolver):
 
     Parameters
     ----------
-    max_iter : int, default=200
-        Passes over the data at most.
-    tol : float, default=1e-2
-        Stop when the gap is below this share of the objective.
-    batch_tokens : int, default=1
-        About as many tokens has a batch, whose sequences have one rate; 1 is a sequence each.
-    random_state : int, RandomState or None, default=0
-        Deals the sequences to the batches, and orders the batches of a pass.
+    max_iter, tol, batch_tokens, random_state
+        As for :class:`~crfkit.solvers.margin.Subgradient`; the sequences of a batch have one rate.
 
     Notes
     -----
@@ -64,12 +58,6 @@ class MarginEG(MiniBatchSolver):
     thread makes the steps; the dual method of choice is "bcfw", which is many times faster. The
     smaller c2 and the larger numeric features, the more passes. Parameters to start from are not
     used.
-
-    Examples
-    --------
-    >>> from crfkit.solvers.historical.margin_dual import MarginEG
-    >>> MarginEG(tol=1e-3)
-    MarginEG(tol=0.001)
     """
 
     handles_l1: ClassVar[bool] = False
@@ -98,37 +86,22 @@ class MarginEG(MiniBatchSolver):
 class BlockDistribution(NamedTuple):
     """The distributions of a batch.
 
-    The potentials that stand for them and their expected counts, weighted, both of shape (Q,),
-    those of labels before those of transitions; and their expected cost, weighted.
+    Vectors, (Q,), have the parts of labels before those of transitions.
     """
 
-    scores: FloatArray
-    expected: FloatArray
-    cost: float
+    scores: FloatArray  # (Q,) the potentials that stand for them
+    expected: FloatArray  # (Q,) expected counts, weighted
+    cost: float  # expected, weighted
 
 
 class Proposal(NamedTuple):
-    """An update of a batch: where it leads, and what it changes.
-
-    Attributes
-    ----------
-    block : BlockDistribution
-        The distributions after it.
-    rise : float
-        The rise of their cost.
-    slope : float
-        The rise of the dual if that were linear.
-    indices : ndarray of shape (n,)
-        Parameters that it moves.
-    gradient : ndarray of shape (n,)
-        The change of the expected counts of their features.
-    """
+    """An update of a batch: where it leads, and what it changes."""
 
     block: BlockDistribution
-    rise: float
-    slope: float
-    indices: IdArray
-    gradient: FloatArray
+    rise: float  # of the cost
+    slope: float  # the rise of the dual if that were linear
+    indices: IdArray  # (n,) parameters that it moves
+    gradient: FloatArray  # (n,) the change of the expected counts of their features
 
 
 class Ascent(DualSearch):
@@ -263,10 +236,8 @@ class SMO(MiniBatchSolver):
 
     Parameters
     ----------
-    max_iter : int, default=200
-        Passes over the data at most: one step of each sequence.
-    tol : float, default=1e-2
-        Stop when the gap is below this share of the objective.
+    max_iter, tol
+        As for :class:`MarginEG`; a pass is one step of each sequence.
     pair : {"worst", "drawn"}, default="worst"
         Where the mass comes from. "worst": the labelling of the least ``a`` among those that have
         mass. "drawn": one drawn from the distribution of the largest entropy.
@@ -284,12 +255,6 @@ class SMO(MiniBatchSolver):
     steps are a table of all pairs of labels. Holds ``K * K + K`` numbers a token. One thread; the
     dual method of choice is "bcfw", which is many times faster. Parameters to start from are not
     used.
-
-    Examples
-    --------
-    >>> from crfkit.solvers.historical.margin_dual import SMO
-    >>> SMO(alpha="max_entropy")
-    SMO(alpha='max_entropy')
     """
 
     handles_l1: ClassVar[bool] = False

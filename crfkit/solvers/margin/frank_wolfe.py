@@ -28,10 +28,10 @@ POINTS = 16
 class BlockFrankWolfe(MiniBatchSolver):
     """Block-coordinate Frank-Wolfe (Lacoste-Julien, Jaggi, Schmidt and Pletscher 2013).
 
-    The dual of ``sum_i weight_i xi_i + c2 |w|**2`` is a sum of expected costs, minus
-    ``c2 |w(a)|**2``, where ``a_i`` are shares of the labellings of sequence i. A visit of a
-    sequence looks for the labelling that violates its margin most, and gives it the share that
-    raises the dual most, which is known in closed form. No rate has to be chosen.
+    The dual of ``sum_i weight_i xi_i + c2 |w|**2`` is a sum of expected costs, minus ``c2
+    |w(a)|**2``, where ``a_i`` are shares of the labellings of sequence i. A visit of a sequence
+    looks for the labelling that violates its margin most, and gives it the share that raises the
+    dual most, which is known in closed form. No rate has to be chosen.
 
     The log has the gap between the objective and the largest dual so far, which bounds how far the
     parameters are from the optimum. They are those of the smallest objective so far, of the last
@@ -47,40 +47,28 @@ class BlockFrankWolfe(MiniBatchSolver):
         "classic": a step shrinks the shares of all labellings. "pairwise": it takes from the one of
         the sequence's that violates the margin least (Osokin, Alayrac, Lukasewitz, Dokania and
         Lacoste-Julien 2016, section 4), and so changes only the tokens where the two differ.
-        "marginals": the same, but each run of tokens where they differ moves by its own length, in
-        terms of the marginals of labels and steps (Taskar, Guestrin and Koller 2003, section 4),
-        which is much faster where sequences are long. On a chain,
-        with margin rescaling and a cost that is a sum over tokens; else as "pairwise".
+        "marginals": the same, but each run of such tokens moves by its own length, in terms of the
+        marginals of labels and steps (Taskar, Guestrin and Koller 2003, section 4), much faster for
+        long sequences: on a chain, with margin rescaling and a cost that is a sum over tokens; else
+        as "pairwise".
     visit_steps : int, default=1
         Steps in a visit at most; it ends where the part of the sequence in the gap is a tenth of
         what it was.
     averaging : bool, default=True
         Whether the mean of the parameters of a pass is looked at too.
-    check_every : int or None, default=None
-        The objective is evaluated, and the log gets a record, after so many passes. None: where the
-        gap is expected near `tol`, and at the latest every 5 passes.
-    sampling : {"gap", "uniform"}, default="gap"
-        How often a pass visits each sequence. "uniform": once. "gap": half of the visits go to
-        sequences in proportion to their part of the gap, as it was at their last visit (Osokin et
-        al. 2016, section 3.1), the other half to all alike.
+    check_every, sampling
+        As for :class:`crfkit.solvers.OEG`; each sequence is a batch (Osokin et al. 2016, section
+        3.1).
     random_state : int, RandomState or None, default=0
         Chooses and orders the sequences of a pass.
 
     Notes
     -----
     Needs a hinge loss, and c2 > 0; the smaller c2, and the farther numeric features are from 1, the
-    more passes. Remembers what has a share:
-    labellings, two bytes a token for each, or, with "marginals", transitions, 12 bytes for
-    each, with room for as many in every token as the one that has most needs. Visits come one after
-    the other, in one thread; threads share evaluations of the objective. The search begins where
-    the dual is 0; parameters to start from are only evaluated.
-
-    Examples
-    --------
-    >>> from crfkit import MaxMarginCRF
-    >>> from crfkit.solvers.margin import BlockFrankWolfe
-    >>> MaxMarginCRF(solver=BlockFrankWolfe(tol=1e-2))
-    MaxMarginCRF(solver=BlockFrankWolfe(tol=0.01))
+    more passes. Holds what has a share: labellings, two bytes a token for each, or, with
+    "marginals", transitions, 12 bytes for each, with room for as many in every token as the one
+    that has most needs. One thread makes the visits; threads share evaluations of the objective.
+    The search begins where the dual is 0; parameters to start from are only evaluated.
     """
 
     handles_l1: ClassVar[bool] = False

@@ -57,19 +57,15 @@ class KernelFrankWolfe(MiniBatchSolver):
 
     Parameters
     ----------
-    max_iter : int, default=200
-        Passes over the data at most.
-    tol : float, default=1e-3
-        Stop when the gap is below this share of the objective.
+    max_iter, tol
+        As for :class:`BlockFrankWolfe`.
     steps : int, default=10
-        Steps at most in a visit of a sequence. It ends where the part of the sequence in the gap is
-        a tenth of what it was.
+        As `visit_steps` there.
     max_gib : float, default=2.0
         GiB that kernel values may take. Where all do not fit, those of a sequence are computed when
         they are needed, and the latest ones are kept.
     random_state : int, RandomState or None, default=0
-        Chooses and orders the sequences of a pass: half of the visits go to those with large parts
-        in the gap.
+        Chooses and orders the sequences of a pass, half of them by their part of the gap.
 
     Notes
     -----

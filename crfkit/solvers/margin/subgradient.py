@@ -28,40 +28,32 @@ from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 class Subgradient(MiniBatchSolver):
     """Stochastic subgradient descent (Pegasos: Shalev-Shwartz, Singer and Srebro 2007).
 
-    Step t goes along a subgradient of the loss of one batch and of the penalty, with the rate
-    ``1 / (lambda t)`` for the mean over batches of the loss plus ``lambda |w|**2 / 2``. The
-    parameters then are ``- (sum of subgradients) / (lambda t)``, so that a step costs nothing for
-    weights that the batch does not touch. The first pass counts twice: as if one had been made
-    before that found nothing to correct.
+    Step t goes along a subgradient of the loss of one batch and of the penalty, with the rate ``1 /
+    (lambda t)`` for the mean over batches of the loss plus ``lambda |w|**2 / 2``. The parameters
+    then are ``- (sum of subgradients) / (lambda t)``, so that a step costs nothing for weights that
+    the batch does not touch. The first pass counts twice: as if one had been made before that found
+    nothing to correct.
 
     Each step also tells a linear lower bound of the loss of its batch. Their mean, later passes
-    counting more, and the penalty have a minimum in closed form, which no parameters are below:
-    the log has the gap between the objective and the largest such bound so far.
+    counting more, and the penalty have a minimum in closed form, which no parameters are below: the
+    log has the gap between the objective and the largest such bound so far.
 
     Parameters
     ----------
-    max_iter : int, default=200
-        Passes over the data at most.
-    tol : float, default=1e-2
-        Stop when the gap is below this share of the objective.
+    max_iter, tol
+        As for :class:`BlockFrankWolfe`.
     averaging : bool, default=True
         Return the mean of the parameters after all steps, weighted by the number of the step
         (Lacoste-Julien, Schmidt and Bach 2012), not those of the last one.
     batch_tokens : int, default=1
         About as many tokens has a batch; 1 is a sequence each.
     random_state : int, RandomState or None, default=0
-        Deals the sequences to the batches, and orders the batches of a pass.
+        Deals sequences to batches, and orders those.
 
     Notes
     -----
     For any convex loss, and c2 > 0. The smaller c2, the more passes. Parameters to start from are
     only used where the objective is not above that of zeros.
-
-    Examples
-    --------
-    >>> from crfkit import MaxMarginCRF
-    >>> MaxMarginCRF(solver="subgradient", C=0.1)
-    MaxMarginCRF(C=0.1, solver='subgradient')
     """
 
     handles_l1: ClassVar[bool] = False

@@ -66,13 +66,6 @@ class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
         Aggressiveness, above 0; not read by "PA".
     error_sensitive : bool, default=True
         Whether the cost is the square root of the number of wrong labels, as in CRFsuite, or 1.
-
-    Examples
-    --------
-    >>> from crfkit import StructuredPerceptron
-    >>> from crfkit.solvers import PassiveAggressive
-    >>> StructuredPerceptron(update=PassiveAggressive(C=0.1))
-    StructuredPerceptron(update=PassiveAggressive(C=0.1))
     """
 
     variant: str = "PA-I"
@@ -105,13 +98,6 @@ class AROW(BaseEstimator):  # type: ignore[misc]
         That of all weights at the start, above 0.
     gamma : float, default=1.0
         Above 0; a larger one makes steps shorter, and variances fall more slowly.
-
-    Examples
-    --------
-    >>> from crfkit import StructuredPerceptron
-    >>> from crfkit.solvers import AROW
-    >>> StructuredPerceptron(averaging=None, update=AROW(gamma=10.0))
-    StructuredPerceptron(averaging=None, update=AROW(gamma=10.0))
     """
 
     variance: float = 1.0
@@ -139,13 +125,6 @@ class MIRA(BaseEstimator):  # type: ignore[misc]
         The largest multiplier, above 0.
     n_best : int, default=1
         Labellings; more than one needs a chain, and is not compiled as a whole.
-
-    Examples
-    --------
-    >>> from crfkit import StructuredPerceptron
-    >>> from crfkit.solvers import MIRA
-    >>> StructuredPerceptron(update=MIRA(n_best=5))
-    StructuredPerceptron(update=MIRA(n_best=5))
     """
 
     C: float = 1.0
@@ -169,13 +148,7 @@ UPDATES: dict[str, Any] = {
 
 
 def find_coefficients(update: Any) -> UpdateCoefficients:
-    """Return the coefficients of an update rule, given by its name or as an object.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is neither, or has a parameter that is out of range.
-    """
+    """Return the coefficients of an update rule, given by its name or as an object."""
     if isinstance(update, str):
         check_option("update", update, UPDATES)
         update = UPDATES[update]

@@ -74,10 +74,9 @@ class MiniBatchSolver(Solver):
     """Passes over small batches, between which the objective is evaluated.
 
     A subclass has the parameters `max_iter`, `tol`, `batch_tokens`, `batches_per_update` and
-    `random_state` (see :class:`~crfkit.solvers.SAG`), starts a search, makes one pass and says
-    when it is done. The `evaluations` of its log are passes over the data: how often batches were
-    computed, divided by their number and rounded up, with those of starts, calibrations and
-    evaluations of the objective.
+    `random_state` (see :class:`~crfkit.solvers.OEG`), starts a search, makes one pass and says when
+    it is done. The `evaluations` of its log are passes over the data: how often batches were
+    computed, in starts, calibrations and evaluations too, divided by their number and rounded up.
     """
 
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)

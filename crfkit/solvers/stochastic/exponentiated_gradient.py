@@ -43,14 +43,14 @@ class OEG(MiniBatchSolver):
     """Online exponentiated gradient on the dual (Collins et al. 2008), in small batches.
 
     The dual of ``sum_i NLL_i(w) + c1 sum |w| + c2 sum w**2`` is ``sum_i H(a_i) - c2 |w(a)|**2``,
-    where ``a_i`` is a distribution of the labels of sequence ``i``, ``H`` its entropy, and
-    ``w(a)`` shrinks ``sum_i (f(x_i, y_i) - E_{a_i} f(x_i, y))`` by c1 and divides by ``2 c2``.
-    A step replaces the scores ``t`` that stand for the distributions of a batch by
-    ``(1 - r) t + r s`` with ``s`` the scores of w. The rate ``r`` of a batch is the one that would
-    have been best at its last visit, for a dual that is quadratic along the step.
+    where ``a_i`` is a distribution of the labels of sequence ``i``, ``H`` its entropy, and ``w(a)``
+    shrinks ``sum_i (f(x_i, y_i) - E_{a_i} f(x_i, y))`` by c1 and divides by ``2 c2``. A step
+    replaces the scores ``t`` that stand for the distributions of a batch by ``(1 - r) t + r s``
+    with ``s`` the scores of w. The rate ``r`` of a batch is the one that would have been best at
+    its last visit, for a dual that is quadratic along the step.
 
-    The parameters returned are the mean of those of the last pass. Objective minus dual bounds
-    how far they are from the optimum: the gap.
+    The parameters returned are the mean of those of the last pass. Objective minus dual bounds how
+    far they are from the optimum: the gap.
 
     Parameters
     ----------
@@ -61,27 +61,26 @@ class OEG(MiniBatchSolver):
     batch_tokens : int, default=400
         About as many tokens has a batch. A larger one takes less time a pass and more passes.
     batches_per_update : int, default=1
-        Batches that are computed from the same parameters, by as many threads at once, and applied
-        one after the other. The result depends on it, and not on the number of threads. More than
-        one pays where a batch takes a millisecond: with many labels or many tokens a batch.
+        Batches that are computed from the same parameters, by as many threads, and applied one
+        after the other: of use where a batch takes a millisecond. The result depends on it, and not
+        on the number of threads.
     check_every : int or None, default=None
-        The objective is evaluated, and the log gets a record, after so many passes. None: where the
-        rise of the dual lets the gap be expected near `tol`, and at the latest every 5 passes.
+        Passes between evaluations of the objective, each of which gives a record of the log. None:
+        where the gap is expected near `tol`, and at the latest every 5 passes.
     sampling : {"gap", "uniform"}, default="gap"
-        How often a pass, as many visits as there are batches, visits each of them. "uniform": once.
-        "gap": half of the visits go to batches in proportion to their part of the gap, as it was at
-        their last visit (Le Priol, Piche and Lacoste-Julien 2018), the other half to all alike. It
-        takes fewer passes, the more so the smaller the batches.
+        "uniform": a pass visits each batch once. "gap": half of its visits go to batches in
+        proportion to their part of the gap (Le Priol, Piche and Lacoste-Julien 2018), which takes
+        fewer passes, the more so the smaller the batches.
     random_state : int, RandomState or None, default=0
         Deals the sequences to the batches, and chooses and orders the batches of a pass.
 
     Notes
     -----
-    Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first passes are made with
-    a larger c2. Holds two numbers for each token and label (of 64 and, on a chain whose steps share
-    their scores, of 32 bits), and two tables of steps a batch.
-    A start is used where its dual is above that of the usual one. Stopped after a few passes, the
-    parameters need not be better than the start: only the dual rises in each.
+    Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first ones are made with a
+    larger c2. Holds two numbers for each token and label (of 64 and, on a chain whose steps share
+    their scores, of 32 bits), and two tables of steps a batch. A start is used where its dual is
+    above that of the usual one. Stopped after a few passes, the parameters need not be better than
+    the start: only the dual rises in each.
 
     Examples
     --------
@@ -125,8 +124,7 @@ class OEG(MiniBatchSolver):
 def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
     """Return the batches of a pass, shape (B,), given what is known of the gap of each, shape (B,).
 
-    Those with large gaps come several times: drawn with one random number (systematic sampling), so
-    that each comes as often as it should, to within one visit. All come once before
+    Systematic sampling: each comes as often as it should, to within one visit. All come once before
     the gaps are known.
     """
     size, total = len(gaps), float(gaps.sum())

@@ -63,15 +63,7 @@ class _OfThread(threading.local):
 class GeneralBatches:
     """Batches whose potentials are computed by the methods of an objective.
 
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-
-    Attributes
-    ----------
-    always : slice
-        Parameters that are moved in each step, not when they are needed.
+    The parameters at `always` are moved in each step, the others when they are needed.
     """
 
     def __init__(self, batches: StochasticObjective) -> None:
@@ -139,13 +131,7 @@ class GeneralBatches:
 
 
 class GeneralBatchOracle(BatchOracle):
-    """Batches on any structure and with any loss.
-
-    Parameters
-    ----------
-    batches : StochasticObjective
-        The data.
-    """
+    """Batches on any structure and with any loss."""
 
     is_compiled = False
 

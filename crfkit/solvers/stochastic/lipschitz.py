@@ -26,22 +26,15 @@ class Preconditioner:
     Steps along the principal axes of dense features are longer the smaller it is, by its square
     root: that lies between gradients and the method of Newton. The weight of a transition has the
     number of such transitions for it. Where no feature is dense, all steps are alike.
-
-    Attributes
-    ----------
-    always : slice
-        The parameters of dense features and transitions, which each batch reads; empty where no
-        feature is dense.
-    features : ndarray of shape (F, F) or (F, 1)
-        The metric of dense features: symmetric, positive definite; or its diagonal alone.
-    transitions : ndarray of shape (P2,)
-        That of transitions.
-    most : float
-        The largest number that it multiplies with.
-    caution : float
-        The share of the largest constant that the mean is taken for at least. With a metric, tests
-        see less of the curvature, since gradients do not point to the largest one.
     """
+
+    always: slice  # the parameters of dense features and transitions; empty without dense ones
+    features: FloatArray  # (F, F) the positive definite metric of dense features, or (F, 1)
+    transitions: FloatArray  # (P2,) that of transitions
+    most: float  # the largest number that it multiplies with
+    # The share of the largest constant that the mean is taken for at least. With a metric, tests
+    # see less of the curvature, since gradients do not point to the largest one.
+    caution: float
 
     def __init__(self, batches: StochasticObjective) -> None:
         model = self._model = batches.model

@@ -45,11 +45,11 @@ NEARLY = 2.0
 class SAG(MiniBatchSolver):
     """Stochastic average gradient with non-uniform sampling (Schmidt et al. 2015).
 
-    Remembers the last gradient of each batch of sequences, as expected minus observed counts of
-    its labels and transitions, and moves along the mean of them after each visit. Batches are
-    visited half at random, half in proportion to the estimated smoothness ``L_b`` of their loss,
-    which also gives the length of a step, ``1/2 (1 / max L + 1 / mean L)``. Weights of sparse
-    features that a batch does not touch are moved when they are next needed.
+    Remembers the last gradient of each batch of sequences, as expected minus observed counts of its
+    labels and transitions, and moves along the mean of them after each visit. Batches are visited
+    half at random, half in proportion to the estimated smoothness ``L_b`` of their loss, which also
+    gives the length of a step, ``1/2 (1 / max L + 1 / mean L)``. Weights of sparse features that a
+    batch does not touch are moved when they are next needed.
 
     With dense features, steps along their principal axes are the longer the less the data vary
     there, by the square root; those of the weights of transitions between labels in the same way,
@@ -61,37 +61,22 @@ class SAG(MiniBatchSolver):
 
     Parameters
     ----------
-    max_iter : int, default=200
-        Passes over the data at most.
+    max_iter, batches_per_update, random_state
+        As for :class:`OEG`.
     tol : float, default=1e-4
         Stop when the gap is below this share of the objective; where the gap is not known, when
         the objective fell by less than this, relatively, over 5 passes.
     gtol : float, default=1e-5
         Stop when the norm of the gradient is below this times the norm of the parameters (or 1).
     batch_tokens : int or None, default=None
-        About as many tokens has a batch; if None, a five-hundredth of all. A larger one takes less
-        time a pass and more passes.
-    batches_per_update : int, default=1
-        Batches that are computed from the same parameters, by as many threads at once, and applied
-        one after the other. The result depends on it, and not on the number of threads.
+        As for :class:`OEG`; if None, a five-hundredth of all tokens.
     check_every : int or None, default=None
-        The objective is evaluated, and the log gets a record, after so many passes. None: where the
-        gap is known, after every 5 passes, and where the last losses of the batches let it be
-        expected near `tol`; else after each.
-    random_state : int, RandomState or None, default=0
-        Deals the sequences to the batches and chooses the batches to visit.
+        As for :class:`OEG`; None where the gap is not known: after each pass.
 
     Notes
     -----
     Needs c1 = 0 and linear potentials. Holds a number for each token and label, and a table of
     steps for each batch.
-
-    Examples
-    --------
-    >>> from crfkit import CRFClassifier
-    >>> from crfkit.solvers import SAG
-    >>> CRFClassifier(solver=SAG(tol=1e-3))
-    CRFClassifier(solver=SAG(tol=0.001))
     """
 
     handles_l1: ClassVar[bool] = False

@@ -59,12 +59,13 @@ class SGD(MiniBatchSolver):
     With a loss that is not differentiable, such as a hinge loss, steps along subgradients need not
     go downhill at once, and do not shrink near the optimum. A trial is then of five passes, the
     rate after ``n`` passes is ``eta0 / (1 + n / 2)`` at most, and it takes longer to be done (see
-    `tol`).
+    `tol`). As in CRFsuite, the objective is evaluated after each pass, and the result is the best
+    of all passes.
 
     Parameters
     ----------
-    max_iter : int, default=100
-        Passes over the data at most.
+    max_iter, batches_per_update, random_state
+        As for :class:`OEG`.
     tol : float, default=1e-3
         Stop when the objective fell by less than this, relatively, over `period` passes. With a
         loss that is not differentiable: when its least value so far did, over four times as many
@@ -78,25 +79,7 @@ class SGD(MiniBatchSolver):
         (Polyak and Juditsky 1992), with the rate ``eta0 / (1 + lambda eta0 t)**0.75`` (Xu 2011).
         Not with c1 > 0: a mean has few zeros.
     batch_tokens : int or None, default=None
-        About as many tokens has a batch; if None, a two-thousandth of all. A larger one takes less
-        time a pass and more passes.
-    batches_per_update : int, default=1
-        Batches that are computed from the same parameters, by as many threads at once, and applied
-        one after the other. The result depends on it, and not on the number of threads.
-    random_state : int, RandomState or None, default=0
-        Deals the sequences to the batches and orders the batches of each pass.
-
-    Notes
-    -----
-    An evaluation of the whole objective follows each pass. As in CRFsuite, the result is the best
-    of all passes.
-
-    Examples
-    --------
-    >>> from crfkit import CRFClassifier
-    >>> from crfkit.solvers import SGD
-    >>> CRFClassifier(solver=SGD(average=True))
-    CRFClassifier(solver=SGD(average=True))
+        As for :class:`OEG`; if None, a two-thousandth of all tokens.
     """
 
     handles_partial: ClassVar[bool] = True
@@ -124,11 +107,10 @@ class SGD(MiniBatchSolver):
     ) -> tuple[FloatArray, dict[str, Any]]:
         """Make one pass over an objective of some data: their loss and the whole penalty.
 
-        Given are the parameters to start from, shape (P,), and what the last call returned as its
-        state, or None. The arrays of a state have the shape (P,). Returns the parameters after the
-        pass (with `average`, the mean of those of all passes), and the state: the first rate, the
-        numbers of steps and passes and, with `average`, the last parameters. ValueError if a
-        parameter is out of range.
+        Given are the parameters to start from, shape (P,), and the state that the last call
+        returned, or None. Returns the parameters after the pass (with `average`, the mean of those
+        of all passes), and the state: the first rate, the numbers of steps and passes and, with
+        `average`, the last parameters, shape (P,). ValueError if a parameter is out of range.
         """
         random, batches = self._begin(objective)
         oracle = make_batch_oracle(batches)
