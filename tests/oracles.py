@@ -13,7 +13,7 @@ from crfkit._types import Counts, Potentials
 from crfkit.data.labels import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.structures import ChainPotentials, SegmentPotentials, SparseChain, Structure
-from crfkit.structures.segment_tables import make_spans
+from crfkit.structures.potentials import make_spans
 
 
 def evaluate(

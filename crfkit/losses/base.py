@@ -116,21 +116,12 @@ class Loss(ABC):
     def stages(self) -> Sequence[Loss]:
         """Return the losses that are minimized one after the other to come to its minimum.
 
-        Raises
-        ------
-        ValueError
-            If the loss is minimized at once.
+        ValueError is raised if the loss is minimized at once.
         """
         raise ValueError(f"loss {type(self).__name__} has no stages.")
 
     def sequence_weights(self, weights: Weights) -> FloatArray:
-        """Return the weight of each sequence, shape (S,).
-
-        Raises
-        ------
-        ValueError
-            If the weights of the tokens of a sequence differ.
-        """
+        """Return the weight of each sequence, (S,); ValueError where those of its tokens differ."""
         if weights.sequences is None:
             raise ValueError(
                 f"loss {type(self).__name__} needs the same weight for all tokens of a sequence: "

@@ -52,11 +52,8 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     ) -> float:
         """Return the loss of a batch and a subgradient, as in :class:`Loss`.
 
-        Raises
-        ------
-        ValueError
-            If the weights of the tokens of a sequence differ, tokens may have several labels, or as
-            for `worst`.
+        ValueError is raised if tokens may have several labels, their weights differ within a
+        sequence, or as for `worst`.
         """
         level, labels = self.sequence_weights(weights), targets.labels
         path, value, slope = self._find(structure, potentials, labels)

@@ -19,13 +19,7 @@ from crfkit.structures import Structure
 
 
 class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
-    """``tau log sum_y exp((cost(y) + score(x, y)) / tau) - score(x, y_i)``, for some ``tau``.
-
-    Attributes
-    ----------
-    cost : str or Cost
-        A cost that is a sum over tokens.
-    """
+    """``tau log sum_y exp((cost(y) + score(x, y)) / tau) - score(x, y_i)``, for some ``tau``."""
 
     is_convex: ClassVar[bool] = True
     needs_sequence_weights: ClassVar[bool] = True
@@ -48,11 +42,8 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`.
 
-        Raises
-        ------
-        ValueError
-            If the weights of the tokens of a sequence differ, the true labels are forbidden, or
-            the cost is not a sum over tokens.
+        ValueError is raised if the weights of the tokens of a sequence differ, the true labels are
+        forbidden, or the cost is not a sum over tokens.
         """
         self.sequence_weights(weights)
         plain, augmented = self._augmented(structure, potentials, targets.labels)
@@ -197,10 +188,7 @@ class AnnealedHingeLoss(CostAugmentedLoss):
     def stages(self) -> list[SoftenedHingeLoss]:
         """Return the losses that are minimized one after the other.
 
-        Raises
-        ------
-        ValueError, TypeError
-            If the temperatures do not fall, or are not above 0.
+        ValueError or TypeError is raised if the temperatures do not fall, or are not above 0.
         """
         return [
             SoftenedHingeLoss(self.cost, temperature=temperature)

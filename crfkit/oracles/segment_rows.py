@@ -14,7 +14,7 @@ from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.weights import AlignedWeights, Weighted, boundary_weights, join, with_boundaries
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.structures import SegmentPotentials, Spans, Structure
-from crfkit.structures.segment_tables import filled_up, make_spans, no_spans
+from crfkit.structures.potentials import filled_up, make_spans, no_spans
 
 
 class SegmentRows:

@@ -42,7 +42,7 @@ from crfkit.potentials.chain_blocks import (
 from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import LinearModel, Prepared, check_not_negative
 from crfkit.structures import SegmentOffset, SegmentPotentials, SemiMarkov, Spans, Structure
-from crfkit.structures.segment_tables import make_spans, no_spans
+from crfkit.structures.potentials import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
 TOKEN_PARTS = ("inside", "first", "last", "single")

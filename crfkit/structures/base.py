@@ -53,7 +53,6 @@ class Capability(Enum):
     HESSIAN_PRODUCT = "products with the Hessian"
     K_BEST = "lists of the best labelings"
     SAMPLE = "samples"
-    CONDITIONALS = "conditional distributions of single labels"
     ARGMAX_BY_HAMMING = "best paths by numbers of errors"
     PREFIXES = "search with a beam: its labelings have no prefixes"
 
@@ -101,7 +100,8 @@ class Structure(ABC, Generic[P]):
 
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
-    methods it has: `hessian_product`, `k_best`, and `max_by_hamming` with `path_at_hamming`.
+    methods it has: `hessian_product`, `k_best`, and `max_by_hamming` with `path_at_hamming`. Sums
+    and searches raise NoPathError where a sequence has no labeling of finite score.
 
     Attributes
     ----------
@@ -148,11 +148,6 @@ class Structure(ABC, Generic[P]):
         -------
         ndarray of shape (S,)
             The logarithm of the sum of ``exp(score)`` over all labelings; 0 for an empty sequence.
-
-        Raises
-        ------
-        NoPathError
-            If a sequence has no labeling of finite score.
         """
 
     @abstractmethod
@@ -165,11 +160,6 @@ class Structure(ABC, Generic[P]):
             Codes of all tokens.
         value : ndarray of shape (S,)
             Scores; 0 for an empty sequence.
-
-        Raises
-        ------
-        NoPathError
-            If a sequence has no labeling of finite score.
         """
 
     @abstractmethod
@@ -227,11 +217,6 @@ class Structure(ABC, Generic[P]):
         out : Counts
             The derivatives of the unary counts replace ``out.unary``, those of the pair counts are
             added to ``out.pair``.
-
-        Raises
-        ------
-        NoPathError
-            If a sequence has no labeling of finite score.
         """
         raise self.lacks(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
 
@@ -251,11 +236,6 @@ class Structure(ABC, Generic[P]):
             Label codes, the best labeling first.
         value : ndarray of shape (n,)
             Their scores.
-
-        Raises
-        ------
-        NoPathError
-            If there is no labeling of finite score.
         """
         raise self.lacks(Capability.K_BEST, "structure='chain'")
 

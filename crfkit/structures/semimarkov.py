@@ -20,14 +20,15 @@ from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.base import Capability, NoPathError, Offset, Structure, longest, only_found
-from crfkit.structures.potentials import SegmentPotentials, transposed
-from crfkit.structures.segment_tables import (
+from crfkit.structures.potentials import (
+    SegmentPotentials,
     are_moderate,
     exponentials,
     filled_up,
     make_spans,
     segment_arrays,
     tilted,
+    transposed,
 )
 
 
@@ -73,6 +74,9 @@ class SemiMarkov(Structure[SegmentPotentials]):
     and Sundberg 1994, over segments: in time ``O(k T K (L + K))``, with ``4 k T K`` numbers) are,
     of equal scores, those of the lowest last label, then the shortest last segment, and so on.
 
+    Sums and searches raise :class:`NoSegmentationError` where a sequence has no segmentation of
+    finite score.
+
     Parameters
     ----------
     offset : SegmentOffset, optional
@@ -92,11 +96,6 @@ class SemiMarkov(Structure[SegmentPotentials]):
 
         The probabilities that a segment of a label goes on, begins, ends and is alone at a token
         replace ``out.unary``; expected transitions, lengths and rows are added to ``out.pair``.
-
-        Raises
-        ------
-        NoSegmentationError
-            If a sequence has no segmentation of finite score.
         """
         scores, weight = self.with_offset(potentials), frozen(weight)
         log_z, status = np.zeros(len(weight)), np.full(len(weight), UNDERFLOW)
@@ -160,13 +159,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         return float(log_z[s])
 
     def argmax(self, potentials: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
-        """Return the codes of the best segmentation of each sequence and its score.
-
-        Raises
-        ------
-        NoSegmentationError
-            If a sequence has no segmentation of finite score.
-        """
+        """Return the codes of the best segmentation of each sequence and its score."""
         scores = self.with_offset(potentials)
         tables, count, rows = filled_up(scores), len(scores.offsets) - 1, longest(scores)
         width = tables.stay.shape[1]
@@ -181,13 +174,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         return codes, value
 
     def k_best(self, potentials: SegmentPotentials, k: int) -> tuple[CodeArray, FloatArray]:
-        """Return the codes of the k best segmentations of the only sequence, and scores.
-
-        Raises
-        ------
-        NoSegmentationError
-            If there is no segmentation of finite score.
-        """
+        """Return the codes of the k best segmentations of the only sequence, and scores."""
         scores, k, length = self.with_offset(potentials), int(k), len(potentials.unary)
         codes, value = np.empty((k, length), np.int32), np.zeros(k)
         if not length:

@@ -55,12 +55,8 @@ class TreePotentials(_TreeArrays, Potentials):
 
     def take_tokens(self, tokens: IntArray, offsets: IntArray) -> Self:
         """Return the potentials of the chosen tokens, shape (n,), which are those of sequences."""
-        index = self.transition_index
-        return self._replace(
-            unary=self.unary[tokens], offsets=offsets, first=0,
-            transition_index=index[tokens] if len(index) > 1 else index,
-            parent=self.parent[tokens], order=self.order[tokens],
-        )  # fmt: skip
+        taken = ChainPotentials.take_tokens(self, tokens, offsets)
+        return taken._replace(parent=self.parent[tokens], order=self.order[tokens])
 
 
 class Tree(Structure[TreePotentials]):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crfkit import SequenceVectorizer
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.structures.segment_tables import make_spans
+from crfkit.structures.potentials import make_spans
 
 OFFSETS = np.array([0, 3, 3, 7])
 RUNS = [(4, 6, 1), (0, 2, 0), (0, 3, 2), (4, 7, 0), (2, 3, 1)]

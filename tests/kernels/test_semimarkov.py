@@ -11,7 +11,7 @@ from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentSums, S
 from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.structures.segment_tables import exponentials, filled_up, segment_arrays
+from crfkit.structures.potentials import exponentials, filled_up, segment_arrays
 from crfkit.structures.semimarkov import segment_workspace
 from tests.oracles import (
     all_segmentations,

@@ -24,7 +24,7 @@ from crfkit.potentials.semimarkov import (
 )
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.structures import SemiMarkov
-from crfkit.structures.segment_tables import make_spans
+from crfkit.structures.potentials import make_spans
 from tests.oracles import finite_difference, random_runs, random_segment_codes
 
 LENGTHS, LABELS, LONGEST = (3, 1, 6, 2, 4), 2, 3

@@ -16,9 +16,9 @@ from crfkit.structures import (
     NoSegmentationError,
     SegmentPotentials,
     SemiMarkov,
-    segment_tables,
+    potentials,
 )
-from crfkit.structures.segment_tables import make_spans, no_spans
+from crfkit.structures.potentials import make_spans, no_spans
 from crfkit.structures.semimarkov import span_probabilities
 from tests.oracles import (
     all_segmentations,
@@ -40,7 +40,7 @@ def summed(scores, weight=None):
 
 def summed_by_logarithms(monkeypatch, scores, weight=None):
     with monkeypatch.context() as patch:
-        patch.setattr(segment_tables, "LARGE", -1.0)
+        patch.setattr(potentials, "LARGE", -1.0)
         return summed(scores, weight)
 
 
