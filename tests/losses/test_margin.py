@@ -186,7 +186,7 @@ def test_an_overflow_of_the_scores_is_not_finite():
         (HingeLoss(rescaling="both"), "rescaling='both'"),
         (HingeLoss(search="fast"), "search='fast'"),
         (HingeLoss(cost={"a": 1}), "must be 'hamming', 'zero_one' or a cost"),
-        (HingeLoss(cost=make_cost("matrix", 2)), "one of 2 labels, but there are 3"),
+        (HingeLoss(cost=make_cost("matrix", 2)), "one of 2 labels, not of 3"),
         (HingeLoss(cost=NoCost()), "NoCost is no sum over tokens"),
     ],
 )
