@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from crfkit.cli._common import (
-    add_allow,
-    add_format,
-    add_jobs,
-    chosen_scheme,
-    source,
-    user_errors,
-)
+from crfkit.cli._common import add_allow, add_format, add_jobs, chosen_scheme, source, user_errors
 from crfkit.io import read_columns
 from crfkit.labels.schemes import RUNS
 from crfkit.metrics import (

@@ -7,14 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from crfkit.cli._common import (
-    add_allow,
-    add_format,
-    add_jobs,
-    check_target,
-    source,
-    user_errors,
-)
+from crfkit.cli._common import add_allow, add_format, add_jobs, check_target, source, user_errors
 from crfkit.io.streams import open_output
 from crfkit.labels.schemes import RUNS
 

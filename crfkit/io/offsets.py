@@ -99,11 +99,7 @@ def _tokens_of(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -
 
 
 def spans_to_tags(
-    offsets: Offsets,
-    spans: Iterable[Any],
-    scheme: str = "IOB2",
-    *,
-    misfit: str = "raise",
+    offsets: Offsets, spans: Iterable[Any], scheme: str = "IOB2", *, misfit: str = "raise"
 ) -> list[str]:
     """Write the tags of the tokens of one text from spans of its characters.
 

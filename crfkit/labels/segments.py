@@ -215,7 +215,7 @@ def _warn_of_slip(name: str, labels: list[Hashable], known: list[Hashable]) -> N
         if close and label != OUTSIDE_LABEL:
             warn_user(
                 f"{name} names none of the labels of y, which are {known}, but {labels!r:.80}: it "
-                f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?",
+                f"has no effect. Is {label!r} meant to be {plain[close[0]]!r}?"
             )
             return
 

@@ -115,10 +115,7 @@ def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **kwargs
 
 
 def flat_classification_report(
-    y_true: Sequences,
-    y_pred: Sequences,
-    labels: Sequence[Hashable] | None = None,
-    **kwargs: Any,
+    y_true: Sequences, y_pred: Sequences, labels: Sequence[Hashable] | None = None, **kwargs: Any
 ) -> Any:
     """Build a report of precision, recall, F1 and support per label.
 
@@ -173,10 +170,7 @@ def sequence_accuracy_score(
 
 
 def _score_flat(
-    metric: Callable[..., Any],
-    y_true: Sequences,
-    y_pred: Sequences,
-    kwargs: dict[str, Any],
+    metric: Callable[..., Any], y_true: Sequences, y_pred: Sequences, kwargs: dict[str, Any]
 ) -> Any:
     """Call a scikit-learn metric on label numbers.
 
