@@ -1,8 +1,4 @@
-"""Probabilities of labels and label sequences: methods of the estimators that have such.
-
-An estimator whose scores are logarithms of probabilities lists them among its attributes; for all
-others they do not exist.
-"""
+"""Probabilities of labels and label sequences: methods of the estimators that have such."""
 
 from __future__ import annotations
 
@@ -23,22 +19,12 @@ SHARE = 2000
 
 
 def predict_proba(self: Any, X: Any) -> list[FloatArray]:
-    """Return the marginal probabilities of the labels.
-
-    Parameters
-    ----------
-    X : iterable of sequences
-        As for `predict`.
+    """Return the marginal probabilities of the labels; `X` and errors are as for `predict`.
 
     Returns
     -------
     list of S ndarrays of shape (T, K)
         ``P(y_t = k | x)`` in the order of `classes_`; rows sum to 1.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`.
     """
 
     def ask(structure: Structure, potentials: Potentials) -> list[FloatArray]:
@@ -50,20 +36,12 @@ def predict_proba(self: Any, X: Any) -> list[FloatArray]:
 def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
     """Return the marginal probabilities as dicts, as sklearn-crfsuite does.
 
-    Parameters
-    ----------
-    X : iterable of sequences
-        As for `predict`.
+    `X` and errors are as for `predict`.
 
     Returns
     -------
     list of lists of dicts
         ``{label: probability}`` for each token of each sequence.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`.
     """
     rows = self.predict_proba(X)
     labels = self.classes_.tolist()
@@ -80,9 +58,9 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
     Parameters
     ----------
     X : iterable of sequences
-        As for `predict`.
+        As for `predict`, also in what is raised.
     y : iterable of sequences of labels, or of lists of (start, stop, label)
-        The labels, or the segments, whose probability is asked for.
+        The labels, or the segments, in the number and lengths of X (else ValueError).
 
     Returns
     -------
@@ -90,11 +68,6 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
         ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a tag is none of the
         scheme or may not stand there, a segment is too long or too short, or one may not follow
         another; 0 for an empty sequence.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`, or if X and y do not match in number and lengths.
     """
     data, labels = self._pack(X), self._fitted_labels()
     codes, known = labels.codes(self, y, data.offsets)

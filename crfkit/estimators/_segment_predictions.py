@@ -33,20 +33,15 @@ def predict_segments(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segme
     Parameters
     ----------
     X : iterable of sequences
-        As for `predict`.
+        As for `predict`, also in what is raised.
     fixed : iterable of S lists of (start, stop, label), optional
-        Segments that each sequence is known to have.
+        Segments that each sequence is known to have. TypeError or ValueError if they are not within
+        it, overlap, are too long or too short, have an unknown label, or leave no segmentation.
 
     Returns
     -------
     list of S lists of Segment
         First token, the one after the last, label.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`, or if fixed segments are not within their sequence, overlap, are too
-        long or too short, have an unknown label, or leave no segmentation.
 
     Notes
     -----
@@ -63,22 +58,16 @@ def predict_n_best(self: Any, X: Any, n: int) -> list[list[tuple[float, list[Seg
     Parameters
     ----------
     X : iterable of sequences
-        As for `predict`.
+        As for `predict`, also in what is raised.
     n : int
-        How many, at least 1. There are fewer where a sequence has no more. Memory grows with
-        it.
+        How many, at least 1. There are fewer where a sequence has no more. Memory grows with it.
 
     Returns
     -------
     list of S lists of (float, list of Segment)
-        The score of each segmentation, the best first, and its segments without those of tokens
-        outside; its log-probability, where the model has probabilities. Segmentations that
-        differ in those of tokens outside alone are listed one by one.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`, or if `n` is no whole number of at least 1.
+        The score of each segmentation, the best first (the log-probability, where the model has
+        probabilities), and its segments without those of tokens outside. Segmentations that differ
+        in those alone are listed one by one.
     """
     check_whole("n", n, 1)
     data, size, decoder = self._pack(X), len(self.classes_), ViterbiDecoder()
@@ -112,18 +101,13 @@ def predict_segment_proba(
         Segments of each sequence, which may overlap, also those of `likely_segments`; those of
         `predict_segments` if not given.
     fixed : iterable of S lists of (start, stop, label), optional
-        Segments that each sequence is known to have: probabilities are those given them.
+        As for `predict_segments`, also in what is raised: probabilities are those given them.
 
     Returns
     -------
     list of S ndarrays
         The probability of each segment: that the sequence has it, with these ends. It is 0 for
         a label that the model does not know, and for a segment longer than it allows.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict_segments`, or if a segment is not within its sequence.
     """
     data = self._pack(X)
     known = _fixed(self, fixed, data)
@@ -155,20 +139,15 @@ def likely_segments(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[P
     Parameters
     ----------
     X : iterable of sequences
-        As for `predict`.
+        As for `predict`, also in what is raised.
     threshold : float, default=0.5
-        The least probability, above 0. A small one takes long.
+        The least probability, above 0 and at most 1. A small one takes long.
 
     Returns
     -------
     list of S lists of ProbableSegment
         First token, the one after the last, label, probability: by first tokens, then by those
         after the last, then in the order of `classes_`. Tokens outside are left out.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`, or if the threshold is not a number above 0 and at most 1.
 
     Notes
     -----
@@ -199,21 +178,13 @@ def likely_segments(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[P
 def expected_lengths(self: Any, X: Any) -> FloatArray:
     """Return how many segments of each length and label the model expects in sequences.
 
-    Parameters
-    ----------
-    X : iterable of sequences
-        As for `predict`.
+    `X` and errors are as for `predict`.
 
     Returns
     -------
     ndarray of shape (L, K)
         Expected numbers of segments of the lengths 1, ..., L and of each label. Divided by the
         sums of its columns, these are distributions of lengths.
-
-    Raises
-    ------
-    NotFittedError, TypeError, ValueError
-        As for `predict`.
     """
     data = self._pack(X)
 

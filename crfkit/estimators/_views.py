@@ -20,17 +20,10 @@ from crfkit.potentials.blocks import LABELS, NAMES_OF, PAIRS, TOKENS
 
 
 class WeightView(Mapping[tuple[Hashable, Hashable], float]):
-    """``{(row, column): weight}`` of a sparse matrix with named rows and columns.
+    """``{(row, column): weight}`` of a sparse matrix, (R, C), with named rows and columns.
 
     A view: no dict is built, the names are looked up when asked for. Weights that are 0 are not
     part of it.
-
-    Parameters
-    ----------
-    matrix : csr_array of shape (R, C)
-        The weights.
-    rows, columns : sequence
-        Names.
     """
 
     def __init__(self, matrix: sp.csr_array, rows: Sequence[Any], columns: Sequence[Any]) -> None:
@@ -62,13 +55,7 @@ class WeightView(Mapping[tuple[Hashable, Hashable], float]):
         return weight
 
     def top(self, count: int = 10) -> list[tuple[tuple[Hashable, Hashable], float]]:
-        """Return the weights of the largest size, largest first.
-
-        Parameters
-        ----------
-        count : int
-            How many at most.
-        """
+        """Return the weights of the largest size, largest first, `count` at most."""
         matrix = self._matrix
         order = np.argsort(-np.abs(matrix.data), kind="stable")[:count]
         rows = np.searchsorted(matrix.indptr, order, side="right") - 1
@@ -126,11 +113,6 @@ def length_distribution(self: Any) -> FloatArray:
     ndarray of shape (L, K)
         The share of the lengths 1, ..., L among segments of each label, ``exp(length_scores_)``
         divided by its sum: columns sum to 1.
-
-    Raises
-    ------
-    NotFittedError
-        Before `fit`.
     """
     _check_has(self, "length_scores_")
     shares: FloatArray = softmax(self.length_scores_, axis=0)

@@ -29,8 +29,7 @@ from crfkit.inference.constraints import infeasibility_message
 from crfkit.labels.base import LabelSpace
 from crfkit.labels.segments import SegmentLabels
 from crfkit.labels.tokens import TokenLabels
-from crfkit.persistence import save
-from crfkit.persistence.files import Path
+from crfkit.persistence import SaveMixin
 from crfkit.potentials.blocks import (
     LABELS,
     NAMES_OF,
@@ -67,22 +66,11 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
 
     # What the labels of a fitted model are; None where its fitted attributes tell.
     label_space: ClassVar[LabelSpace | None] = None
+    save = SaveMixin.save
 
     @abstractmethod
     def predict(self, X: Any) -> LabelSequences:
         """Return the labels of sequences."""
-
-    def save(self, path: Path, *, metadata: dict[str, Any] | None = None) -> None:
-        """Write the model to one file, which ``crfkit.load`` reads, as ``crfkit.save`` does.
-
-        Parameters
-        ----------
-        path : str, path or binary file object
-            Where to write.
-        metadata : dict, optional
-            Anything that JSON can hold, such as metrics.
-        """
-        save(self, path, metadata=metadata)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a state; parameters that an older version did not have get their defaults."""
@@ -182,12 +170,7 @@ class LinearClassifier(SequenceClassifier):
         """Return what a fit minimizes, and how; raise if a parameter cannot be used."""
 
     def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
-        """Return how many weights `fit` would learn from the same data, without fitting.
-
-        Parameters
-        ----------
-        X, y : iterable of S sequences
-            As for `fit`, also in what is raised.
+        """Return how many weights `fit` would learn from X and y, without fitting.
 
         Returns
         -------
@@ -295,10 +278,8 @@ class LinearClassifier(SequenceClassifier):
 
         Raises
         ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            If a token cannot be read or the number of features is another one.
+        NotFittedError, TypeError, ValueError
+            Before `fit`; if a token cannot be read or the number of features is another one.
         """
         data = self._pack(X)
         decoder = self._decoder()

@@ -30,10 +30,9 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
 
     With another `loss`, that takes the place of the first term.
 
-    This is CRFsuite's objective. Its weights are the same too, but for pairs of a label and an
-    attribute that has the value 0 (or False) wherever the label occurs: CRFsuite counts them as
-    seen, here such an attribute is as good as absent.
-    :class:`crfkit.compat.sklearn_crfsuite.CRF` counts as CRFsuite does.
+    This is CRFsuite's objective, and its weights, but for pairs of a label and an attribute that is
+    0 (or False) wherever the label occurs: CRFsuite counts them as seen, as does
+    :class:`crfkit.compat.sklearn_crfsuite.CRF`; here such an attribute is as good as absent.
 
     Parameters
     ----------
@@ -43,22 +42,18 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Weight of the L2 penalty.
     loss : str or Loss, default="log"
         "log", the negative log-likelihood; "softmax_margin", the same with the cost added to the
-        scores (Gimpel and Smith 2010); "hinge", the structured hinge loss with margin rescaling
-        (:class:`crfkit.losses.HingeLoss`); "annealed_hinge", the same softened by a falling
-        temperature, for gradient solvers. Pass an object for its options:
-        ``HingeLoss(rescaling="slack")``. With all but "log", the tokens of a sequence must have one
-        weight.
+        scores (Gimpel and Smith 2010); "hinge" (:class:`crfkit.losses.HingeLoss`);
+        "annealed_hinge", softened by a falling temperature, for gradient solvers; or an object.
+        With all but "log", the tokens of a sequence must have one weight.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
-        What the labels that are predicted cost, for the losses that are given by name and have a
-        cost: the number of wrong labels; 1 if any is wrong ("hinge" alone); for each true label
-        what missing it costs, 1 for those not named; or in row `i`, column `j` the cost of label
-        `j` where `i` is true, in the order of `classes_`.
+        What wrong labels cost, for losses that are given by name and have a cost: their number; 1
+        if any is wrong ("hinge" alone); for each true label what missing it costs, 1 for those not
+        named; or ``cost[i, j]`` for label `j` where `i` is true, in the order of `classes_`.
     solver : str or Solver, default="auto"
-        "auto", "lbfgs", "oeg", "sag", "sgd", "owlqn", "proximal", "newton", "cg", "rprop", "gis" or
-        "iis"; "auto" chooses by the loss, the penalty and the size of the data
-        (:class:`crfkit.solvers.AutoSolver`). Pass an object for its options: ``LBFGS(tol=1e-8)``.
-        "hinge" is not differentiable: of these, it takes "sgd" and "auto", and the solvers of
-        :class:`crfkit.MaxMarginCRF` as objects.
+        "lbfgs", "oeg", "sag", "sgd", "owlqn", "proximal", "newton", "cg", "rprop", "gis", "iis", an
+        object with options, such as ``LBFGS(tol=1e-8)``, or "auto", which chooses by loss, penalty
+        and size (:class:`crfkit.solvers.AutoSolver`). "hinge" takes "sgd" and "auto" of these, and
+        the solvers of :class:`crfkit.MaxMarginCRF` as objects.
     max_iter : int or None, default=None
         Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
     min_freq : int, default=0
@@ -72,12 +67,12 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     boundary_weights : bool, default=False
         Learn weights of the labels of the first and of the last token of a sequence.
     decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
-        What `predict` returns: the most probable label sequence, or the sequence of the most
-        probable labels, which has the most correct labels in expectation (Gross, Russakovsky, Do
-        and Batzoglou 2006, section 2.2). May be changed after fitting.
+        The most probable label sequence, or that of the most probable labels, which has the most
+        correct labels in expectation (Gross et al. 2006, section 2.2). May be changed after
+        fitting.
     early_stopping : bool or EarlyStopping, default=False
         Score the model on a validation part after each iteration, end the fit when the score no
-        longer rises, and keep the weights of the best score. Pass an object for its options:
+        longer rises, and keep the best weights; or an object with options, such as
         ``EarlyStopping(scoring="entity_f1", patience=10)``.
     validation_fraction : float, default=0.1
         The share of the sequences that early stopping holds out, chosen at random, where `fit`
@@ -102,8 +97,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     transitions_ : ndarray of shape (K, K)
         Weights of the transitions from a label (row) to the next (column).
     transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to
-        ``j``.
+        Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
     vectorizer_ : SequenceVectorizer or None
@@ -115,16 +109,13 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     state_features_, transition_features_, step_features_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)).
-    n_parameters_ : int
-        Number of weights that were fitted.
-    n_iter_ : int
-        Iterations of the solver.
+    n_parameters_, n_iter_ : int
+        Number of weights that were fitted, and iterations of the solver.
     converged_ : bool
         Whether the solver met its stopping rule; False where it was stopped early.
-    objective_ : float
-        Value of the objective at the weights that were kept.
-    gap_ : float
-        The objective is at most this much above its optimum; NaN where no bound is known.
+    objective_, gap_ : float
+        Value of the objective at the weights that were kept, and how much it is above the optimum
+        at most; NaN where no bound is known.
     training_log_ : list of IterationRecord
         Objective, gradient norm, evaluations, non-zero weights and seconds of each iteration.
     validation_scores_ : dict of int to float
@@ -186,7 +177,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Fit the weights.
+        """Fit the weights, and return the estimator.
 
         Parameters
         ----------
@@ -196,19 +187,12 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         y : iterable of S sequences of labels
             One label a token; any hashable objects but None and NaN.
         sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
-            A weight for each sequence multiplies its log-likelihood: 2 is as good as having it
-            twice. A weight for each token: the log-likelihood of the labels of the heavier tokens,
-            with the lighter ones summed out, is integrated over the weight, so that equal weights
-            act as the weight of the sequence and a token of weight 0 as one without a label.
-            See :class:`crfkit.losses.LogLoss`.
+            The weight of a sequence multiplies its log-likelihood: 2 is as good as having it twice.
+            Of tokens: those of weight 0 act as without a label, equal ones as the weight of the
+            sequence; for what is between see :class:`crfkit.losses.LogLoss`.
         X_val, y_val : iterables of sequences, optional
             With early stopping: what to score the model on, instead of a part of X and y.
             Attributes and labels that X and y do not have are treated as in `predict` and `score`.
-
-        Returns
-        -------
-        CRFClassifier
-            The estimator itself.
 
         Raises
         ------
@@ -220,25 +204,18 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over a batch of data from the weights so far, or from 0.
 
-        For data that come in batches, and stochastic solvers: `solver` must be one that learns from
-        batches. New attributes of tokens, and pairs that are seen for the first time, get new
-        weights. The penalty counts in full in each call. Neither `early_stopping` nor `warm_start`
-        has a part in it. A loss with stages ("annealed_hinge") is that of its last temperature.
+        `solver` must be one that learns from batches. New attributes of tokens, and pairs that are
+        seen for the first time, get new weights. The penalty counts in full in each call.
+        `early_stopping` and `warm_start` have no part in it; "annealed_hinge" is that of its last
+        temperature.
 
         Parameters
         ----------
-        X, y : iterables of S sequences
+        X, y, sample_weight
             As for `fit`, in the same form in each call. PackedSequences and matrices must have the
             same attributes each time.
         classes : sequence of labels, optional
             All labels that will ever occur; needed in the first call.
-        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
-            As for `fit`.
-
-        Returns
-        -------
-        CRFClassifier
-            The estimator itself; `n_iter_` is the number of passes.
 
         Raises
         ------

@@ -55,25 +55,21 @@ class CRFClassifierCV(LinearClassifier):
     """Linear-chain CRF whose penalties `c1` and `c2` are chosen by cross-validation.
 
     As good as a ``GridSearchCV`` over the penalties of :class:`CRFClassifier`, but faster: each
-    fold is prepared once, and each fit starts where the fits with stronger penalties point to: at
-    the weights of the last one, as in the paths of Friedman, Hastie and Tibshirani (2010, section
-    2.5), or further on the line through the last two, a predictor as in the paths of Park and
-    Hastie (2007), where the objective is smaller there.
+    fold is prepared once, and each fit starts at the weights of the last one with a stronger
+    penalty (Friedman, Hastie and Tibshirani 2010, section 2.5), or further on the line through the
+    last two (a predictor, Park and Hastie 2007), where the objective is smaller there.
 
     Parameters
     ----------
-    c1s : int or array of shape (C1,), default=(0.0,)
-        Weights of the L1 penalty to be tried, or how many, spaced evenly on a logarithmic scale
-        from 10 down to 0.001.
-    c2s : int or array of shape (C2,), default=10
-        Weights of the L2 penalty, likewise.
+    c1s, c2s : int or array of shape (C1,), (C2,), default=(0.0,) and 10
+        Weights of the L1 and of the L2 penalty to be tried, or how many, spaced evenly on a
+        logarithmic scale from 10 down to 0.001.
     cv : int, splitter or iterable, default=5
-        Number of folds, a splitter of scikit-learn, or an iterable of pairs of arrays with the
-        training and test sequences. Sequences are neither shuffled nor stratified by default.
+        Number of folds, a splitter of scikit-learn, or pairs of arrays with the training and test
+        sequences. Sequences are neither shuffled nor stratified by default.
     scoring : str, callable or None, default=None
-        What is to be large: token accuracy if None, else the name of a scorer
-        (:func:`crfkit.metrics.get_scorer_names`) or a callable ``scoring(estimator, X, y)``, where
-        X are packed sequences.
+        What is to be large: token accuracy if None, the name of a scorer
+        (:func:`crfkit.metrics.get_scorer_names`), or ``scoring(estimator, X, y)`` of packed X.
     refit : bool, default=True
         Fit the best penalties to all data. Without, the model only has its scores.
     solver : str or Solver, default="auto"
@@ -90,11 +86,9 @@ class CRFClassifierCV(LinearClassifier):
 
     Attributes
     ----------
-    c1_, c2_ : float
-        The best penalties: those of the highest mean score, the stronger ones where scores are
-        equal.
-    best_score_ : float
-        The mean score of the best penalties.
+    c1_, c2_, best_score_ : float
+        The best penalties, those of the highest mean score (the stronger ones where scores are
+        equal), and that score.
     c1s_, c2s_ : ndarray of shape (C1,), (C2,)
         The penalties that were tried, from strong to weak.
     scores_ : ndarray of shape (F, C1, C2)
@@ -144,21 +138,14 @@ class CRFClassifierCV(LinearClassifier):
     sequence_log_proba = _probabilities.sequence_log_proba
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose the penalties and, with `refit`, fit the weights.
+        """Choose the penalties and, with `refit`, fit the weights; return the estimator.
 
         Parameters
         ----------
-        X, y : iterables of S sequences
-            As for :meth:`CRFClassifier.fit`.
-        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
+        X, y, sample_weight
             As for :meth:`CRFClassifier.fit`.
         groups : array of shape (S,), optional
             Which group a sequence belongs to, for splitters such as ``GroupKFold``.
-
-        Returns
-        -------
-        CRFClassifierCV
-            The estimator itself.
 
         Raises
         ------

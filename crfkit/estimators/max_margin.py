@@ -67,37 +67,26 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     C : float, default=1.0
         How much slacks count; the larger, the closer the fit and the longer it takes.
     loss : str, default="margin_rescaling"
-        "margin_rescaling", "slack_rescaling" or "approximate_slack_rescaling". The second needs the
-        cost "hamming" or "zero_one"; the third takes any, and finds one of the worst labellings,
-        whose slack is a lower bound.
+        "margin_rescaling"; "slack_rescaling", for the costs "hamming" and "zero_one"; or
+        "approximate_slack_rescaling", for any: it finds one of the worst labellings, and its slack
+        is a lower bound.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
-        What wrong labels cost: their number; 1 if any is wrong; for each wrong label what the dict
-        has for the true one, 1 for those not named; or ``cost[i, j]`` for label `j` where `i` is
-        true, in the order of `classes_`. With segments, a token of the right label costs as much as
-        the worst one would where its segment wrongly begins, or does not.
+        What wrong labels cost: their number; 1 if any is wrong; for each what the dict has for the
+        true one, 1 for those not named; or ``cost[i, j]`` for label `j` where `i` is true, in the
+        order of `classes_`. Of segments as in :class:`~crfkit.SemiMarkovCRF`.
     structure : {"chain"} or Segments, default="chain"
-        Whether labels are those of tokens, or of segments: then as for
-        :class:`~crfkit.SemiMarkovCRF`, with `predict_segments` and `predict_n_best`. Segments need
-        the loss "margin_rescaling" (or "approximate_slack_rescaling" with a cost that is neither of
-        the named ones), a cost that is a sum over tokens, the kernel "linear", another solver than
-        "smo", and no `warm_start`.
+        Whether labels are those of tokens, or of segments, as for :class:`~crfkit.SemiMarkovCRF`:
+        with margin rescaling (or "approximate_slack_rescaling" with a dict or matrix), a cost that
+        is a sum over tokens, the kernel "linear", another solver than "smo", and no `warm_start`.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        Inner products of the attributes of two tokens; weights of transitions stay linear. With
-        "precomputed", X are rows of kernel values between tokens and all those of the training
-        data: folds of a cross-validation must take some of the columns too, so give
-        ``GridSearchCV`` a function instead. A function gets two matrices, of n and m tokens, which
-        may be sparse, and returns one of shape (n, m). A kernel must be symmetric and positive
-        semidefinite. With one, every (attribute, label) pair counts, seen or not: a linear kernel
-        given as a function is the model of "linear" with `all_possible_states`.
-        Other kernels than "linear" take memory with the square of the number of tokens, need margin
-        rescaling and a cost that is a sum over tokens, and have no attributes of transitions.
+        Inner products of the attributes of two tokens; a function gets two matrices, of n and m
+        tokens, which may be sparse, and returns one of shape (n, m). See the notes.
     kernel_params : dict or None, default=None
-        Parameters of the kernel, as for :func:`sklearn.metrics.pairwise.pairwise_kernels`:
-        ``{"degree": 2, "gamma": 1.0, "coef0": 1.0}``.
+        As for :func:`sklearn.metrics.pairwise.pairwise_kernels`: ``{"degree": 2, "gamma": 1.0}``.
     solver : str or Solver, default="bcfw"
-        Block-coordinate Frank-Wolfe "bcfw", "eg", "smo", "subgradient" or "cutting_plane". Pass an
-        object for its options: ``BlockFrankWolfe(tol=1e-2)``. Another kernel than "linear" has its
-        own form of "bcfw", :class:`~crfkit.solvers.margin.KernelFrankWolfe`.
+        Block-coordinate Frank-Wolfe "bcfw", "eg", "smo", "subgradient", "cutting_plane", or an
+        object: ``BlockFrankWolfe(tol=1e-2)``. A kernel has its own form of "bcfw",
+        :class:`~crfkit.solvers.margin.KernelFrankWolfe`.
     max_iter : int or None, default=None
         Passes over the data at most; None leaves it to the solver.
     min_freq : int, default=0
@@ -107,8 +96,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         Start from the weights of the last fit, matched by the names of attributes and labels.
         Solvers of the dual only keep them where they find nothing better, and not with a kernel.
     random_state : int, RandomState instance or None, default=None
-        The order in which the solver visits the data, where `solver` is a name and this is not
-        None.
+        The order in which the solver visits the data, where `solver` is a name.
     n_jobs : int or None, default=None
     verbose : int, default=0
         As for :class:`CRFClassifier`.
@@ -117,21 +105,20 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     ----------
     classes_, coef_, transitions_, transition_coef_, start_weights_, end_weights_
         The labels and the weights, as of :class:`CRFClassifier`; no `coef_` with a kernel.
-    support_ : ndarray of shape (n,)
-        With a kernel: the tokens of the training data that count, numbered through.
+    support_, support_vectors_ : ndarray of shape (n,), PackedSequences or None
+        With a kernel: the tokens of the training data that count, numbered through, and their
+        attributes as one sequence; None if precomputed.
     dual_coef_ : ndarray of shape (n, K)
         With a kernel: ``score(t, k) = sum_s dual_coef_[s, k] kernel(support token s, t)``.
-    support_vectors_ : PackedSequences or None
-        With a kernel: the attributes of these tokens, as one sequence; None if precomputed.
     vectorizer_, n_features_in_, feature_names_in_, step_feature_names_in_
     state_features_, transition_features_, step_features_, n_parameters_, n_iter_, converged_
         As of :class:`CRFClassifier`.
     objective_ : float
         Value of the objective at the weights that were kept.
     gap_ : float
-        The objective is at most this much above its optimum, but for rounding of scores (which
-        matters where `C` times scores is 1e10 times the objective); NaN where no bound is known.
-        ``objective_ - gap_`` is a value of the dual.
+        How much that is above the optimum at most, but for rounding of scores (where `C` times
+        scores is 1e10 times it); NaN where no bound is known. ``objective_ - gap_`` is a dual
+        value.
     training_log_ : list of IterationRecord
         Objective, gap, evaluations, non-zero weights and seconds of each iteration.
 
@@ -144,8 +131,16 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     Ctrl-C during `fit` ends it with the weights of the last finished iteration and a
     ``ConvergenceWarning``. All tokens of a sequence must have the same weight.
 
-    For more tokens than a kernel has memory for, put features that approximate it, such as those of
-    :class:`sklearn.kernel_approximation.Nystroem`, before a model with the kernel "linear".
+    Weights of transitions stay linear with a kernel, which must be symmetric and positive
+    semidefinite, takes memory with the square of the number of tokens, and needs margin rescaling,
+    a cost that is a sum over tokens, and no attributes of transitions. Every (attribute, label)
+    pair counts, as with `all_possible_states`. For more tokens, put features that approximate it,
+    such as those of :class:`sklearn.kernel_approximation.Nystroem`, before a model with the kernel
+    "linear".
+
+    With "precomputed", X are rows of kernel values between tokens and all those of the training
+    data: folds of a cross-validation must take some of the columns too, so give ``GridSearchCV`` a
+    function instead.
 
     Examples
     --------
@@ -181,25 +176,15 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the weights.
+        """Fit the weights, and return the estimator.
 
         Parameters
         ----------
         X, y : iterables of S sequences
-            As for :meth:`CRFClassifier.fit`.
+            As for :meth:`CRFClassifier.fit`, also in what is raised.
         sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
             A weight for each sequence multiplies its slack: 2 is as good as having it twice. Those
             of the tokens of a sequence must be equal.
-
-        Returns
-        -------
-        MaxMarginCRF
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
         return self._learn(*self._task(X, y, sample_weight))
 

@@ -38,34 +38,28 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     Parameters
     ----------
     structure : {"chain"} or Segments, default="chain"
-        Whether labels are those of tokens, or of segments: then as for
-        :class:`~crfkit.SemiMarkovCRF`, with `predict_segments` and `predict_n_best`, and without
-        "vote", `search`, several labellings of `update`, `warm_start` and `partial_fit`.
+        Whether labels are those of tokens, or of segments, as for :class:`~crfkit.SemiMarkovCRF`:
+        without "vote", `search`, several labellings of `update`, `warm_start` and `partial_fit`.
     update : str or UpdateRule, default="perceptron"
-        How far the weights move: "perceptron" by a fixed rate; "pa", "pa1" and "pa2"
-        passive-aggressively; "arow" and "mira" see there. Pass an object for options:
-        ``PassiveAggressive(C=0.1)``. See :mod:`crfkit.solvers`: :class:`Perceptron`,
+        How far the weights move: "perceptron" by a fixed rate; "pa", "pa1", "pa2", "arow", "mira",
+        or an object, such as ``PassiveAggressive(C=0.1)``. See :class:`crfkit.solvers.Perceptron`,
         :class:`PassiveAggressive`, :class:`AROW`, :class:`MIRA`.
     averaging : {"average", "vote", "batch"} or None, default="average"
-        "average": the model has the mean of the weights at the start and after each look at a
-        sequence (Collins 2002). None: the weights after the last one, as is usual with "arow".
-        "vote": all weights are kept, and each votes for the labels it predicts as many times as it
-        survived (Freund and Schapire 1999), token by token: prediction takes as long as that of as
-        many models as there were steps, for small data only. "batch": the steps of a pass are all
-        computed at the weights before it, and their mean is made at its end; "perceptron" only.
+        "average": the mean of the weights at the start and after each look at a sequence. None: the
+        last weights, as is usual with "arow". "vote": see the notes. "batch": the mean of the steps
+        of a pass, all computed at the weights before it; "perceptron" only.
     cost : {"hamming"}, dict, array of shape (K, K) or None, default=None
-        Added to the scores of wrong labels while learning, so that the true ones have to win by a
-        margin: 1 for each wrong label; for each wrong label what the dict has for the true one, 1
-        for those not named; or ``cost[i, j]`` for label `j` where `i` is true, in the order of
-        `classes_`. It also replaces the number of wrong labels in the rules that have a loss.
+        Added to the scores of wrong labels while learning, so that the true ones win by a margin: 1
+        each, or as for :class:`~crfkit.MaxMarginCRF`. Replaces the number of wrong labels in rules
+        that have a loss.
     search : BeamSearch or None, default=None
-        Predict labels by a search with a beam, when learning and in `predict`; None is exact. See
-        :class:`crfkit.inference.BeamSearch`.
+        Predict labels by a search with a beam, when learning and in `predict`
+        (:class:`crfkit.inference.BeamSearch`); None is exact.
     max_iter : int, default=10
         Passes over the data at most.
     tol : float or None, default=None
-        Stop when the mean loss of a pass is below this (see `training_log_`), and warn where that
-        does not happen. None: stop after a pass without a mistake, and do not warn.
+        Stop when the mean loss of a pass is below this, and warn where that does not happen. None:
+        stop after a pass without a mistake, and do not warn.
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
     min_freq : int, default=0
@@ -81,7 +75,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         Orders the sequences, and chooses those that early stopping holds out. None: always the same
         orders, and held-out sequences that differ.
     n_jobs : int or None, default=None
-        Threads for prediction, and for learning with "batch", as for :class:`CRFClassifier`.
+        Threads for prediction, and for learning with "batch".
     verbose : int, default=0
         1 prints every tenth pass and the end, 2 every pass.
 
@@ -90,11 +84,10 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     classes_, coef_, transitions_, transition_coef_, start_weights_, end_weights_
         The labels and the weights, as of :class:`CRFClassifier`. With "vote", those after the last
         look.
-    vote_counts_ : ndarray of shape (V,)
-        With "vote": after how many looks each weights were the last ones, those of the start first.
-    vote_changes_ : csr_array of shape (V, W)
-        With "vote": the first weights, and what each step changed, in the order of `coef_`,
-        `transitions_`, `start_weights_`, `end_weights_` and `transition_coef_`, row after row.
+    vote_counts_, vote_changes_ : ndarray of shape (V,), csr_array of shape (V, W)
+        With "vote": after how many looks each weights were the last ones, those of the start first;
+        the first weights, and what each step changed, in the order of `coef_`, `transitions_`,
+        `start_weights_`, `end_weights_` and `transition_coef_`, row after row.
     vote_order_ : ndarray of shape (K,)
         With "vote": the labels, as numbers, in the order in which they win ties.
     vectorizer_, n_features_in_, feature_names_in_, step_feature_names_in_
@@ -104,11 +97,9 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         Passes over the data.
     converged_ : bool
         Whether the stopping rule was met; True after `max_iter` passes if `tol` is None.
-    objective_ : float
+    objective_, gap_ : float
         Loss of the last pass: the sum of the shares of wrong labels for "perceptron", else that of
-        the losses of the rule.
-    gap_ : float
-        NaN: there is no objective.
+        the losses of the rule. NaN: there is no objective.
     training_log_ : list of IterationRecord
         Loss of each pass (`value`), sequences with a mistake (`mistakes`), non-zero weights and
         seconds; the first record is that of the start.
@@ -121,18 +112,20 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
 
     Notes
     -----
-    Of labellings that score the same, as all do at the first look, that one is predicted whose last
-    label comes first, then the one before, and so on: by the order in which labels occur in the
-    training data while these are learned, as in CRFsuite, and by votes; in `partial_fit`, and in
-    `predict` otherwise, by `classes_`.
+    With "vote" all weights are kept, and each votes for the labels it predicts as many times as it
+    survived (Freund and Schapire 1999), token by token: prediction takes as long as that of as many
+    models as there were steps, for small data only.
+
+    Of labellings that score the same, that one is predicted whose last label comes first, then the
+    one before, and so on (of segmentations, then the one whose last segment is the shortest): by
+    the order in which labels occur in the training data while these are learned, as in CRFsuite,
+    and by votes; in `partial_fit`, and in `predict` otherwise, by `classes_`.
 
     Chains are learned in compiled code, as segments without attributes of transitions are, but for
     `search`, ``MIRA(n_best=...)``, and more than 150 labels of which few follow one another. These,
     and trees, take many times as long. Ctrl-C during `fit` ends it with the weights of the last
     finished pass and a ``ConvergenceWarning``.
 
-    Of segmentations that score the same, the one whose last label comes first by these orders is
-    predicted, then the one whose last segment is the shortest, and so on.
 
     Examples
     --------
@@ -171,57 +164,32 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Learn the weights.
+        """Learn the weights, and return the estimator.
 
         Parameters
         ----------
         X, y : iterables of S sequences
-            As for :meth:`CRFClassifier.fit`.
+            As for :meth:`CRFClassifier.fit`, also in what is raised.
         sample_weight : array of shape (S,), optional
             A weight for each sequence, which multiplies its steps; sequences of weight 0 are not
             looked at.
         X_val, y_val : iterables of sequences, optional
             With early stopping, as for :meth:`CRFClassifier.fit`.
-
-        Returns
-        -------
-        StructuredPerceptron
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If X, y, the weights or a parameter cannot be used; the message says where and why.
         """
         return self._learn(*self._task(X, y, sample_weight, X_val, y_val))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over a batch of data from the weights so far, or from 0.
 
-        New attributes of tokens, and pairs that are seen for the first time, get new weights. The
-        mean goes on over all calls. Neither `early_stopping` nor `warm_start` has a part in it, and
-        "vote" cannot be used.
+        As :meth:`CRFClassifier.partial_fit`, also in what is raised. The mean goes on over all
+        calls; "vote" cannot be used.
 
         Parameters
         ----------
-        X, y : iterables of S sequences
-            As for `fit`, in the same form in each call. PackedSequences and matrices must have the
-            same attributes each time.
+        X, y, sample_weight
+            As for `fit`, in the same form in each call.
         classes : sequence of labels, optional
             All labels that will ever occur; needed in the first call.
-        sample_weight : array of shape (S,), optional
-            As for `fit`.
-
-        Returns
-        -------
-        StructuredPerceptron
-            The estimator itself; `n_iter_` is the number of passes.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As for `fit`, or if `classes` are missing or others than before, or a label is not one
-            of them.
         """
         return self._learn_batch((X, y, sample_weight), classes)
 

@@ -41,33 +41,18 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         named, and with None of all, the longest that the training data have. Time and memory grow
         with it.
     length : str, callable, list of these or None, default="buckets"
-        Features of the length of a segment, each with a weight for each label: "indicator", one
-        for each length; "buckets", one for each of 1 to 5 and for ranges that grow from there on;
-        "geometric": the length less 1, so that ``exp(score)`` is a geometric distribution of
-        lengths; "poisson": the same for a Poisson distribution; a condition or number such as
-        ``"3 <= seg.length <= 5"``, ``"log(seg.length)"``; a function of an array of lengths, which
-        to save must stand in a module (``np.log`` cannot be saved, ``"log(seg.length)"`` can); a
-        list of these. None: no such weights.
+        Features of lengths, each with a weight for each label: "indicator", "buckets", "geometric",
+        "poisson", an expression, a function of an array of lengths, or several. See the notes.
     outside : {"single", "long"}, default="single"
         Whether each token outside of all segments (tag or label "O") is a segment of its own, as
-        in a linear chain, or each run of such tokens is one. Runs have lengths, and one transition
-        leads into them and one out of them, so that labels before and behind them touch but for
-        one "O". They cost time where they are longer than the segments, unless
-        ``max_length={"O": 10}`` cuts them; a run that is longer than all in the training data can
-        only be several.
+        in a linear chain, or each run of such tokens is one. See the notes.
     scheme : str, default="auto"
         How segments are written as tags: "IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "BMES",
-        "BMEWO" or "IO"; "conll" reads any tags as the conlleval script does, and writes IOB2;
-        "runs": labels are no tags, and a run of equal labels is a segment. "auto" finds the scheme
-        of tags such as ``B-PER`` (IOB1 where they could be IO as well), and takes other labels as
-        runs. What may be either needs a name: tags of which a type has two letters beside other
-        labels; letters of tags alone, with ``B`` and another. Lists of segments are predicted as
-        IOB2 tags if no scheme is given.
+        "BMEWO", "IO"; "conll" reads any tags and writes IOB2; "runs": a run of equal labels is a
+        segment; "auto" finds out, see the notes. Lists of segments are predicted as IOB2 tags then.
     token_parts : list, default=("inside", "first", "last", "single")
-        For which tokens of a segment attributes have weights: for all of them (these add up), for
-        the first, for the last, and, besides these three, for one that is the whole segment; each
-        for the labels of segments that it occurs in. With all four, what a chain with tags such as
-        IOBES can tell of tokens can be told. Attributes whose names begin with ``seg.first.``,
+        For which tokens of a segment attributes have weights, which add up: all, the first, the
+        last, and one that is the whole segment. Attributes whose names begin with ``seg.first.``,
         ``seg.last.`` or ``seg.single.`` have weights for these tokens alone.
     constraints : SegmentConstraints or None, default=None
         Shortest lengths, pairs of labels that are not allowed, and what becomes of segments that
@@ -81,8 +66,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         an object.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         As for :class:`crfkit.CRFClassifier`, for each token, by the labels of segments. A token of
-        the right label where a segment wrongly begins, or does not, costs as much as the worst
-        label.
+        the right label where a segment wrongly begins, or does not, costs as much as the worst one.
     solver : str or Solver, default="auto"
     max_iter : int or None, default=None
     random_state : int, RandomState instance or None, default=None
@@ -108,32 +92,24 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     length_scores_ : ndarray of shape (L, K)
         Potentials of the lengths 1, ..., L of segments of each label; ``-inf`` where too long or
         short.
-    segment_coef_ : csr_array of shape (D3, K) or None
-        Weights of the attributes of segments as a whole, where the features have such.
-    transition_coef_ : csr_array of shape (D2, K * K) or None
-        Weights of the attributes of transitions into the first tokens of segments; column ``i * K +
-        j`` leads from label ``i`` to ``j``.
+    segment_coef_, transition_coef_ : csr_array of shape (D3, K), (D2, K * K) or None
+        Weights of the attributes of segments as a whole, and of transitions into their first
+        tokens: column ``i * K + j`` leads from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Zeros.
-    max_lengths_ : dict
-        The longest length of the segments of each label.
-    scheme_ : str
-        The scheme of the tags, or "runs".
+    max_lengths_, scheme_ : dict, str
+        The longest length of the segments of each label; the scheme of the tags, or "runs".
     vectorizer_, n_features_in_
         As of :class:`crfkit.CRFClassifier`.
     feature_names_in_, step_feature_names_in_, segment_feature_names_in_ : ndarray
         Names of the attributes, of transitions and of segments, where they are known.
-    state_features_, first_features_, last_features_, single_features_ : WeightView
-        The weights that are not 0 as mappings from (attribute, label): of all, of first, of last,
-        and of only tokens.
-    segment_features_ : WeightView
-        The same of whole segments.
+    state_features_, first_features_, last_features_, single_features_, segment_features_
     transition_features_, step_features_ : WeightView
-        The same from (label, next label) and from (attribute, (label, next label)).
+        The weights that are not 0 as mappings from (attribute, label), (label, next label) and
+        (attribute, (label, next label)): of all, first, last and only tokens, and whole segments.
     n_parameters_, n_iter_, converged_, objective_, gap_, training_log_
-        As of :class:`crfkit.CRFClassifier`.
     validation_scores_, best_iteration_, best_score_
-        With early stopping, as of :class:`crfkit.CRFClassifier`.
+        As of :class:`crfkit.CRFClassifier`.
 
     See Also
     --------
@@ -143,10 +119,24 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
 
     Notes
     -----
+    Kinds of `length`: "indicator", one feature for each length; "buckets", one for each of 1 to 5
+    and for ranges that grow from there on; "geometric", the length less 1, so that ``exp(score)``
+    is a geometric distribution of lengths; "poisson" likewise; a condition or number such as
+    ``"3 <= seg.length <= 5"``, ``"log(seg.length)"``. To save, a function must stand in a module
+    (``np.log`` cannot be saved, ``"log(seg.length)"`` can).
+
+    Runs of ``outside="long"`` have lengths, and one transition leads into them and one out of them,
+    so that labels before and behind them touch but for one "O". They cost time where they are
+    longer than the segments, unless ``max_length={"O": 10}`` cuts them; a run that is longer than
+    all in the training data can only be several.
+
+    ``scheme="auto"`` finds the scheme of tags such as ``B-PER`` (IOB1 where they could be IO as
+    well), and takes other labels as runs. What may be either needs a name: tags of which a type has
+    two letters beside other labels; letters of tags alone, with ``B`` and another.
+
     Sums over all segmentations take the time ``O(T (L K + K**2))`` and the memory ``O(T K)`` for a
     sequence of T tokens, where Sarawagi and Cohen (2004) have ``O(T L K**2)``: the transition to a
-    label does not depend on the length of its segment, and the scores of segments are
-    multiplied up from those of their tokens while lengths are tried.
+    label does not depend on the length of its segment.
 
     Pairs and lengths that the training data do not have get no weight. Lengths within the limits
     and transitions without a weight are allowed, with score 0. A part of the data, as in
@@ -218,7 +208,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Fit the weights.
+        """Fit the weights, and return the estimator.
 
         Parameters
         ----------
@@ -227,15 +217,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         y : iterable of S sequences of tags or labels, or of S lists of segments
             Tags or labels of all tokens, or the segments of each sequence as (start, stop, label)
             or :class:`crfkit.metrics.Segment`, in any order; other tokens are outside.
-        sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
-            A weight for each sequence or token, as for :class:`crfkit.CRFClassifier`.
-        X_val, y_val : iterables of sequences, optional
-            With early stopping: what to score the model on, instead of a part of X and y.
-
-        Returns
-        -------
-        SemiMarkovCRF
-            The estimator itself.
+        sample_weight, X_val, y_val
+            As for :meth:`crfkit.CRFClassifier.fit`.
 
         Raises
         ------
