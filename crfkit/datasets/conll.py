@@ -128,22 +128,18 @@ def fetch_conll2000(
             Words, parts of speech and IOB2 chunk tags of each sentence.
         target_names : list of str
             All tags of the part, sorted.
-        part, filename : str
-            What was read.
+        part, filename, DESCR, license : str
+            What was read, what it is and what may be done with it.
         verified : bool
             Whether the content had a known SHA-256 to be compared with (here always).
-        DESCR, license : str
-            What the data are and what may be done with them.
 
         With ``part="all"`` a Bunch of such Bunches, ``train`` and ``test``, with ``DESCR`` and
         ``license``.
 
     Raises
     ------
-    OSError
-        If a file cannot be had, saying what to do, or has not the content it should have.
-    ValueError
-        If the part is not known.
+    OSError, ValueError
+        If a file cannot be had or has not the content it should have; if the part is not known.
     """
     return fetch_parts(CONLL2000, part, Places(data_home, mirror, download_if_missing), _read)
 
@@ -167,7 +163,7 @@ def fetch_conll2002(
     language : {"es", "nl"}, default="es"
         Spanish or Dutch.
     mirror : path, optional
-        A folder that holds the files, packed or not, itself or in ``conll2002_es`` or
+        A folder that holds the files, packed or not, itself or in ``conll2002_es``,
         ``conll2002_nl`` or ``conll2002``.
 
     Returns

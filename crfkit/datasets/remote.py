@@ -60,11 +60,7 @@ class Places(NamedTuple):
 def get_data_home(data_home: PathLike | None = None) -> Path:
     """Return the folder in which fetched data sets are kept; it need not exist.
 
-    Parameters
-    ----------
-    data_home : path, optional
-        The folder. By default the environment variable ``CRFKIT_DATA_HOME``, or ``crfkit_data``
-        in the home folder.
+    By default it is the environment variable ``CRFKIT_DATA_HOME``, or ``~/crfkit_data``.
     """
     default = os.environ.get(_HOME_VARIABLE) or os.path.join("~", "crfkit_data")
     return Path(data_home if data_home is not None else default).expanduser()

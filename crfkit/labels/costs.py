@@ -27,15 +27,7 @@ class Cost(ABC):
 
     @abstractmethod
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
-        """Return the cost of the predicted labels of each sequence, shape (S,).
-
-        Parameters
-        ----------
-        labels, predicted : ndarray of shape (N,)
-            Label codes.
-        offsets : ndarray of shape (S + 1,)
-            Where the sequences start, and the end.
-        """
+        """Return the cost of the predicted codes of labels of each sequence, shape (S,)."""
 
     @abstractmethod
     def of_labels(self, codes: IntArray) -> Cost:
@@ -52,10 +44,7 @@ class Cost(ABC):
     def added(self, labels: CodeArray) -> FloatArray:
         """Return what to add to the unary scores of tokens with these true labels, (N, K).
 
-        Raises
-        ------
-        ValueError
-            If the cost is not a sum over tokens.
+        ValueError tells that the cost is not a sum over tokens.
         """
         raise ValueError(
             f"the cost {type(self).__name__} is no sum over tokens, which this loss adds to the "
@@ -165,20 +154,11 @@ def find_cost(cost: Any, n_labels: int) -> Cost:
 
 
 def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:
-    """Return a cost, given what users say and the labels.
+    """Return a cost, given what users say and the labels, (K,).
 
-    Parameters
-    ----------
-    cost : {"hamming", "zero_one"}, dict or array of shape (K, K)
-        The number of wrong labels; 1 if any is wrong; the cost of missing each true label, 1 for
-        those not named; or the cost of label `j` where `i` is true, in the order of the classes.
-    classes : ndarray of shape (K,)
-        The labels.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the cost cannot be used; the message says why.
+    That is "hamming", the number of wrong labels; "zero_one", 1 if any is wrong; a dict, the cost
+    of missing each true label, 1 for those not named; or an array, (K, K), the cost of label `j`
+    where `i` is true. ValueError or TypeError tells why it cannot be used.
     """
     if isinstance(cost, str):
         check_option("cost", cost, ("hamming", "zero_one"))

@@ -143,10 +143,8 @@ def allowed_transitions(
         The tags, e.g. the ``classes_`` of an estimator.
     scheme : str
         Name of the tag scheme. Under ``"conll"`` everything is allowed.
-    suffix : bool, default=False
-        Whether tags are written ``PER-B`` rather than ``B-PER``.
-    delimiter : str, default="-"
-        What stands between letter and type.
+    suffix, delimiter
+        As in :func:`crfkit.metrics.spans_from_tags`.
 
     Returns
     -------

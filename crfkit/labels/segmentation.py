@@ -157,12 +157,7 @@ def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded
 
     Labels are tags of a scheme, labels whose runs are segments ("runs"), or lists of segments
     (start, stop, label). With "auto" it is the scheme that tags such as ``B-PER`` follow, or else
-    "runs".
-
-    Raises
-    ------
-    ValueError, TypeError
-        If y does not fit the sequences, or a tag does not follow the scheme.
+    "runs". ValueError or TypeError tells that y does not fit the sequences, or a tag the scheme.
     """
     sequences = lists(y)
     if are_segments(sequences, offsets):

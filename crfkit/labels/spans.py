@@ -83,9 +83,8 @@ def spans_from_tags(
         The tags of one sequence.
     scheme : str, default="conll"
         ``"conll"`` reads as the conlleval script does: every tag other than ``O`` belongs to a
-        span, and illegal sequences are read by the nearest legal meaning. It reads the legal
-        sequences of every other scheme rightly. The name of a scheme (``"IOB2"``, ``"IOBES"``
-        ...) reads strictly: chunks that the scheme does not allow are no spans.
+        span, and illegal sequences are read by the nearest legal meaning. The name of a scheme
+        (``"IOB2"`` ...) reads strictly: chunks that it does not allow are no spans.
     suffix : bool, default=False
         Whether tags are written ``PER-B`` rather than ``B-PER``.
     delimiter : str, default="-"
@@ -104,8 +103,7 @@ def spans_from_tags(
     References
     ----------
     Ramshaw and Marcus (1995), "Text chunking using transformation-based learning"; Tjong Kim Sang
-    and Veenstra (1999), "Representing text chunks"; Tjong Kim Sang and Buchholz (2000),
-    "Introduction to the CoNLL-2000 shared task: chunking".
+    and Veenstra (1999), "Representing text chunks".
 
     Examples
     --------
@@ -128,18 +126,10 @@ def tags_from_spans(
     suffix: bool = False,
     delimiter: str = "-",
 ) -> list[str]:
-    """Write the tags of one sequence from its spans.
+    """Write the tags of one sequence of `length` tokens from its spans.
 
-    Parameters
-    ----------
-    spans : iterable of Segment or (start, stop, label)
-        In any order; also what else has these fields.
-    length : int
-        Number of tokens of the sequence.
-    scheme : str, default="IOB2"
-        The scheme to write. IO has no means to part neighboring spans of one type.
-    suffix, delimiter
-        As in :func:`spans_from_tags`.
+    Parameters are those of :func:`spans_from_tags`, the default scheme IOB2; spans are segments or
+    (start, stop, label), in any order. IO has no means to part neighboring spans of one type.
 
     Raises
     ------
@@ -168,21 +158,10 @@ def tags_from_spans(
 def convert_tags(
     tags: Iterable[str], source: str, target: str, *, suffix: bool = False, delimiter: str = "-"
 ) -> list[str]:
-    """Rewrite one sequence of tags in another scheme.
+    """Rewrite one sequence of tags from a source scheme in a target scheme.
 
-    Parameters
-    ----------
-    tags : iterable of str
-        The tags of one sequence.
-    source, target : str
-        Names of schemes. ``source="conll"`` accepts illegal sequences.
-    suffix, delimiter
-        As in :func:`spans_from_tags`.
-
-    Raises
-    ------
-    ValueError
-        If the tags are not legal in ``source``.
+    Further parameters are those of :func:`spans_from_tags`. ValueError tells that the tags are not
+    legal in ``source``; ``"conll"`` accepts illegal sequences.
 
     Examples
     --------
@@ -201,16 +180,8 @@ def repair_tags(
 ) -> list[str]:
     """Make one sequence of tags legal, keeping the spans the conlleval script would count.
 
-    Legal sequences come back as they are, and conlleval-mode scores do not change.
-
-    Parameters
-    ----------
-    tags : iterable of str
-        The tags of one sequence, with the letters of any scheme.
-    scheme : str, default="IOB2"
-        The scheme to be legal in.
-    suffix, delimiter
-        As in :func:`spans_from_tags`.
+    Parameters are those of :func:`spans_from_tags`, tags with the letters of any scheme. Legal
+    sequences come back as they are, and conlleval-mode scores do not change.
 
     Examples
     --------
@@ -224,26 +195,10 @@ def repair_tags(
 def illegal_tags(
     y: Sequences, scheme: str, *, suffix: bool = False, delimiter: str = "-"
 ) -> list[IllegalTag]:
-    """List the tags that a scheme does not allow where they stand.
+    """List the tags of sequences that a scheme does not allow where they stand, in their order.
 
-    Parameters
-    ----------
-    y : list of sequences of str
-        The tags.
-    scheme : str
-        Name of the scheme.
-    suffix, delimiter
-        As in :func:`spans_from_tags`.
-
-    Returns
-    -------
-    list of IllegalTag
-        In order of sequence and position; empty if all is legal.
-
-    Raises
-    ------
-    ValueError
-        If a tag belongs to no scheme at all.
+    Further parameters are those of :func:`spans_from_tags`. ValueError tells that a tag belongs to
+    no scheme at all.
 
     Examples
     --------
@@ -255,14 +210,9 @@ def illegal_tags(
 
 
 def validate_tags(y: Sequences, scheme: str, *, suffix: bool = False, delimiter: str = "-") -> None:
-    """Raise an error unless all sequences of tags are legal.
+    """Raise ValueError naming the first of the :func:`illegal_tags`, and how many there are.
 
-    Parameters are those of :func:`illegal_tags`, which lists all; :func:`repair_tags` mends them.
-
-    Raises
-    ------
-    ValueError
-        Naming sequence, position and reason of the first illegal tag, and how many there are.
+    Parameters are the same; :func:`repair_tags` mends them.
     """
     _check_legal(flatten(y, "y"), get_scheme(scheme, suffix, delimiter))
 
@@ -272,19 +222,8 @@ def detect_scheme(y: Sequences, *, suffix: bool = False, delimiter: str = "-") -
 
     Tried are IOB2, IOBES, BILOU, BMES, BMEWO, IOE2, IO, IOB1 and IOE1, in this order. Tags that are
     legal in several schemes, such as IOB1 without neighboring spans of one type (legal in IO),
-    have the same spans in all of them.
-
-    Parameters
-    ----------
-    y : list of sequences of str
-        The tags.
-    suffix, delimiter
-        As in :func:`spans_from_tags`.
-
-    Raises
-    ------
-    ValueError
-        If the tags are legal in no scheme.
+    have the same spans in all of them. ValueError tells that there is none. Parameters are those of
+    :func:`illegal_tags`.
 
     Examples
     --------

@@ -85,14 +85,7 @@ def entity_precision_score(
 ) -> Any:
     """Compute the share of predicted entities that are in the truth.
 
-    Parameters and the shape of the result are those of
-    :func:`entity_precision_recall_fscore_support`.
-
-    Examples
-    --------
-    >>> from crfkit.metrics import entity_precision_score
-    >>> entity_precision_score([["B-PER", "O", "O"]], [["B-PER", "O", "B-LOC"]])
-    0.5
+    All but `average` is as for :func:`entity_precision_recall_fscore_support`.
     """
     return entity_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[0]
 
@@ -102,14 +95,7 @@ def entity_recall_score(
 ) -> Any:
     """Compute the share of true entities that are predicted.
 
-    Parameters and the shape of the result are those of
-    :func:`entity_precision_recall_fscore_support`.
-
-    Examples
-    --------
-    >>> from crfkit.metrics import entity_recall_score
-    >>> entity_recall_score([["B-PER", "O", "B-LOC"]], [["B-PER", "O", "O"]])
-    0.5
+    All but `average` is as for :func:`entity_precision_recall_fscore_support`.
     """
     return entity_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[1]
 
@@ -121,8 +107,7 @@ def entity_f1_score(
 
     With the defaults this is the FB1 of the conlleval script, divided by 100.
 
-    Parameters and the shape of the result are those of
-    :func:`entity_precision_recall_fscore_support`.
+    All but `average` is as for :func:`entity_precision_recall_fscore_support`.
 
     Examples
     --------
@@ -158,13 +143,8 @@ def entity_classification_report(
     digits : int, default=2
         Decimals of the text.
     output_dict : bool, default=False
-        Whether to return a dictionary rather than text.
-
-    Returns
-    -------
-    str or dict
-        The dictionary has one entry per type and ``"micro avg"``, ``"macro avg"`` and
-        ``"weighted avg"``, each with ``"precision"``, ``"recall"``, ``"f1-score"``, ``"support"``.
+        Whether to return a dict rather than text: for each type, ``"micro avg"``, ``"macro avg"``
+        and ``"weighted avg"``, of ``"precision"``, ``"recall"``, ``"f1-score"`` and ``"support"``.
 
     Examples
     --------
@@ -191,19 +171,9 @@ def conlleval_report(
 ) -> str:
     """Build the text that the conlleval script prints.
 
-    Parameters
-    ----------
-    y_true, y_pred, suffix, delimiter
-        As for :func:`entity_precision_recall_fscore_support`.
-
-    Returns
-    -------
-    str
-        Percentages; the last number of a type's line is how often it was predicted.
-
-    References
-    ----------
-    https://www.clips.uantwerpen.be/conll2000/chunking/output.html describes the output.
+    Its percentages are explained on https://www.clips.uantwerpen.be/conll2000/chunking/output.html;
+    the last number of a type's line is how often it was predicted. Parameters are as for
+    :func:`entity_precision_recall_fscore_support`.
 
     Examples
     --------

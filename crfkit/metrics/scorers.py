@@ -38,13 +38,6 @@ class SegmentScorer:
     tags where all of them are, else as runs. A bare letter such as ``B`` is only a tag where the
     estimator was fitted on tags and says so by its ``scheme_``. To have labels read in one way
     always, take ``make_scorer(segment_f1_score, scheme="runs")`` of scikit-learn.
-
-    Parameters
-    ----------
-    metric : callable
-        ``metric(y_true, y_pred, scheme=..., average=..., zero_division=0)``.
-    average : {"micro", "macro", "weighted"}
-        How the scores of labels become one.
     """
 
     def __init__(self, metric: Callable[..., Any], average: str) -> None:
@@ -140,24 +133,11 @@ _SCORERS: dict[str, Scorer] = {
 
 
 def get_scorer(name: str) -> Scorer:
-    """Return a scorer by name.
+    """Return a scorer ``(estimator, X, y)`` by one of :func:`get_scorer_names`, else ValueError.
 
-    Parameters
-    ----------
-    name : str
-        One of :func:`get_scorer_names`.
-
-    Returns
-    -------
-    callable
-        A scorer with signature ``(estimator, X, y)``. It is a copy, so that ``set_score_request``
-        on it changes nobody else's. Those of segments are :class:`SegmentScorer`, which take y in
-        any form that models of segments are fitted on, and no weights.
-
-    Raises
-    ------
-    ValueError
-        If there is no scorer of that name.
+    It is a copy, so that ``set_score_request`` on it changes nobody else's. Those of segments are
+    :class:`SegmentScorer`, which take y in any form that models of segments are fitted on, and no
+    weights.
 
     Examples
     --------

@@ -69,9 +69,6 @@ def segment_precision_recall_fscore_support(
     counted. Where segments are compared with tags, their labels are the names in the tags:
     ``str(label)``.
 
-    References
-    ----------
-    Tjong Kim Sang and Buchholz (2000), "Introduction to the CoNLL-2000 shared task: chunking".
 
     Examples
     --------
@@ -90,14 +87,7 @@ def segment_precision_score(
 ) -> Any:
     """Compute the share of predicted segments that are in the truth.
 
-    Parameters and the shape of the result are those of
-    :func:`segment_precision_recall_fscore_support`.
-
-    Examples
-    --------
-    >>> from crfkit.metrics import segment_precision_score
-    >>> segment_precision_score([[(0, 2, "city")]], [[(0, 2, "city"), (2, 3, "city")]])
-    0.5
+    All but `average` is as for :func:`segment_precision_recall_fscore_support`.
     """
     return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[0]
 
@@ -107,14 +97,7 @@ def segment_recall_score(
 ) -> Any:
     """Compute the share of true segments that are predicted.
 
-    Parameters and the shape of the result are those of
-    :func:`segment_precision_recall_fscore_support`.
-
-    Examples
-    --------
-    >>> from crfkit.metrics import segment_recall_score
-    >>> segment_recall_score([[(0, 2, "city"), (2, 3, "city")]], [[(0, 2, "city")]])
-    0.5
+    All but `average` is as for :func:`segment_precision_recall_fscore_support`.
     """
     return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[1]
 
@@ -124,12 +107,8 @@ def segment_f1_score(
 ) -> Any:
     """Compute the harmonic mean of the precision and the recall of segments.
 
-    Parameters and the shape of the result are those of
-    :func:`segment_precision_recall_fscore_support`.
-
-    See Also
-    --------
-    entity_f1_score : The same of tags, by the rules of the conlleval script.
+    All but `average` is as for :func:`segment_precision_recall_fscore_support`. The same of tags,
+    by the rules of the conlleval script, is :func:`entity_f1_score`.
 
     Examples
     --------
@@ -155,27 +134,16 @@ def segment_classification_report(
 ) -> str | dict[str, dict[str, float | int]]:
     """Build a report of precision, recall, F1 and support of segments per label and averaged.
 
-    Parameters
-    ----------
-    y_true, y_pred, labels, scheme, zero_division
-        As for :func:`segment_precision_recall_fscore_support`.
-    digits, output_dict
-        As for :func:`entity_classification_report`, whose form the report has.
+    Parameters are as for :func:`segment_precision_recall_fscore_support` and, of the form of the
+    report, :func:`entity_classification_report`.
 
     Examples
     --------
     >>> from crfkit.metrics import segment_classification_report
     >>> y_true, y_pred = [["no", "road", "road"]], [["no", "no", "road"]]
-    >>> print(segment_classification_report(y_true, y_true, scheme="runs"))
-                  precision    recall  f1-score   support
-    <BLANKLINE>
-              no       1.00      1.00      1.00         1
-            road       1.00      1.00      1.00         1
-    <BLANKLINE>
-       micro avg       1.00      1.00      1.00         2
-       macro avg       1.00      1.00      1.00         2
-    weighted avg       1.00      1.00      1.00         2
-    <BLANKLINE>
+    >>> report = segment_classification_report(y_true, y_pred, scheme="runs", output_dict=True)
+    >>> report["road"]["f1-score"]
+    0.0
     """
     counts = count(*_find(y_true, y_pred, scheme)).select(labels)
     return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)

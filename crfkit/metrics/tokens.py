@@ -62,7 +62,7 @@ def flat_accuracy_score(
 
 
 def flat_precision_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) -> Any:
-    """Compute the precision of tokens.
+    """Compute the precision of tokens, one number or, with ``average=None``, one a label.
 
     Parameters
     ----------
@@ -72,10 +72,6 @@ def flat_precision_score(y_true: Sequences, y_pred: Sequences, **kwargs: Any) ->
         ``labels``, ``pos_label``, ``average``, ``zero_division`` as in
         :func:`sklearn.metrics.precision_score`; ``sample_weight`` as in
         :func:`flat_accuracy_score`.
-
-    Returns
-    -------
-    float or ndarray of shape (n_labels,)
 
     Examples
     --------
@@ -117,22 +113,11 @@ def flat_fbeta_score(y_true: Sequences, y_pred: Sequences, beta: float, **kwargs
 def flat_classification_report(
     y_true: Sequences, y_pred: Sequences, labels: Sequence[Hashable] | None = None, **kwargs: Any
 ) -> Any:
-    """Build a report of precision, recall, F1 and support per label.
+    """Build a report of precision, recall, F1 and support per label, as text or dict.
 
-    Parameters
-    ----------
-    y_true, y_pred
-        As for :func:`flat_precision_score`.
-    labels : sequence of labels, optional
-        Labels to report, in this order; by default all, sorted.
-    **kwargs
-        ``target_names``, ``digits``, ``output_dict``, ``zero_division`` as in
-        :func:`sklearn.metrics.classification_report`; ``sample_weight`` as in
-        :func:`flat_accuracy_score`.
-
-    Returns
-    -------
-    str or dict
+    `labels` to report are in this order, by default all, sorted; ``target_names``, ``digits``,
+    ``output_dict`` and ``zero_division`` as in :func:`sklearn.metrics.classification_report`, the
+    rest as in :func:`flat_precision_score`.
     """
     kwargs = {"labels": labels, **kwargs}
     return _score_flat(metrics.classification_report, y_true, y_pred, kwargs)
@@ -141,19 +126,9 @@ def flat_classification_report(
 def sequence_accuracy_score(
     y_true: Sequences, y_pred: Sequences, *, sample_weight: Weights | None = None
 ) -> float:
-    """Compute the share of sequences whose labels are all right.
+    """Compute the share of sequences whose labels are all right, 0 if there are no sequences.
 
-    Parameters
-    ----------
-    y_true, y_pred
-        As for :func:`flat_precision_score`.
-    sample_weight : array-like of shape (S,), optional
-        Weights per sequence.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 0 if there are no sequences. An empty sequence is right.
+    An empty sequence is right. `sample_weight`, shape (S,), has weights of sequences.
 
     Examples
     --------
