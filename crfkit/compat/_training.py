@@ -54,10 +54,8 @@ class TrainingLog:
         with ``_float`` at the end.
     last_iteration : dict or None
         The last of them.
-    featgen_num_features : int or None
-        Number of weights.
-    training_seconds : float or None
-        Wall time.
+    featgen_num_features, training_seconds : int, float or None
+        Number of weights, and wall time.
     """
 
     def __init__(self) -> None:

@@ -24,27 +24,12 @@ _ADVICE = "CRFsuite has only weights of (attribute, label) and of (label, next l
 
 
 def load_crfsuite(source: Source, **params: Any) -> CRFClassifier:
-    """Read a CRFsuite model as a fitted CRFClassifier.
+    """Read a CRFsuite model (a file, its bytes, or a binary stream) as a fitted CRFClassifier.
 
-    Its labels and attributes keep the order of the file, so that equal scores are decided as by
-    CRFsuite. Sequences of dicts and of lists of strings are accepted.
-
-    Parameters
-    ----------
-    source : str, path, bytes or binary stream
-        The model.
-    **params
-        Parameters of the estimator, such as ``n_jobs`` or ``decoding``.
-
-    Returns
-    -------
-    CRFClassifier
-        Fitted, with the same labels, marginals and probabilities as CRFsuite gives.
-
-    Raises
-    ------
-    ModelFormatError
-        If it is not a CRFsuite model, or damaged.
+    It gives the labels, marginals and probabilities that CRFsuite gives: labels and attributes keep
+    the order of the file, so that equal scores are decided in the same way. Sequences of dicts and
+    of lists of strings are accepted. `params` are those of the estimator, such as ``n_jobs``.
+    ModelFormatError tells that it is not a CRFsuite model, or damaged.
     """
     return classifier_from_model(read_crfsuite_model(source), CRFClassifier(**params))
 
@@ -88,13 +73,10 @@ def save_crfsuite(model: Any, target: Target) -> None:
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError, NotFittedError
         If the model has what CRFsuite cannot express: boundary weights, attributes of transitions,
-        attributes without names, or names that hold a NUL or occur twice.
-    TypeError
-        If a label is not a string, or the model is not a linear-chain classifier.
-    NotFittedError
-        If it is not fitted.
+        without names, or with names that hold a NUL or occur twice, labels that are no strings; or
+        if it is not a linear-chain classifier, or not fitted.
     """
     last = model.steps[-1][1] if hasattr(model, "steps") else model
     classifier = getattr(last, "model_", last)  # of a drop-in, what it wraps

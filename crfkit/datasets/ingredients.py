@@ -51,16 +51,7 @@ def tokenize_ingredient(text: str) -> list[str]:
     ``"1½"``), decimals and percentages stay whole. Hyphens between letters (``"all-purpose"``),
     apostrophes and the period of an abbreviation (``"tsp."``) stay in the word.
 
-    Parameters
-    ----------
-    text : str
-        One line, in any case and spacing.
-
-    Returns
-    -------
-    list of str
-        The tokens in order. Joined without blanks they are `text` without its white space,
-        so no character is lost or changed.
+    Joined without blanks the tokens are `text` without its white space: no character is lost.
 
     Examples
     --------
@@ -106,28 +97,22 @@ def load_ingredients(
     data : Bunch, tuple or DataFrame
         By default a :class:`sklearn.utils.Bunch` with
 
-        tokens : list of list of str, length S
-            The tokens of each line, as :func:`tokenize_ingredient` splits it.
-        tags : list of list of str, length S
-            The IOB2 tags of each line.
+        tokens, tags : list of list of str, length S
+            The tokens of each line, as :func:`tokenize_ingredient` splits it, and their IOB2 tags.
         texts : list of str, length S
             The lines as written.
         target_names, labels : list of str
             All tags that occur; the labels without prefix, sorted.
-        DESCR : str
-            The data card.
-        filename, data_module : str
-            The data file and the package folder that holds it.
+        DESCR, filename, data_module : str
+            The data card, the data file and the package folder that holds it.
 
         With `return_X_y` the tuple ``(tokens, tags)``; with `as_frame` a DataFrame with the
         columns ``line`` (int, from 0), ``token`` and ``tag``.
 
     Raises
     ------
-    ValueError
-        If both `return_X_y` and `as_frame` are true.
-    ImportError
-        If `as_frame` is true and pandas is not installed.
+    ValueError, ImportError
+        If both `return_X_y` and `as_frame` are true; if pandas is needed and not installed.
 
     Examples
     --------
@@ -199,15 +184,7 @@ def ingredient_features(tokens: Sequence[str]) -> list[list[str]]:
     with the next and the previous word, and the place in the line (position, number of commas
     before, inside of brackets). The ends of the line are the words ``BOS`` and ``EOS``.
 
-    Parameters
-    ----------
-    tokens : sequence of str, length T
-        One line, as from :func:`tokenize_ingredient`.
-
-    Returns
-    -------
-    list of list of str, length T
-        The attributes of each token; all are binary.
+    All are binary; `tokens` are those of one line, as from :func:`tokenize_ingredient`.
 
     Examples
     --------

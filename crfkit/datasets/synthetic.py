@@ -3,6 +3,7 @@
 Lafferty, McCallum and Pereira (2001), "Conditional random fields: probabilistic models for
 segmenting and labeling sequence data", sections 5.1 (label bias) and 5.2 (mixed-order sources).
 And segments that a dictionary tells, the case for semi-Markov models of Sarawagi and Cohen (2004).
+Parameters that are out of range raise ValueError or TypeError.
 """
 
 from __future__ import annotations
@@ -67,9 +68,9 @@ class _Mixture:
     def sample(self, second: NDArray[np.bool_], random: RandomStream) -> tuple[IntArray, IntArray]:
         """Draw states and symbols of shape (S, T).
 
-        ``second[0]`` and ``second[1]``, of shape (S, T), tell which transitions and which
-        emissions are of second order. The first state and symbol, and the transition into the
-        second state, have no second-order past and are of first order.
+        ``second``, (2, S, T), tells which transitions and which emissions are of second order: but
+        for the first state and symbol and the transition into the second state, which have no such
+        past.
         """
         _, n_sequences, length = second.shape
         states = np.empty((n_sequences, length), np.int64)
@@ -158,10 +159,8 @@ def make_markov_sequences(
     Returns
     -------
     data : Bunch
-        X : list of list of list of str
-            The symbol of each token as its only attribute.
-        y : list of list of str
-            The labels.
+        X, y : list of list of list of str, list of list of str
+            The symbol of each token as its only attribute; the labels.
         start : ndarray of shape (K,)
             The distribution of first labels, uniform.
         transition1, transition2 : ndarray of shape (K, K) and (K, K, K)
@@ -169,14 +168,7 @@ def make_markov_sequences(
         emission1, emission2 : ndarray of shape (K, V) and (K, V, V)
             The last axis is the symbol; before it stand the label and the symbol before.
         states, symbols : list of str
-            The names of labels and symbols, in the order of the tables.
-        alpha : float
-            As given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range.
+            The names of labels and symbols, in the order of the tables; `alpha` is as given.
 
     References
     ----------
@@ -233,23 +225,14 @@ def make_label_bias_data(
     Returns
     -------
     data : Bunch
-        X : list of list of list of str
-            The letter of each token as its only attribute.
-        y : list of list of str
-            The labels.
+        X, y : list of list of list of str, list of list of str
+            The letter of each token as its only attribute; the labels.
         start : ndarray of shape (5,)
         transition : ndarray of shape (5, 5)
             The row of label 3, the last one of a word, is zero.
         emission : ndarray of shape (5, 4)
         states, symbols : list of str
-            The names of labels and letters, in the order of the tables.
-        noise : float
-            As given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range.
+            The names of labels and letters, in the order of the tables; `noise` is as given.
 
     References
     ----------
@@ -319,10 +302,8 @@ def make_segment_sequences(
     Returns
     -------
     data : Bunch
-        X : list of list of list of str
-            The symbol of each token as its only attribute.
-        y : list of list of str
-            The labels as IOB2 tags.
+        X, y : list of list of list of str, list of list of str
+            The symbol of each token as its only attribute; the labels as IOB2 tags.
         segments : list of list of (int, int, str)
             First token, the one after the last, and label of each segment.
         dictionaries : dict of str to set of str
@@ -330,14 +311,7 @@ def make_segment_sequences(
         length_probabilities : ndarray of shape (K, L)
             The distribution of the lengths 1, ..., L of each label.
         states, symbols : list of str
-            The names of labels and symbols.
-        coverage, noise : float
-            As given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of range.
+            The names of labels and symbols; `coverage` and `noise` are as given.
 
     References
     ----------

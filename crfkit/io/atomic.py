@@ -22,18 +22,9 @@ except ImportError:  # Windows, where an open file cannot be deleted: that is lo
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file beside `path` that takes its place once it is complete and on the disk.
 
-    Where writing fails, the old file stays as it was. A process that is killed leaves its
-    unfinished file behind; the next one that writes to the same path deletes it (not on Windows).
-
-    Parameters
-    ----------
-    path : str
-        The file to replace or to make; a symbolic link is followed.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be written there, or the disk is full.
+    Where writing fails (OSError), the old file stays as it was; a symbolic link is followed. A
+    process that is killed leaves its unfinished file behind; the next one that writes to the same
+    path deletes it (not on Windows).
     """
     path = os.path.realpath(path)
     folder, stem = os.path.dirname(path), _stem(path)

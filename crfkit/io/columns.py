@@ -79,16 +79,14 @@ def iter_columns(
     Parameters
     ----------
     source : path, file object or iterable of str
-        A path (packed with gzip, xz or bzip2 if it ends in ``.gz``, ``.xz`` or ``.bz2``),
-        an open text or binary stream (which stays open), or lines. A ``str`` is a path.
-        Only ``\n`` and ``\r\n`` end a line; a byte order mark at the start is skipped.
+        A path (unpacked if it ends in ``.gz``, ``.xz`` or ``.bz2``), an open text or binary stream
+        (which stays open), or lines. A ``str`` is a path. Only ``\n`` and ``\r\n`` end a line; a
+        byte order mark at the start is skipped.
     columns : sequence of int, optional
-        The columns to keep, counted from 0 (negative: from the end), in this order.
-        By default all.
+        The columns to keep, from 0 (negative: from the end), in this order. By default all.
     sep : str, optional
         One character between cells. By default any run of blanks and tabs; other white space
-        (such as a no-break space) belongs to the cell. With ``sep="\t"`` cells may be empty
-        or hold blanks.
+        belongs to the cell. With ``sep="\t"`` cells may be empty or hold blanks.
     comment : str, optional
         Lines that begin with this are skipped; they do not end a sequence.
     encoding : str, default="utf-8"
@@ -103,11 +101,9 @@ def iter_columns(
 
     Raises
     ------
-    ColumnFormatError
+    ColumnFormatError, ValueError
         If a row has another number of columns than the first, `columns` asks for one that is
-        not there, bytes cannot be decoded, or compressed data are damaged.
-    ValueError
-        If `sep` or `comment` is unusable.
+        not there, bytes cannot be decoded, or compressed data are damaged; `sep` is unusable.
 
     Examples
     --------
@@ -250,9 +246,8 @@ def write_columns(
     Parameters
     ----------
     target : path or file object
-        A path (packed with gzip, xz or bzip2 if it ends in ``.gz``, ``.xz`` or ``.bz2``) or
-        an open text or binary stream, which stays open. The encoding is UTF-8, except for a
-        text stream, which has its own.
+        A path (packed if it ends in ``.gz``, ``.xz`` or ``.bz2``) or an open text or binary stream,
+        which stays open. The encoding is UTF-8, except for a text stream, which has its own.
     sequences : iterable of iterable of sequence of str
         One row of cells per token. May be a generator: one sequence is held at a time.
     sep : str, default=" "
@@ -261,13 +256,11 @@ def write_columns(
     Raises
     ------
     ColumnFormatError
-        If a cell holds the separator or a newline, or is empty while a blank separates;
-        if a sequence is empty; if rows differ in their number of columns; if a character
-        cannot be encoded. The message names sequence, position and column (from 0).
-    TypeError
-        If a row is a str or a cell is not.
-    ValueError
-        If `sep` is unusable.
+        If a cell holds the separator or a newline, or is empty while a blank separates; a sequence
+        is empty; rows differ in their number of columns; or a character cannot be encoded. The
+        message names sequence, position and column (from 0).
+    TypeError, ValueError
+        If a row is a str or a cell is not; if `sep` is unusable.
 
     Examples
     --------

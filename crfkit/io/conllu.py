@@ -251,10 +251,6 @@ def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSe
     source, encoding
         As for :func:`iter_columns`: packed files by suffix, open streams, lines.
 
-    Yields
-    ------
-    ConlluSentence
-        With comments, words, multiword tokens and empty nodes.
 
     Raises
     ------
@@ -311,8 +307,8 @@ def conllu_features_and_labels(
     sentences : iterable of ConlluSentence
         As from :func:`read_conllu`.
     fields : sequence of str, default=("form",)
-        The fields to keep, lower-case names of :class:`ConlluToken`. ``feats`` and ``misc`` are
-        dicts themselves, which :class:`crfkit.CRFClassifier` reads as nested features.
+        Lower-case names of :class:`ConlluToken`. ``feats`` and ``misc`` are dicts themselves, which
+        :class:`crfkit.CRFClassifier` reads as nested features.
     label : str, default="upos"
         The field to predict, as the file has it.
     tokens : {"words", "surface"}, default="words"
@@ -322,10 +318,8 @@ def conllu_features_and_labels(
 
     Returns
     -------
-    X : list of list of dict, length S
-        ``{field: value}`` of each token.
-    y : list of list of str, length S
-        The labels.
+    X, y : list of list of dict, list of list of str, length S
+        ``{field: value}`` and the label of each token.
 
     Raises
     ------
@@ -368,20 +362,10 @@ def _block(sentence: ConlluSentence, index: int) -> str:
 
 
 def write_conllu(target: Target, sentences: Iterable[ConlluSentence]) -> None:
-    """Write sentences to a CoNLL-U file.
+    """Write sentences, which may come from a generator, to a CoNLL-U file.
 
-    What was written reads back equal: each sentence is parsed again before it is written.
-
-    Parameters
-    ----------
-    target : path or file object
-        As of :func:`write_columns`: a path is replaced after all was written.
-    sentences : iterable of ConlluSentence
-        May be a generator. Predicted tags are put in with ``row._replace(upos=tag)``.
-
-    Raises
-    ------
-    ColumnFormatError
-        Naming the sequence, if one breaks the format or would not read back the same.
+    What was written reads back equal: each sentence is parsed again before it is written, and
+    ColumnFormatError names one that would not. `target` is as of :func:`write_columns`. Predicted
+    tags are put in with ``row._replace(upos=tag)``.
     """
     write_blocks(target, (_block(sentence, index) for index, sentence in enumerate(sentences)))

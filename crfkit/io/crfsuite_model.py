@@ -45,16 +45,12 @@ class CRFsuiteModel(NamedTuple):
 
     Attributes
     ----------
-    labels : list of K str
-        Labels, in the order of their numbers.
-    attributes : list of D str
-        Attributes, in the order of their numbers.
+    labels, attributes : list of K and of D str
+        In the order of their numbers.
     state : csr_array of shape (D, K)
         Weights of the (attribute, label) pairs that are stored.
-    transitions : ndarray of shape (K, K)
-        Weights of the (label, next label) pairs; 0 where none is stored.
-    has_transition : ndarray of bool, shape (K, K)
-        Which of them are stored.
+    transitions, has_transition : ndarray of shape (K, K), float and bool
+        Weights of the (label, next label) pairs, 0 where none is stored, and which are stored.
     header : dict or None
         The fields of the file's header as text, by the names that CRFsuite's dump gives them. Not
         used for writing.
@@ -69,29 +65,17 @@ class CRFsuiteModel(NamedTuple):
 
 
 def read_crfsuite_model(source: Source) -> CRFsuiteModel:
-    """Read a CRFsuite model.
+    """Read a CRFsuite model: a file name, the content of a file, or an open binary file.
 
-    Parameters
-    ----------
-    source : str, path, bytes, or binary stream
-        A file name, the content of a file, or an open file.
-
-    Returns
-    -------
-    CRFsuiteModel
-        Names are decoded as UTF-8; bytes that are not UTF-8 become surrogate escapes, which
-        :func:`write_crfsuite_model` turns back.
+    The format is that of CRFsuite (Okazaki 2007), model type ``FOMC``, version 100. Names are
+    decoded as UTF-8; bytes that are not UTF-8 become surrogate escapes, which
+    :func:`write_crfsuite_model` turns back.
 
     Raises
     ------
-    ModelFormatError
-        If it is not a CRFsuite model, or damaged: the message names the file and the part.
-    OSError
-        If the file cannot be read.
-
-    Notes
-    -----
-    The format is that of CRFsuite (Okazaki 2007), model type ``FOMC``, version 100.
+    ModelFormatError, OSError
+        If it is not a CRFsuite model, or damaged: the message names the file and the part; if the
+        file cannot be read.
     """
     name, data = _read_bytes(source)
     try:
@@ -101,24 +85,17 @@ def read_crfsuite_model(source: Source) -> CRFsuiteModel:
 
 
 def write_crfsuite_model(model: CRFsuiteModel, target: Target) -> None:
-    """Write a CRFsuite model, as CRFsuite writes it.
+    """Write a CRFsuite model, as CRFsuite writes it, to a path or binary stream.
 
-    Parameters
-    ----------
-    model : CRFsuiteModel
-        Labels, attributes and weights.
-    target : str, path or binary stream
-        A file is replaced once the model is complete, or not at all.
+    A file is replaced once the model is complete, or not at all.
 
     Raises
     ------
     ModelFormatError
         If a name occurs twice or holds the character NUL, shapes do not match, a weight is not
         finite, or the file would exceed 4 GiB.
-    TypeError
-        If a label or attribute is not a string.
-    OSError
-        If the file cannot be written.
+    TypeError, OSError
+        If a label or attribute is not a string; if the file cannot be written.
     """
     try:
         data = _assemble(model)

@@ -37,16 +37,9 @@ _END = object()
 
 
 class CRFsuiteSequence(NamedTuple):
-    """A sequence of a CRFsuite text file.
+    """A sequence of a CRFsuite text file: T dicts ``{name: value}``, T labels, and its weight.
 
-    Parameters
-    ----------
-    attributes : list of dict, length T
-        ``{name: value}`` of each token; an attribute without a value has 1.
-    labels : list of str, length T
-        The label of each token.
-    weight : float
-        The weight of the sequence, 1 unless the file has another.
+    An attribute without a value has 1, and so has a sequence without a weight.
     """
 
     attributes: list[dict[str, float]]
@@ -55,16 +48,8 @@ class CRFsuiteSequence(NamedTuple):
 
 
 class CRFsuiteData(NamedTuple):
-    """All sequences of a CRFsuite text file.
-
-    Parameters
-    ----------
-    X : list of list of dict, length S
-        ``{name: value}`` of each token.
-    y : list of list of str, length S
-        The labels.
-    sample_weight : ndarray of shape (S,)
-        The weights of the sequences.
+    """All sequences of a CRFsuite text file: attributes and labels of tokens, weights, shape
+    (S,).
     """
 
     X: list[list[dict[str, float]]]
@@ -141,8 +126,7 @@ def iter_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> Iterator[C
     Yields
     ------
     CRFsuiteSequence
-        Attributes, labels and weight. An attribute that a token has twice gets the sum of its
-        values, which has the same score.
+        An attribute that a token has twice gets the sum of its values, which has the same score.
 
     Raises
     ------
@@ -266,12 +250,10 @@ def write_crfsuite_text(
 
     Raises
     ------
-    ColumnFormatError
+    ColumnFormatError, TypeError, ValueError
         Naming sequence and position, if a label or name is empty or holds a tab or the end of a
-        line, a label begins with ``@``, or a sequence is empty.
-    TypeError, ValueError
-        If X, y and the weights do not have the same lengths, a feature has no rule, or a weight
-        is negative.
+        line, a label begins with ``@``, or a sequence is empty; X, y and the weights do not have
+        the same lengths, a feature has no rule, or a weight is negative.
 
     Examples
     --------

@@ -19,24 +19,15 @@ _POLICIES = ("raise", "expand", "contract")
 
 
 def token_offsets(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
-    """Find tokens in the text they were split from.
+    """Find T tokens, in order and unchanged, in the text they were split from.
 
-    Parameters
-    ----------
-    text : str
-        The text.
-    tokens : iterable of str
-        Its tokens in order, T of them, unchanged; only white space may lie between them.
+    Only white space may lie between them. ValueError names the position, if a token is empty or
+    does not follow in the text.
 
     Returns
     -------
     list of (start, stop), length T
         Half-open positions in characters: ``text[start:stop]`` is the token.
-
-    Raises
-    ------
-    ValueError
-        Naming the position, if a token is empty or does not follow in the text.
 
     Examples
     --------
@@ -151,17 +142,14 @@ def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") 
     tags : iterable of str, length T
         Their tags, for example predicted ones.
     scheme : str, default="conll"
-        How to read them; see :func:`crfkit.metrics.spans_from_tags`.
+        How to read them; see :func:`crfkit.metrics.spans_from_tags`. ValueError if one is not of
+        the scheme, or there are not as many as tokens.
 
     Returns
     -------
     list of Segment
         Half-open spans of characters, in order. White space inside of a span belongs to it.
 
-    Raises
-    ------
-    ValueError
-        If there are not as many tags as tokens, or a tag is not one of the scheme's.
 
     Examples
     --------

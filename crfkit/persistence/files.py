@@ -50,26 +50,20 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
 
     Raises
     ------
-    TypeError
-        If a part cannot be saved: the message names its place.
-    ValueError
-        If a part contains itself, or is nested too deeply.
+    TypeError, ValueError
+        If a part cannot be saved: the message names its place; if one contains itself, or is
+        nested too deeply.
     OSError
         If the file cannot be written.
-
-    See Also
-    --------
-    load : Read the file.
 
     Examples
     --------
     >>> import crfkit, os, tempfile
-    >>> from crfkit.persistence import describe, load, save
     >>> crf = crfkit.CRFClassifier().fit([[{"w": "a"}, {"w": "b"}]], [["A", "B"]])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "tagger.crfkit")
-    ...     save(crf, path, metadata={"accuracy": 1.0})
-    ...     describe(path)["metadata"], load(path).predict([[{"w": "b"}]])
+    ...     crfkit.save(crf, path, metadata={"accuracy": 1.0})
+    ...     describe(path)["metadata"], crfkit.load(path).predict([[{"w": "b"}]])
     ({'accuracy': 1.0}, [['B']])
     """
     _check_place(path, "write")
@@ -151,24 +145,14 @@ def loads(data: bytes | bytearray | memoryview, *, allow: Allow = ()) -> Any:
 
 
 def describe(path: Path | IO[bytes]) -> dict[str, Any]:
-    """Return what a file says of its model, without loading it.
-
-    Parameters
-    ----------
-    path : str, path or binary file object
-        A file that `save` wrote.
+    """Return what a file that `save` wrote says of its model, without loading it.
 
     Returns
     -------
     dict
         "format" and "crfkit", the version of the format and of the crfkit that wrote it;
         "libraries", the versions of others; "class" of the object; its "parameters" and "labels" as
-        texts; "metadata" as given to `save`.
-
-    Raises
-    ------
-    ModelFileError
-        As for `load`.
+        texts; "metadata" as given to `save`. ModelFileError as for `load`.
     """
     with _naming(path), _opened(path, mmap=False) as (read, size):
         header = Container(read, size).header
@@ -179,14 +163,9 @@ class SaveMixin:
     """The method `save` for estimators."""
 
     def save(self, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = None) -> None:
-        """Write the model to one file, which ``crfkit.load`` reads, as ``crfkit.save`` does.
+        """Write the model to a path or binary file, as ``crfkit.save`` does.
 
-        Parameters
-        ----------
-        path : str, path or binary file object
-            Where to write.
-        metadata : dict, optional
-            Anything that JSON can hold, such as metrics.
+        ``crfkit.load`` reads it. `metadata` is anything that JSON can hold, such as metrics.
         """
         save(self, path, metadata=metadata)
 

@@ -126,11 +126,6 @@ def register(cls: Any = None, *, name: str | None = None, check: Check | None = 
         method ``_check_state`` of the class is called as well. Compiled code reads arrays without
         looking at their bounds, so a class that hands its arrays to such code needs one of both.
 
-    Returns
-    -------
-    type
-        The class itself.
-
     Raises
     ------
     ValueError

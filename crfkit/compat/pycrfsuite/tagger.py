@@ -30,10 +30,8 @@ class ModelInfo(NamedTuple):
         Fields of the file header, as strings; empty where there is no file.
     labels, attributes : dict
         ``{name: number}``, the numbers as strings, as python-crfsuite has them.
-    transitions : dict
-        ``{(label, next label): weight}``.
-    state_features : dict
-        ``{(attribute, label): weight}``.
+    transitions, state_features : dict
+        ``{(label, next label): weight}`` and ``{(attribute, label): weight}``.
     """
 
     header: dict[str, str]
@@ -127,12 +125,7 @@ class Tagger:
     """Labels sequences, one at a time.
 
     ``tag(xseq)`` keeps nothing, so that threads may share a tagger. What `set` sets belongs to the
-    thread that calls it.
-
-    Raises
-    ------
-    ValueError
-        From all methods, if no model is open.
+    thread that calls it. All methods raise ValueError if no model is open.
     """
 
     def __init__(self) -> None:
@@ -143,15 +136,7 @@ class Tagger:
     def from_classifier(cls, classifier: CRFClassifier) -> Self:
         """Return a tagger with a fitted model of dicts or lists of strings.
 
-        Parameters
-        ----------
-        classifier : CRFClassifier
-            Fitted.
-
-        Raises
-        ------
-        ValueError
-            If the model has no vocabulary.
+        ValueError tells that it was fitted on others, and has no vocabulary.
         """
         if getattr(classifier, "vectorizer_", None) is None:
             raise ValueError("the model was not fitted on dicts or strings: it has no vocabulary.")
@@ -160,24 +145,10 @@ class Tagger:
         return tagger
 
     def open(self, name: str | os.PathLike[str]) -> Any:
-        """Open a ``.crfsuite`` model.
+        """Open a ``.crfsuite`` model; return a context manager that closes it.
 
-        Parameters
-        ----------
-        name : str or path
-            The file. It is read as a whole and not needed any more afterwards.
-
-        Returns
-        -------
-        context manager
-            Closes the tagger.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        ModelFormatError
-            If it is not a model, or damaged; a ValueError.
+        The file is read as a whole and not needed any more afterwards. OSError tells that it cannot
+        be read, ModelFormatError (a ValueError) that it is not a model, or damaged.
         """
         return self._open(name)
 
@@ -208,32 +179,17 @@ class Tagger:
         return list(self._get().labels)
 
     def set(self, xseq: Iterable[Any]) -> None:
-        """Set the sequence that `tag`, `probability` and `marginal` are about.
+        """Set the sequence, as for :class:`ItemSequence`, that the other methods are about.
 
-        Parameters
-        ----------
-        xseq : iterable of items, or ItemSequence
-            As for :class:`ItemSequence`. Attributes that the model does not know are left out.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an item cannot be read.
+        Attributes that the model does not know are left out. TypeError or ValueError tells that an
+        item cannot be read.
         """
         self._current.sequence = _Sequence(self._get(), xseq)
 
     def tag(self, xseq: Iterable[Any] | None = None) -> list[Hashable]:
-        """Return the most probable labels of a sequence.
+        """Return the most probable labels of a sequence, which becomes the current one.
 
-        Parameters
-        ----------
-        xseq : iterable of items or ItemSequence, optional
-            The sequence; it becomes the current one. The current one if it is not given.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an item cannot be read.
+        That is the one that was :meth:`set`, whose errors are raised too, if none is given.
         """
         if xseq is not None:
             self.set(xseq)
@@ -247,17 +203,9 @@ class Tagger:
         return sequence
 
     def probability(self, yseq: Sequence[Hashable]) -> float:
-        """Return the probability of labels of the current sequence.
+        """Return the probability of T labels of the current sequence.
 
-        Parameters
-        ----------
-        yseq : sequence of T labels
-            The labels.
-
-        Raises
-        ------
-        ValueError
-            If the length is not T or a label is unknown.
+        ValueError tells that the length is not T or a label is unknown.
         """
         sequence = self._sequence()
         count = len(sequence.scores.unary)
@@ -268,19 +216,9 @@ class Tagger:
         return float(np.exp(score - sequence.sums[1]))
 
     def marginal(self, y: Hashable, pos: int) -> float:
-        """Return the probability of a label at a position of the current sequence.
+        """Return the probability of a label at a position, from 0, of the current sequence.
 
-        Parameters
-        ----------
-        y : str
-            The label.
-        pos : int
-            The position, from 0.
-
-        Raises
-        ------
-        ValueError
-            If the label is unknown or the position is none of the sequence.
+        ValueError tells that the label is unknown or the position is none of the sequence.
         """
         sequence = self._sequence()
         code, count = sequence.opened.code(y), len(sequence.scores.unary)
@@ -302,13 +240,7 @@ class Tagger:
         )
 
     def dump(self, filename: str | os.PathLike[str] | None = None) -> None:
-        """Write the model as text, to a file or to the standard output.
-
-        Parameters
-        ----------
-        filename : str or path, optional
-            The file, in UTF-8.
-        """
+        """Write the model as text, to a file in UTF-8 or to the standard output."""
         if filename is None:
             _dump(self.info(), sys.stdout)
         else:

@@ -20,15 +20,8 @@ from crfkit.features.attributes import AttributeRows, GrowingIndex, encode, expa
 class ItemSequence:
     """The attributes of the items of a sequence, with their values.
 
-    Parameters
-    ----------
-    pyseq : iterable of items
-        Items in any form that :class:`crfkit.features.SequenceVectorizer` takes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an item has a form or value that no rule covers.
+    Items have any form that :class:`crfkit.features.SequenceVectorizer` takes. TypeError or
+    ValueError tells that one has a form or value that no rule covers.
     """
 
     def __init__(self, pyseq: Iterable[Any]) -> None:
@@ -58,14 +51,8 @@ def _merged(item: Any) -> dict[str, float]:
 class Trainer:
     """Collects sequences and trains models of them.
 
-    Parameters
-    ----------
-    algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, optional
-        As for :meth:`select`.
-    params : dict, optional
-        As for :meth:`set_params`.
-    verbose : bool, default=True
-        Print what `message` is told.
+    `algorithm` is one for :meth:`select`, `params` are those of :meth:`set_params`; where
+    `verbose`, what `message` is told is printed.
     """
 
     def __init__(
@@ -84,21 +71,10 @@ class Trainer:
             self.set_params(params)
 
     def append(self, xseq: Iterable[Any], yseq: Iterable[Any], group: int = 0) -> None:
-        """Add a sequence; its attributes are encoded at once, nothing of it is kept.
+        """Add T items, as for :class:`ItemSequence`, and their labels; nothing of them is kept.
 
-        Parameters
-        ----------
-        xseq : iterable of items, or ItemSequence
-            T items, as for :class:`ItemSequence`.
-        yseq : iterable of T labels
-            Their labels.
-        group : int
-            The group, for held-out data.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the lengths differ or an item cannot be read.
+        Attributes are encoded at once. `group` is a number, for held-out data. ValueError or
+        TypeError tells that the lengths differ or an item cannot be read.
         """
         number = len(self._labels)
         labels = label_list(number, list(yseq))
@@ -130,17 +106,10 @@ class Trainer:
         Parameters
         ----------
         algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}
-            "l2sgd" minimizes the same function as "lbfgs" and comes near its optimum, by stochastic
-            gradients. "ap" (or "averaged-perceptron"), "pa" ("passive-aggressive") and "arow" find
-            CRFsuite's weights, in the order in which it visits sequences on Linux in a program that
-            trains for the first time.
+            As for :class:`crfkit.compat.sklearn_crfsuite.CRF`; also "averaged-perceptron" and
+            "passive-aggressive". ValueError if it is another one.
         type : {"crf1d"}
             The graphical model.
-
-        Raises
-        ------
-        ValueError
-            If the algorithm or model is not available.
         """
         if type != "crf1d":
             raise ValueError(f"type={type!r} is not known; the only one is 'crf1d'.")
@@ -162,10 +131,7 @@ class Trainer:
     def set(self, name: str, value: Any) -> None:
         """Set one of :meth:`params` ("stop" is another name of "period"); strings are converted.
 
-        Raises
-        ------
-        ValueError
-            If there is no such parameter, or the value does not fit.
+        ValueError tells that there is no such parameter, or the value does not fit.
         """
         self._options.set(name, value)
 
@@ -181,20 +147,14 @@ class Trainer:
             print(message, end="")
 
     def train(self, model: str | os.PathLike[str], holdout: int = -1) -> None:
-        """Train a model and write it.
+        """Train a model and write it; ValueError if there is nothing to train on.
 
         Parameters
         ----------
         model : str or path
             The file to write; none is written where it is "".
         holdout : int, default=-1
-            The group that is left out of the training and scored after each iteration; -1 for
-            none.
-
-        Raises
-        ------
-        ValueError
-            If there is nothing to train on.
+            The group that is left out of the training and scored after each iteration; -1 for none.
         """
         names = list(self._index)
         data = self._pack(names)

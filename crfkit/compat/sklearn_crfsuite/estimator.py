@@ -55,10 +55,9 @@ class CRF(SequenceClassifier):
     algorithm : {"lbfgs", "l2sgd", "ap", "pa", "arow"}, default="lbfgs"
         "l2sgd" minimizes the same function as "lbfgs" with ``c1=0`` and comes near its optimum, by
         :class:`crfkit.solvers.SGD`. "ap" (averaged perceptron), "pa" (passive-aggressive) and
-        "arow" (adaptive regularization of weights) visit the sequences in the order that CRFsuite
-        has on Linux in a program that trains for the first time, and move as it does, so that the
-        weights are CRFsuite's but for rounding (which may decide between equal scores). The same
-        data give the same model.
+        "arow" visit the sequences in the order that CRFsuite has on Linux in a program that trains
+        for the first time: the weights are CRFsuite's but for rounding (which may decide between
+        equal scores). The same data give the same model.
     min_freq : float, default=0
         (Attribute, label) and (label, next label) pairs get a weight if they occur at least so
         often. As in CRFsuite, an attribute counts with its value: pairs whose values add up to
@@ -84,17 +83,16 @@ class CRF(SequenceClassifier):
         `c1` one that backtracks.
     max_linesearch : int, default=20
         Evaluations in one line search at most.
-    calibration_eta, calibration_rate, calibration_samples, calibration_candidates, \
-calibration_max_trials : optional
+    calibration_eta, calibration_rate, calibration_samples : optional
+    calibration_candidates, calibration_max_trials : optional
         Accepted for "l2sgd", without effect: the calibration has no parameters.
     pa_type : {0, 1, 2}, default=1
         For "pa": PA, PA-I or PA-II of Crammer et al. (2006).
     c : float, default=1.0
         For "pa": what a step is at most (PA-I), or how stiff it is (PA-II).
-    error_sensitive : bool, default=True
-        For "pa": a labeling costs the square root of its number of wrong labels, not 1.
-    averaging : bool, default=True
-        For "pa": the weights are the mean of those after each sequence.
+    error_sensitive, averaging : bool, default=True
+        For "pa": a labeling costs the square root of its number of wrong labels, not 1; the weights
+        are the mean of those after each sequence.
     variance, gamma : float, default=1.0
         For "arow": the variance of all weights at first, and how stiff a step is.
     verbose : bool, default=False
@@ -153,20 +151,15 @@ calibration_max_trials : optional
     n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> Self:
-        """Fit the weights.
+        """Fit the weights, and return the estimator.
 
         Parameters
         ----------
         X, y : iterables of S sequences
-            As for :meth:`crfkit.CRFClassifier.fit`.
+            As for :meth:`crfkit.CRFClassifier.fit`, also in what is raised.
         X_dev, y_dev : iterable of sequences, optional
             Held-out data, scored after each iteration for `training_log_`. They do not change the
             model.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the data or a parameter cannot be used; the message says where and why.
         """
         if (X_dev is None) != (y_dev is None):
             raise ValueError("give both X_dev and y_dev, or neither.")
@@ -213,25 +206,7 @@ calibration_max_trials : optional
         return self.model_
 
     def predict(self, X: Any) -> LabelSequences:
-        """Return the most probable labels of sequences.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            As for `fit`.
-
-        Returns
-        -------
-        LabelSequences
-            A list with the list of labels of each sequence.
-
-        Raises
-        ------
-        NotFittedError
-            Before `fit`.
-        TypeError, ValueError
-            If a token cannot be read.
-        """
+        """Return the most probable labels of sequences, as :class:`crfkit.CRFClassifier`."""
         return self._fitted().predict(X)
 
     def predict_single(self, xseq: Any) -> list[Hashable]:
