@@ -48,9 +48,7 @@ class CRFsuiteSequence(NamedTuple):
 
 
 class CRFsuiteData(NamedTuple):
-    """All sequences of a CRFsuite text file: attributes and labels of tokens, weights, shape
-    (S,).
-    """
+    """All sequences of a CRFsuite text file; `sample_weight` has the shape (S,)."""
 
     X: list[list[dict[str, float]]]
     y: list[list[str]]
