@@ -17,9 +17,8 @@ import _measure
 import numpy as np
 
 from crfkit import SequenceVectorizer
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, chunk_tokens, make_chunks
 from crfkit._types import IntArray, Potentials
-from crfkit.data.chunks import chunk_tokens, make_chunks
 from crfkit.data.labels import LabelStream
 from crfkit.kernels.chain import sum as chain
 from crfkit.potentials.spaces import choose_features

@@ -36,9 +36,8 @@ from _segment_data import Dictionaries, Segment, Task
 from sklearn.model_selection import KFold
 
 from crfkit import CRFClassifier, PackedSequences, SemiMarkovCRF
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, make_chunks
 from crfkit._types import FloatArray
-from crfkit.data.chunks import make_chunks
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_union, window
 from crfkit.losses import LogLoss

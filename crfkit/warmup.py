@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import crfkit.kernels
+from crfkit._parallel import LONG_TOKENS
 from crfkit.compiler.jit import KERNELS
 from crfkit.data import Forest, LabelSequences, PackedSequences
-from crfkit.data.chunks import LONG_TOKENS
 from crfkit.estimators import (
     CRFClassifier,
     MaxMarginCRF,

@@ -1,9 +1,11 @@
 import threading
 
 import joblib
+import numpy as np
 import pytest
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import BLOCK_CELLS, FEW_CELLS, FEW_CHUNKS, ThreadMap, make_blocks
+from crfkit._types import Chunk
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4, -1, None])
@@ -73,3 +75,24 @@ def test_control_c_goes_before_errors():
 def test_an_error_in_a_thread_reaches_the_caller():
     with ThreadMap(2) as threads, pytest.raises(ZeroDivisionError):
         threads(lambda i: 1 // (i - 7), range(20))
+
+
+def chunks_of(count):
+    return [Chunk(i, np.array([10 * i, 10 * i + 10])) for i in range(count)]
+
+
+def test_small_chunks_make_small_blocks():
+    blocks = make_blocks(chunks_of(100), [90_000] * 100)
+    assert [chunk.first for block in blocks for chunk in block] == list(range(100))
+    sizes = [90_000 * len(block) for block in blocks]
+    assert max(sizes) <= FEW_CELLS
+
+
+def test_large_chunks_still_share_a_block():
+    size = FEW_CELLS // 2
+    blocks = make_blocks(chunks_of(20), [size] * 20)
+    assert max(len(block) for block in blocks) == min(FEW_CHUNKS, BLOCK_CELLS // size)
+
+
+def test_the_largest_chunks_are_blocks_of_their_own():
+    assert [len(block) for block in make_blocks(chunks_of(3), [BLOCK_CELLS] * 3)] == [1, 1, 1]

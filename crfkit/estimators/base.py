@@ -39,12 +39,13 @@ from crfkit.potentials.blocks import (
     TRANSITIONS,
     sparse_counts,
 )
+from crfkit.potentials.spaces import weights_of
 from crfkit.structures import NoSegmentationError, Structure
 from crfkit.training.data import Attributes, Labeled, Schema, hold_out, pack_new
 from crfkit.training.early_stopping import Watch, find_scorer
 from crfkit.training.fit import Fit, FitProgress, ParameterCounts
 from crfkit.training.partial_fit import carried_over, learn_batch, named_weights
-from crfkit.training.problem import Problem, weights_of
+from crfkit.training.problem import Problem
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {

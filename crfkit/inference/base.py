@@ -8,10 +8,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, is_long, make_chunks
 from crfkit._types import BoolArray, Chunk, CodeArray, Counts, FloatArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import is_long, make_chunks
 from crfkit.structures import Structure
 
 # Chunks of new data that each thread gets, where they are not too small.

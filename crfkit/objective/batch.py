@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, make_blocks, make_chunks
 from crfkit._types import (
     BoolArray,
     Chunk,
@@ -21,7 +21,6 @@ from crfkit._types import (
     Potentials,
 )
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import make_blocks, make_chunks
 from crfkit.data.labels import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet

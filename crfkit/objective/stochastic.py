@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._parallel import Item, Result
+from crfkit._parallel import Item, Result, make_chunks
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import make_chunks
 from crfkit.data.labels import Targets, Weights
 from crfkit.data.packed import ranges
 from crfkit.potentials import LinearModel

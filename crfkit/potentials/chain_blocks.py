@@ -9,10 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import LONG_TOKENS, ThreadMap, cut
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import LONG_TOKENS, cut
 from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
 from crfkit.potentials.blocks import (

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
-from crfkit._parallel import SERIAL, ThreadMap
+from crfkit._parallel import SERIAL, ThreadMap, chunk_tokens
 from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import chunk_tokens
 from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights, NewRows
 from crfkit.potentials.base import PotentialsModel

@@ -8,10 +8,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, chunk_tokens
 from crfkit._types import Chunk, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import chunk_tokens
 from crfkit.data.segments import LocalSegments
 from crfkit.data.topology import check_no_topology
 from crfkit.potentials.attributes import AttributeWeights, Part

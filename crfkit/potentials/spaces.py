@@ -16,8 +16,9 @@ from crfkit.data.names import LazyNames
 from crfkit.data.topology import check_no_topology
 from crfkit.data.validation import warn_if_lengths_badly_scaled
 from crfkit.features.lengths import length_basis
+from crfkit.labels.base import LabelSpace
 from crfkit.labels.segmentation import Segmentation, segmentation_of
-from crfkit.labels.segments import Limits, find_limits
+from crfkit.labels.segments import Limits, SegmentLabels, find_limits
 from crfkit.potentials.blocks import Choice
 from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import LinearChainModel, LinearModel
@@ -227,3 +228,8 @@ def _check_no_ends(names: Any) -> None:
                 "which a model of single tokens cannot use: fit a SemiMarkovCRF, or leave "
                 "first(...), last(...) and single(...) out of the templates."
             )
+
+
+def weights_of(labels: LabelSpace) -> WeightSpace:
+    """Return the weights that models of labels have."""
+    return SegmentWeights(labels.segments) if isinstance(labels, SegmentLabels) else TokenWeights()

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import LONG_TOKENS, ThreadMap
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.data.chunks import LONG_TOKENS
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
 from crfkit.kernels.chain.hessian import (

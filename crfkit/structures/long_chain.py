@@ -23,11 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, cut
 from crfkit._types import CodeArray, Counts, FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
-from crfkit.data.chunks import cut
 from crfkit.kernels.chain import parallel_viterbi as survivors
 from crfkit.kernels.chain.blocks import block_transfer, block_transfer_log
 from crfkit.kernels.chain.sum import UNDERFLOW

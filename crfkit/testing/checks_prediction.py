@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from crfkit.data import LabelSequences, chunks
+from crfkit.data import LabelSequences
 from crfkit.testing._data import (
     Labels,
     Tokens,
@@ -169,7 +169,7 @@ def check_score_weights(model: Any, X: Tokens) -> None:
 def check_n_jobs(estimator: Any, X: Tokens, y: Labels) -> None:
     """Any number of threads gives the same model and predictions to the last bit."""
     # Chunks of a few tokens, so that there is work for several threads.
-    with mock.patch.object(chunks, "CHUNK_CELLS", 6):
+    with mock.patch("crfkit._parallel.CHUNK_CELLS", 6):
         models = [fresh(estimator, n_jobs=n).fit(X, y) for n in (1, 2, 4)]
         for model in models[1:]:
             assert_same_predictions(models[0], model, X)

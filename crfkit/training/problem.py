@@ -13,12 +13,11 @@ from sklearn.utils import check_random_state
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit.labels.base import LabelSpace
-from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import LOSSES, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.blocks import NAMES_OF, names_of
-from crfkit.potentials.spaces import SegmentWeights, TokenWeights, WeightSpace
+from crfkit.potentials.spaces import weights_of
 from crfkit.training.data import TrainingData, read_training
 from crfkit.training.early_stopping import EarlyStopping
 
@@ -103,11 +102,6 @@ class Problem:
             "vectorizer_": training.vectorizer,
             **{NAMES_OF[kind]: names for kind, names in names_of(data).items()},
         }
-
-
-def weights_of(labels: LabelSpace) -> WeightSpace:
-    """Return the weights that models of labels have."""
-    return SegmentWeights(labels.segments) if isinstance(labels, SegmentLabels) else TokenWeights()
 
 
 def make_problem(estimator: Any, **parts: Any) -> Problem:

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit import CRFClassifier
-from crfkit.data import PackedSequences, chunks
+from crfkit import CRFClassifier, _parallel
+from crfkit.data import PackedSequences
 from crfkit.potentials import chain_blocks
 from crfkit.structures import chain, long_chain
 
 
 @pytest.fixture
 def short_limits(monkeypatch):
-    for module in (chunks, chain_blocks, chain):
+    for module in (_parallel, chain_blocks, chain):
         monkeypatch.setattr(module, "LONG_TOKENS", 50)
     monkeypatch.setattr(long_chain, "BLOCK_TOKENS", 40)
 
@@ -59,9 +59,9 @@ def test_the_fit_is_the_same_to_the_last_bit_for_any_number_of_threads(short_lim
 
 def test_a_long_sequence_is_a_block_of_its_own(short_limits):
     data, _ = make_data()
-    made = chunks.make_chunks(data.offsets, 45)
-    blocks = chunks.make_blocks(made, [1] * len(made))
+    made = _parallel.make_chunks(data.offsets, 45)
+    blocks = _parallel.make_blocks(made, [1] * len(made))
     assert [[chunk.first for chunk in block] for block in blocks] == [[0], [1], [2], [3], [4]]
-    assert [chunks.is_long(block[0]) for block in blocks] == [False, True, False, True, False]
-    assert chunks.cut(slice(3, 10), 3) == [slice(3, 6), slice(6, 9), slice(9, 10)]
-    assert chunks.cut(slice(4, 4), 3) == [slice(4, 4)]
+    assert [_parallel.is_long(block[0]) for block in blocks] == [False, True, False, True, False]
+    assert _parallel.cut(slice(3, 10), 3) == [slice(3, 6), slice(6, 9), slice(9, 10)]
+    assert _parallel.cut(slice(4, 4), 3) == [slice(4, 4)]

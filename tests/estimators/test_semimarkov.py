@@ -542,9 +542,9 @@ def test_any_name_of_an_attribute_is_read_in_time():
 
 
 def test_the_model_is_bit_equal_for_any_number_of_threads(monkeypatch):
-    from crfkit.data import chunks
+    from crfkit import _parallel
 
-    monkeypatch.setattr(chunks, "CHUNK_CELLS", 60)
+    monkeypatch.setattr(_parallel, "CHUNK_CELLS", 60)
     data = with_segments(with_transitions())
     fits = [model(n_jobs=n, outside="long").fit(data, TAGS) for n in (1, 2, 4)]
     for other in fits[1:]:

@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from crfkit import CRFClassifier
+from crfkit import CRFClassifier, _parallel
 from crfkit._parallel import ThreadMap
-from crfkit.data import PackedSequences, chunks
+from crfkit.data import PackedSequences
 from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequence_union
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
@@ -61,7 +61,7 @@ def test_scores_of_steps_add_up_the_weights_of_their_attributes():
     data, codes, rng = random_problem(1)
     model = choose_features(data, codes, 3, all_transitions=True)
     w = rng.normal(size=model.n_parameters)
-    (chunk,) = chunks.make_chunks(data.offsets, 100)
+    (chunk,) = _parallel.make_chunks(data.offsets, 100)
     scores = model.scores(model.bind(w), data, chunk)
     table, triples = w[model.state.n_parameters :][:9], w[-27:].reshape(3, 3, 3)
     x = data.transitions.to_csr().toarray()
@@ -76,7 +76,7 @@ def test_predictions_equal_enumeration():
     data, codes, rng = random_problem(2, "sparse dense")
     crf = fit(data, codes)
     model, weights = crf._model_for(data)
-    (chunk,) = chunks.make_chunks(data.offsets, 100)
+    (chunk,) = _parallel.make_chunks(data.offsets, 100)
     scores = model.scores(weights, data, chunk)
     _, expected = enumerated_sum(scores, np.ones(len(data)))
     np.testing.assert_allclose(
@@ -146,7 +146,7 @@ def test_a_rule_of_steps_is_learned():
 
 
 def test_results_are_bit_equal_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_CELLS", 60)
+    monkeypatch.setattr(_parallel, "CHUNK_CELLS", 60)
     data, codes, _ = random_problem(6, "sparse dense", tuple([4, 7, 2] * 20))
     fits = [fit(data, codes, n_jobs=n_jobs) for n_jobs in (1, 2, 3)]
     for other in fits[1:]:
@@ -157,8 +157,8 @@ def test_results_are_bit_equal_for_any_number_of_threads(monkeypatch):
 def test_small_chunks_and_blocks_give_the_same_model(monkeypatch):
     data, codes, _ = random_problem(7, lengths=tuple([4, 7, 2] * 20))
     whole = fit(data, codes, solver=LBFGS(tol=1e-12))
-    monkeypatch.setattr(chunks, "PAIR_CELLS", 60)
-    monkeypatch.setattr(chunks, "BLOCK_CELLS", 200)
+    monkeypatch.setattr(_parallel, "PAIR_CELLS", 60)
+    monkeypatch.setattr(_parallel, "BLOCK_CELLS", 200)
     split = fit(data, codes, solver=LBFGS(tol=1e-12))
     assert split.objective_ == pytest.approx(whole.objective_, rel=1e-10)
     np.testing.assert_allclose(

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from crfkit import CRFClassifier, PackedSequences
+from crfkit import CRFClassifier, PackedSequences, _parallel
 from crfkit._parallel import ThreadMap
-from crfkit.data import chunks
 from crfkit.inference import ViterbiDecoder, marginals
 
 RNG = np.random.default_rng(0)
@@ -33,7 +32,7 @@ def test_answers_come_in_order_and_are_the_same_for_any_chunks(
 ):
     with ThreadMap(1) as threads:
         (whole,) = model.ask(DATA, marginals, threads, 10_000)
-    monkeypatch.setattr(chunks, "LONG_TOKENS", long)
+    monkeypatch.setattr(_parallel, "LONG_TOKENS", long)
     with ThreadMap(n_jobs) as threads:
         answers = model.ask(DATA, marginals, threads, share)
         firsts = model.ask(DATA, lambda structure, potentials: potentials.first, threads, share)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, make_chunks
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import make_chunks
 from crfkit.oracles.batch_design import make_batch_design
 from crfkit.oracles.weights import chain_weights
 from crfkit.potentials.attributes import AttributeWeights

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from crfkit import _parallel
 from crfkit._parallel import ThreadMap
-from crfkit.data import PackedSequences, chunks
+from crfkit.data import PackedSequences
 from crfkit.losses import LogLoss, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
@@ -62,7 +63,7 @@ def test_value_at_zero_is_the_number_of_tokens_times_log_labels(rng):
 
 @pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])
 def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch, blocks):
-    monkeypatch.setattr(chunks, "CHUNK_CELLS", 60)
+    monkeypatch.setattr(_parallel, "CHUNK_CELLS", 60)
     data, codes = make_data(rng, blocks, lengths=tuple(rng.integers(1, 9, size=200)), n_features=40)
     results = []
     for n_jobs in (1, 2, 4):
@@ -79,8 +80,8 @@ def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
     data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=60)))
     results = []
     for cells in (1 << 23, 45):
-        monkeypatch.setattr(chunks, "CHUNK_CELLS", 30)
-        monkeypatch.setattr(chunks, "BLOCK_CELLS", cells)
+        monkeypatch.setattr(_parallel, "CHUNK_CELLS", 30)
+        monkeypatch.setattr(_parallel, "BLOCK_CELLS", cells)
         with ThreadMap(1) as threads:
             objective = make_objective(data, codes, threads, boundaries=True)
             w = np.random.default_rng(1).normal(size=objective.n_parameters)
@@ -92,9 +93,9 @@ def test_small_blocks_give_the_value_of_one_block(rng, monkeypatch):
 
 
 def test_chunks_cover_every_sequence_once_and_never_cut_one(rng, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_CELLS", 30)
+    monkeypatch.setattr(_parallel, "CHUNK_CELLS", 30)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 40, size=50))]).astype(np.int64)
-    made = chunks.make_chunks(offsets, chunks.chunk_tokens(3, own_transitions=False))
+    made = _parallel.make_chunks(offsets, _parallel.chunk_tokens(3, own_transitions=False))
     pieces = [chunk.offsets for chunk in made]
     np.testing.assert_array_equal(
         np.concatenate([pieces[0], *(p[1:] for p in pieces[1:])]), offsets
@@ -102,7 +103,7 @@ def test_chunks_cover_every_sequence_once_and_never_cut_one(rng, monkeypatch):
     assert [chunk.first for chunk in made] == np.cumsum(
         [0, *(len(p) - 1 for p in pieces[:-1])]
     ).tolist()
-    assert chunks.make_chunks(np.zeros(1, np.int64), 3) == []
+    assert _parallel.make_chunks(np.zeros(1, np.int64), 3) == []
 
 
 def test_only_pairs_that_are_frequent_enough_get_a_weight(rng):
@@ -134,15 +135,15 @@ def test_a_loss_without_the_structure_it_needs_is_a_readable_error(rng):
 
 def test_memory_of_a_block_counts_the_pairs_of_its_chunks():
     offsets = np.arange(0, 100_001, 10)
-    made = chunks.make_chunks(offsets, chunks.chunk_tokens(1000, own_transitions=False))
+    made = _parallel.make_chunks(offsets, _parallel.chunk_tokens(1000, own_transitions=False))
     assert all(chunk.tokens.stop - chunk.tokens.start >= 1000 for chunk in made[:-1])
     model = choose_features(
         PackedSequences(sp.csr_array((100_000, 1)), offsets=offsets),
         np.zeros(100_000, np.int32), 1000, all_transitions=True,
     )  # fmt: skip
-    for block in chunks.make_blocks(made, [model.cells(None, chunk) for chunk in made]):
+    for block in _parallel.make_blocks(made, [model.cells(None, chunk) for chunk in made]):
         tokens = block[-1].tokens.stop - block[0].tokens.start
-        assert (tokens + 1000 * len(block)) * 1000 <= chunks.BLOCK_CELLS
+        assert (tokens + 1000 * len(block)) * 1000 <= _parallel.BLOCK_CELLS
 
 
 @pytest.mark.parametrize("blocks", ["sparse", "dense", "sparse dense"])

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, make_chunks
 from crfkit._types import Counts
 from crfkit.data import PackedSequences
-from crfkit.data.chunks import make_chunks
 from crfkit.potentials.spaces import choose_features
 
 LENGTHS = (3, 0, 1, 5, 2, 4)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, make_chunks
 from crfkit._types import Counts
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.data.chunks import make_chunks
 from crfkit.features.lengths import length_basis
 from crfkit.labels.segmentation import segmentation_of
 from crfkit.losses import LogLoss
@@ -265,9 +264,9 @@ def test_runs_without_a_weight_are_left_out_and_change_nothing(rng, dense):
 
 
 def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):
-    from crfkit.data import chunks
+    from crfkit import _parallel
 
-    monkeypatch.setattr(chunks, "CHUNK_CELLS", 20)
+    monkeypatch.setattr(_parallel, "CHUNK_CELLS", 20)
     data, codes = make_data(rng, transitions=True)
     model, found = choose(rng, data, codes), []
     w = rng.normal(size=model.n_parameters)

@@ -330,9 +330,9 @@ SHORT = {name: solver for name, (solver, _) in (EXACT | MARGINS).items()}
 
 @pytest.mark.parametrize("name", SHORT)
 def test_results_are_bit_equal_for_any_number_of_threads(name, monkeypatch):
-    from crfkit.data import chunks
+    from crfkit import _parallel
 
-    monkeypatch.setattr(chunks, "CHUNK_CELLS", 20)
+    monkeypatch.setattr(_parallel, "CHUNK_CELLS", 20)
     lengths = tuple(np.random.default_rng(1).integers(0, 6, size=20).tolist())
     loss, found = (HingeLoss() if name in MARGINS else LogLoss()), []
     limits = {"max_iter": 4} if name == "auto" else {"max_iter": 4, "tol": 0.0}
