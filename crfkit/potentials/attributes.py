@@ -66,12 +66,7 @@ class RowIndex:
     """
 
     def __init__(
-        self,
-        ptr: PtrArray,
-        columns: IdArray,
-        n_columns: int,
-        n_sparse: int,
-        full: tuple[int, int],
+        self, ptr: PtrArray, columns: IdArray, n_columns: int, n_sparse: int, full: tuple[int, int]
     ) -> None:
         counts = np.diff(ptr[: n_sparse + 1].view(np.int64))
         self.ptr, self.columns, self.n_columns = ptr, columns, n_columns

@@ -252,11 +252,7 @@ class KernelChainModel(PotentialsModel):
         return model, KernelWeights(fitted["dual_coef_"], *weights)
 
     def scores(
-        self,
-        bound: KernelWeights,
-        data: PackedSequences,
-        chunk: Chunk,
-        threads: ThreadMap = SERIAL,
+        self, bound: KernelWeights, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
         """Return the scores of the sequences of a chunk of new data."""
         check_no_topology(data.topology, "a model of kernels")
