@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ class JoinedNames(LazyNames):
         return object_array(f"{prefix}{name}" for prefix, b in pairs for name in name_array(b))
 
 
+@dataclass(eq=False, repr=False)
 class SequenceUnion(SequenceTransformer):
     """Join the features of several transformers of sequences.
 
@@ -64,8 +66,7 @@ class SequenceUnion(SequenceTransformer):
     make_sequence_union : Names the transformers by itself.
     """
 
-    def __init__(self, transformers: list[tuple[str, Any]]) -> None:
-        self.transformers = transformers
+    transformers: list[tuple[str, Any]]
 
     def _fit(self, X: Any, y: Any) -> PackedSequences:
         _check_parts(self.transformers)
@@ -249,6 +250,7 @@ def _named(block: PackedSequences, begin: int, end: int) -> Names:
     return block.names if whole else name_array(block.names)[begin:end]
 
 
+@dataclass(eq=False, repr=False)
 class TransitionFeatures(SequenceTransformer):
     """Make the features of a transformer attributes of the transitions into the tokens.
 
@@ -275,8 +277,7 @@ class TransitionFeatures(SequenceTransformer):
     (0, ['a', 'b'])
     """
 
-    def __init__(self, transformer: Any) -> None:
-        self.transformer = transformer
+    transformer: Any
 
     def _fit(self, X: Any, y: Any) -> PackedSequences:
         self.transformer_ = clone(self.transformer)
@@ -302,6 +303,7 @@ def _as_transitions(packed: Any) -> PackedSequences:
     )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeFeatures(SequenceTransformer):
     """Read the parent of each token, and make the features of the rest by a transformer.
 
@@ -331,10 +333,9 @@ class TreeFeatures(SequenceTransformer):
     ([1, -1], ['word:bark', 'word:dogs'])
     """
 
-    def __init__(self, transformer: Any, *, parent: Any = "parent", first: int = 0) -> None:
-        self.transformer = transformer
-        self.parent = parent
-        self.first = first
+    transformer: Any = field(kw_only=False)
+    parent: Any = "parent"
+    first: int = 0
 
     def _fit(self, X: Any, y: Any) -> PackedSequences:
         check_whole("first", self.first)

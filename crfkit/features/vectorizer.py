@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from operator import methodcaller
 from typing import Any, ClassVar, Self
@@ -133,6 +134,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
         return tags
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SequenceVectorizer(SequenceTransformer):
     """Turn sequences of tokens, given as dicts or lists of strings, into packed features.
 
@@ -172,8 +174,7 @@ class SequenceVectorizer(SequenceTransformer):
 
     _derived = ("_index", "_names")
 
-    def __init__(self, *, min_freq: int = 0) -> None:
-        self.min_freq = min_freq
+    min_freq: int = 0
 
     @classmethod
     def from_vocabulary(cls, names: Iterable[str]) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from crfkit._params import check_whole
 from crfkit.features.functions import Call, Calls
@@ -12,6 +13,7 @@ from crfkit.features.templates.vectorizer import CompiledFeatures
 _FLAGS = {"istitle": "is_title", "isupper": "is_upper", "isdigit": "is_digit"}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WindowFeatures(CompiledFeatures):
     """Turn words and their tags into the features of the sklearn-crfsuite tutorial.
 
@@ -62,28 +64,15 @@ class WindowFeatures(CompiledFeatures):
     ['-1:word.lower():the', '-1:word.istitle()', '-1:postag:DT', '-1:postag[:2]:DT']
     """
 
-    def __init__(
-        self,
-        *,
-        window: int = 1,
-        suffixes: Sequence[int] = (3, 2),
-        prefixes: Sequence[int] = (),
-        word: int | str = 0,
-        tag: int | str | None = 1,
-        tag_prefix: int = 2,
-        columns: Sequence[str] | None = None,
-        by: str | None = None,
-        min_freq: int = 0,
-    ) -> None:
-        self.window = window
-        self.suffixes = suffixes
-        self.prefixes = prefixes
-        self.word = word
-        self.tag = tag
-        self.tag_prefix = tag_prefix
-        self.columns = columns
-        self.by = by
-        self.min_freq = min_freq
+    window: int = 1
+    suffixes: Sequence[int] = (3, 2)
+    prefixes: Sequence[int] = ()
+    word: int | str = 0
+    tag: int | str | None = 1
+    tag_prefix: int = 2
+    columns: Sequence[str] | None = None
+    by: str | None = None
+    min_freq: int = 0
 
     def _compile(self) -> Plan:
         check_whole("window", self.window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ _MANY = 100_000  # texts of one template that are worth a warning
 _RUNS = 1 << 18  # that are looked at at a time, where templates need all
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SegmentFeatures(SequenceTransformer):
     """Attributes that segments have as wholes, described by templates (Sarawagi and Cohen 2004).
 
@@ -140,24 +142,13 @@ class SegmentFeatures(SequenceTransformer):
 
     _derived = ("_learned", "_index", "_names")
 
-    def __init__(
-        self,
-        templates: Templates,
-        *,
-        columns: Sequence[str] | None = None,
-        by: str | None = None,
-        max_length: int | None = None,
-        min_freq: int = 0,
-        lexicons: Mapping[str, Any] | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
-    ) -> None:
-        self.templates = templates
-        self.columns = columns
-        self.by = by
-        self.max_length = max_length
-        self.min_freq = min_freq
-        self.lexicons = lexicons
-        self.functions = functions
+    templates: Templates = field(kw_only=False)
+    columns: Sequence[str] | None = None
+    by: str | None = None
+    max_length: int | None = None
+    min_freq: int = 0
+    lexicons: Mapping[str, Any] | None = None
+    functions: Mapping[str, Callable[..., Any]] | None = None
 
     def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
         check_whole("min_freq", self.min_freq)

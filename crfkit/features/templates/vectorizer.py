@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from crfkit._params import check_flag, check_option, check_whole
@@ -161,6 +162,7 @@ class CompiledFeatures(SequenceTransformer):
             vocabulary.check(templates)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TemplateFeatures(CompiledFeatures):
     r"""Turn sequences of tokens into packed features that templates describe.
 
@@ -253,28 +255,15 @@ class TemplateFeatures(CompiledFeatures):
     ['w=dog', 'w[-1]|w=the|dog', 'suffix(w, 2)=og']
     """
 
-    def __init__(
-        self,
-        templates: Templates,
-        *,
-        syntax: str = "python",
-        columns: Sequence[str] | None = None,
-        by: str | None = None,
-        min_freq: int = 0,
-        bias: bool = False,
-        functions: Mapping[str, Callable[[str], Any]] | None = None,
-        lexicons: Mapping[str, Any] | None = None,
-        numeric: Iterable[str | int] = (),
-    ) -> None:
-        self.templates = templates
-        self.syntax = syntax
-        self.columns = columns
-        self.by = by
-        self.min_freq = min_freq
-        self.bias = bias
-        self.functions = functions
-        self.lexicons = lexicons
-        self.numeric = numeric
+    templates: Templates = field(kw_only=False)
+    syntax: str = "python"
+    columns: Sequence[str] | None = None
+    by: str | None = None
+    min_freq: int = 0
+    bias: bool = False
+    functions: Mapping[str, Callable[[str], Any]] | None = None
+    lexicons: Mapping[str, Any] | None = None
+    numeric: Iterable[str | int] = ()
 
     @classmethod
     def from_file(cls, path: Any, *, syntax: str | None = None, **params: Any) -> Self:
