@@ -25,8 +25,8 @@ from crfkit.losses import HingeLoss, LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import chain_model
+from crfkit.potentials.semimarkov import LengthModel
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, make_learner

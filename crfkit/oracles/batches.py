@@ -20,7 +20,7 @@ from crfkit.kernels.solvers.batches import BlockIndex
 from crfkit.oracles.batch_design import batch_room, make_batch_design
 from crfkit.oracles.weights import AlignedWeights, aligned, chain_weights, with_boundaries
 from crfkit.potentials import LinearModel
-from crfkit.potentials.distinct import distinct_tokens
+from crfkit.potentials.attributes import distinct_tokens
 from crfkit.potentials.linear import LinearChainModel
 from crfkit.structures import Chain, SparseChain, Structure
 

@@ -17,7 +17,7 @@ from crfkit.oracles.base import Oracle, register_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.token_design import make_token_design
 from crfkit.oracles.weights import aligned, chain_weights, with_boundaries
-from crfkit.potentials.distinct import distinct_rows
+from crfkit.potentials.attributes import distinct_rows
 from crfkit.potentials.linear import LinearChainModel
 from crfkit.structures import Chain, SparseChain
 

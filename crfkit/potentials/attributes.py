@@ -1,7 +1,7 @@
 """Weights of (attribute, column) pairs, and the scores of rows of attributes.
 
 Weights are read in two forms: full rows of a table for attributes with many of them, single pairs
-for the rest.
+for the rest. Rows that are equal are found once.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
@@ -36,6 +37,8 @@ FULL = (4, 4)
 # The same in reading token by token: each attribute costs a cache miss or more, and a row in one
 # piece is nearer than the three arrays of pairs.
 FULL_BY_TOKEN = (2, 12)
+# Multipliers of a hash of rows.
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class Part(NamedTuple):
@@ -52,17 +55,8 @@ class RowIndex:
     The weights of an attribute begin at `ptr`, shape (D + 1,), each for one of the `columns`, shape
     (P,). Attributes from `n_sparse` on are dense features, which have a table of their own. An
     attribute has a row where it has a weight for ``full[0]`` columns, and for one in ``full[1]``.
-
-    Attributes
-    ----------
-    attributes : ndarray of shape (H,)
-        The attribute of each row.
-    slots : ndarray of shape (n_sparse,)
-        The row of each attribute, H where it has none.
-    shape : tuple
-        ``(H, C)``.
-    complete : bool
-        Whether all pairs have a weight: then the vector of weights is the table.
+    `attributes`, shape (H,), have one; `slots`, shape (n_sparse,), are their rows, H for none. If
+    it is `complete`, all pairs have a weight, and the vector of weights is the table.
     """
 
     def __init__(
@@ -169,27 +163,10 @@ class BoundWeights:
 class AttributeWeights:
     """``scores[t, c] = sum_a x[t, a] w[a, c]`` for chosen pairs of attributes and columns.
 
-    A column is a label, or a transition.
-
-    Parameters
-    ----------
-    ptr : array of shape (D + 1,)
-        The columns of attribute ``a`` are ``columns[ptr[a]:ptr[a + 1]]``.
-    columns : array of shape (P,)
-        Columns that have a weight, rising within an attribute.
-    n_columns : int
-        C.
-    n_sparse : int
-        Number of sparse attributes; the others are dense.
-
-    Attributes
-    ----------
-    n_features, n_parameters : int
-        Numbers of attributes D and of weights P.
-    first_dense : int
-        The first weight of dense features.
-    full, by_token : RowIndex
-        Which attributes have full rows in training, and in reading token by token.
+    A column, one of C, is a label, or a transition. Attribute ``a`` has weights for the columns
+    ``columns[ptr[a]:ptr[a + 1]]``, which rise; `ptr` has shape (D + 1,), `columns` (P,). Attributes
+    from `n_sparse` on are dense features, whose weights stand from `first_dense` on. `full` and
+    `by_token` tell which have full rows in training, and in reading token by token.
     """
 
     def __init__(self, ptr: IntArray, columns: CodeArray, *, n_columns: int, n_sparse: int) -> None:
@@ -254,3 +231,56 @@ class NewRows:
             step, table, out,
         )  # fmt: skip
         bound.add_dense(part, out)
+
+
+def distinct_rows(data: PackedSequences, begin: int, end: int) -> tuple[PackedSequences, IdArray]:
+    """Return the distinct rows among the tokens ``begin:end``, and which of them each token has.
+
+    Equal rows have equal scores, so a table of pair scores is needed for each distinct row only:
+    dozens instead of thousands, where the attributes of transitions are tags. They come as one
+    sequence, in the order of their first appearance.
+    """
+    tokens, row_of = distinct_tokens(data, begin, end)
+    return data.take_tokens(tokens), row_of
+
+
+def distinct_tokens(data: PackedSequences, begin: int, end: int) -> tuple[IntArray, IdArray]:
+    """Return the first token of each distinct row, and which of them each token has."""
+    keys = _row_keys(data, begin, end)
+    _, first, row_of = np.unique(keys, return_index=True, return_inverse=True)
+    if not _equal_rows(data, begin + np.arange(end - begin), begin + first[row_of]):
+        first = row_of = np.arange(end - begin)  # two different rows have the same key
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.uint32)
+    rank[order] = np.arange(len(order), dtype=np.uint32)
+    return begin + first[order], rank[row_of]
+
+
+def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread numbers over 64 bits (the finalizer of SplitMix64; Steele, Lea and Flood 2014)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * _MIX[0]
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * _MIX[1]
+    mixed: NDArray[np.uint64] = np.bitwise_xor(numbers, numbers >> np.uint64(31))
+    return mixed
+
+
+def _row_keys(data: PackedSequences, begin: int, end: int) -> NDArray[np.uint64]:
+    """Return a number for each row; equal rows have equal ones."""
+    low, high = data.indptr[begin], data.indptr[end]
+    entries = _mix(data.indices[low:high].astype(np.uint64) + np.uint64(1))
+    if data.values is not None:
+        entries = _mix(entries ^ data.values[low:high].view(np.uint64))
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(entries, dtype=np.uint64)])
+    bounds = data.indptr[begin : end + 1] - low
+    keys: NDArray[np.uint64] = sums[bounds[1:]] - sums[bounds[:-1]]
+    if data.dense is not None:
+        for column in np.ascontiguousarray(data.dense[begin:end].T):
+            keys = _mix(keys ^ (column + 0.0).view(np.uint64))
+    return keys
+
+
+def _equal_rows(data: PackedSequences, ours: IntArray, theirs: IntArray) -> bool:
+    """Whether rows are equal, pair by pair."""
+    a, b = data.take_tokens(ours), data.take_tokens(theirs)
+    blocks = ("indptr", "indices", "values", "dense")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in blocks)

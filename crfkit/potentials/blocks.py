@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,8 +28,10 @@ from crfkit.data.topology import Topology
 from crfkit.kernels.design.selection import seen_list
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.lengths import LengthModel
 from crfkit.structures import Spans
+
+if TYPE_CHECKING:
+    from crfkit.potentials.semimarkov import LengthModel
 
 AnyInts = IntArray | CodeArray
 
@@ -189,24 +191,12 @@ def _dense_counts(dense: FloatArray, columns: AnyInts, n_columns: int, least: in
 
 
 class Pattern(NamedTuple):
-    """Which places of a matrix of shape (R, C) have a weight, row by row.
+    """Which places of a matrix of shape (R, C) have a weight, row by row."""
 
-    Attributes
-    ----------
-    ptr : ndarray of shape (R + 1,)
-        The weights of row ``r`` are ``ptr[r]:ptr[r + 1]``.
-    columns : ndarray of shape (P,)
-        Their columns, rising within a row.
-    n_columns : int
-        C.
-    n_sparse : int
-        Number of rows that are sparse attributes; R for labels.
-    """
-
-    ptr: IntArray
-    columns: CodeArray
-    n_columns: int
-    n_sparse: int
+    ptr: IntArray  # (R + 1,) the weights of row r are ptr[r]:ptr[r + 1]
+    columns: CodeArray  # (P,) their columns, rising within a row
+    n_columns: int  # C
+    n_sparse: int  # how many rows are sparse attributes; R for labels
 
     @property
     def rows(self) -> IntArray:

@@ -13,7 +13,7 @@ from crfkit._parallel import LONG_TOKENS, ThreadMap, cut
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.topology import Topology
-from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part
+from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, distinct_rows
 from crfkit.potentials.blocks import (
     LABELS,
     ONE,
@@ -28,7 +28,6 @@ from crfkit.potentials.blocks import (
     Table,
     WeightBlock,
 )
-from crfkit.potentials.distinct import distinct_rows
 from crfkit.structures import Chain, SparseChain, Structure
 
 # From so many labels on, and up to this share of the pairs of labels, weights of transitions are
@@ -139,24 +138,9 @@ class StateBlock(AttributeBlock):
 class TransitionBlock(WeightBlock):
     """``pair[i, j] = v[i, j]``: the same for all transitions.
 
-    Parameters
-    ----------
-    source, target : ndarray of shape (P2,)
-        Labels before and after of the transitions that have a weight. All others are allowed too,
-        with the score 0.
-    n_labels : int
-        K.
-    keep_list : bool
-        Whether the weights are kept as a list, not as a table of all pairs, where they are few.
-    forbidden : ndarray of shape (K, K), dtype bool, optional
-        Transitions that are not allowed.
-
-    Attributes
-    ----------
-    is_list : bool
-        Whether the weights are kept as a list.
-    table_cells : int
-        How many potentials a table has.
+    Those from `source` to `target`, shape (P2,), have a weight; all others are allowed too, with
+    the score 0, but for the `forbidden` ones, bool of shape (K, K). With `keep_list`, weights that
+    are few are kept as a list (`is_list`), not as a table of all pairs.
     """
 
     name = "transitions"

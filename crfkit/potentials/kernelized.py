@@ -162,27 +162,12 @@ class KernelChainModel(PotentialsModel):
 
     The sum goes over support tokens: with weights ``w_k = sum_s a[s, k] phi(x_s)`` it is the inner
     product ``w_k . phi(x_t)`` (equations 46 and 47 of Gupta's report on conditional random fields).
-    Steps stay linear.
+    Transitions stay linear. The parameters are the coefficients, token by token, and then the
+    weights of transitions.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    support : PackedSequences or None
-        The support tokens; None where kernel values are precomputed.
-    places : ndarray of shape (n,)
-        Where they stand among the N tokens of the training data.
-    transition_from, transition_to : ndarray of shape (P2,)
-        Steps that have a weight.
-    n_labels : int
-        Number of labels K.
-    offsets : ndarray of shape (S + 1,), optional
-        In training, with weights of first and last labels: where the sequences of the support
-        start, and the end. The weights are sums of the coefficients of these tokens.
-
-    Notes
-    -----
-    The parameters are the coefficients, token by token, and then the weights of transitions.
+    `places`, shape (n,), tell where the `support` stands among the N tokens of the training data;
+    it is None where kernel values are precomputed. `offsets`, shape (S + 1,), are given in training
+    with weights of first and last labels, which are sums of the coefficients of these tokens.
     """
 
     is_linear = False

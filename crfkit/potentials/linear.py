@@ -274,15 +274,8 @@ def check_not_negative(features: list[PackedSequences | None]) -> None:
 class LinearChainModel(LinearModel):
     """``unary_t[k] = sum_a x[t, a] w[a, k]`` and ``pair_t[i, j] = v[i, j] + u_t[i, j]``.
 
-    Without attributes of transitions u_t is 0. See :func:`chain_model`.
-
-    Parameters
-    ----------
-    blocks : list of WeightBlock
-        First weights of attributes of tokens and of transitions, then others.
-    structure : Structure, optional
-        Reads the potentials of data with a topology, if it is no chain: transitions lead into each
-        token from the one that the topology says.
+    Without attributes of transitions u_t is 0. A `structure` is given for data with a topology that
+    is no chain: transitions lead into each token from the one that the topology says.
     """
 
     block_types: ClassVar[dict[str, type[WeightBlock]]] = {
@@ -366,18 +359,9 @@ def chain_model(
 ) -> LinearChainModel:
     """Return a model of linear chains with these weights.
 
-    Parameters
-    ----------
-    state : AttributeWeights
-        Which (attribute, label) pairs have a weight; its columns are the K labels.
-    transition_from, transition_to : array of shape (P2,)
-        Transitions that have a weight, ordered by the label before. All others are allowed too,
-        with the potential 0.
-    boundaries : bool
-        Whether the labels of the first and last token of a sequence have weights of their own.
-    transition_attributes : AttributeWeights, optional
-        Which attributes of transitions have a weight for which transition; column ``i * K + j`` is
-        that from label ``i`` to label ``j``.
+    The columns of `state` are the K labels; the transitions that have a weight, shape (P2,), are
+    ordered by the label before; column ``i * K + j`` of `transition_attributes` is the transition
+    from label ``i`` to label ``j``.
     """
     size = state.n_columns
     blocks = [StateBlock(state), TransitionBlock(transition_from, transition_to, size)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap, chunk_tokens
@@ -38,7 +39,6 @@ from crfkit.potentials.chain_blocks import (
     token_residuals,
     transition_rows,
 )
-from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import LinearModel, Prepared, check_not_negative
 from crfkit.structures import SegmentOffset, SegmentPotentials, SemiMarkov, Spans, Structure
 from crfkit.structures.potentials import make_spans, no_spans
@@ -100,14 +100,35 @@ class SegmentStateBlock(AttributeBlock):
         return token_residuals(residuals, prepared)
 
 
-class LengthBlock(WeightBlock):
-    """Weights of functions of the length of a segment.
+class LengthModel:
+    """``length_d[k] = fixed[d, k] + sum_f basis[d, f] w[f, k]`` for chosen pairs of f and k.
 
-    Parameters
-    ----------
-    model : LengthModel
-        How the scores of lengths are made of them.
+    `fixed`, shape (L, K), is not learned: ``-inf`` forbids the segments of a length and a label.
+    `basis`, shape (L, F), are finite functions of the length, read as a sparse array. `chosen`, of
+    bool, shape (F, K), tells which function has a weight for which label.
     """
+
+    def __init__(
+        self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: NDArray[np.bool_]
+    ) -> None:
+        self.fixed, self.basis, self.chosen = fixed, sp.csr_array(basis), chosen
+        self.n_lengths, self.n_parameters = len(fixed), int(chosen.sum())
+
+    def bind(self, parameters: FloatArray) -> FloatArray:
+        """Return the scores of all lengths, shape (L, K)."""
+        table = np.zeros(self.chosen.shape)
+        table[self.chosen] = parameters
+        scores: FloatArray = self.fixed + self.basis @ table
+        return scores
+
+    def pullback(self, gradient: FloatArray) -> FloatArray:
+        """Return the gradient to the weights, given the one to the scores, shape (L, K)."""
+        pulled: FloatArray = (self.basis.T @ gradient)[self.chosen]
+        return pulled
+
+
+class LengthBlock(WeightBlock):
+    """Weights of functions of the length of a segment."""
 
     name = "lengths"
     kind = "length x label"
@@ -263,18 +284,6 @@ class SemiMarkovModel(LinearModel):
     The score of a segment is the sum of the weights of the attributes of all its tokens, of its
     first and its last one, of one that is alone, of its length, and of its own attributes; between
     segments, and at the first and last of them, those of chains count.
-
-    Parameters
-    ----------
-    blocks : list of WeightBlock
-        First weights of attributes of tokens and of transitions, then others.
-
-    Attributes
-    ----------
-    lengths : LengthModel
-        How the scores of lengths are made.
-    segments : AttributeWeights or None
-        Which attributes of segments have weights, where there are any.
     """
 
     block_types: ClassVar[dict[str, type[WeightBlock]]] = {

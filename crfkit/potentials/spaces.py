@@ -20,9 +20,8 @@ from crfkit.labels.base import LabelSpace
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.labels.segments import Limits, SegmentLabels, find_limits
 from crfkit.potentials.blocks import Choice
-from crfkit.potentials.lengths import LengthModel
 from crfkit.potentials.linear import LinearChainModel, LinearModel
-from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
 from crfkit.structures import structure_for
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
@@ -95,15 +94,9 @@ def _shared_options(features: FeatureOptions) -> dict[str, Any]:
 
 
 class WeightSpace(ABC):
-    """From labeled data to a model of potentials, and from fitted attributes to one.
+    """From labeled data to a model of potentials, and from fitted attributes to one."""
 
-    Attributes
-    ----------
-    kind : type
-        Of the models.
-    """
-
-    kind: ClassVar[type[LinearModel]]
+    kind: ClassVar[type[LinearModel]]  # of the models
 
     @abstractmethod
     def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
@@ -165,13 +158,7 @@ class TokenWeights(WeightSpace):
 
 
 class SegmentWeights(WeightSpace):
-    """Weights of semi-Markov models.
-
-    Parameters
-    ----------
-    segments : Segments
-        What the user says of segments; None for a model that is fitted.
-    """
+    """Weights of semi-Markov models; `segments` is None for a model that is fitted."""
 
     kind = SemiMarkovModel
 

@@ -15,8 +15,8 @@ from crfkit.features import SequenceVectorizer, TransitionFeatures, make_sequenc
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.attributes import distinct_rows
 from crfkit.potentials.blocks import transition_columns
-from crfkit.potentials.distinct import distinct_rows
 from crfkit.potentials.spaces import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
@@ -106,7 +106,7 @@ def test_equal_rows_are_found_once():
 
 def test_rows_whose_keys_collide_are_kept_apart(monkeypatch):
     steps = PackedSequences(sp.csr_array(np.eye(3)[[0, 1, 0, 2]]), offsets=[0, 4])
-    monkeypatch.setattr("crfkit.potentials.distinct._row_keys", lambda *_: np.zeros(4, np.uint64))
+    monkeypatch.setattr("crfkit.potentials.attributes._row_keys", lambda *_: np.zeros(4, np.uint64))
     rows, row_of = distinct_rows(steps, 0, 4)
     np.testing.assert_array_equal(rows.to_csr().toarray()[row_of], steps.to_csr().toarray())
 
