@@ -16,7 +16,7 @@ from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.forest import Forest
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames, Names, name_array
-from crfkit.features.segments.rows import aligned
+from crfkit.features.segments.vectorizer import aligned
 from crfkit.features.vectorizer import SequenceTransformer
 
 _SAME = "passthrough"
@@ -70,7 +70,7 @@ class SequenceUnion(SequenceTransformer):
 
     def _fit(self, X: Any, y: Any) -> PackedSequences:
         _check_parts(self.transformers)
-        X = _rereadable(X)
+        X = X if hasattr(X, "__len__") else list(X)  # each transformer reads it
         parts = [(name, t if t == _SAME else clone(t)) for name, t in self.transformers]
         blocks = [_packed(name, X if t == _SAME else t.fit_transform(X, y)) for name, t in parts]
         self.transformers_ = parts
@@ -81,7 +81,7 @@ class SequenceUnion(SequenceTransformer):
         return joined
 
     def _transform(self, X: Any) -> PackedSequences:
-        X = _rereadable(X)
+        X = X if hasattr(X, "__len__") else list(X)
         joined = self._join(
             [_packed(name, X if t == _SAME else t.transform(X)) for name, t in self.transformers_]
         )
@@ -200,11 +200,6 @@ def _check_parts(transformers: Any) -> None:
                 f"transformer {name!r} is a {type(transformer).__name__} without the method "
                 "'transform'; 'passthrough' takes the input as it is."
             )
-
-
-def _rereadable(X: Any) -> Any:
-    """Return X so that each transformer can read it."""
-    return X if hasattr(X, "__len__") else list(X)
 
 
 def _packed(name: str, block: Any) -> PackedSequences:

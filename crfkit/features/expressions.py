@@ -6,6 +6,7 @@ import ast
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from crfkit.features.functions import FLAG, ITEMS, Calls, Functions, find_function
@@ -70,16 +71,13 @@ def operands(node: ast.expr) -> list[ast.expr]:
     return [node]
 
 
+@dataclass
 class TemplateCompiler(ABC):
-    """Translator of templates, with functions of the user and the names of lexicons.
+    """Translator of templates, with functions of the user and the names of lexicons."""
 
-    `text` is the template at hand, for messages.
-    """
-
-    def __init__(self, functions: Functions, lexicons: Collection[str]) -> None:
-        self.functions = functions
-        self.lexicons = lexicons
-        self.text = ""
+    functions: Functions
+    lexicons: Collection[str]
+    text: str = field(default="", init=False)  # the template at hand, for messages
 
     @abstractmethod
     def cell(self, node: ast.expr) -> Any:

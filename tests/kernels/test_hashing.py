@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit.compiler.jit import frozen
-from crfkit.features.templates.pairs import PairTable
+from crfkit.features.templates.tables import PairTable
 from crfkit.kernels.text import hashing
 
 codes = st.integers(-1, 2**31 - 1) | st.integers(-1, 3)

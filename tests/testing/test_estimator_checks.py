@@ -100,13 +100,13 @@ def test_check_estimator_names_all_checks_that_fail(monkeypatch):
         raise ValueError("how bad")
 
     checks = (check_bad, check_good, check_bad)
-    monkeypatch.setattr("crfkit.testing.suite.yield_checks", lambda _: iter(checks))
+    monkeypatch.setattr("crfkit.testing.yield_checks", lambda _: iter(checks))
     with pytest.raises(
         AssertionError, match="VoteClassifier.* fails check_bad, check_bad$"
     ) as info:
         check_estimator(VoteClassifier())
     assert str(info.value.__cause__) == "how bad"
-    monkeypatch.setattr("crfkit.testing.suite.yield_checks", lambda _: iter((check_good,)))
+    monkeypatch.setattr("crfkit.testing.yield_checks", lambda _: iter((check_good,)))
     check_estimator(VoteClassifier())
 
 

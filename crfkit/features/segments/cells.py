@@ -27,8 +27,13 @@ from crfkit.features.lengths import value_of
 from crfkit.features.segments.similarity import EDIT, Lexicon
 from crfkit.features.segments.words import TokenRuns, Trie, Words, distinct_runs, number_runs
 from crfkit.features.templates.columns import Reference, read_tokens
-from crfkit.features.templates.pairs import distinct_tuples, number_tuples
-from crfkit.features.templates.tables import NOTHING, StringTable, take
+from crfkit.features.templates.tables import (
+    NOTHING,
+    StringTable,
+    distinct_tuples,
+    number_tuples,
+    take,
+)
 
 _SET: Items = [(FLAG_ITEM, 1.0)]
 

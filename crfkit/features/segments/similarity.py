@@ -19,7 +19,7 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.features._lexicons import BLANK
 from crfkit.features.segments.words import Trie, number_entries
-from crfkit.features.templates.pairs import PairTable
+from crfkit.features.templates.tables import PairTable
 from crfkit.kernels.text import overlap
 from crfkit.kernels.text.edit import BITS, LEVELS, edit_nearest, letters_bag
 from crfkit.kernels.text.overlap import overlap_nearest, squares_left

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,14 +50,11 @@ def segment_templates(
     return [compiler.template(text.strip()) for text in texts]
 
 
+@dataclass
 class _SegmentCompiler(TemplateCompiler):
     """Translator of templates of segments."""
 
-    def __init__(
-        self, functions: Functions, lexicons: Collection[str], columns: Sequence[str] | None
-    ) -> None:
-        super().__init__(functions, lexicons)
-        self.columns = columns
+    columns: Sequence[str] | None
 
     def template(self, text: str) -> SegmentTemplate:
         """Return a template."""

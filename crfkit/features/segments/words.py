@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.packed import ranges
 from crfkit.features._lexicons import BLANK
-from crfkit.features.templates.pairs import PairTable
+from crfkit.features.templates.tables import PairTable
 
 Follow = Callable[[CodeArray, CodeArray], CodeArray]
 Keep = Callable[[CodeArray], NDArray[np.bool_]]

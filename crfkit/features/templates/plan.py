@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from crfkit.features.functions import ANY, FLAG, ITEMS, Calls, Functions, result_kind
@@ -78,6 +79,7 @@ class Plan(NamedTuple):
         return [self.sources[cell.source] for cell in template.cells]
 
 
+@dataclass
 class PlanBuilder:
     """Collects templates with functions of the user.
 
@@ -85,16 +87,13 @@ class PlanBuilder:
     and `last` is the largest distance that marks tell.
     """
 
-    def __init__(
-        self, functions: Functions, policy: str = KEEP, prefix: str = "_B", last: int | None = None
-    ) -> None:
-        self.functions = functions
-        self.policy = policy
-        self.prefix = prefix
-        self.last = last
-        self.columns: list[ColumnKey] = []
-        self.sources: list[Source] = []
-        self.templates: list[Template] = []
+    functions: Functions
+    policy: str = KEEP
+    prefix: str = "_B"
+    last: int | None = None
+    columns: list[ColumnKey] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    templates: list[Template] = field(default_factory=list)
 
     def column(self, *key: Any) -> int:
         """Return the number of a column."""

@@ -20,9 +20,15 @@ from crfkit.features.attributes import AttributeRows
 from crfkit.features.functions import Attributes, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.columns import numbers
-from crfkit.features.templates.pairs import PairTable, distinct_tuples
 from crfkit.features.templates.plan import Cell, Plan, Template, colliding
-from crfkit.features.templates.tables import NOTHING, TextTable, check_codes, check_texts
+from crfkit.features.templates.tables import (
+    NOTHING,
+    PairTable,
+    TextTable,
+    check_codes,
+    check_texts,
+    distinct_tuples,
+)
 from crfkit.kernels.text.hashing import SHIFT, rows_fill, rows_join
 
 __all__ = ["TemplateVocabulary"]  # which model files may hold
