@@ -26,9 +26,8 @@ from crfkit.estimators._voting import elect
 from crfkit.inference import DECODERS
 from crfkit.inference.base import Answer, FittedModel
 from crfkit.inference.constraints import infeasibility_message
-from crfkit.labels.base import LabelSpace
+from crfkit.labels.base import LabelSpace, TokenLabels
 from crfkit.labels.segments import SegmentLabels
-from crfkit.labels.tokens import TokenLabels
 from crfkit.persistence import SaveMixin
 from crfkit.potentials.blocks import (
     LABELS,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from crfkit.estimators import _probabilities
 from crfkit.estimators.base import LinearClassifier
-from crfkit.labels.tokens import TokenLabels
+from crfkit.labels.base import TokenLabels
 from crfkit.losses import Loss
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import SOLVERS, Solver

@@ -10,11 +10,10 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option, check_whole
 from crfkit.features.lengths import length_basis
-from crfkit.labels.base import LabelSpace
+from crfkit.labels.base import LabelSpace, TokenLabels
 from crfkit.labels.fields import is_label
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, get_scheme
 from crfkit.labels.segments import SegmentLabels
-from crfkit.labels.tokens import TokenLabels
 from crfkit.persistence import register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 

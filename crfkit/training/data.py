@@ -24,9 +24,8 @@ from crfkit.data.validation import (
     warn_if_badly_scaled,
 )
 from crfkit.features import SequenceVectorizer
-from crfkit.labels.base import Coded, LabelCoding
+from crfkit.labels.base import Coded, LabelCoding, TokenCoding
 from crfkit.labels.costs import Cost, make_cost
-from crfkit.labels.tokens import TokenCoding
 
 LABELS: LabelCoding = TokenCoding()
 Packed = tuple[PackedSequences, SequenceVectorizer | None]

@@ -20,7 +20,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
-from crfkit.labels.tokens import TokenLabels
+from crfkit.labels.base import TokenLabels
 from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
 from crfkit.solvers import SOLVERS
