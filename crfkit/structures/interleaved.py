@@ -84,10 +84,9 @@ def sum_lanes(
     Returns those that must be computed otherwise: a probability vanishes.
     """
     node = np.empty((len(lanes.token), scores.unary.shape[1], lanes.token.shape[1]))
-    kernels.lanes_load(scores.unary, lanes.token, node)
     alpha = np.empty_like(node)
     shift, norm, inverse, least = (np.empty(lanes.fresh.shape) for _ in range(4))
-    kernels.lanes_shift(node, shift)
+    kernels.lanes_load(scores.unary, lanes.token, node, shift)
     np.exp(node, out=node)
     kernels.lanes_forward(frozen(node), lanes.fresh, factor, alpha, norm, inverse, least)
     tokens = lanes.token[~(least >= TINY)]

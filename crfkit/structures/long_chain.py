@@ -170,11 +170,11 @@ def _transfer(block: Block, factor: FloatArray, pair_shift: FloatArray) -> Float
     unary, table = block.scores.unary, block.scores.transition_index
     begins, n_labels, scores = block.number == 0, unary.shape[1], chain_arrays(block.scores)
     node, shift = exp_unary(scores)
-    fresh, product = np.empty((2, n_labels))
+    work = np.empty((2, n_labels))
     rows, log_scale = np.empty((n_labels, n_labels)), np.empty(n_labels)
-    status = block_transfer(scores, node, factor, begins, fresh, product, rows, log_scale)
+    status = block_transfer(scores, node, factor, begins, work[0], work[1], rows, log_scale)
     if status == UNDERFLOW:
-        block_transfer_log(scores, begins, fresh, rows, log_scale)
+        block_transfer_log(scores, begins, work, rows, log_scale)
         return rows + log_scale[:, None]
     steps = pair_shift[table] if len(table) > 1 else np.full(len(unary), pair_shift[table[0]])
     with np.errstate(divide="ignore"):

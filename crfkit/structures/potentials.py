@@ -12,8 +12,13 @@ from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import chain_shift
-from crfkit.kernels.semimarkov.arrays import SegmentScores, SegmentTables, SpanIndex
-from crfkit.kernels.semimarkov.tables import semimarkov_part, semimarkov_shift
+from crfkit.kernels.semimarkov.arrays import (
+    SegmentScores,
+    SegmentTables,
+    SpanIndex,
+    semimarkov_part,
+    semimarkov_shift,
+)
 
 P = TypeVar("P", bound=Potentials)
 

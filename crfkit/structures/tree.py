@@ -12,8 +12,14 @@ from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
-from crfkit.kernels.tree.lists import TreeLists, tree_lists, tree_trace
-from crfkit.kernels.tree.max import tree_add_counts, tree_max, tree_score
+from crfkit.kernels.tree.max import (
+    TreeLists,
+    tree_add_counts,
+    tree_lists,
+    tree_max,
+    tree_score,
+    tree_trace,
+)
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
 from crfkit.structures.base import (
     OF_TOPOLOGY,

@@ -163,5 +163,5 @@ def test_every_kernel_is_compiled_once_whatever_the_input():
         )
     counts = Counter(result.stdout.splitlines())
     called = {line.split()[0].rpartition(".")[2] for line in counts}
-    assert {"chain_sum", "gather_tokens", "gather_dense", "vector_dot", "pairs_find"} <= called
+    assert {"chain_sum", "gather_tokens", "gather_dense", "vector_dot", "pairs_number"} <= called
     assert {line: n for line, n in counts.items() if n > 1} == {}

@@ -4,7 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit.compiler.jit import frozen
+from crfkit.features.attributes import AttributeRows
 from crfkit.features.templates.tables import PairTable
+from crfkit.features.templates.vocabulary import join
 from crfkit.kernels.text import hashing
 
 codes = st.integers(-1, 2**31 - 1) | st.integers(-1, 3)
@@ -21,8 +23,8 @@ def test_shift_and_spread_read_marks_outside_of_a_sequence(lengths, offset):
     values = np.arange(offsets[-1], dtype=np.int32)
     marks = np.arange(100, 110, dtype=np.int32)
     shifted, spread = np.empty_like(values), np.empty_like(values)
-    hashing.codes_shift(frozen(values), frozen(offsets), offset, frozen(marks), shifted)
-    hashing.codes_spread(frozen(values), frozen(offsets), offset, frozen(marks), spread)
+    for absolute, moved in ((False, shifted), (True, spread)):
+        hashing.codes_move(frozen(values), frozen(offsets), offset, absolute, frozen(marks), moved)
 
     def cell(begin, end, place):
         if place < begin:
@@ -76,8 +78,12 @@ def test_rows_leave_out_what_is_unknown_or_beyond_its_template():
 
 
 def test_joined_rows_follow_each_other_row_by_row():
-    indices, origin = np.empty(5, np.int32), np.empty(5, np.int64)
-    first, second = array([0, 2, 2, 3], np.int64), array([0, 1, 2, 2], np.int64)
-    hashing.rows_join(first, array([4, 5, 6]), second, array([7, 8]), indices, origin)
-    assert indices.tolist() == [4, 5, 7, 8, 6]
-    assert origin.tolist() == [-1, -1, 0, 1, -1]
+    offsets = np.array([0, 3])
+    first = AttributeRows(array([4, 5, 6]), None, array([0, 2, 2, 3], np.int64), offsets)
+    second = AttributeRows(
+        array([7, 8]), np.array([2.0, 3.0]), array([0, 1, 2, 2], np.int64), offsets
+    )
+    joined = join(first, second, 10)
+    assert joined.indices.tolist() == [4, 5, 17, 18, 6]
+    assert joined.values.tolist() == [1.0, 1.0, 2.0, 3.0, 1.0]
+    assert joined.indptr.tolist() == [0, 3, 4, 5]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.semimarkov.tables import (
+from crfkit.kernels.semimarkov.arrays import (
     semimarkov_part,
     semimarkov_shift,
 )

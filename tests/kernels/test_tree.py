@@ -11,8 +11,7 @@ from crfkit.data import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
-from crfkit.kernels.tree.lists import TreeLists, tree_lists, tree_trace
-from crfkit.kernels.tree.max import tree_max
+from crfkit.kernels.tree.max import TreeLists, tree_lists, tree_max, tree_trace
 from crfkit.kernels.tree.sum import (
     TreeScores,
     TreeWorkspace,

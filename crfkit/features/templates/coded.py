@@ -15,7 +15,7 @@ from crfkit.features.functions import FLAG, Functions, Items, as_items, evaluate
 from crfkit.features.templates.columns import TokenTable
 from crfkit.features.templates.plan import ABSENT, APPLY, BOS, EOS, INPUT, Cell, Plan, Source
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable, take
-from crfkit.kernels.text.hashing import codes_shift, codes_spread
+from crfkit.kernels.text.hashing import codes_move
 
 FALSE = "\0false"  # the text of a flag that is not set, which never becomes a name
 
@@ -180,8 +180,8 @@ class TokenReader:
                 marks = np.arange(size, dtype=np.int32)
             if cell.offset or cell.absolute:
                 moved = np.empty(self.n_tokens, np.int32)
-                shift = codes_spread if cell.absolute else codes_shift
-                shift(frozen(codes), self.offsets, cell.offset, frozen(marks), moved)
+                place = cell.offset, bool(cell.absolute)
+                codes_move(frozen(codes), self.offsets, *place, frozen(marks), moved)
                 codes = moved
             self._cells[cell] = codes
         return self._cells[cell]

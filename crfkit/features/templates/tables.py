@@ -14,7 +14,7 @@ from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex, check_name
 from crfkit.features.functions import FLAG_ITEM, Items
-from crfkit.kernels.text.hashing import SHIFT, pairs_find, pairs_number
+from crfkit.kernels.text.hashing import SHIFT, pairs_number
 
 NOTHING = SKIP
 _LEAST = 1024  # slots of a table without pairs
@@ -213,21 +213,24 @@ class PairTable:
 
     def number(self, left: CodeArray, right: CodeArray) -> CodeArray:
         """Return the numbers of pairs, shape (N,), adding those that are new; -1 stays -1."""
-        out = np.empty(len(left), np.int32)
-        a, b = frozen(left), frozen(right)
-        done = 0
-        while True:
-            done = pairs_number(a, b, done, self._slots, self._places, self._keys, self._count, out)
-            if done == len(left):
-                return out
+        out: CodeArray = np.empty(len(left), np.int32)
+        done = self._look_up(left, right, 0, True, out)
+        while done < len(left):
             self._resize(4 * len(self._slots), self.keys)
+            done = self._look_up(left, right, done, True, out)
+        return out
 
     def find(self, left: CodeArray, right: CodeArray) -> CodeArray:
         """Return the numbers of pairs, shape (N,), -1 for those that are not in the table."""
-        out = np.empty(len(left), np.int32)
-        # The slots are not frozen: the search in them is compiled for the table that grows.
-        pairs_find(frozen(left), frozen(right), self._slots, self._places, out)
+        out: CodeArray = np.empty(len(left), np.int32)
+        self._look_up(left, right, 0, False, out)
         return out
+
+    def _look_up(
+        self, left: CodeArray, right: CodeArray, start: int, grows: bool, out: CodeArray
+    ) -> int:
+        table = self._slots, self._places, self._keys, self._count
+        return pairs_number(frozen(left), frozen(right), start, *table, grows, out)
 
     def _resize(self, size: int, keys: IntArray) -> None:
         self._slots = np.full(size, -1, np.int64)

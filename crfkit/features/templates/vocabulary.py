@@ -29,7 +29,7 @@ from crfkit.features.templates.tables import (
     check_texts,
     distinct_tuples,
 )
-from crfkit.kernels.text.hashing import SHIFT, rows_fill, rows_join
+from crfkit.kernels.text.hashing import SHIFT, rows_fill
 
 __all__ = ["TemplateVocabulary"]  # which model files may hold
 
@@ -389,11 +389,11 @@ def _names(reader: TokenReader, template: Template, codes: tuple[int, ...]) -> A
 
 def join(first: AttributeRows, second: AttributeRows, shift: int) -> AttributeRows:
     """Return rows that are those of the first followed by those of the second, `shift` later."""
-    size = len(first.indices) + len(second.indices)
-    indices, origin = np.empty(size, np.int32), np.empty(size, np.int64)
-    ptr, moved = frozen(second.indptr), frozen(second.indices + np.int32(shift))
-    rows_join(frozen(first.indptr), frozen(first.indices), ptr, moved, indices, origin)
-    indptr, values = first.indptr + second.indptr, None
+    sizes = np.column_stack([np.diff(first.indptr), np.diff(second.indptr)])
+    later = np.repeat(np.tile([False, True], len(sizes)), sizes.ravel())
+    indices, values = np.empty(len(later), np.int32), None
+    indices[~later], indices[later] = first.indices, second.indices + np.int32(shift)
     if second.values is not None and not np.all(second.values == 1.0):
-        values = np.where(origin < 0, 1.0, second.values[origin])
-    return AttributeRows(indices, values, indptr, first.offsets)
+        values = np.ones(len(later))
+        values[later] = second.values
+    return AttributeRows(indices, values, first.indptr + second.indptr, first.offsets)

@@ -12,7 +12,7 @@ import math
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.arrays import ChainScores
-from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_sum
 
 # Rows that agree this well, relatively, are the same but for rounding.
 SAME = 1e-15
@@ -132,7 +132,7 @@ def _spread(rows: FloatArray, log_scale: FloatArray, product: FloatArray, lead: 
 def block_transfer_log(
     scores: ChainScores,  # of the block
     begins: bool,  # whether no transition leads into the first token
-    fresh: FloatArray,  # (K,) workspace
+    work: FloatArray,  # (2, K) workspace
     rows: FloatArray,  # (K, K) out: logarithms, the largest of each row is 0
     log_scale: FloatArray,  # (K,) out
 ) -> None:
@@ -148,26 +148,14 @@ def block_transfer_log(
             m = index[t * stride]
             top = -math.inf
             for j in range(size):
-                fresh[j] = unary[t, j]
+                work[0, j] = unary[t, j]
                 if t > 0 or not begins:
-                    fresh[j] += _log_sum_into(rows, r, pair, m, j)
-                top = max(top, fresh[j])
+                    for i in range(size):
+                        work[1, i] = rows[r, i] + pair[m, i, j]
+                    work[0, j] += log_sum(work, 1)
+                top = max(top, work[0, j])
             log_scale[r] += top
             if top == -math.inf:
                 break
             for j in range(size):
-                rows[r, j] = fresh[j] - top
-
-
-@kernel
-def _log_sum_into(rows: FloatArray, r: int, pair: FloatArray, m: int, j: int) -> float:
-    """``log sum_i exp(rows[r, i] + pair(i, j))``."""
-    top = -math.inf
-    for i in range(rows.shape[0]):
-        top = max(top, rows[r, i] + pair[m, i, j])
-    if top == -math.inf:
-        return top
-    total = 0.0
-    for i in range(rows.shape[0]):
-        total += math.exp(rows[r, i] + pair[m, i, j] - top)
-    return top + math.log(total)
+                rows[r, j] = work[0, j] - top

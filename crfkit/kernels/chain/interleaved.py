@@ -62,30 +62,20 @@ def lanes_load(
     unary: FloatArray,  # (N, K)
     token: IntArray,  # (T, W)
     scores: FloatArray,  # (T, K, W) out; 0 where there is no token
+    shift: FloatArray,  # (T, W) out: the largest score of each token
 ) -> None:
-    """``scores[t, k, b] = unary[token[t, b], k]``."""
+    """``scores[t, k, b] = unary[token[t, b], k] - shift[t, b]``; only ``-inf`` stays as it is."""
     for t in range(token.shape[0]):
+        for b in range(token.shape[1]):
+            shift[t, b] = -math.inf
         for k in range(unary.shape[1]):
             for b in range(token.shape[1]):
                 there = token[t, b] >= 0
-                scores[t, k, b] = unary[token[t, b] if there else 0, k] if there else 0.0
-
-
-@kernel
-def lanes_shift(
-    scores: FloatArray,  # (T, K, W) in and out
-    shift: FloatArray,  # (T, W) out: the largest score of each token
-) -> None:
-    """``scores[t, k, b] -= max_j scores[t, j, b]``; a token of ``-inf`` alone stays one."""
-    for t in range(scores.shape[0]):
-        for b in range(scores.shape[2]):
-            shift[t, b] = scores[t, 0, b]
-        for k in range(1, scores.shape[1]):
-            for b in range(scores.shape[2]):
-                score = scores[t, k, b]
+                score = unary[token[t, b] if there else 0, k] if there else 0.0
+                scores[t, k, b] = score
                 shift[t, b] = score if score > shift[t, b] else shift[t, b]
-        for k in range(scores.shape[1]):
-            for b in range(scores.shape[2]):
+        for k in range(unary.shape[1]):
+            for b in range(token.shape[1]):
                 top = shift[t, b]
                 scores[t, k, b] -= top if top > -math.inf else 0.0
 

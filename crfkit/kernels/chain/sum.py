@@ -10,13 +10,7 @@ import math
 from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH
-from crfkit.kernels._strips import (
-    add_outer,
-    product,
-    strips_shift,
-    strips_step_back,
-    strips_weigh,
-)
+from crfkit.kernels._strips import add_outer, product, strips_shift, strips_step_back, strips_weigh
 from crfkit.kernels.chain._two import two_backward, two_forward
 from crfkit.kernels.chain.arrays import (
     ChainExponentials,

@@ -15,12 +15,7 @@ from crfkit.compiler.simd import WIDTH, add, fill, larger, load, prefetch, store
 from crfkit.kernels._strips import strips_best
 from crfkit.kernels.chain.max import AHEAD
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.semimarkov.arrays import (
-    SegmentScores,
-    SegmentTables,
-    SegmentViterbi,
-    SpanIndex,
-)
+from crfkit.kernels.semimarkov.arrays import SegmentScores, SegmentTables, SegmentViterbi, SpanIndex
 
 
 @part

@@ -21,47 +21,31 @@ RIGHT_FACTOR = 2027808485
 
 
 @kernel
-def _code_at(codes: CodeArray, begin: int, end: int, place: int, marks: CodeArray) -> int:
-    """``codes[place]`` in the sequence ``begin:end``, the mark of the distance outside of it."""
-    if place < begin:
-        return int(marks[begin - place - 1])
-    if place >= end:
-        return int(marks[marks.shape[0] // 2 + place - end])
-    return int(codes[place])
-
-
-@kernel
-def codes_shift(
+def codes_move(
     codes: CodeArray,  # (N,)
     offsets: IntArray,  # (S + 1,)
-    shift: int,
+    offset: int,
+    absolute: bool,
     marks: CodeArray,  # (2 P,)
     out: CodeArray,  # (N,) out
 ) -> None:
-    """``out[t] = codes[t + shift]`` within the sequence of ``t``, a mark outside of it."""
-    for s in range(offsets.shape[0] - 1):
-        begin, end = offsets[s], offsets[s + 1]
-        for t in range(begin, end):
-            out[t] = _code_at(codes, begin, end, t + shift, marks)
+    """``out[t]`` is ``codes[t + offset]``, or that at one position of the sequence of ``t``.
 
-
-@kernel
-def codes_spread(
-    codes: CodeArray,  # (N,)
-    offsets: IntArray,  # (S + 1,)
-    position: int,
-    marks: CodeArray,  # (2 P,)
-    out: CodeArray,  # (N,) out
-) -> None:
-    """``out[t]`` is the code at one position of the sequence of ``t``, a mark if it is too short.
-
-    Positions count from 1, negative ones from the end: -1 is the last token.
+    Absolute positions count from 1, negative ones from the end: -1 is the last token. What is
+    outside of the sequence is the mark of its distance.
     """
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
-        place = end + position if position < 0 else begin + position - 1
         for t in range(begin, end):
-            out[t] = _code_at(codes, begin, end, place, marks)
+            place = t + offset
+            if absolute:
+                place = end + offset if offset < 0 else begin + offset - 1
+            if place < begin:
+                out[t] = marks[begin - place - 1]
+            elif place >= end:
+                out[t] = marks[marks.shape[0] // 2 + place - end]
+            else:
+                out[t] = codes[place]
 
 
 @kernel
@@ -85,20 +69,24 @@ def pairs_number(
     places: CodeArray,  # (C,) in and out
     keys: IntArray,  # (C // 2,) in and out: the keys in the order of their numbers
     count: IntArray,  # (1,) in and out: how many keys there are
+    grows: bool,
     out: CodeArray,  # (N,) out
 ) -> int:
-    """``out[t]`` is the number of the pair ``(left[t], right[t])``; a new pair gets the next one.
+    """``out[t]`` is the number of the pair ``(left[t], right[t])``.
 
-    Returns the position before which all is done: N, or where the table was half full.
+    A new pair gets the next number, or -1 if the table does not grow. Returns the position before
+    which all is done: N, or where the table was half full.
     """
     size: int = left.shape[0]
     for t in range(start, size):
         a, b = int(left[t]), int(right[t])
+        out[t] = -1
         if a < 0 or b < 0:
-            out[t] = -1
             continue
         slot = _slot(a, b, slots)
         if slots[slot] == -1:
+            if not grows:
+                continue
             if count[0] >= keys.shape[0]:
                 return t
             slots[slot] = a * SHIFT + b
@@ -107,24 +95,6 @@ def pairs_number(
             count[0] += 1
         out[t] = places[slot]
     return size
-
-
-@kernel
-def pairs_find(
-    left: CodeArray,  # (N,)
-    right: CodeArray,  # (N,)
-    slots: IntArray,  # (C,)
-    places: CodeArray,  # (C,)
-    out: CodeArray,  # (N,) out
-) -> None:
-    """``out[t]`` is the number of the pair ``(left[t], right[t])``, -1 if the table has it not."""
-    for t in range(left.shape[0]):
-        a, b = int(left[t]), int(right[t])
-        out[t] = -1
-        if a >= 0 and b >= 0:
-            slot = _slot(a, b, slots)
-            if slots[slot] != -1:
-                out[t] = places[slot]
 
 
 @kernel
@@ -151,25 +121,3 @@ def rows_fill(
                     n += 1
         indptr[t + 1] = n
     return n
-
-
-@kernel
-def rows_join(
-    first_ptr: IntArray,  # (N + 1,)
-    first: CodeArray,  # (nnz1,)
-    second_ptr: IntArray,  # (N + 1,)
-    second: CodeArray,  # (nnz2,)
-    indices: CodeArray,  # (nnz1 + nnz2,) out
-    origin: IntArray,  # (nnz1 + nnz2,) out: the place in `second`, -1 for entries of `first`
-) -> None:
-    """Row ``t`` is row ``t`` of the first followed by row ``t`` of the second."""
-    n = 0
-    for t in range(first_ptr.shape[0] - 1):
-        for m in range(first_ptr[t], first_ptr[t + 1]):
-            indices[n] = first[m]
-            origin[n] = -1
-            n += 1
-        for m in range(second_ptr[t], second_ptr[t + 1]):
-            indices[n] = second[m]
-            origin[n] = m
-            n += 1

@@ -187,11 +187,7 @@ def tree_sum(
 
 @kernel
 def tree_sum_log(
-    scores: TreeScores,
-    s: int,
-    weight: float,
-    work: TreeWorkspace,
-    out: ChainSums,
+    scores: TreeScores, s: int, weight: float, work: TreeWorkspace, out: ChainSums
 ) -> int:
     """Sum over the labelings of one forest in logarithms; returns `OK` or a dead position.
 
