@@ -76,8 +76,8 @@ def assert_same_steps(objective, rng, threshold=0.0, tokens=6, together=1):
         for steps in (fast, plain):
             steps.advance(order, together, 0.05, threshold)
         tolerance = {"rtol": 1e-8, "atol": 1e-9}
-        np.testing.assert_allclose(fast.collect(fast.w), plain.w, **tolerance)
-        np.testing.assert_allclose(fast.collect(fast.dual), plain.dual, **tolerance)
+        np.testing.assert_allclose(fast.oracle.unpack(fast.w), plain.w, **tolerance)
+        np.testing.assert_allclose(fast.oracle.unpack(fast.dual), plain.dual, **tolerance)
         np.testing.assert_allclose(fast.rates, plain.rates, rtol=1e-7)
         np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-8)
         np.testing.assert_allclose(fast.gaps, plain.gaps, rtol=1e-7, atol=1e-9)
@@ -110,7 +110,7 @@ def test_distributions_become_those_of_parameters_of_any_size(rng, n_labels, sca
         fast, plain = pair(objective.minibatches(6, 0), True)
         for steps in (fast, plain):
             steps.adopt(w, 0.1, 0.2)
-        np.testing.assert_allclose(fast.collect(fast.w), plain.w, atol=1e-9)
+        np.testing.assert_allclose(fast.oracle.unpack(fast.w), plain.w, atol=1e-9)
         np.testing.assert_allclose(fast.entropies, plain.entropies, atol=1e-10 * scale)
         assert_same_distributions(fast, plain, rtol=0.0, atol=1e-7 * scale)
         np.testing.assert_allclose(fast.value(w), plain.value(w), rtol=1e-11)

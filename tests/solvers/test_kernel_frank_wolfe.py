@@ -210,4 +210,4 @@ def test_a_negative_norm_of_all_weights_is_refused(problem):
         search = _Search(KernelBlocks(kernel_objective(data, codes, threads), 2**30))
         search.state.dual[:], search.state.unary[:] = 1.0, -1.0
         with pytest.raises(ValueError, match="not positive semidefinite"):
-            search.value()
+            search.evaluate(search.weights())

@@ -13,9 +13,8 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import dual_step
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, SolverLog, one_of
-from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
+from crfkit.solvers.margin.bounds import DualSearch, check_dual, inner, why_certified
 from crfkit.solvers.margin.marginals import ChainMarginals
-from crfkit.solvers.margin.tangents import why_certified
 from crfkit.solvers.stochastic.base import MiniBatchSolver
 from crfkit.solvers.stochastic.exponentiated_gradient import GOLD
 from crfkit.structures import Chain, Structure
@@ -109,22 +108,9 @@ class Ascent(DualSearch):
 
     def __init__(self, batches: StochasticObjective) -> None:
         super().__init__(batches)
-        self.w = np.zeros(batches.n_parameters)
         self.costs, self.rates = np.zeros(len(batches)), np.full(len(batches), FIRST_RATE)
         self.blocks: list[BlockDistribution | None] = [None] * len(batches)
         self._sequence_weights = [frozen(batches.sequence_weight(i)) for i in range(len(batches))]
-
-    def weights(self) -> FloatArray:
-        """Return the parameters, a new array."""
-        return self.w.copy()
-
-    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
-        """Return the parameters and the objective there."""
-        return w, float(self.batches.value(w))
-
-    def squared_norm(self) -> float:
-        """Return the squared norm of the weights."""
-        return inner(self.w, self.w)
 
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""
@@ -297,7 +283,6 @@ class Factored(DualSearch):
 
     def __init__(self, batches: StochasticObjective, max_entropy: bool) -> None:
         super().__init__(batches)
-        self.w = np.zeros(batches.n_parameters)
         self.max_entropy = max_entropy
         self.chain: Structure = Chain()
         self.marginals = [
@@ -309,18 +294,6 @@ class Factored(DualSearch):
             float(batches.sequence_weight(index)[np.diff(chunk.offsets) > 0].sum())
             for index, chunk in enumerate(batches.chunks)
         ]
-
-    def weights(self) -> FloatArray:
-        """Return the parameters, a new array."""
-        return self.w.copy()
-
-    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
-        """Return the parameters and the objective there."""
-        return w, float(self.batches.value(w))
-
-    def squared_norm(self) -> float:
-        """Return the squared norm of the weights."""
-        return inner(self.w, self.w)
 
     def expected_cost(self) -> float:
         """Return the expected cost of all sequences, weighted."""

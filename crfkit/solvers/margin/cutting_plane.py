@@ -15,7 +15,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.simplex import simplex_ascend
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
-from crfkit.solvers.margin.tangents import (
+from crfkit.solvers.margin.bounds import (
     Tangent,
     certified_gap,
     check_convex,

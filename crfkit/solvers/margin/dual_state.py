@@ -44,7 +44,8 @@ class MarginState(ABC):
     ``a_i`` are shares, of sum 1, of the labelings of sequence i, and ``-2 c2 w(a)`` is the sum of
     ``a_i(y) factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Levels are costs and scores that are not
     learned, weighted; factors are weights of sequences, times costs where the slack is rescaled.
-    Each sequence is a batch.
+    Each sequence is a batch; `levels` are the expected ones, `gaps` its part in the gap at its last
+    update, 0 before that.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class MarginState(ABC):
     ) -> None:
         self.batches, self.options, self.oracle = batches, options, oracle
         self.progress = MarginProgress(np.zeros(len(batches)), np.zeros(len(batches)))
+        self.gaps, self.levels = self.progress.gaps, self.progress.levels
         self.loss = cast(HingeLoss, batches.loss)
         zeros = np.zeros(batches.n_parameters)
         self.w = zeros if oracle is None else oracle.weights.pack(zeros)
@@ -60,16 +62,6 @@ class MarginState(ABC):
         if oracle is not None:
             oracle.regroup(self.offsets)
         self._weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
-
-    @property
-    def gaps(self) -> FloatArray:
-        """The part of each batch in the gap, as it was at its last update; 0 before that."""
-        return self.progress.gaps
-
-    @property
-    def levels(self) -> FloatArray:
-        """The expected level of each batch."""
-        return self.progress.levels
 
     @property
     def lower_bound(self) -> float:
@@ -111,12 +103,10 @@ class MarginState(ABC):
 
     def _examples(self) -> Examples:
         """Return what is to be learned."""
-        labels, cost = (
-            self.batches.all_labels,
-            find_cost(self.loss.cost, self.batches.model.n_codes),
-        )
+        labels = self.batches.all_labels
         if self.oracle is None:
             return Examples(self._weight, labels[None], np.zeros((0, 0)))
+        cost = find_cost(self.loss.cost, self.batches.model.n_codes)
         return self.oracle.examples(self._weight, labels, cast(AdditiveCost, cost).table)
 
     def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
@@ -156,12 +146,9 @@ class VertexState(MarginState):
         vertices[0], alphas[0] = examples.labels[0], 1.0
         self.active = ActiveSet(vertices, alphas, np.ones(len(batches), np.int64))
         if oracle is None:
-            cost, numbers = (
-                find_cost(self.loss.cost, batches.model.n_codes),
-                np.arange(len(batches)),
-            )
+            cost = find_cost(self.loss.cost, batches.model.n_codes)
             self._problem: Any = MarginStructureProblem(
-                batches, self.offsets, numbers, self.loss, cost, self.active
+                batches, self.offsets, np.arange(len(batches)), self.loss, cost, self.active
             )
             longest = int(np.diff(self.offsets).max(initial=0))
             self._fixed: Any = examples, StructureWorkspace(self.w, longest)

@@ -14,8 +14,8 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, SolverLog, at_least_one, one_of
+from crfkit.solvers.margin.bounds import certified_distance, check_l2, why_certified
 from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
-from crfkit.solvers.margin.tangents import certified_distance, check_l2, why_certified
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by_gap
 
@@ -131,11 +131,6 @@ class _Search(Search):
         """Return the parameters, a new array."""
         return self.state.unpack(self.state.w) if self._passes else self.start.copy()
 
-    @property
-    def expected_gap(self) -> float:
-        """What the gap would be if the parts of the sequences were still the same."""
-        return float(self.state.gaps.sum())
-
     def run_pass(self, order: Any) -> None:
         """Visit sequences; the mean of the parameters is taken on the way."""
         edges = np.unique(len(order) * np.arange(1, POINTS + 1) // POINTS)
@@ -158,8 +153,8 @@ class _Search(Search):
         return certified_distance(self, value)
 
     def is_near(self, tol: float, last: IterationRecord) -> bool:
-        """Whether the gap is expected below `tol`."""
-        return self.expected_gap <= tol * abs(self.lower_bound)
+        """Whether the gap is below `tol` if the parts of the sequences are still the same."""
+        return float(self.state.gaps.sum()) <= tol * abs(self.lower_bound)
 
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters of the smallest objective so far, and that."""

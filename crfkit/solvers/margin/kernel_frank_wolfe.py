@@ -22,12 +22,18 @@ from crfkit.kernels.solvers.kernelized import (
     KernelWorkspace,
     kernelized_updates,
 )
+from crfkit.labels.costs import find_cost
 from crfkit.oracles.weights import aligned
 from crfkit.potentials.kernelized import Gram
 from crfkit.solvers.base import Check, SolverLog, at_least_one
-from crfkit.solvers.margin.dual import DualSearch, check_dual, inner
-from crfkit.solvers.margin.tangents import why_certified
-from crfkit.solvers.stochastic.base import MiniBatchSolver
+from crfkit.solvers.margin.bounds import (
+    certified_distance,
+    check_dual,
+    check_fixed,
+    inner,
+    why_certified,
+)
+from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
 from crfkit.solvers.stochastic.exponentiated_gradient import drawn_by_gap
 from crfkit.structures import ChainPotentials
 
@@ -122,14 +128,15 @@ class KernelBlocks:
         return len(self.weight)
 
 
-class _Search(DualSearch):
+class _Search(Search):
     """Shares of labellings of all sequences (`vertices`), and the scores they amount to (`state`).
 
     Its `gaps`, (S,), are the part of each sequence in the gap at its last visit; 0 before that.
     """
 
     def __init__(self, blocks: KernelBlocks) -> None:
-        super().__init__(blocks)
+        check_fixed(blocks.structure)
+        self.batches, self.c2 = blocks, float(blocks.penalty.l2)
         n_tokens, n_labels = len(blocks.codes), blocks.model.n_labels
         width, longest = padded(n_labels), int(np.diff(blocks.offsets).max(initial=0))
         self.vertices = [
@@ -142,8 +149,9 @@ class _Search(DualSearch):
             np.zeros((n_labels, n_tokens)), pair, np.zeros((n_tokens, n_labels))
         )
         learned[blocks.model.transition_from, blocks.model.transition_to] = 1.0
+        added = find_cost(blocks.loss.cost, blocks.model.n_codes).added(blocks.codes)
         self.problem = KernelProblem(
-            frozen(blocks.offsets), n_labels, frozen(self.cost.added(blocks.codes)), frozen(learned)
+            frozen(blocks.offsets), n_labels, frozen(added), frozen(learned)
         )
         scores, best, moved, change = (aligned(longest, width) for _ in range(4))
         self._workspace = KernelWorkspace(
@@ -157,9 +165,15 @@ class _Search(DualSearch):
         pair = self.state.pair[model.transition_from, model.transition_to]
         return np.concatenate([self.state.dual.reshape(-1), pair])
 
-    def expected_cost(self) -> float:
-        """Return the expected cost of all sequences, weighted."""
-        return -2.0 * self.c2 * inner(self.state.dual, self.problem.costs)
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the norm of the gradient, and the gap."""
+        return certified_distance(self, value)
+
+    @property
+    def lower_bound(self) -> float:
+        """The dual: no parameters have a smaller objective."""
+        cost = -2.0 * self.c2 * inner(self.state.dual, self.problem.costs)
+        return cost - self.c2 * self.squared_norm()
 
     def squared_norm(self) -> float:
         """Return the squared norm of the weights."""
@@ -171,17 +185,13 @@ class _Search(DualSearch):
 
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters, those of the search, and the objective there."""
-        return w, self.value()
-
-    def value(self) -> float:
-        """Return the objective."""
         blocks = self.batches
         pair = self.state.pair[None, :, : blocks.model.n_labels]
         unary = np.ascontiguousarray(self.state.unary.T + self.problem.costs)
         scores = ChainPotentials.of(unary, pair, blocks.offsets)
         worst = blocks.structure.argmax(scores)[1]
         gold = blocks.structure.score(scores, blocks.codes)
-        return inner(blocks.weight, worst - gold) + self.c2 * self.squared_norm()
+        return w, inner(blocks.weight, worst - gold) + self.c2 * self.squared_norm()
 
     def update(self, sequence: int, steps: int) -> None:
         """Make some steps of a sequence."""

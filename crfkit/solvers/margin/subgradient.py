@@ -14,7 +14,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, SolverLog
-from crfkit.solvers.margin.tangents import (
+from crfkit.solvers.margin.bounds import (
     certified_distance,
     check_convex,
     check_l2,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import Targets, Weights
@@ -102,9 +102,13 @@ class OnlineLearner(ABC):
     """
 
     def __init__(
-        self, problem: OnlineProblem, start: FloatArray, saved: dict[str, Any] | None = None
+        self,
+        problem: OnlineProblem,
+        start: FloatArray,
+        saved: dict[str, Any] | None = None,
+        oracle: Oracle | None = None,
     ) -> None:
-        self.problem, saved = problem, saved or {}
+        self.problem, saved, self._oracle = problem, saved or {}, oracle
         *numbers, pays, n_best = problem.update
         rate, cap, extra, variance = map(float, numbers)
         self.update = UpdateCoefficients(rate, cap, extra, variance, int(pays), int(n_best))
@@ -117,13 +121,13 @@ class OnlineLearner(ABC):
         self.state = OnlineState(current, later, gained, self._pack(zeros), sums)
         self.recorder: Recorder | None = None
 
-    @abstractmethod
     def _pack(self, parameters: FloatArray) -> FloatArray:
         """Return parameters as kernels have them: a new array."""
+        return self._oracle.weights.pack(parameters) if self._oracle else parameters + 0.0
 
-    @abstractmethod
     def _unpack(self, flat: FloatArray) -> FloatArray:
         """Return a vector of kernels as parameters: a new array."""
+        return self._oracle.weights.unpack(flat) if self._oracle else flat.copy()
 
     @abstractmethod
     def _learn(self, order: IntArray) -> None:
@@ -171,8 +175,7 @@ class SequentialLearner(OnlineLearner):
         saved: dict[str, Any] | None = None,
         oracle: Oracle | None = None,
     ) -> None:
-        self._oracle = oracle
-        super().__init__(problem, start, saved)
+        super().__init__(problem, start, saved, oracle)
         if oracle is None:
             own = _structure_problem(problem)
             longest = int(np.diff(own.offsets).max(initial=0))
@@ -190,17 +193,6 @@ class SequentialLearner(OnlineLearner):
         """Whether the structure has an oracle."""
         return self._oracle is not None
 
-    def _pack(self, parameters: FloatArray) -> FloatArray:
-        return self._oracle.weights.pack(parameters) if self._oracle else parameters + 0.0
-
-    def _unpack(self, flat: FloatArray) -> FloatArray:
-        return self._oracle.weights.unpack(flat) if self._oracle else flat.copy()
-
-    def _numbers(self, positions: IdArray) -> IntArray:
-        if self._oracle is None:
-            return positions.astype(np.int64)
-        return self._oracle.parameter_numbers(positions)
-
     def _learn(self, order: IntArray) -> None:
         pause, workspace = self.recorder is not None, self._fixed[-1]
         for first in range(0, len(order), AT_ONCE):
@@ -214,7 +206,9 @@ class SequentialLearner(OnlineLearner):
                 if status != FOUND:
                     raise NoSegmentationError(int(piece[number]), status)
                 if size:
-                    numbers = self._numbers(workspace.positions[:size])
+                    numbers = workspace.positions[:size].astype(np.int64)
+                    if self._oracle is not None:
+                        numbers = self._oracle.parameter_numbers(numbers)
                     count = int(self.state.sums[COUNT]) - 2
                     self._record(count, numbers, workspace.changes[:size])
 
@@ -227,12 +221,6 @@ class KBestLearner(OnlineLearner):
     ) -> None:
         super().__init__(problem, start, saved)
         self._own, self._weight = _structure_problem(problem), problem.weight
-
-    def _pack(self, parameters: FloatArray) -> FloatArray:
-        return parameters + 0.0
-
-    def _unpack(self, flat: FloatArray) -> FloatArray:
-        return flat.copy()
 
     def _learn(self, order: IntArray) -> None:
         lengths = np.diff(self._own.offsets)

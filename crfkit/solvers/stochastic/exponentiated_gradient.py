@@ -138,7 +138,9 @@ def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
 class DualState(BatchUpdates):
     """Distributions of all batches (`blocks`), the dual vector (L,) and the weights they make.
 
-    With `own_w` the weights are another vector than the dual one: a penalty shrinks them.
+    With `own_w` the weights are another vector than the dual one: a penalty shrinks them. Of each
+    batch, (B,): `entropies`, weighted; `rates`, how far the next update goes; `gaps`, about its
+    part in the gap at its last update, 0 before.
     """
 
     def __init__(
@@ -148,31 +150,12 @@ class DualState(BatchUpdates):
         self.dual = self.oracle.pack(np.zeros(batches.n_parameters))
         self.w = self.dual.copy() if own_w else self.dual
         potentials, counts = self.oracle.true_labels(GOLD)
-        entropies, rates, gaps = np.zeros((3, len(batches)))
-        proposals = np.zeros((len(batches), 2))
+        self.entropies, self.rates, self.gaps = np.zeros((3, len(batches)))
         self.blocks = DualBlocks(
-            potentials.astype(np.float32), counts, entropies, rates, gaps, proposals
-        )
+            potentials.astype(np.float32), counts, self.entropies, self.rates, self.gaps,
+            np.zeros((len(batches), 2)),
+        )  # fmt: skip
         self._settings, self._read = DualSettings(math.nan, 0.0, False), self.w
-
-    @property
-    def entropies(self) -> FloatArray:
-        """Sum of the entropies of each batch, weighted, shape (B,)."""
-        return self.blocks.entropies
-
-    @property
-    def rates(self) -> FloatArray:
-        """How far the next update of each batch goes, shape (B,)."""
-        return self.blocks.rates
-
-    @property
-    def gaps(self) -> FloatArray:
-        """About the part of each batch in the gap at its last update, shape (B,); 0 before."""
-        return self.blocks.gaps
-
-    def collect(self, flat: FloatArray) -> FloatArray:
-        """Return the parameters, shape (P,), in a vector of shape (L,): a new array."""
-        return self.oracle.unpack(flat)
 
     def reset(self) -> None:
         """Put all distributions on the true labels: entropy 0, no weights."""
@@ -251,7 +234,7 @@ class _Dual(Search):
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self.steps.collect(self.steps.w)
+        return self.steps.oracle.unpack(self.steps.w)
 
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters and the objective there."""
@@ -309,7 +292,7 @@ class _Dual(Search):
             self._add_w(1.0 / len(points), mean)
             first = last
         self.bounds.append(self.lower_bound)
-        return self.steps.collect(mean)
+        return self.steps.oracle.unpack(mean)
 
     def _add_w(self, factor: float, out: FloatArray) -> None:
         """Add the parameters, times a factor, to a vector: a part of it each thread."""

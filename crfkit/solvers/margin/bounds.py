@@ -1,15 +1,20 @@
-"""Linear lower bounds of convex losses, and what they say of the optimum."""
+"""Bounds of the optimum that solvers of margins have in common: by tangents, and by the dual."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from crfkit._types import Counts, FloatArray, Potentials
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.labels.costs import find_cost
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import SolverLog
+from crfkit.solvers.stochastic.base import Search
 
 # How far rounding may take bounds from what they are, as a share of the objective; a bound that is
 # above the objective by more than the second share is none.
@@ -88,3 +93,77 @@ def check_convex(solver: Any, objective: Any) -> None:
             f"solver {name} needs a convex loss, and the same weight for all tokens of a "
             f"sequence; {type(loss).__name__} with these weights is none."
         )
+
+
+def check_dual(solver: Any, objective: Any) -> None:
+    """Raise ValueError if an objective is no margin whose dual is one of tokens' labels."""
+    check_l2(solver, objective)
+    name, loss = type(solver).__name__, objective.loss
+    if not loss.is_hinge or loss.rescaling != "margin":
+        rescaled = loss.rescaling
+        raise ValueError(
+            f"solver {name} needs the hinge loss with margin rescaling, not "
+            f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "
+            "another solver."
+        )
+    if not find_cost(loss.cost, objective.model.n_codes).is_additive:
+        raise ValueError(
+            f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
+            "a matrix. Use another solver for this cost."
+        )
+
+
+def check_fixed(structure: Any) -> None:
+    """Raise ValueError if scores have a part that is not learned."""
+    if not structure.has_only_hard_constraints:
+        raise ValueError(
+            "this solver needs scores that are sums of weights, but those of lengths have a "
+            "fixed part, as with length='poisson'. Use solver='bcfw', or other lengths."
+        )
+
+
+class DualSearch(Search):
+    """The dual problem of a margin, and the parameters `w` that a method has got to in it.
+
+    For ``sum_i v_i max_y (cost_i(y) + w (f_i(y) - f_i(y_i))) + c2 |w|^2`` it is to maximize
+    ``sum_i v_i E_i cost_i(y) - c2 |w|^2`` with ``w = sum_i v_i (f_i(y_i) - E_i f_i(y)) / (2 c2)``
+    over the distributions that the means ``E_i`` are taken of (Taskar, Guestrin and Koller 2003,
+    section 3; equations 43 to 45 of Gupta's report on conditional random fields).
+    """
+
+    def __init__(self, batches: Any) -> None:
+        check_fixed(batches.structure)
+        self.batches, self.w = batches, np.zeros(batches.n_parameters)
+        self.c2 = float(batches.penalty.l2)
+        self.cost: Any = find_cost(batches.loss.cost, batches.model.n_codes)
+
+    @abstractmethod
+    def expected_cost(self) -> float:
+        """Return the expected cost of all sequences, weighted."""
+
+    def augmented(self, bound: Any, index: int) -> Potentials:
+        """Return the scores of a batch with the costs added: the gradient of the dual."""
+        scores: Potentials = self.batches.scores(bound, index)
+        return scores.plus_unary(self.cost.added(self.batches.labels(index)))
+
+    def weights(self) -> FloatArray:
+        """Return the parameters, a new array."""
+        return self.w.copy()
+
+    def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
+        """Return the parameters and the objective there."""
+        return w, float(self.batches.value(w))
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the norm of the gradient, and the gap."""
+        return certified_distance(self, value)
+
+    @property
+    def lower_bound(self) -> float:
+        """The dual: no parameters have a smaller objective."""
+        return self.expected_cost() - self.c2 * inner(self.w, self.w)
+
+
+def inner(a: FloatArray, b: FloatArray) -> float:
+    """Return the inner product of two arrays of one shape, added up in one order."""
+    return vector_dot(frozen(np.ravel(a)), frozen(np.ravel(b)))
