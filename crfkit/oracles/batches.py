@@ -17,7 +17,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSum
 from crfkit.kernels.chain.batches import ChainBatches, ChainBatchWorkspace, ChainMetric, ChainRoom
 from crfkit.kernels.design.batch import LazyWeights, Weights
 from crfkit.kernels.solvers.batches import BlockIndex
-from crfkit.oracles.batch_design import batch_room, make_batch_design
+from crfkit.oracles.design import batch_room, make_batch_design
 from crfkit.oracles.weights import AlignedWeights, aligned, chain_weights, with_boundaries
 from crfkit.potentials import LinearModel
 from crfkit.potentials.attributes import distinct_tokens
@@ -127,10 +127,8 @@ class CompiledBatchOracle(BatchOracle):
 
     def metric(self, preconditioner: Preconditioner) -> ChainMetric:
         """Return how far steps go along dense features and transitions."""
-        table, features = (
-            aligned(self.n_labels, self.aligned_weights.width),
-            preconditioner.features,
-        )
+        features = preconditioner.features
+        table = aligned(self.n_labels, self.aligned_weights.width)
         table[self.transitions] = preconditioner.transitions
         # Each part of tokens that has dense features has rows of its own for them.
         count = self.problem.design.dense.shape[1] // max(len(features), 1)
@@ -195,11 +193,8 @@ class ChainBatchOracle(CompiledBatchOracle):
         counts[tokens * size + labels] = weight
         later = np.delete(tokens, problem.offsets[:-1][lengths > 0])
         batch = np.repeat(np.arange(len(self.index.pair) - 1), np.diff(problem.design.heads))
-        table = (
-            problem.transition_index[later].astype(np.int64)
-            if len(problem.transition_index) > 1
-            else 0
-        )
+        shared = len(problem.transition_index) == 1
+        table = 0 if shared else problem.transition_index[later].astype(np.int64)
         places = (table * size + labels[later - 1]) * size + labels[later]
         np.add.at(counts, self.index.pair[batch[later]] + places, weight[later])
         return potentials, counts

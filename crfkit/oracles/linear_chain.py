@@ -14,8 +14,8 @@ from crfkit.kernels.chain import input_dependent  # noqa: F401  (bodies of parts
 from crfkit.kernels.chain.oracle import ChainProblem, ChainWorkspace, InputDependentProblem
 from crfkit.kernels.design.tokens import TokenDesign
 from crfkit.oracles.base import Oracle, register_oracle
+from crfkit.oracles.design import make_token_design
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.oracles.token_design import make_token_design
 from crfkit.oracles.weights import aligned, chain_weights, with_boundaries
 from crfkit.potentials.attributes import distinct_rows
 from crfkit.potentials.linear import LinearChainModel

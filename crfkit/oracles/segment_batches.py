@@ -15,7 +15,6 @@ from crfkit.kernels.semimarkov.arrays import SegmentScores, SegmentSums, Segment
 from crfkit.kernels.semimarkov.batches import SegmentBatches, SegmentRoom
 from crfkit.kernels.semimarkov.oracle import FIRST, INSIDE, LAST, SINGLE
 from crfkit.kernels.solvers.batches import BlockIndex
-from crfkit.oracles.batch_design import make_batch_design
 from crfkit.oracles.batches import (
     BATCH_ORACLES,
     BatchData,
@@ -23,9 +22,9 @@ from crfkit.oracles.batches import (
     CompiledBatchOracle,
     no_features,
 )
+from crfkit.oracles.design import frozen_arrays, make_batch_design
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.oracles.segment_rows import SegmentRows
-from crfkit.oracles.token_design import frozen_arrays
+from crfkit.oracles.semimarkov import SegmentRows
 from crfkit.oracles.weights import aligned
 from crfkit.potentials.semimarkov import TOKEN_PARTS, SemiMarkovModel
 from crfkit.structures import SemiMarkov, Structure
@@ -93,10 +92,8 @@ class SegmentBatchOracle(CompiledBatchOracle):
         tokens = int(np.diff(problem.offsets[first]).max(initial=0))
         sequences, longest = int(np.diff(first).max(initial=0)), int(lengths.max(initial=0))
         n_lengths, n_spans = len(problem.fixed_lengths), self._place.most_spans
-        of_tokens, pairs = (
-            np.zeros((tokens, 4 * size)),
-            np.zeros((size + n_lengths + n_spans, size)),
-        )
+        of_tokens = np.zeros((tokens, 4 * size))
+        pairs = np.zeros((size + n_lengths + n_spans, size))
         stay, start, finish, alone = (aligned(tokens, width) for _ in TOKEN_PARTS)
         longest_of = np.full(width // 8, n_lengths, np.int64)
         tables = SegmentTables(

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap, make_chunks
 from crfkit.data import PackedSequences
-from crfkit.oracles.batch_design import make_batch_design
+from crfkit.oracles.design import make_batch_design
 from crfkit.oracles.weights import chain_weights
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear import chain_model

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.oracles.token_design import make_token_design
+from crfkit.oracles.design import make_token_design
 from crfkit.oracles.weights import chain_weights
 from tests.kernels.test_chain_oracle import FORMS, make_case
 

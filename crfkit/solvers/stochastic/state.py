@@ -13,7 +13,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.batches import ALL, APPLY, COMPUTE, PREPARE, batch_losses
 from crfkit.objective.stochastic import StochasticObjective, rounds
 from crfkit.oracles.batches import BatchOracle
-from crfkit.oracles.token_design import PIECES
+from crfkit.oracles.design import PIECES
 from crfkit.solvers.stochastic.general import make_batch_oracle
 
 # Batches, and their potentials, that are worked on between two times that the interpreter is heard:

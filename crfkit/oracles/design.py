@@ -1,6 +1,8 @@
-"""Makes the lists of a design matrix that kernels read batch by batch."""
+"""Makes lists of the weights that potentials are made of, token by token or batch by batch."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -9,9 +11,77 @@ from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design.batch import BatchDesign, BatchRoom
-from crfkit.kernels.design.partition import batches_count, batches_deal
-from crfkit.oracles.token_design import PIECES, dense_of, frozen_arrays, kernel_inputs
+from crfkit.kernels.design.partition import (
+    SparseFeatures,
+    WeightPositions,
+    batches_count,
+    batches_deal,
+)
+from crfkit.kernels.design.tokens import TokenDesign, tokens_count, tokens_deal
 from crfkit.oracles.weights import AlignedWeights, aligned
+
+# Lists are made in so many pieces, over which threads go.
+PIECES = 8
+
+
+def pieces_of(count: int) -> list[tuple[int, int]]:
+    """Return the first and the end of each piece of so many tokens or batches."""
+    edges = np.linspace(0, count, PIECES + 1).astype(int).tolist()
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def kernel_inputs(
+    weights: AlignedWeights, data: PackedSequences, wide: bool
+) -> tuple[SparseFeatures, WeightPositions]:
+    """Return the sparse attributes of tokens, or of transitions, and where their weights stand."""
+    values, stride = data.value_array()
+    features = SparseFeatures(
+        frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
+    )
+    layout, positions, width = weights.layout, weights.state_positions, weights.width
+    if wide:
+        layout, positions = weights.wide_layout, weights.wide_positions
+        width *= weights.n_labels
+    n_rows = len(layout.attributes)
+    return features, WeightPositions(
+        layout.slots, layout.ptr, layout.columns, positions, width, n_rows
+    )
+
+
+def make_token_design(
+    weights: AlignedWeights, data: PackedSequences, threads: ThreadMap, wide: bool = False
+) -> TokenDesign:
+    """Return the rows and the single weights of each of N tokens, made over threads.
+
+    With `wide`, the attributes are those of transitions.
+    """
+    n_tokens, (features, places) = len(data.indptr) - 1, kernel_inputs(weights, data, wide)
+    pieces = pieces_of(n_tokens)
+    rows, cells = np.zeros((2, n_tokens + 1), np.int64)
+    threads(lambda piece: tokens_count(*piece, features, places, rows[1:], cells[1:]), pieces)
+    row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
+    n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
+
+    def numbers(size: int) -> FloatArray:
+        return np.ones(size if stride else 1)
+
+    columns, positions = np.empty((2, n_cells), np.uint32)
+    design = TokenDesign(
+        row_ptr, np.empty(n_rows, np.uint32), numbers(n_rows), cell_ptr, columns, positions,
+        numbers(n_cells), stride, dense_of(data), places.n_rows,
+    )  # fmt: skip
+    threads(lambda piece: tokens_deal(*piece, features, places, design), pieces)
+    return TokenDesign(*frozen_arrays(design))
+
+
+def dense_of(data: PackedSequences) -> FloatArray:
+    """Return the dense features, shape (N, F)."""
+    return frozen(np.empty((data.n_tokens, 0)) if data.dense is None else data.dense)
+
+
+def frozen_arrays(design: tuple[Any, ...]) -> list[Any]:
+    """Return the fields of lists that are made, as kernels read them."""
+    return [frozen(field) if isinstance(field, np.ndarray) else field for field in design]
 
 
 def make_batch_design(
@@ -29,8 +99,7 @@ def make_batch_design(
     """
     features, places = kernel_inputs(weights, data, wide)
     n_rows, n_batches, heads = places.n_rows, len(heads) - 1, frozen(heads)
-    edges = np.linspace(0, n_batches, PIECES + 1).astype(int).tolist()
-    pieces = list(zip(edges[:-1], edges[1:], strict=True))
+    pieces = pieces_of(n_batches)
     rows = np.zeros(len(data.indptr) - 1, np.int64)
     columns, cells = np.zeros((2, n_batches), np.int64)
 
@@ -54,7 +123,8 @@ def _empty_design(
     heads: IntArray, rows: IntArray, columns: IntArray, cells: IntArray, stride: int
 ) -> BatchDesign:
     """Return room for so many entries."""
-    row_ptr, batch_ptr, cell_ptr = (_starts(counts) for counts in (rows, columns, cells))
+    ends = map(np.cumsum, (rows, columns, cells))
+    row_ptr, batch_ptr, cell_ptr = (frozen(np.append(0, end)) for end in ends)
     n_rows, n_columns, n_cells = (int(ptr[-1]) for ptr in (row_ptr, batch_ptr, cell_ptr))
 
     def numbers(size: int) -> FloatArray:
@@ -79,11 +149,6 @@ def _empty_design(
         dense_heads=heads,
         first_dense=0,
     )
-
-
-def _starts(counts: IntArray) -> IntArray:
-    """Return where runs of so many entries start, and the end."""
-    return frozen(np.concatenate([[0], np.cumsum(counts)]))
 
 
 def batch_room(design: BatchDesign, width: int, n_counting: int) -> BatchRoom:
