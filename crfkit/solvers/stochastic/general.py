@@ -31,12 +31,7 @@ from crfkit.kernels.solvers.batches import (
     settle,
     step_always,
 )
-from crfkit.kernels.solvers.stochastic import (
-    averaged_step,
-    cumulative_l1,
-    dual_step,
-    lazy_move,
-)
+from crfkit.kernels.solvers.stochastic import averaged_step, cumulative_l1, dual_step, lazy_move
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchData, BatchOracle, find_batch_oracle
