@@ -49,15 +49,9 @@ class LabelOrder(NamedTuple):
 
     def scores(self, scores: Potentials) -> Potentials:
         """Return scores of the labels in this order; as they are where few steps have one."""
-        if not self.apply_to(scores):
-            return scores
-        return scores.in_order(self.order[: scores.n_labels])
-
-    def apply_to(self, scores: Potentials) -> bool:
-        """Whether scores can be put into this order."""
-        return scores.is_dense
+        return scores.in_order(self.order[: scores.n_labels]) if scores.is_dense else scores
 
     def predict(self, search: Callable[[Potentials], CodeArray], scores: Potentials) -> CodeArray:
         """Return the labels that a search finds."""
         found = search(self.scores(scores))
-        return self.order[found].astype(np.int32) if self.apply_to(scores) else found
+        return self.order[found].astype(np.int32) if scores.is_dense else found

@@ -162,16 +162,12 @@ class SolverLog:
         """Note an iteration; returns whether the callback asks to stop."""
         if self._count is not None:
             self.objective.evaluations = self._count()
+        number = len(self.history) if iteration is None else iteration
+        seconds, n_nonzero = time.perf_counter() - self._started, int(np.count_nonzero(w))
         record = IterationRecord(
-            len(self.history) if iteration is None else iteration,
-            value,
-            gradient_norm,
-            self.objective.evaluations,
-            int(np.count_nonzero(w)),
-            time.perf_counter() - self._started,
-            gap,
+            number, value, gradient_norm, self.objective.evaluations, n_nonzero, seconds, gap,
             mistakes,
-        )
+        )  # fmt: skip
         if not self._keeps_best or value < self._lowest:
             self.parameters, self._lowest = w, value
         self.history.append(record)
@@ -283,9 +279,11 @@ def minimize(
     result: SolverResult | None = None
     for number, loss in enumerate(losses):
         objective = objective.with_loss(loss)  # which keeps the number of evaluations
-        left = len(losses) - number
+        left, limited = len(losses) - number, copy.copy(solver)
         stage = _Stage(callback, watch, -1 if result is None else result.n_iter, last=left == 1)
-        limited = _limited(solver, 0 if result is None else result.n_iter, left)
+        if most is not None:
+            done = 0 if result is None else result.n_iter
+            limited.max_iter = math.ceil(max(most - done, 0) / left)
         if result is None:
             found = limited.solve(objective, start, stage)
         else:
@@ -305,15 +303,6 @@ def _both(first: Callback | None, second: Callback | None) -> Callback:
     """Return a callback that asks two whether to stop."""
     both = [each for each in (first, second) if each is not None]
     return lambda record, w: any([bool(ask(record, w)) for ask in both])
-
-
-def _limited(solver: Solver, done: int, stages: int) -> Solver:
-    """Return a solver with its part of the iterations that are left for some stages."""
-    if solver.max_iter is None:
-        return solver
-    limited = copy.copy(solver)
-    limited.max_iter = math.ceil(max(solver.max_iter - done, 0) / stages)
-    return limited
 
 
 class _Stage:

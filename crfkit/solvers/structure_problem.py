@@ -150,12 +150,9 @@ def _predict(
 
 @implements(path_score, OnlineStructureProblem)
 def _score(
-    problem: OnlineStructureProblem,
-    s: int,
-    labeling: Labeling,
-    examples: Examples,
+    problem: OnlineStructureProblem, s: int, labeling: Labeling, examples: Examples,
     workspace: StructureWorkspace,
-) -> float:
+) -> float:  # fmt: skip
     stop, labels = workspace.stop, problem.batches.labels(problem.batch[s])
     codes = _codes(labeling, stop)
     score = float(problem.batches.structure.score(_first(workspace), codes)[0])
@@ -211,12 +208,9 @@ def _find_worst(
 
 @implements(path_score, MarginStructureProblem)
 def _vertex_value(
-    problem: MarginStructureProblem,
-    s: int,
-    labeling: Labeling,
-    examples: Examples,
+    problem: MarginStructureProblem, s: int, labeling: Labeling, examples: Examples,
     workspace: StructureWorkspace,
-) -> float:
+) -> float:  # fmt: skip
     """Return the loss of a vertex, scored with the worst labeling; 0 for the true labels."""
     if labeling.codes is workspace.paths:
         return workspace.top
@@ -227,30 +221,21 @@ def _vertex_value(
 
 @implements(level, MarginStructureProblem)
 def _level(
-    problem: MarginStructureProblem,
-    s: int,
-    labeling: Labeling,
-    examples: Examples,
+    problem: MarginStructureProblem, s: int, labeling: Labeling, examples: Examples,
     workspace: StructureWorkspace,
-) -> float:
+) -> float:  # fmt: skip
     structure, labels = problem.batches.structure, problem.batches.labels(problem.batch[s])
     codes = _codes(labeling, len(labels))
-    added, before = (
-        float(structure.offset_score(workspace.scores, of).sum()) for of in (codes, labels)
-    )
+    added = float(structure.offset_score(workspace.scores, codes).sum())
+    before = float(structure.offset_score(workspace.scores, labels).sum())
     return problem.total_cost(s, codes) + problem.factor(s, codes) * (added - before)
 
 
 @implements(add_direction, MarginStructureProblem)
 def _add_direction(
-    problem: MarginStructureProblem,
-    s: int,
-    active: ActiveSet,
-    first: int,
-    last: int,
-    shares: FloatArray,
-    workspace: StructureWorkspace,
-) -> float:
+    problem: MarginStructureProblem, s: int, active: ActiveSet, first: int, last: int,
+    shares: FloatArray, workspace: StructureWorkspace,
+) -> float:  # fmt: skip
     batches, index = problem.batches, problem.batch[s]
     scores, labels = workspace.scores, batches.labels(index)
     out, size = batches.structure.zeros(scores), len(scores.offsets) - 1
@@ -270,13 +255,8 @@ def _add_direction(
 
 @implements(apply_direction, MarginStructureProblem)
 def _apply_direction(
-    problem: MarginStructureProblem,
-    s: int,
-    active: ActiveSet,
-    first: int,
-    last: int,
-    factor: float,
-    workspace: StructureWorkspace,
-) -> None:
+    problem: MarginStructureProblem, s: int, active: ActiveSet, first: int, last: int,
+    factor: float, workspace: StructureWorkspace,
+) -> None:  # fmt: skip
     workspace.flat[workspace.positions] += factor * workspace.changes
     _refresh(problem, workspace)

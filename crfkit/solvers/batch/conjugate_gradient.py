@@ -57,15 +57,9 @@ class ConjugateGradient(BatchSolver):
         direction, slope, _, first_step = memory.direction(point)
         if not slope < 0.0:
             return None
-        return wolfe_search(
-            partial(self._evaluate, objective, vectors),
-            vectors,
-            point._replace(step=0.0, slope=slope),
-            direction,
-            first_step,
-            self.max_line_search,
-            curvature=CURVATURE,
-        )
+        evaluate = partial(self._evaluate, objective, vectors)
+        start, most = point._replace(step=0.0, slope=slope), self.max_line_search
+        return wolfe_search(evaluate, vectors, start, direction, first_step, most, CURVATURE)
 
 
 class Line(NamedTuple):

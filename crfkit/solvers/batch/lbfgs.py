@@ -145,14 +145,10 @@ class LBFGS(BatchSolver):
         slope = vectors.dot(direction, point.gradient)
         if not slope < 0.0:
             return None
-        return wolfe_search(
-            partial(self._evaluate, objective, vectors),
-            vectors,
-            point._replace(step=0.0, slope=slope),
-            direction,
-            1.0 if memory else 1.0 / math.sqrt(-slope),
-            self.max_line_search,
-        )
+        evaluate = partial(self._evaluate, objective, vectors)
+        start = point._replace(step=0.0, slope=slope)
+        first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
+        return wolfe_search(evaluate, vectors, start, direction, first_step, self.max_line_search)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -187,13 +183,10 @@ class OWLQN(BatchSolver):
         slope = vectors.align(direction, point.descent)
         if not slope < 0.0:
             return None
+        evaluate = partial(self._evaluate, objective, vectors)
+        # The first step has no curvature to tell its length: it may be far too long.
+        shrink = 0.5 if memory else 0.1
+        first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
         return orthant_search(
-            partial(self._evaluate, objective, vectors),
-            vectors,
-            point,
-            direction,
-            1.0 if memory else 1.0 / math.sqrt(-slope),
-            self.max_line_search,
-            # The first step has no curvature to tell its length: it may be far too long.
-            shrink=0.5 if memory else 0.1,
+            evaluate, vectors, point, direction, first_step, self.max_line_search, shrink
         )

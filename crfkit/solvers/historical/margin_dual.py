@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -60,6 +61,7 @@ class MarginEG(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    why_done: ClassVar[Callable[..., str | None]] = why_certified
     batches_per_update = 1
 
     max_iter: int = 200
@@ -77,9 +79,6 @@ class MarginEG(MiniBatchSolver):
         for index in random.permutation(len(search.batches)).tolist():
             search.update(index)
         return search.weights()
-
-    def _why_done(self, search: Ascent, w: FloatArray, log: SolverLog) -> str | None:
-        return why_certified(search, log, self.tol)
 
 
 class BlockDistribution(NamedTuple):
@@ -244,6 +243,7 @@ class SMO(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    why_done: ClassVar[Callable[..., str | None]] = why_certified
     batch_tokens = 1
     batches_per_update = 1
 
@@ -270,9 +270,6 @@ class SMO(MiniBatchSolver):
         for index in random.permutation(len(search.batches)).tolist():
             search.update(index, random if self.pair == "drawn" else None)
         return search.weights()
-
-    def _why_done(self, search: Factored, w: FloatArray, log: SolverLog) -> str | None:
-        return why_certified(search, log, self.tol)
 
 
 class Factored(DualSearch):

@@ -60,12 +60,12 @@ def certified_distance(search: Any, value: float) -> tuple[float, float]:
     return math.nan, gap if has_exact_values(search.batches.loss) else math.nan
 
 
-def why_certified(search: Any, log: SolverLog, tol: float) -> str | None:
+def why_certified(solver: Any, search: Any, w: FloatArray, log: SolverLog) -> str | None:
     """Return that the gap is below `tol` times the objective, or None."""
     value = log.history[-1].value
     exact = has_exact_values(search.batches.loss)
     gap = certified_gap(value, search.lower_bound, exact=exact)
-    return f"the gap {gap:.3g} is below tol" if gap <= tol * abs(value) else None
+    return f"the gap {gap:.3g} is below tol" if gap <= solver.tol * abs(value) else None
 
 
 def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> float:

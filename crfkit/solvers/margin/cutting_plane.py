@@ -9,12 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from crfkit._params import check_number, check_option, check_whole
+from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.simplex import simplex_ascend
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
-from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
+from crfkit.solvers.base import Callback, Check, Solver, SolverLog, check_match, one_of
 from crfkit.solvers.margin.bounds import (
     Tangent,
     certified_gap,
@@ -23,7 +23,9 @@ from crfkit.solvers.margin.bounds import (
     tangent,
 )
 
-SLACKS = ("one", "n")
+CHECKS: dict[str, Check] = {
+    "slack": one_of("one", "n"), "max_iter": check_whole, "tol": check_number
+}  # fmt: skip
 # A plane that has not counted for so many iterations is forgotten.
 FORGET = 50
 # Sweeps over the sequences between two searches for tangents, at most, and the rise of the dual in
@@ -51,9 +53,8 @@ class CuttingPlane(Solver):
     Parameters
     ----------
     slack : {"one", "n"}, default="one"
-        One slack for all sequences: evaluations of the objective over all threads, and few of them
-        matter in the end. "n": one for each sequence; fewer passes, more memory and more work
-        between them, in one thread.
+        "one" for all sequences: evaluations of the objective over all threads. "n": one for each;
+        fewer passes, more memory and more work between them, in one thread.
     max_iter : int, default=500
         Iterations at most, each a pass over the data.
     tol : float, default=1e-3
@@ -84,14 +85,11 @@ class CuttingPlane(Solver):
     ) -> SolverResult:
         """Minimize an objective with a convex loss, see :meth:`crfkit.solvers.Solver.solve`.
 
-        With n slacks, it has linear potentials. The first tangents are taken at the start; the
-        result, and what the callback is given, are the parameters of the smallest objective so far.
-        ValueError if a parameter is out of range, the solver does not fit the objective, or that is
-        not finite at the start.
+        With n slacks, it has linear potentials. The callback is given the parameters of the
+        smallest objective so far. ValueError if a parameter is out of range, the solver does not
+        fit the objective, or that is not finite at the start.
         """
-        check_option("slack", self.slack, SLACKS)
-        check_whole("max_iter", self.max_iter)
-        check_number("tol", self.tol)
+        self.check_parameters(CHECKS)
         check_match(self, objective)
         check_convex(self, objective)
         if not objective.penalty.l2 > 0.0:
@@ -161,14 +159,11 @@ class _OnePlane:
         for share, slope in zip(self.shares.tolist(), self.slopes, strict=True):
             if share > 0.0:
                 vector_add(-0.5 * share / self.c2, frozen(slope), w)
-        self._forget(self._unused <= FORGET)
-        return w
-
-    def _forget(self, kept: Any) -> None:
-        """Keep some of the tangents."""
+        kept = self._unused <= FORGET
         self.slopes = [slope for slope, keep in zip(self.slopes, kept, strict=True) if keep]
         self.offsets, self.shares = self.offsets[kept], self.shares[kept]
         self._unused, self.gram = self._unused[kept], self.gram[np.ix_(kept, kept)]
+        return w
 
 
 class _Planes:

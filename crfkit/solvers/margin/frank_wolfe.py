@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -72,6 +73,7 @@ class BlockFrankWolfe(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    why_done: ClassVar[Callable[..., str | None]] = why_certified
     remedy: ClassVar[str] = (
         ". Scale numeric features to about 1, or use solver='cutting_plane', which depends less on "
         "their scale"
@@ -113,9 +115,6 @@ class BlockFrankWolfe(MiniBatchSolver):
         chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
         search.run_pass(random.permutation(chosen))
         return search.weights()
-
-    def _why_done(self, search: _Search, w: FloatArray, log: SolverLog) -> str | None:
-        return why_certified(search, log, self.tol)
 
 
 class _Search(Search):

@@ -81,6 +81,7 @@ class KernelFrankWolfe(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    why_done: ClassVar[Callable[..., str | None]] = why_certified
     cut: ClassVar[Callable[..., Any]] = kernel_blocks
     batch_tokens = 1
     batches_per_update = 1
@@ -107,9 +108,6 @@ class KernelFrankWolfe(MiniBatchSolver):
         for sequence in random.permutation(drawn_by_gap(search.gaps, random)).tolist():
             search.update(sequence, int(self.steps))
         return search.weights()
-
-    def _why_done(self, search: _Search, w: FloatArray, log: SolverLog) -> str | None:
-        return why_certified(search, log, self.tol)
 
 
 class KernelBlocks:

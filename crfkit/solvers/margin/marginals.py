@@ -64,7 +64,9 @@ class ChainMarginals:
         size = len(self.node)
         unary = scores.clamp(self.node > NO_MASS).unary
         pair = np.zeros((size, *self.edge.shape[1:]))
-        pair[1:] = np.where(self.edge > NO_MASS, _steps(scores), -np.inf)
+        table = scores.transition_index
+        steps = scores.pair if len(table) == 1 else scores.pair[table[1:]]
+        pair[1:] = np.where(self.edge > NO_MASS, steps, -np.inf)
         return ChainPotentials(unary, pair, np.arange(size, dtype=np.uint32), np.array([0, size]))
 
     def draw(self, random: np.random.RandomState) -> CodeArray:
@@ -88,10 +90,3 @@ class ChainMarginals:
         nodes, edges = self._on_path(labels)
         self.node[self._tokens, labels] = np.maximum(nodes + mass, 0.0)
         self.edge[self._tokens[:-1], labels[:-1], labels[1:]] = np.maximum(edges + mass, 0.0)
-
-
-def _steps(scores: Potentials) -> FloatArray:
-    """Return the scores of each step of one sequence, shape (T - 1, K, K) or (1, K, K)."""
-    table = scores.transition_index
-    steps: FloatArray = scores.pair if len(table) == 1 else scores.pair[table[1:]]
-    return steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -57,6 +58,7 @@ class Subgradient(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    why_done: ClassVar[Callable[..., str | None]] = why_certified
     batches_per_update = 1
 
     checks: ClassVar[dict[str, Check]] = {"averaging": check_flag}
@@ -80,9 +82,6 @@ class Subgradient(MiniBatchSolver):
     def _pass(self, search: _Descent, number: int, random: Random, log: SolverLog) -> FloatArray:
         search.run_pass(random.permutation(len(search.batches)))
         return search.mean() if self.averaging else search.weights()
-
-    def _why_done(self, search: _Descent, w: FloatArray, log: SolverLog) -> str | None:
-        return why_certified(search, log, self.tol)
 
 
 class _Descent(Search):

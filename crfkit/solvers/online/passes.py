@@ -36,8 +36,8 @@ class OnlineSolver(Solver):
 
     A mistake is a sequence of which a predicted label is wrong, whatever its score: from weights of
     0 all labellings score the same. With a cost and a rule that has a loss, this has to be above 0:
-    a step may end where the true labels win by just the margin. What the objective is made of
-    matters, its loss and its penalty do not.
+    a step may end where the true labels win by just the margin. The loss and the penalty of the
+    objective do not matter.
 
     Parameters
     ----------
@@ -52,25 +52,18 @@ class OnlineSolver(Solver):
     max_iter : int, default=10
         Passes over the data at most.
     tol : float or None, default=None
-        Stop when the loss of a pass, divided by the number of sequences, but for those of weight
-        0, is below this. None: stop after a pass without a mistake, and do not call `max_iter`
-        passes a failure.
+        Stop when the mean loss of a pass, over sequences of a weight above 0, is below this. None:
+        stop after a pass without a mistake, and do not call `max_iter` passes a failure.
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
     cost : AdditiveCost or None, default=None
         Added to the scores of wrong labels when labels are predicted, so that the true ones have to
-        win by a margin. It also replaces the number of wrong labels in the rules that have a loss.
-        None: that of the loss of the objective, if this is a `MistakeLoss`.
+        win by a margin; it replaces the number of wrong labels in the rules that have a loss. None:
+        that of the loss of the objective, if this is a `MistakeLoss`.
     search : BeamSearch or None, default=None
         Predicts labels instead of the exact search, and tells which part of them to learn from.
     random_state : int, RandomState or None, default=0
         Orders the sequences.
-
-    Attributes
-    ----------
-    recorder : callable or None
-        With "vote": called after each update with the number of sequences before it, the
-        parameters that were moved and their changes.
 
     Notes
     -----
@@ -85,6 +78,7 @@ class OnlineSolver(Solver):
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
     is_random: ClassVar[bool] = True
     handles_partial: ClassVar[bool] = True
+    # With "vote", told of each update.
     recorder: Recorder | None = field(default=None, init=False)
 
     rule: str | UpdateRule = "perceptron"
@@ -102,10 +96,9 @@ class OnlineSolver(Solver):
     ) -> SolverResult:
         """Learn from the data of an objective, see :meth:`crfkit.solvers.Solver.solve`.
 
-        Neither its loss nor its penalty is read; its potentials are linear. The result has the
-        parameters of the last finished pass, also when interrupted by Ctrl-C. ValueError or
-        TypeError if a parameter is wrong, the solver does not fit the objective, or the tokens of a
-        sequence have different weights.
+        Its potentials are linear. The result has the parameters of the last finished pass, also
+        when interrupted by Ctrl-C. ValueError or TypeError if a parameter is wrong, the solver does
+        not fit the objective, or the tokens of a sequence have different weights.
         """
         random, problem = self._begin(objective)
         model = objective.model
@@ -121,11 +114,10 @@ class OnlineSolver(Solver):
     ) -> tuple[FloatArray, dict[str, Any]]:
         """Make one pass over an objective of some data.
 
-        Given are the parameters to start from, shape (P,), and what the last call returned as its
-        state, or None. Returns the parameters after the pass, or the mean of those of all passes,
-        and the state: the last parameters, what the mean and the variances are made from, each of
-        shape (P,), and a count. ValueError or TypeError as for `solve`, or if all steps of a pass
-        are to be kept.
+        Given are the parameters to start from, shape (P,), and the state that the last call
+        returned, or None. Returns the parameters after the pass, or the mean of those of all
+        passes, and the state. ValueError or TypeError as for `solve`, or if all steps of a pass are
+        to be kept.
         """
         random, problem = self._begin(objective)
         if self.averaging == "vote":

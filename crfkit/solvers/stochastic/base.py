@@ -70,6 +70,13 @@ def minibatches(solver: Any, objective: Any, random: Random) -> StochasticObject
     return batches
 
 
+def gap_is_small(solver: Any, search: Search, w: FloatArray, log: SolverLog) -> str | None:
+    """Return that the gap is below `tol` times the objective, or None."""
+    record = log.history[-1]
+    near = record.gap <= solver.tol * abs(record.value)
+    return f"the gap {record.gap:.3g} is below tol" if near else None
+
+
 class MiniBatchSolver(Solver):
     """Passes over small batches, between which the objective is evaluated.
 
@@ -86,6 +93,8 @@ class MiniBatchSolver(Solver):
     keeps_best: ClassVar[bool] = False
     # How the data are cut.
     cut: ClassVar[Callable[..., Any]] = minibatches
+    # Given a search, its parameters and the log: why the last record is convergence, or None.
+    why_done: ClassVar[Callable[..., str | None]] = gap_is_small
     # So many batches, if their size is not given; None where it has to be given.
     n_batches: ClassVar[int | None] = None
     # What to do where the objective became infinite.
@@ -140,10 +149,6 @@ class MiniBatchSolver(Solver):
     def _pass(self, search: Any, number: int, random: Random, log: SolverLog) -> FloatArray:
         """Make a pass after `number` others; returns the parameters that it leads to."""
 
-    @abstractmethod
-    def _why_done(self, search: Any, w: FloatArray, log: SolverLog) -> str | None:
-        """Return why the last record is convergence, or None."""
-
     def _is_due(self, search: Search, number: int, log: SolverLog) -> bool:
         """Whether the objective is to be evaluated after so many passes."""
         if not log.history or self.check_every is not None:
@@ -183,7 +188,7 @@ class MiniBatchSolver(Solver):
             return f"the objective became {value}{self.advice}", False
         if log.add(w, value, *search.distance(value), iteration=number):
             return "stopped by a callback", False
-        done = self._why_done(search, w, log)
+        done = self.why_done(search, w, log)
         if done is not None:
             return done, True
         if number >= self.max_iter:

@@ -115,11 +115,6 @@ class OEG(MiniBatchSolver):
         chosen = drawn_by_gap(gaps, random) if self.sampling == "gap" else np.arange(len(gaps))
         return search.run_pass(random.permutation(chosen), int(self.batches_per_update))
 
-    def _why_done(self, search: _Dual, w: FloatArray, log: SolverLog) -> str | None:
-        record = log.history[-1]
-        near = record.gap <= self.tol * abs(record.value)
-        return f"the gap {record.gap:.3g} is below tol" if near else None
-
 
 def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
     """Return the batches of a pass, shape (B,), given what is known of the gap of each, shape (B,).
@@ -242,16 +237,12 @@ class _Dual(Search):
 
     def distance(self, value: float) -> tuple[float, float]:
         """Return NaN for the norm of the gradient, and the gap."""
-        return math.nan, max(value - self.last_bound, 0.0)
+        bound = self.bounds[-1] if len(self.bounds) > 1 else self.lower_bound
+        return math.nan, max(value - bound, 0.0)
 
     def is_near(self, tol: float, last: IterationRecord) -> bool:
         """Whether the gap is expected below `tol`."""
         return self.expected_gap <= tol * abs(self.lower_bound)
-
-    @property
-    def last_bound(self) -> float:
-        """The dual after the last finished pass."""
-        return self.bounds[-1] if len(self.bounds) > 1 else self.lower_bound
 
     @property
     def lower_bound(self) -> float:

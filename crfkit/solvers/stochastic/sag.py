@@ -103,7 +103,8 @@ class SAG(MiniBatchSolver):
         search.run_pass(random, int(self.batches_per_update))
         return search.weights()
 
-    def _why_done(self, search: SagState, w: FloatArray, log: SolverLog) -> str | None:
+    def why_done(self, search: SagState, w: FloatArray, log: SolverLog) -> str | None:
+        """Return why the last record is convergence, or None."""
         record = log.history[-1]
         if record.gap <= self.tol * abs(record.value):
             return f"the gap {record.gap:.3g} is below tol"
@@ -182,7 +183,7 @@ class SagState(BatchUpdates, Search):
 
     def gradient_norm(self) -> float:
         """Return the norm of the remembered gradient; to be called right after `weights`."""
-        if self._n_known < len(self.batches):
+        if self._memory.numbers[KNOWN] < len(self.batches):
             return math.nan
         gradient = self.direction + 2.0 * self.batches.penalty.l2 * self._w
         return math.sqrt(vector_dot(frozen(gradient), frozen(gradient)))
@@ -192,7 +193,7 @@ class SagState(BatchUpdates, Search):
 
         The least value of the tangents plus the penalty: ``sum_b offset_b - |d|^2 / (4 c2)``.
         """
-        if self._n_known < len(self.batches):
+        if self._memory.numbers[KNOWN] < len(self.batches):
             return -math.inf
         offset = float(self._memory.offsets.sum())
         direction = self.direction
@@ -214,10 +215,6 @@ class SagState(BatchUpdates, Search):
     def _is_convex(self) -> bool:
         """Whether the loss lies above its tangents."""
         return bool(self.batches.has_sequence_weights and self.batches.loss.is_convex)
-
-    @property
-    def _n_known(self) -> int:
-        return int(self._memory.numbers[KNOWN])
 
     def _workspace(self) -> tuple[LineRoom, Any]:
         """Return room for a thread."""

@@ -154,7 +154,8 @@ class SGD(MiniBatchSolver):
         search.run_pass(random.permutation(len(search.batches)), int(self.batches_per_update))
         return search.mean()
 
-    def _why_done(self, search: Descent, w: FloatArray, log: SolverLog) -> str | None:
+    def why_done(self, search: Descent, w: FloatArray, log: SolverLog) -> str | None:
+        """Return why the last record is convergence, or None."""
         if log.history[-1].value == 0.0:
             return "the objective is 0"
         passes = int(self.period)
