@@ -14,16 +14,11 @@ class LabelOrder(NamedTuple):
     """Which of some labels that score the same is predicted while learning.
 
     The first one in the data, as in CRFsuite: so what is learned does not depend on what labels are
-    called.
-
-    Attributes
-    ----------
-    order, rank : ndarray of shape (K,)
-        The labels in this order, and the place of each; of segments, those of their 2 K codes.
+    called. Of segments, `order` and `rank` are those of their 2 K codes.
     """
 
-    order: IntArray
-    rank: IntArray
+    order: IntArray  # (K,) the labels in this order
+    rank: IntArray  # (K,) the place of each
 
     @classmethod
     def by_appearance(

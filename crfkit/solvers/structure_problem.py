@@ -52,11 +52,7 @@ class StructureProblem:
 
 @dataclass(eq=False)
 class OnlineStructureProblem(StructureProblem):
-    """A problem of online learning.
-
-    `order` says which label is predicted of some that score the same; `cost` is added to scores of
-    labels when they are predicted; `search`, if any, predicts instead of the structure.
-    """
+    """A problem of online learning; its fields are those of an `OnlineProblem`."""
 
     order: LabelOrder
     cost: AdditiveCost | None

@@ -41,11 +41,7 @@ RANGE = 1 << 14
 
 
 class Vectors:
-    """Vectors of P parameters in fixed ranges, which the threads of an objective share.
-
-    If the objective has ``threads``, an open :class:`~crfkit._parallel.ThreadMap`, they do the
-    work.
-    """
+    """Vectors of P parameters in fixed ranges, which the open threads of an objective share."""
 
     def __init__(self, objective: Any, size: int) -> None:
         self.size = size

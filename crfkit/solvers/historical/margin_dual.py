@@ -42,9 +42,7 @@ class MarginEG(MiniBatchSolver):
     c2)`` (algorithm 2 and equation 50 of Gupta's report on conditional random fields). Sequences
     are visited one after the other. The rate ``r`` of a sequence follows from what its last step
     did to the dual, a parabola along the way: it falls where the best step would have been shorter,
-    and a step that lowers the dual is not made.
-
-    The gap between the objective and the dual bounds how far the parameters are from the optimum.
+    and a step that lowers the dual is not made. Objective minus dual is the gap.
 
     Parameters
     ----------
@@ -53,11 +51,10 @@ class MarginEG(MiniBatchSolver):
 
     Notes
     -----
-    Needs the hinge loss with margin rescaling and a cost that is a sum over tokens. It works with
-    any structure. Holds two numbers for each token and label, and two tables of steps a batch. One
-    thread makes the steps; the dual method of choice is "bcfw", which is many times faster. The
-    smaller c2 and the larger numeric features, the more passes. Parameters to start from are not
-    used.
+    Needs the hinge loss with margin rescaling, a cost that is a sum over tokens; any structure.
+    Holds two numbers for each token and label, and two tables of steps a batch. One thread; the
+    dual method of choice is "bcfw", which is many times faster. The smaller c2 and the larger
+    numeric features, the more passes. Parameters to start from are not used.
     """
 
     handles_l1: ClassVar[bool] = False
