@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import SERIAL, ThreadMap
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
@@ -27,7 +27,7 @@ from crfkit.data.names import Names
 from crfkit.data.topology import Topology
 from crfkit.kernels.design.selection import seen_list
 from crfkit.labels.segmentation import Segmentation, segmentation_of
-from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.attributes import AttributeWeights, Part
 from crfkit.structures import Spans
 
 if TYPE_CHECKING:
@@ -248,6 +248,7 @@ class PotentialParts:
 
     unary: FloatArray  # (n, C) of labels at tokens; of segments, C is 4 K
     offsets: IntArray  # (S + 1,) where sequences start in `unary`, and the end
+    threads: ThreadMap  # share the work on a long sequence
     pair: FloatArray  # (M, K, K) tables of transitions, or a list of those with a weight, (1, P2)
     index: IdArray | None = None  # (n,) the table of the transition into each token, if several
     lengths: FloatArray | None = None  # (L, K) of lengths of segments
@@ -265,6 +266,7 @@ class Residuals(NamedTuple):
     lengths: list[FloatArray]  # of segments alone
     rows: list[FloatArray]  # of segments alone
     topologies: list[Topology | None]  # the order of the tokens of each chunk
+    threads: ThreadMap = SERIAL
 
     @property
     def begin(self) -> int:
@@ -272,8 +274,15 @@ class Residuals(NamedTuple):
         return int(self.chunks[0].offsets[0])
 
 
-# How rows of attributes are read: (weights, parts, threads) -> rows with a method `gather`.
-Reading = Callable[[Any, Any, ThreadMap], Any]
+class Reading(NamedTuple):
+    """How rows of attributes are read, and the threads that share the work."""
+
+    rows: Callable[[Any, Any, ThreadMap], Any]  # (weights, parts, threads) -> has a method `gather`
+    threads: ThreadMap
+
+    def __call__(self, weights: AttributeWeights, parts: list[Part]) -> Any:
+        """Return rows of some parts."""
+        return self.rows(weights, parts, self.threads)
 
 
 class WeightBlock(ABC):
@@ -319,21 +328,15 @@ class WeightBlock(ABC):
         """Return weights, shape (P,), as `add` needs them; made once for all chunks."""
 
     @abstractmethod
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> Any:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return what `add` and `pullback` need of some chunks; one that is long is alone."""
 
     @abstractmethod
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Add to the potentials of chunk `index` of those that were prepared."""
 
     @abstractmethod
-    def pullback(
-        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
-    ) -> None:
+    def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P,).
 
         It must be the same to the last bit for any number of threads.

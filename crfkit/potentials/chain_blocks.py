@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._parallel import LONG_TOKENS, ThreadMap, cut
+from crfkit._parallel import LONG_TOKENS, cut
 from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.topology import Topology
@@ -59,11 +59,9 @@ class AttributeBlock(WeightBlock):
     def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
         """Return the gradient with respect to the scores of each part that was prepared."""
 
-    def pullback(
-        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
-    ) -> None:
+    def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P,)."""
-        prepared.rows.pullback(self.residuals_of(residuals, prepared), threads, out)
+        prepared.rows.pullback(self.residuals_of(residuals, prepared), residuals.threads, out)
 
     def active(self, prepared: Any) -> IdArray:
         """Return the weights that the only chunk depends on, each once, shape (n,)."""
@@ -85,16 +83,16 @@ def token_parts(data: PackedSequences, chunks: list[Chunk]) -> list[Part]:
 
 
 def gather_tokens(
-    bound: BoundWeights, prepared: PreparedTokens, index: int, unary: FloatArray, threads: ThreadMap
+    bound: BoundWeights, prepared: PreparedTokens, index: int, out: PotentialParts
 ) -> None:
-    """Add the scores of the tokens of a chunk to `unary`, shape (n, C)."""
+    """Add the scores of the tokens of a chunk to its unary potentials."""
     parts, begin = prepared.rows.parts, prepared.chunks[index].tokens.start
 
     def gather(i: int) -> None:
-        prepared.rows.gather(bound, i, unary[parts[i].begin - begin : parts[i].end - begin])
+        prepared.rows.gather(bound, i, out.unary[parts[i].begin - begin : parts[i].end - begin])
 
     whole = len(prepared.chunks) == len(parts)
-    threads(gather, [index] if whole else range(len(parts)))
+    out.threads(gather, [index] if whole else range(len(parts)))
 
 
 def token_residuals(residuals: Residuals, prepared: PreparedTokens) -> list[FloatArray]:
@@ -118,17 +116,13 @@ class StateBlock(AttributeBlock):
             choice.pairs(choice.data, choice.codes, choice.n_labels, everything=choice.all_states)
         )
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> PreparedTokens:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the tokens of each chunk."""
-        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks), threads))
+        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks)))
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Add to the potentials of the labels."""
-        gather_tokens(bound, prepared, index, parts.unary, threads)
+        gather_tokens(bound, prepared, index, parts)
 
     def residuals_of(self, residuals: Residuals, prepared: Any) -> list[FloatArray]:
         """Return the gradient with respect to the potentials of each part of the tokens."""
@@ -199,20 +193,14 @@ class TransitionBlock(WeightBlock):
             pair[:, self.forbidden] = -np.inf
         return pair
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> None:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> None:
         """Return nothing: all chunks have the same."""
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Set the potentials of transitions."""
         parts.pair = bound
 
-    def pullback(
-        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
-    ) -> None:
+    def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (P2,)."""
         for pair in residuals.pairs:
             out += pair[0] if self.is_list else pair.sum(axis=0)[self.source, self.target]
@@ -264,20 +252,14 @@ class BoundaryBlock(WeightBlock):
         """Return the weights as they are."""
         return parameters
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> None:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> None:
         """Return nothing: chunks say where sequences begin and end."""
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Add to the potentials of these tokens."""
         parts.unary[self.cells(parts.unary, parts.offsets, parts.topology)] += bound
 
-    def pullback(
-        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
-    ) -> None:
+    def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`, shape (K,)."""
         for chunk, topology in zip(residuals.chunks, residuals.topologies, strict=True):
             first = int(chunk.offsets[0])
@@ -344,17 +326,13 @@ class TransitionAttributeBlock(AttributeBlock):
             choice.pairs(choice.data.transitions, choice.transitions, size, everything=every)
         )
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> PreparedTransitions:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the distinct rows of each chunk: equal rows share a table."""
-        rows, tables = zip(*threads(partial(transition_rows, data), chunks), strict=True)
+        rows, tables = zip(*reading.threads(partial(transition_rows, data), chunks), strict=True)
         parts = [Part(own, 0, own.n_tokens) for own in rows]
-        return PreparedTransitions(reading(self.weights, parts, threads), list(tables))
+        return PreparedTransitions(reading(self.weights, parts), list(tables))
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Make a table of each distinct row."""
         pair = np.repeat(parts.pair, prepared.rows.parts[index].end, axis=0)
         prepared.rows.gather(bound, index, _flat(pair))

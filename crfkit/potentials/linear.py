@@ -183,27 +183,25 @@ class LinearModel(PotentialsModel):
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap) -> Prepared:
         """Return chunks as training on all of them reads them; one that is long stands alone."""
-        return self._prepared(data, chunks, threads, PreparedRows)
+        return self._prepared(data, chunks, Reading(PreparedRows, threads))
 
     def prepare_active(self, data: PackedSequences, chunk: Chunk) -> Prepared:
         """Return a chunk as solvers read it that update after a few of them."""
-        return self._prepared(data, [chunk], SERIAL, ActiveRows)
+        return self._prepared(data, [chunk], Reading(ActiveRows, SERIAL))
 
-    def _prepared(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> Prepared:
+    def _prepared(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Prepared:
         topologies: list[Topology | None] = [None] * len(chunks)
         if data.topology is not None:
             every = np.arange(len(data))
             topologies = [data.topology.take(every[chunk.sequences]) for chunk in chunks]
-        blocks = {b.name: b.prepare(data, chunks, threads, reading) for b in self.blocks}
+        blocks = {b.name: b.prepare(data, chunks, reading) for b in self.blocks}
         return Prepared(chunks, blocks, topologies)
 
     def scores(
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
         """Return the potentials of the sequences of a chunk of new data."""
-        prepared = self._prepared(data, [chunk], SERIAL, NewRows)
+        prepared = self._prepared(data, [chunk], Reading(NewRows, SERIAL))
         return self.prepared_scores(bound, prepared, 0, threads)
 
     def prepared_scores(
@@ -214,9 +212,9 @@ class LinearModel(PotentialsModel):
         begin, end = int(chunk.offsets[0]), int(chunk.offsets[-1])
         unary = np.zeros((end - begin, self.n_columns))
         offsets, topology = chunk.offsets - begin, prepared.topologies[index]
-        parts = PotentialParts(unary, offsets, np.zeros((1, 0, 0)), topology=topology)
+        parts = PotentialParts(unary, offsets, threads, np.zeros((1, 0, 0)), topology=topology)
         for block in self.blocks:
-            block.add(bound[block.name], prepared.blocks[block.name], index, parts, threads)
+            block.add(bound[block.name], prepared.blocks[block.name], index, parts)
         return self.finish(parts, chunk)
 
     def pullback(
@@ -234,10 +232,10 @@ class LinearModel(PotentialsModel):
         the same for any number of threads.
         """
         residuals = self.residuals(unary, pairs, range(len(pairs)), prepared)
+        residuals = residuals._replace(threads=threads)
         of_blocks = self.split(out)
         for block in self.blocks:
-            name = block.name
-            block.pullback(residuals, prepared.blocks[name], threads, of_blocks[name])
+            block.pullback(residuals, prepared.blocks[block.name], of_blocks[block.name])
 
     def active(self, prepared: Prepared) -> IdArray:
         """Return the parameters that a chunk depends on, from `prepare_active`: once each, (n,)."""
@@ -256,7 +254,7 @@ class LinearModel(PotentialsModel):
         for block in self.blocks:
             own = prepared.blocks[block.name]
             found.append(np.zeros(len(block.active(own))))
-            block.pullback(residuals, own, SERIAL, found[-1])
+            block.pullback(residuals, own, found[-1])
         return np.concatenate(found)
 
 

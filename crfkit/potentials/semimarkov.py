@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._parallel import ThreadMap, chunk_tokens
+from crfkit._parallel import chunk_tokens
 from crfkit._types import Chunk, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
@@ -75,17 +75,13 @@ class SegmentStateBlock(AttributeBlock):
         seen = choice.pairs(choice.data, labels, choice.n_labels, everything=choice.all_states)
         return cls(_in_parts(seen, choice.of_segments[1]))
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> PreparedTokens:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the tokens of each chunk."""
-        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks), threads))
+        return PreparedTokens(chunks, reading(self.weights, token_parts(data, chunks)))
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Set the potentials of going on, of beginning and of ending."""
-        gather_tokens(bound, prepared, index, parts.unary, threads)
+        gather_tokens(bound, prepared, index, parts)
         size = self.weights.n_columns // len(TOKEN_PARTS)
         # The token that a segment begins with is one of its tokens.
         parts.unary[:, size : 2 * size] += parts.unary[:, :size]
@@ -163,20 +159,14 @@ class LengthBlock(WeightBlock):
         """Return the scores of all lengths, shape (L, K)."""
         return self.model.bind(parameters)
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> None:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> None:
         """Return nothing: all chunks have the same."""
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Set the potentials of lengths."""
         parts.lengths = bound
 
-    def pullback(
-        self, residuals: Residuals, prepared: Any, threads: ThreadMap, out: FloatArray
-    ) -> None:
+    def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`."""
         out += self.model.pullback(np.sum(residuals.lengths, axis=0))
 
@@ -214,17 +204,15 @@ class SegmentAttributeBlock(AttributeBlock):
         labels = labels.astype(np.int32)
         return cls(choice.pairs(seen, labels, choice.n_labels, everything=choice.all_states))
 
-    def prepare(
-        self, data: PackedSequences, chunks: list[Chunk], threads: ThreadMap, reading: Reading
-    ) -> PreparedSegments:
+    def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the segments of each chunk whose attributes have weights."""
-        found = threads(lambda chunk: self.local_segments(data, chunk), chunks)
+        found = reading.threads(lambda chunk: self.local_segments(data, chunk), chunks)
         spans = [
             make_spans(chunk.tokens.stop - chunk.tokens.start, local.stop, local.length, local.row)
             for local, chunk in zip(found, chunks, strict=True)
         ]
         parts = [Part(local.rows, 0, local.rows.n_tokens) for local in found]
-        return PreparedSegments(reading(self.weights, parts, threads), spans)
+        return PreparedSegments(reading(self.weights, parts), spans)
 
     def local_segments(self, data: PackedSequences, chunk: Chunk) -> LocalSegments:
         """Return the segments of a chunk whose attributes have weights.
@@ -236,9 +224,7 @@ class SegmentAttributeBlock(AttributeBlock):
         local = data.segments.within(chunk.tokens.start, chunk.tokens.stop)
         return local.with_rows(_weighted_rows(self.weights, local.rows))
 
-    def add(
-        self, bound: Any, prepared: Any, index: int, parts: PotentialParts, threads: ThreadMap
-    ) -> None:
+    def add(self, bound: Any, prepared: Any, index: int, parts: PotentialParts) -> None:
         """Set the potentials of segments that have attributes."""
         parts.rows = np.zeros((prepared.rows.parts[index].end, self.weights.n_columns))
         parts.spans = prepared.spans[index]

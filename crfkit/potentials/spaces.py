@@ -32,27 +32,19 @@ END = re.compile(r"(?:[\w.-]+?__)??seg\.(first|last|single)\.")
 class FeatureOptions(Protocol):
     """Which features get a weight; see :class:`crfkit.CRFClassifier`."""
 
-    @property
-    def min_freq(self) -> int: ...  # noqa: D102
-    @property
-    def all_possible_states(self) -> bool: ...  # noqa: D102
-    @property
-    def all_possible_transitions(self) -> bool: ...  # noqa: D102
-    @property
-    def boundary_weights(self) -> bool: ...  # noqa: D102
+    min_freq: int
+    all_possible_states: bool
+    all_possible_transitions: bool
+    boundary_weights: bool
 
 
 class LabeledData(Protocol):
-    """N tokens with their codes, shape (N,), the K labels, and what the codes stand for."""
+    """What is learned from."""
 
-    @property
-    def data(self) -> PackedSequences: ...  # noqa: D102
-    @property
-    def codes(self) -> CodeArray: ...  # noqa: D102
-    @property
-    def classes(self) -> NDArray[np.object_]: ...  # noqa: D102
-    @property
-    def coding(self) -> Any: ...  # noqa: D102
+    data: PackedSequences  # N tokens
+    codes: CodeArray  # (N,)
+    classes: NDArray[np.object_]  # (K,) labels
+    coding: Any  # what the codes stand for
 
 
 def choose_features(

@@ -31,7 +31,7 @@ class EvenBlock(WeightBlock):
     def bind(self, parameters):
         return parameters
 
-    def prepare(self, data, chunks, threads, reading):
+    def prepare(self, data, chunks, reading):
         """Return the tokens of each chunk."""
         starts = [np.repeat(chunk.offsets[:-1], np.diff(chunk.offsets)) for chunk in chunks]
         pairs = zip(chunks, starts, strict=True)
@@ -39,10 +39,10 @@ class EvenBlock(WeightBlock):
             np.flatnonzero((np.arange(c.tokens.start, c.tokens.stop) - s) % 2) for c, s in pairs
         ]
 
-    def add(self, bound, prepared, index, parts, threads):
+    def add(self, bound, prepared, index, parts):
         parts.unary[prepared[index]] += bound
 
-    def pullback(self, residuals, prepared, threads, out):
+    def pullback(self, residuals, prepared, out):
         for chunk, tokens in zip(residuals.chunks, prepared, strict=True):
             first = chunk.tokens.start - residuals.begin
             out += residuals.unary[first + tokens].sum(axis=0)
