@@ -26,7 +26,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear import chain_model
-from crfkit.potentials.semimarkov import LengthModel
+from crfkit.potentials.semimarkov import LengthBlock
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, make_learner
@@ -93,7 +93,7 @@ def segments() -> tuple[Any, PackedSequences, np.ndarray, int]:
     parts[:, 0] = True
     model = choose_segment_features(
         data, (labels + LABELS * begins).astype(np.int32), LABELS, parts=parts, all_states=True,
-        lengths=LengthModel(np.zeros((LONGEST, LABELS)), basis, np.ones((1, LABELS), bool)),
+        lengths=LengthBlock(np.zeros((LONGEST, LABELS)), basis, np.ones((1, LABELS), bool)),
         boundaries=False, all_transitions=True,
     )  # fmt: skip
     width, n_tokens = padded(LABELS), data.n_tokens

@@ -31,7 +31,7 @@ from crfkit.potentials.attributes import AttributeWeights, Part
 from crfkit.structures import Spans
 
 if TYPE_CHECKING:
-    from crfkit.potentials.semimarkov import LengthModel
+    from crfkit.potentials.semimarkov import LengthBlock
 
 AnyInts = IntArray | CodeArray
 
@@ -86,7 +86,7 @@ class Choice:
     forbidden: NDArray[np.bool_] | None = None  # (K, K) transitions that are not allowed
     # Of segments: how the scores of lengths are made (those that occur keep their weights), and
     # which attributes count for all tokens of one, for its first, its last, and one alone, (D, 4).
-    lengths: LengthModel | None = None
+    lengths: LengthBlock | None = None
     token_parts: NDArray[np.bool_] | None = None
 
     @cached_property
@@ -119,7 +119,7 @@ class Choice:
         return source, target
 
     @property
-    def of_segments(self) -> tuple[LengthModel, NDArray[np.bool_]]:
+    def of_segments(self) -> tuple[LengthBlock, NDArray[np.bool_]]:
         """The lengths and parts of segments; ValueError where labels are those of tokens."""
         if self.lengths is None or self.token_parts is None:
             raise ValueError("the labels are those of tokens, not of segments.")

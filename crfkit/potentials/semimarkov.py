@@ -96,7 +96,7 @@ class SegmentStateBlock(AttributeBlock):
         return token_residuals(residuals, prepared)
 
 
-class LengthModel:
+class LengthBlock(WeightBlock):
     """``length_d[k] = fixed[d, k] + sum_f basis[d, f] w[f, k]`` for chosen pairs of f and k.
 
     `fixed`, shape (L, K), is not learned: ``-inf`` forbids the segments of a length and a label.
@@ -104,37 +104,18 @@ class LengthModel:
     bool, shape (F, K), tells which function has a weight for which label.
     """
 
-    def __init__(
-        self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: NDArray[np.bool_]
-    ) -> None:
-        self.fixed, self.basis, self.chosen = fixed, sp.csr_array(basis), chosen
-        self.n_lengths, self.n_parameters = len(fixed), int(chosen.sum())
-
-    def bind(self, parameters: FloatArray) -> FloatArray:
-        """Return the scores of all lengths, shape (L, K)."""
-        table = np.zeros(self.chosen.shape)
-        table[self.chosen] = parameters
-        scores: FloatArray = self.fixed + self.basis @ table
-        return scores
-
-    def pullback(self, gradient: FloatArray) -> FloatArray:
-        """Return the gradient to the weights, given the one to the scores, shape (L, K)."""
-        pulled: FloatArray = (self.basis.T @ gradient)[self.chosen]
-        return pulled
-
-
-class LengthBlock(WeightBlock):
-    """Weights of functions of the length of a segment."""
-
     name = "lengths"
     kind = "length x label"
     is_known = True
     tables: ClassVar = ()  # what is kept are the scores of all lengths
 
-    def __init__(self, model: LengthModel) -> None:
-        self.model = model
-        rows, columns = np.nonzero(model.chosen)
-        self.pattern = Pattern.of_rows(rows, columns, model.chosen.shape, len(model.chosen))
+    def __init__(
+        self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: NDArray[np.bool_]
+    ) -> None:
+        self.fixed, self.basis, self.chosen = fixed, sp.csr_array(basis), chosen
+        self.n_lengths = len(fixed)
+        rows, columns = np.nonzero(chosen)
+        self.pattern = Pattern.of_rows(rows, columns, chosen.shape, len(chosen))
 
     @classmethod
     def of_pattern(cls, pattern: Pattern) -> Self:
@@ -142,22 +123,23 @@ class LengthBlock(WeightBlock):
         raise TypeError("the functions of the length are not known.")
 
     @classmethod
-    def choose(cls, choice: Choice) -> Self:
+    def choose(cls, choice: Choice) -> LengthBlock:
         """Return weights for the lengths that occur, or all."""
         lengths, runs = choice.of_segments[0], choice.segments
         if choice.all_states:
-            return cls(lengths)
+            return lengths
         shape = lengths.fixed.shape
         cells = np.ravel_multi_index((runs.stop - runs.start - 1, runs.label), shape)
         counts = np.bincount(cells, minlength=lengths.fixed.size).reshape(shape)
         seen = (lengths.basis != 0.0).T @ counts
-        return cls(
-            LengthModel(lengths.fixed, lengths.basis, lengths.chosen & (seen >= choice.least))
-        )
+        return cls(lengths.fixed, lengths.basis, lengths.chosen & (seen >= choice.least))
 
     def bind(self, parameters: FloatArray) -> FloatArray:
         """Return the scores of all lengths, shape (L, K)."""
-        return self.model.bind(parameters)
+        table = np.zeros(self.chosen.shape)
+        table[self.chosen] = parameters
+        scores: FloatArray = self.fixed + self.basis @ table
+        return scores
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> None:
         """Return nothing: all chunks have the same."""
@@ -168,7 +150,7 @@ class LengthBlock(WeightBlock):
 
     def pullback(self, residuals: Residuals, prepared: Any, out: FloatArray) -> None:
         """Add the gradient with respect to the weights to `out`."""
-        out += self.model.pullback(np.sum(residuals.lengths, axis=0))
+        out += (self.basis.T @ np.sum(residuals.lengths, axis=0))[self.chosen]
 
     def active(self, prepared: Any) -> IdArray:
         """Return all weights."""
@@ -286,7 +268,7 @@ class SemiMarkovModel(LinearModel):
         """Return the model of fitted weights in blocks; scores of lengths are what they are."""
         scores = fitted["length_scores_"]
         none = np.zeros((0, scores.shape[1]), bool)
-        lengths = LengthBlock(LengthModel(scores, np.zeros((len(scores), 0)), none))
+        lengths = LengthBlock(scores, np.zeros((len(scores), 0)), none)
         return cls([*blocks, lengths])
 
     def __init__(self, blocks: list[WeightBlock]) -> None:
@@ -295,7 +277,7 @@ class SemiMarkovModel(LinearModel):
         self.n_codes = 2 * size  # a label, and whether its segment begins there
         self.chunk_tokens = chunk_tokens(size, own_transitions=not self.homogeneous)
         self.structure = SemiMarkov()
-        self.lengths, segments = self.get(LengthBlock).model, self.find(SegmentAttributeBlock)
+        self.lengths, segments = self.get(LengthBlock), self.find(SegmentAttributeBlock)
         self.segments = None if segments is None else segments.weights
 
     @property
@@ -317,9 +299,9 @@ class SemiMarkovModel(LinearModel):
         fixed, forbidden = self.lengths.fixed, self.forbidden
         if not (fixed.any() or forbidden.any()):
             return self, structure
-        lengths = LengthModel(np.zeros_like(fixed), self.lengths.basis, self.lengths.chosen)
+        lengths = LengthBlock(np.zeros_like(fixed), self.lengths.basis, self.lengths.chosen)
         transitions = TransitionBlock(self.transition_from, self.transition_to, self.n_labels)
-        plain = {"lengths": LengthBlock(lengths), "transitions": transitions}
+        plain = {"lengths": lengths, "transitions": transitions}
         model = type(self)([plain.get(block.name, block) for block in self.blocks])
         return model, SemiMarkov(SegmentOffset(np.where(forbidden, -np.inf, 0.0), fixed))
 

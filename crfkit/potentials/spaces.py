@@ -21,7 +21,7 @@ from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.labels.segments import Limits, SegmentLabels, find_limits
 from crfkit.potentials.blocks import Choice
 from crfkit.potentials.linear import LinearChainModel, LinearModel
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel, SemiMarkovModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock, SemiMarkovModel
 from crfkit.structures import structure_for
 
 # Attributes whose names begin so count for first, last or single tokens of segments alone; the name
@@ -63,7 +63,7 @@ def choose_segment_features(
     codes: CodeArray,
     n_labels: int,
     *,
-    lengths: LengthModel,
+    lengths: LengthBlock,
     parts: NDArray[np.bool_],
     **options: Any,
 ) -> SemiMarkovModel:
@@ -176,7 +176,7 @@ class SegmentWeights(WeightSpace):
         """Return how tags write segments."""
         return {"scheme_": coding.scheme}
 
-    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthModel:
+    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthBlock:
         """Return how the scores of lengths are made."""
         most, least = limits.most, limits.least
         longest = int(most.max(initial=1))
@@ -185,7 +185,7 @@ class SegmentWeights(WeightSpace):
         lengths = np.arange(1, longest + 1)[:, None]
         fixed = np.where((lengths <= most) & (lengths >= least), found.fixed[:, None], -np.inf)
         chosen = np.ones((found.basis.shape[1], len(most)), bool)
-        return LengthModel(fixed, found.basis, chosen)
+        return LengthBlock(fixed, found.basis, chosen)
 
     def _parts(self, data: Any) -> NDArray[np.bool_]:
         """Return which attributes count for all, first, last, and single tokens, shape (D, 4)."""

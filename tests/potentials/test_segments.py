@@ -15,9 +15,10 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
+from crfkit.potentials.blocks import Residuals
 from crfkit.potentials.semimarkov import (
     TOKEN_PARTS,
-    LengthModel,
+    LengthBlock,
     SegmentAttributeBlock,
     SemiMarkovModel,
 )
@@ -55,7 +56,7 @@ def make_data(rng, *, transitions=False, segments=True):
 
 def choose(rng, data, codes, **options):
     fixed = np.zeros((LONGEST, LABELS))
-    lengths = LengthModel(fixed, rng.normal(size=(LONGEST, 2)), np.ones((2, LABELS), bool))
+    lengths = LengthBlock(fixed, rng.normal(size=(LONGEST, 2)), np.ones((2, LABELS), bool))
     parts = np.ones((data.n_features, len(TOKEN_PARTS)), bool)
     return choose_segment_features(
         data, codes, LABELS, lengths=lengths, parts=parts, all_states=True, all_transitions=True,
@@ -164,13 +165,15 @@ def by_hand(model, w, data, codes, s):
 def test_scores_of_lengths_are_the_products_of_their_features_and_weights(rng):
     fixed, chosen = rng.normal(size=(5, 3)), rng.random((4, 3)) < 0.6
     basis = rng.normal(size=(5, 4)) * (rng.random((5, 4)) < 0.5)
-    lengths, weights = LengthModel(fixed, basis, chosen), rng.normal(size=chosen.sum())
+    lengths, weights = LengthBlock(fixed, basis, chosen), rng.normal(size=chosen.sum())
     table = np.zeros((4, 3))
     table[chosen] = weights
     np.testing.assert_allclose(lengths.bind(weights), fixed + basis @ table, rtol=1e-13)
     gradient = rng.normal(size=(5, 3))
     expected = (basis.T @ gradient)[chosen]
-    np.testing.assert_allclose(lengths.pullback(gradient), expected, rtol=1e-13)
+    out = np.zeros(len(weights))
+    lengths.pullback(Residuals(np.zeros((0, 12)), [], [], [gradient], [], []), None, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
 
 
 def test_a_feature_for_each_of_many_lengths_takes_no_table_of_all_pairs(rng):
@@ -180,7 +183,7 @@ def test_a_feature_for_each_of_many_lengths_takes_no_table_of_all_pairs(rng):
     codes = np.zeros(stop[-1], np.int32)
     codes[[0, *stop[:-1]]] = 1
     tracemalloc.start()
-    lengths = LengthModel(
+    lengths = LengthBlock(
         np.zeros((longest, 1)), length_basis("indicator", longest).basis,
         np.ones((longest, 1), bool),
     )  # fmt: skip
@@ -188,7 +191,8 @@ def test_a_feature_for_each_of_many_lengths_takes_no_table_of_all_pairs(rng):
         data, codes, 1, lengths=lengths, parts=np.ones((1, 4), bool)
     ).lengths
     scores = model.bind(np.arange(model.n_parameters) + 1.0)
-    gradient = model.pullback(scores)
+    gradient = np.zeros(model.n_parameters)
+    model.pullback(Residuals(np.zeros((0, 4)), [], [], [scores], [], []), None, gradient)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     expected = np.zeros(longest)
@@ -206,7 +210,7 @@ def test_weights_are_those_of_what_occurs_often_enough(rng, min_freq):
     anything = np.zeros((LABELS, LABELS), bool)
     codes = random_segment_codes(rng, offsets, np.full(LABELS, LONGEST), anything)
     basis = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, -2.0]])
-    lengths = LengthModel(np.zeros((LONGEST, LABELS)), basis, np.ones((2, LABELS), bool))
+    lengths = LengthBlock(np.zeros((LONGEST, LABELS)), basis, np.ones((2, LABELS), bool))
     parts = np.ones((1, len(TOKEN_PARTS)), bool)
     model = choose_segment_features(
         data, codes, LABELS, lengths=lengths, parts=parts, min_freq=min_freq
@@ -284,7 +288,7 @@ def test_values_are_bit_equal_for_any_number_of_threads(rng, monkeypatch):
 
 def test_pairs_seen_anywhere_in_segments_have_weights_for_first_and_last_tokens(rng):
     data = PackedSequences.from_flat(np.eye(3), [3], ["a", "b", "c"])
-    lengths = LengthModel(np.zeros((3, 1)), np.zeros((3, 0)), np.zeros((0, 1), bool))
+    lengths = LengthBlock(np.zeros((3, 1)), np.zeros((3, 0)), np.zeros((0, 1), bool))
     parts = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [0, 1, 0, 0]], bool)
     model = choose_segment_features(
         data, np.array([1, 0, 0], np.int32), 1, lengths=lengths, parts=parts

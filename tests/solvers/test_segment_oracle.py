@@ -12,7 +12,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.semimarkov import SegmentOracle
 from crfkit.potentials.chain_blocks import TransitionBlock
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import (
@@ -93,7 +93,7 @@ def wide_objective(rng, n_labels, threads, *, rows, boundaries, all_pairs, loss=
     basis = np.tri(longest) * rng.random((longest, longest)).round(1)
     chosen = rng.random((longest, n_labels)) < 0.7
     model = choose_segment_features(
-        data, codes, n_labels, lengths=LengthModel(np.zeros((longest, n_labels)), basis, chosen),
+        data, codes, n_labels, lengths=LengthBlock(np.zeros((longest, n_labels)), basis, chosen),
         parts=rng.random((data.n_features, len(TOKEN_PARTS))) < 0.7, boundaries=boundaries,
         all_states=all_pairs, all_transitions=all_pairs,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from crfkit.losses import AnnealedHingeLoss, HingeLoss, LogLoss, SoftenedHingeLo
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthModel
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
@@ -75,7 +75,7 @@ def problem(
     parts = np.ones((data.n_features, len(TOKEN_PARTS)), bool)
     model = choose_segment_features(
         data, codes, LABELS, parts=parts, all_states=True,
-        lengths=LengthModel(fixed, basis, np.ones((basis.shape[1], LABELS), bool)),
+        lengths=LengthBlock(fixed, basis, np.ones((basis.shape[1], LABELS), bool)),
         boundaries=True, forbidden=steps, all_transitions=True,
     )  # fmt: skip
     weight = np.ones(len(lengths)) if weight is None else np.asarray(weight, float)
