@@ -1,11 +1,7 @@
 """Packed sequences of features, sequences of labels."""
 
 from crfkit.data.forest import Forest
-from crfkit.data.frames import (
-    frame_from_sequences,
-    labels_from_frame,
-    sequences_from_frame,
-)
+from crfkit.data.frames import frame_from_sequences, labels_from_frame, sequences_from_frame
 from crfkit.data.labels import LabelSequences
 from crfkit.data.packed import PackedSequences
 from crfkit.data.segments import PackedSegments

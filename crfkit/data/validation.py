@@ -148,7 +148,7 @@ def _warn_of_one(
         warn_user(
             f"feature {name(largest)} {of}is about {sizes[largest]:.2g} in size, most features "
             f"are about {middle:.2g}: the solver may be slow or stop too early, and the penalty "
-            f"falls on the small ones. {advice}",
+            f"falls on the small ones. {advice}"
         )
 
 

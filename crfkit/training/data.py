@@ -230,11 +230,7 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
 
 
 def hold_out(
-    training: TrainingData,
-    X_val: Any,
-    y_val: Any,
-    fraction: float | None,
-    random_state: Any,
+    training: TrainingData, X_val: Any, y_val: Any, fraction: float | None, random_state: Any
 ) -> tuple[TrainingData, Labeled | None]:
     """Return what to learn from, and what to watch the fit on, if it is to be watched.
 

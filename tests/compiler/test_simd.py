@@ -143,10 +143,7 @@ from crfkit.compiler import simd
 assert simd._emits() is {emits}
 sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not newer", {path!r}]))
 """
-CHANGES = {
-    "import numba.extending; numba.extending.intrinsic = None": False,
-    "": True,
-}
+CHANGES = {"import numba.extending; numba.extending.intrinsic = None": False, "": True}
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="needs the compiler")

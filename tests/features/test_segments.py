@@ -13,13 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 
-from crfkit import (
-    CRFClassifier,
-    MaxMarginCRF,
-    Segments,
-    SemiMarkovCRF,
-    StructuredPerceptron,
-)
+from crfkit import CRFClassifier, MaxMarginCRF, Segments, SemiMarkovCRF, StructuredPerceptron
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features import (
     SegmentFeatures,

@@ -18,8 +18,7 @@ ODD = "\x85\u2028\u2029\x0b\x0c\x1c\x1d\x1e\xa0\u3000\ufeff#-é🍋"
 
 def cells(forbidden, min_size):
     letters = st.one_of(
-        st.sampled_from(ODD + "ab \t"),
-        st.characters(exclude_categories=["Cs"]),
+        st.sampled_from(ODD + "ab \t"), st.characters(exclude_categories=["Cs"])
     ).filter(lambda letter: letter not in forbidden)
     return st.text(letters, min_size=min_size, max_size=4)
 

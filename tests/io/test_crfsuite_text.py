@@ -8,12 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit import CRFClassifier
-from crfkit.io import (
-    ColumnFormatError,
-    iter_crfsuite_text,
-    read_crfsuite_text,
-    write_crfsuite_text,
-)
+from crfkit.io import ColumnFormatError, iter_crfsuite_text, read_crfsuite_text, write_crfsuite_text
 
 TEXT = "B\tw=An\tpos=DT\t__BOS__\nI\tw=A.P.\tcaps:0.5\n\n@weight:2.5\nO\tw=said\n"
 

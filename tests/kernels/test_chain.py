@@ -11,13 +11,7 @@ from crfkit.kernels.chain import sum as kernels
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.structures.chain import chain_workspace
 from crfkit.structures.potentials import chain_arrays, transposed
-from tests.oracles import (
-    chain_paths,
-    chain_scores,
-    enumerated_sum,
-    log_domain_sum,
-    random_scores,
-)
+from tests.oracles import chain_paths, chain_scores, enumerated_sum, log_domain_sum, random_scores
 
 
 def scaled_sum(scores, weight):

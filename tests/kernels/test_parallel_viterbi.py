@@ -29,12 +29,7 @@ def shared_by_best_paths(scores, ends=False):
 def exact(seed, length, n_labels, scale, forbidden, *, shared_tables=False, dead=()):
     """Return scores whose sums are exact."""
     scores = random_scores(
-        seed,
-        [length],
-        n_labels,
-        shared_tables=shared_tables,
-        scale=scale,
-        forbidden=forbidden,
+        seed, [length], n_labels, shared_tables=shared_tables, scale=scale, forbidden=forbidden
     )
     scores.unary[list(dead)] = -np.inf
     return scores._replace(unary=np.round(scores.unary), pair=np.round(scores.pair))

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.semimarkov.arrays import (
-    semimarkov_part,
-    semimarkov_shift,
-)
+from crfkit.kernels.semimarkov.arrays import semimarkov_part, semimarkov_shift
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 9, 17])

@@ -12,13 +12,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
 from crfkit.kernels.tree.max import TreeLists, tree_lists, tree_max, tree_trace
-from crfkit.kernels.tree.sum import (
-    TreeScores,
-    TreeWorkspace,
-    sum_forest,
-    tree_sum,
-    tree_sum_log,
-)
+from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, sum_forest, tree_sum, tree_sum_log
 
 
 def random_scores(seed, lengths, size, tables=False, forbidden=0.0, scale=1.0):

@@ -191,10 +191,7 @@ def test_scores_that_overflow_move_nothing(rng):
         assert (steps.rates < 0.5).any()
 
 
-FORMS = {
-    "dense": ("sparse dense", {}),
-    "boundary weights": ("sparse", {"boundaries": True}),
-}
+FORMS = {"dense": ("sparse dense", {}), "boundary weights": ("sparse", {"boundaries": True})}
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,12 +9,7 @@ from crfkit.potentials.kernelized import Gram, Kernel
 from crfkit.solvers.historical.margin_dual import SMO
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelBlocks, KernelFrankWolfe, _Search
 from tests.objective.test_batch import make_data
-from tests.solvers.test_margin_dual import (
-    LENGTHS,
-    kernel_objective,
-    margin_objective,
-    solve,
-)
+from tests.solvers.test_margin_dual import LENGTHS, kernel_objective, margin_objective, solve
 
 
 @pytest.fixture

@@ -6,27 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._parallel import ThreadMap
-from crfkit.kernels.oracle import (
-    Labeling,
-    add_direction,
-    best,
-    gather,
-    level,
-    path_score,
-    refresh,
-)
+from crfkit.kernels.oracle import Labeling, add_direction, best, gather, level, path_score, refresh
 from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.spaces import choose_features
-from crfkit.solvers.margin.dual_state import (
-    ENOUGH,
-    ChainMarginalFW,
-    VertexState,
-    make_margin_state,
-)
+from crfkit.solvers.margin.dual_state import ENOUGH, ChainMarginalFW, VertexState, make_margin_state
 from crfkit.structures import Chain
 from tests.solvers.margins import enumerated_value, margin_problem
 from tests.solvers.test_dual_moves import LENGTHS, make_wide

@@ -15,11 +15,7 @@ from crfkit.potentials.spaces import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
 from crfkit.structures import Chain
-from tests.solvers.margins import (
-    enumerated_optimum,
-    enumerated_value,
-    margin_problem,
-)
+from tests.solvers.margins import enumerated_optimum, enumerated_value, margin_problem
 
 COST = np.array([[0.0, 1.0, 3.0], [0.5, 0.0, 1.0], [2.0, 1.0, 0.0]])
 LOSSES = {

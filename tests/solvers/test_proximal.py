@@ -22,10 +22,7 @@ def a_point(objective, w):
 def a_model(rng, l1, memory=4):
     """The model after six steps on a quadratic, and the dense BFGS matrix of the last ones."""
     objective = Quadratic(rng, size=5, l1=l1)
-    model, points = (
-        QuadraticModel(objective, memory),
-        [a_point(objective, rng.normal(size=5))],
-    )
+    model, points = (QuadraticModel(objective, memory), [a_point(objective, rng.normal(size=5))])
     for _ in range(6):
         points.append(a_point(objective, points[-1].w + rng.normal(size=5)))
         model.add(points[-2], points[-1])

@@ -21,13 +21,7 @@ from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock
 from crfkit.potentials.spaces import choose_segment_features
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
-from crfkit.solvers.margin import (
-    SMO,
-    BlockFrankWolfe,
-    CuttingPlane,
-    MarginEG,
-    Subgradient,
-)
+from crfkit.solvers.margin import SMO, BlockFrankWolfe, CuttingPlane, MarginEG, Subgradient
 from tests.oracles import (
     all_segmentations,
     codes_of,

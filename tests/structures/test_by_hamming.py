@@ -6,13 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit.structures import Chain, chain
-from tests.oracles import (
-    chain_paths,
-    chain_scores,
-    filled_up,
-    random_scores,
-    sparse_chain_scores,
-)
+from tests.oracles import chain_paths, chain_scores, filled_up, random_scores, sparse_chain_scores
 
 
 def some_labels(scores, seed=0):

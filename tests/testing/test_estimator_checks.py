@@ -3,12 +3,7 @@ import contextlib
 import pytest
 
 from crfkit import CRFClassifier, SemiMarkovCRF
-from crfkit.testing import (
-    check_estimator,
-    estimator_checks,
-    parametrize_with_checks,
-    yield_checks,
-)
+from crfkit.testing import check_estimator, estimator_checks, parametrize_with_checks, yield_checks
 from tests.testing.broken import MUTANTS, VoteClassifier
 
 VARIANTS = [

@@ -14,14 +14,7 @@ from crfkit._types import FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.compiler.simd import rounded_number
 from crfkit.kernels.design.batch import Weights
-from crfkit.kernels.solvers.batches import (
-    APPLY,
-    COMPUTE,
-    BlockIndex,
-    expected,
-    gather,
-    move_dual,
-)
+from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, expected, gather, move_dual
 
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1

@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray, LabelArray
 from crfkit.compiler.jit import kernel, part
-from crfkit.kernels.chain.oracle import (
-    apply_counts,
-    clear_counts,
-    scatter_counts,
-    slot,
-)
+from crfkit.kernels.chain.oracle import apply_counts, clear_counts, scatter_counts, slot
 from crfkit.kernels.oracle import FOUND, Examples, best, gather, refresh
 from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions, MarginProgress
 
