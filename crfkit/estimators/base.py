@@ -146,11 +146,11 @@ class LinearClassifier(SequenceClassifier):
     single_features_ = weight_view("single_coef_", "(attribute, label) of only tokens")
     segment_features_ = weight_view("segment_coef_", "(attribute of segments, label)", SEGMENTS)
     transition_features_ = weight_view("transitions_", "(label, next label)", LABELS)
-    step_features_ = weight_view(
+    transition_attributes_ = weight_view(
         "transition_coef_", "(attribute, (label, next label))", TRANSITIONS, PAIRS
     )
     feature_names_in_ = names_of_attributes(TOKENS, "shape (D,)")
-    step_feature_names_in_ = names_of_attributes(TRANSITIONS, "shape (D2,)")
+    transition_feature_names_in_ = names_of_attributes(TRANSITIONS, "shape (D2,)")
     segment_feature_names_in_ = names_of_attributes(SEGMENTS, "shape (D3,)")
     max_lengths_ = property(max_lengths)
 

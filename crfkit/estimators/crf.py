@@ -104,9 +104,9 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         The vocabulary, where the model was fitted on dicts or strings.
     n_features_in_ : int
         Number of attributes D.
-    feature_names_in_, step_feature_names_in_ : ndarray of shape (D,), (D2,)
+    feature_names_in_, transition_feature_names_in_ : ndarray of shape (D,), (D2,)
         Names of the attributes, and of those of transitions, where they are known.
-    state_features_, transition_features_, step_features_ : WeightView
+    state_features_, transition_features_, transition_attributes_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)).
     n_parameters_, n_iter_ : int

@@ -90,8 +90,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         `start_weights_`, `end_weights_` and `transition_coef_`, row after row.
     vote_order_ : ndarray of shape (K,)
         With "vote": the labels, as numbers, in the order in which they win ties.
-    vectorizer_, n_features_in_, feature_names_in_, step_feature_names_in_
-    state_features_, transition_features_, step_features_, n_parameters_
+    vectorizer_, n_features_in_, feature_names_in_, transition_feature_names_in_
+    state_features_, transition_features_, transition_attributes_, n_parameters_
         As of :class:`CRFClassifier`.
     n_iter_ : int
         Passes over the data.

@@ -101,10 +101,10 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         The longest length of the segments of each label; the scheme of the tags, or "runs".
     vectorizer_, n_features_in_
         As of :class:`crfkit.CRFClassifier`.
-    feature_names_in_, step_feature_names_in_, segment_feature_names_in_ : ndarray
+    feature_names_in_, transition_feature_names_in_, segment_feature_names_in_ : ndarray
         Names of the attributes, of transitions and of segments, where they are known.
     state_features_, first_features_, last_features_, single_features_, segment_features_
-    transition_features_, step_features_ : WeightView
+    transition_features_, transition_attributes_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)): of all, first, last and only tokens, and whole segments.
     n_parameters_, n_iter_, converged_, objective_, gap_, training_log_

@@ -312,7 +312,11 @@ class TransitionAttributeBlock(AttributeBlock):
     is_known = True
     tables: ClassVar = (
         Table(
-            "transition_coef_", TRANSITIONS, PAIRS, "attributes of transitions", "step_features_"
+            "transition_coef_",
+            TRANSITIONS,
+            PAIRS,
+            "attributes of transitions",
+            "transition_attributes_",
         ),
     )
 

@@ -29,7 +29,7 @@ def test_the_trained_model_is_that_of_the_estimator(corpus, model):
     crf = CRFClassifier(c2=0.1).fit(features.fit_transform(X), y)
     saved = crfkit.load(model)
     np.testing.assert_array_equal(saved[-1].coef_.data, crf.coef_.data)
-    assert len(saved[-1].step_features_) == len(crf.step_features_) > 0
+    assert len(saved[-1].transition_attributes_) == len(crf.transition_attributes_) > 0
     assert saved.predict(X) == crf.predict(features.transform(X))
 
 

@@ -44,7 +44,7 @@ def make_crf(**parameters):
 
 
 def weights(crf):
-    return {**crf.state_features_, **crf.transition_features_, **crf.step_features_}
+    return {**crf.state_features_, **crf.transition_features_, **crf.transition_attributes_}
 
 
 def assert_same(ours, theirs):
@@ -99,9 +99,9 @@ def test_steps_with_attributes_grow_and_continue():
     data = packed.with_transitions(packed)
     crf = make_crf()
     crf.partial_fit(data[:15], Y[:15], classes=CLASSES)
-    before = dict(crf.step_features_)
+    before = dict(crf.transition_attributes_)
     crf.partial_fit(data, Y).partial_fit(data, Y)
-    assert set(before) < set(crf.step_features_)
+    assert set(before) < set(crf.transition_attributes_)
     crf = make_crf()
     for _ in range(3):
         crf.partial_fit(data, Y, classes=CLASSES)

@@ -140,7 +140,7 @@ def test_a_rule_of_steps_is_learned():
     observed = CRFClassifier(c2=0.01).fit(packed, y)
     assert plain.score(packed.with_transitions(None), y) < 0.8
     assert observed.score(packed, y) > 0.95
-    weights = dict(observed.step_features_)
+    weights = dict(observed.transition_attributes_)
     assert weights["transitionfeatures__b", ("L0", "L1")] > 1.0
     assert ("transitionfeatures__b", ("L0", "L0")) not in weights  # was not seen
 
@@ -172,10 +172,10 @@ def test_warm_start_finds_the_weights_of_steps_by_name():
     y = [["X", "Y", "X"], ["Y", "X"]]
     crf = CRFClassifier(c2=0.1, warm_start=True).fit(union.fit_transform(X), y)
     more_X, more_y = [*X, [["_"], ["c"]]], [*y, ["A", "A"]]
-    before = dict(crf.step_features_)
+    before = dict(crf.transition_attributes_)
     with pytest.warns(ConvergenceWarning, match="max_iter=0"):
         crf.set_params(max_iter=0).fit(union.fit_transform(more_X), more_y)
-    assert before and before.items() <= dict(crf.step_features_).items()
+    assert before and before.items() <= dict(crf.transition_attributes_).items()
 
 
 def test_a_pickled_model_predicts_the_same():
@@ -192,9 +192,9 @@ def test_features_without_steps_are_refused_by_a_model_with_them():
         crf.predict(data.with_transitions(None))
     with pytest.raises(ValueError, match="X has 3 attributes of transitions, .* fitted with no"):
         plain.predict(data)
-    assert plain.step_features_ == {}
+    assert plain.transition_attributes_ == {}
     with pytest.raises(AttributeError, match="without names"):
-        crf.step_feature_names_in_  # noqa: B018
+        crf.transition_feature_names_in_  # noqa: B018
 
 
 def test_parameters_are_counted_before_fitting():

@@ -18,7 +18,7 @@ RENAMED = [[{"w": token["w"]} for token in s] for s in X]
 
 
 def named(crf):
-    weights = {**crf.state_features_, **crf.transition_features_, **crf.step_features_}
+    weights = {**crf.state_features_, **crf.transition_features_, **crf.transition_attributes_}
     starts = zip(crf.classes_, crf.start_weights_, crf.end_weights_, strict=True)
     return weights | {("boundary", label): (s, e) for label, s, e in starts if s or e}
 
@@ -62,7 +62,10 @@ def test_attributes_of_steps_are_carried_over():
     crf = CRFClassifier(c2=0.1, warm_start=True).fit(pack(X), Y)
     before = named(crf)
     assert started(crf, pack(MORE_X), MORE_Y) == before
-    assert crf.transition_coef_.shape == (len(crf.step_feature_names_in_), len(crf.classes_) ** 2)
+    assert crf.transition_coef_.shape == (
+        len(crf.transition_feature_names_in_),
+        len(crf.classes_) ** 2,
+    )
     plain = SequenceVectorizer().fit_transform(X)
     without = {key: w for key, w in before.items() if not isinstance(key[1], tuple)}
     assert started(crf, plain, Y) == without
