@@ -33,7 +33,7 @@ from crfkit.estimators import (
 from crfkit.features import SegmentFeatures, SequenceVectorizer, TemplateFeatures
 from crfkit.inference import BeamSearch
 from crfkit.losses import HingeLoss
-from crfkit.solvers import MIRA, OEG, SAG, SOLVERS
+from crfkit.solvers import MIRA, OEG, SAG, SGD, SOLVERS
 from crfkit.solvers.margin import MARGIN_SOLVERS, BlockFrankWolfe
 from crfkit.structures import Tree, TreePotentials
 
@@ -152,7 +152,8 @@ def _solvers() -> None:
         rounds.fit(_words(X), y)
     data = SequenceVectorizer().fit_transform(X)
     forest = Forest.from_lists([[None, *range(len(labels) - 1)] for labels in y])
-    CRFClassifier(solver="sag", max_iter=2).fit(data.with_topology(forest), y)
+    for chosen, c1 in (("sag", 0.0), (SGD(average=True), 0.0), ("sgd", 0.1)):
+        CRFClassifier(solver=chosen, c1=c1, max_iter=2).fit(data.with_topology(forest), y)
 
 
 def _many_labels() -> None:

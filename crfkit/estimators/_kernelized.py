@@ -135,7 +135,7 @@ def check_kernel_chain(model: Any) -> None:
 
 def _check_shared_options(solver: BlockFrankWolfe) -> None:
     """Raise ValueError if a solver has options that its form for kernels does not have."""
-    solver._check_parameters()
+    solver.check_parameters()
     usual = BlockFrankWolfe().get_params()
     for name, value in solver.get_params().items():
         if name not in SHARED_OPTIONS and value != usual[name]:

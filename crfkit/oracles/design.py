@@ -109,7 +109,7 @@ def make_batch_design(
 
     threads(count, pieces)
     room = _empty_design(heads, rows, columns, cells, features.stride)._replace(
-        dense=dense_of(data), dense_heads=heads if dense_heads is None else dense_heads,
+        dense=dense_of(data), dense_heads=heads if dense_heads is None else frozen(dense_heads),
         first_dense=n_rows,
     )  # fmt: skip
     threads(

@@ -65,8 +65,8 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         Whether it has a method ``partial``, which learns from one batch after the other.
     is_random : bool
         Whether it has a parameter ``random_state``.
-    checks : dict of str to callable
-        How the parameters that other solvers of its kind do not have are checked.
+    shared_checks, checks : dict of str to callable
+        How parameters are checked: those of all solvers of its kind, and its own.
     max_iter : int or None
         Iterations at most; None where it has no limit, or leaves it to another solver.
     """
@@ -76,15 +76,16 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     handles_l1: ClassVar[bool] = False
     handles_partial: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
+    shared_checks: ClassVar[dict[str, Check]] = {}
     checks: ClassVar[dict[str, Check]] = {}
     max_iter: Any = None
 
-    def check_parameters(self, shared: dict[str, Check]) -> None:
+    def check_parameters(self) -> None:
         """Check the parameters, those that solvers of a kind share and those in `checks`.
 
         None passes where it is the default.
         """
-        for name, check in (shared | self.checks).items():
+        for name, check in (self.shared_checks | self.checks).items():
             if getattr(self, name) is not None or getattr(type(self), name) is not None:
                 check(name, getattr(self, name))
 

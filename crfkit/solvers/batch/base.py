@@ -136,6 +136,7 @@ class BatchSolver(Solver):
     """
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_smooth",)
+    shared_checks: ClassVar[dict[str, Check]] = CHECKS
     may_rise: ClassVar[bool] = False
 
     max_iter: int = 1000
@@ -151,7 +152,7 @@ class BatchSolver(Solver):
         The result has the parameters of the last finished iteration, also when interrupted by
         Ctrl-C. ValueError if a parameter is out of range or the solver does not fit the objective.
         """
-        self.check_parameters(CHECKS)
+        self.check_parameters()
         check_match(self, objective)
         vectors, log = Vectors(objective, len(start)), SolverLog(objective, callback)
         return log.guard(self._iterate, objective, vectors, start, log)

@@ -75,6 +75,7 @@ class CuttingPlane(Solver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
+    checks: ClassVar[dict[str, Check]] = CHECKS
 
     slack: str = "one"
     max_iter: int = 500
@@ -89,7 +90,7 @@ class CuttingPlane(Solver):
         smallest objective so far. ValueError if a parameter is out of range, the solver does not
         fit the objective, or that is not finite at the start.
         """
-        self.check_parameters(CHECKS)
+        self.check_parameters()
         check_match(self, objective)
         check_convex(self, objective)
         if not objective.penalty.l2 > 0.0:

@@ -87,6 +87,7 @@ class MiniBatchSolver(Solver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("minibatches",)
+    shared_checks: ClassVar[dict[str, Check]] = CHECKS
     handles_l1: ClassVar[bool] = True
     is_random: ClassVar[bool] = True
     # Whether the result is the best of all passes, not the last one.
@@ -132,7 +133,7 @@ class MiniBatchSolver(Solver):
 
     def _begin(self, objective: Any) -> tuple[Random, Any]:
         """Check the parameters and cut the data."""
-        self.check_parameters(CHECKS)
+        self.check_parameters()
         check_match(self, objective)
         self._check_objective(objective)
         random = check_random_state(self.random_state)
