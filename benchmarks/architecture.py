@@ -30,7 +30,8 @@ SHELVES = {"demo", "warmup"}
 # Classes that hold which attributes the tokens of (part of) the data have, each in arrays of its
 # own: how many ways there are in which kernels read X.
 LAYOUTS = {"PreparedRows", "PreparedColumns", "SharedEntries", "BatchPartition", "TokenEntries",
-           "TokenDesign", "TouchedWeights", "ActiveWeights", "SegmentVisits"}  # fmt: skip
+           "TokenDesign", "BatchDesign", "TouchedWeights", "ActiveWeights",
+           "SegmentVisits"}  # fmt: skip
 # Kernels of whole epochs of a solver, by their modules: before, and in rooms.
 SOLVER_KERNELS = re.compile(
     r"kernels/((chain|segment)_(online|margin|segments|kernelized|dual|average)|solvers/[a-z]\w*)\.py"
