@@ -6,7 +6,7 @@ import sys
 import warnings
 
 # Packages between the user and a warning: this one, and those that call it for the user.
-_PASSED_BY = frozenset({"crfkit", "sklearn", "joblib"})
+_PASSED_BY = frozenset({"crfkit", "sklearn", "joblib", "numba"})
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from numba.extending import overload
 
-from crfkit.compiler.jit import HELPER_OPTIONS, depends_on
+from crfkit.compiler.cache import depends_on
+from crfkit.compiler.jit import HELPER_OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
 

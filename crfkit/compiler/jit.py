@@ -8,19 +8,16 @@ the machine code is cached on disk.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
+
+from crfkit.compiler.cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -44,122 +41,6 @@ HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
 
-_PACKAGE = Path(__file__).parents[1]
-
-
-_IMPORT = re.compile(r"^from (crfkit\.(?:kernels|compiler)[\w.]*) import", re.MULTILINE)
-
-
-@cache
-def _imported(path: Path) -> tuple[Path, ...]:
-    """Return the source files of kernels and of the compiler that a file imports."""
-    found = []
-    for name in _IMPORT.findall(path.read_text(encoding="utf-8")):
-        stem = _PACKAGE.joinpath(*name.split(".")[1:])
-        found.append(stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py"))
-    return tuple(found)
-
-
-@cache
-def _source_hash(path: Path) -> str:
-    """Hash a source file and all files of kernels that it imports, directly or not."""
-    seen, todo = set(), [path]
-    while todo:
-        file = todo.pop()
-        if file not in seen:
-            seen.add(file)
-            todo.extend(_imported(file))
-    digest = hashlib.sha256()
-    for file in sorted(seen):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
-def _named_tuples(kinds: Iterable[Any]) -> Iterator[type]:
-    """Yield the classes of the named tuples among types of arguments, also of nested ones."""
-    for kind in kinds:
-        named = getattr(kind, "instance_class", None)
-        if isinstance(named, type):
-            yield named
-        yield from _named_tuples(getattr(kind, "types", ()))
-
-
-# Files with functions that a class of named tuples chooses, beside the one of the class.
-_BODIES: dict[type, set[Path]] = {}
-
-
-def depends_on(kind: type, body: Callable[..., Any]) -> None:
-    """Say that machine code for arguments of a class depends on a function's source."""
-    _BODIES.setdefault(kind, set()).add(Path(inspect.getfile(body)))
-
-
-def _salt(function: Callable[..., Any], kinds: Iterable[Any]) -> tuple[str, ...]:
-    """Return hashes of the sources that the machine code of a function depends on.
-
-    The file of the function, and those of the classes of named tuples among its arguments, whose
-    type may choose what the function calls.
-    """
-    salt = [_source_hash(Path(inspect.getfile(function)))]
-    for cls in _named_tuples(kinds):
-        files = sorted({Path(inspect.getfile(cls)), *_BODIES.get(cls, ())})
-        salt += [f"{cls.__module__}.{cls.__qualname__}", *map(_source_hash, files)]
-    return tuple(salt)
-
-
-def _salted_cache(function: Callable[..., Any]) -> Any:
-    """Return a disk cache whose key also covers the helpers a kernel calls.
-
-    Numba's own key covers the file of the kernel alone, so that an edited helper in another file
-    (or an upgrade of the package) would keep serving the old machine code. The key is of strings:
-    an index that held classes could not be read where one of them cannot be imported. What is
-    stored for older sources is dropped by their contents, not by the date of the file, so that a
-    package that is installed again keeps its machine code.
-    """
-    from numba.core.caching import FunctionCache, IndexDataCacheFile
-
-    class SaltedCache(FunctionCache):  # type: ignore[misc]
-        def __init__(self, py_func: Callable[..., Any]) -> None:
-            super().__init__(py_func)
-            stamp = _source_hash(Path(inspect.getfile(py_func)))
-            self._cache_file = IndexDataCacheFile(
-                cache_path=self._cache_path,
-                filename_base=self._impl.filename_base,
-                source_stamp=stamp,
-            )
-
-        def _index_key(self, sig: Any, codegen: Any) -> Any:
-            try:
-                salt = _salt(function, sig)
-            except OSError:  # sources not readable, as in a zipped application
-                salt = ("unreadable sources",)
-            return str(sig), codegen.magic_tuple(), salt
-
-        # These are methods that numba may change, on files that anybody may damage: where one of
-        # them fails, the kernel is compiled. Numba would load all that it can compile, 30 MB;
-        # machine code that is there needs its run time at most, where references are counted.
-
-        def load_overload(self, signature: Any, context: Any) -> Any:
-            load: Any = getattr(self, "_load_overload", super().load_overload)
-            with suppress(Exception):
-                if OPTIONS.get(NO_REFERENCES, True):
-                    context.refresh()
-                return load(signature, context)
-
-        def save_overload(self, *arguments: Any) -> None:
-            with suppress(Exception):
-                super().save_overload(*arguments)
-
-    return SaltedCache(function)
-
-
-def _enable_cache(dispatcher: Any, function: Callable[..., Any]) -> None:
-    """Cache with the salted key, else plainly, else not at all: never fail at import."""
-    try:
-        dispatcher._cache = _salted_cache(function)
-    except Exception:
-        with suppress(Exception):  # a read-only installation without a home folder
-            dispatcher.enable_caching()
-
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return a read-only view in C order, as all inputs of kernels are passed.
@@ -180,6 +61,8 @@ def _compiled(function: F, **options: Any) -> Any:
 
     Numba would compile it once more for each constant among the arguments.
     """
+    if not numba.config.DISABLE_JIT:  # numba asks several times
+        function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     compiled: Any = numba.njit(**options)(function)
     find = getattr(compiled, "get_call_template", None)
     if find is not None:  # a function of numba, and not of a version without the method
@@ -202,9 +85,14 @@ def kernel(function: F) -> F:
     """
     compiled = _compiled(function, **OPTIONS)
     if compiled is not function:
-        _enable_cache(compiled, function)
+        compiled._cache = KernelCache(function, counts_references)
         KERNELS.append(compiled)
     return compiled  # type: ignore[no-any-return]
+
+
+def counts_references() -> bool:
+    """Whether machine code counts references, for which it needs the run time of numba."""
+    return bool(OPTIONS.get(NO_REFERENCES, True))
 
 
 def count_references() -> None:

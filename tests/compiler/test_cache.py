@@ -1,0 +1,185 @@
+"""Machine code on disk: it notices edited helpers, and bears whatever happens to a folder."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crfkit
+
+NO_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+
+PROBE = """
+from crfkit.kernels.probe import doubled
+print(doubled(1.0))
+"""
+# Prints how often machine code was found, and how often not.
+COUNTED = (
+    PROBE
+    + """
+from crfkit.compiler.jit import KERNELS
+counts = [(len(k.stats.cache_hits), len(k.stats.cache_misses)) for k in KERNELS]
+print(*map(sum, zip(*counts)))
+"""
+)
+
+
+@pytest.fixture
+def copy_of_package(tmp_path):
+    source = Path(crfkit.__file__).parent
+    target = tmp_path / "crfkit"
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    (target / "__init__.py").write_text("")
+    kernels = target / "kernels"
+    (kernels / "helper.py").write_text(
+        "from crfkit.compiler.jit import kernel\n\n\n@kernel\ndef factor():\n    return 2.0\n"
+    )
+    (kernels / "probe.py").write_text(
+        "from crfkit.compiler.jit import kernel\nfrom crfkit.kernels.helper import factor\n\n\n"
+        "@kernel\ndef doubled(x):\n    return x * factor()\n"
+    )
+    return tmp_path
+
+
+def run(folder, code=PROBE, **environment):
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", code], cwd=folder, text=True, capture_output=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")} | environment, check=True,
+    )  # fmt: skip
+    return (result.stdout + result.stderr).strip()
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_an_edited_helper_is_not_served_from_a_stale_cache(copy_of_package):
+    assert run(copy_of_package) == "2.0"
+    assert list((copy_of_package / "cache").rglob("*.nbc"))
+    helper = copy_of_package / "crfkit" / "kernels" / "helper.py"
+    helper.write_text(helper.read_text().replace("2.0", "3.0"))
+    assert run(copy_of_package) == "3.0"
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_other_options_of_kernels_make_other_machine_code(copy_of_package):
+    assert run(copy_of_package, COUNTED) == "2.0\n0 2"
+    assert run(copy_of_package, COUNTED) == "2.0\n1 0"
+    options = copy_of_package / "crfkit" / "compiler" / "jit.py"
+    options.write_text(options.read_text().replace('"nogil": True', '"nogil": False'))
+    assert run(copy_of_package, COUNTED) == "2.0\n0 2"
+
+
+def damaged(data):
+    """Yield what may become of a file."""
+    yield b""
+    yield data[:40]
+    yield data[: len(data) // 2]
+    yield data[:-1] + bytes([data[-1] ^ 1])
+    yield b"\0" * len(data)
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_damaged_file_is_written_anew(copy_of_package):
+    run(copy_of_package)
+    [file] = (copy_of_package / "cache").rglob("probe.*.nbc")
+    for data in damaged(file.read_bytes()):
+        file.write_bytes(data)
+        assert run(copy_of_package, COUNTED) == "2.0\n1 1"
+        assert run(copy_of_package, COUNTED) == "2.0\n1 0"
+
+
+FULL_DISK = """
+import errno, pathlib, warnings
+
+def write(*arguments):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+pathlib.Path.write_bytes = write
+with warnings.catch_warnings(record=True) as found:
+    warnings.simplefilter("always")
+    from crfkit.kernels.probe import doubled
+    print(doubled(1.0), doubled(3))
+print(len(found), "NUMBA_CACHE_DIR" in str(found[0].message), "No space" in str(found[0].message))
+print(found[0].filename)
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_full_disk_costs_one_warning_at_the_line_of_the_user(copy_of_package):
+    assert run(copy_of_package, FULL_DISK) == "2.0 6.0\n1 True True\n<string>"
+    assert not list((copy_of_package / "cache").rglob("*.nbc*"))
+
+
+# Root may write anywhere: a file stands where a folder would be made.
+NOWHERE = """
+import pathlib, sys, tempfile
+import crfkit.compiler.cache as cache
+
+for folder in (pathlib.Path("crfkit/compiler"), pathlib.Path("crfkit/kernels")):
+    (folder / "__pycache__").write_text("")
+tempfile.tempdir = sys.argv[1] if len(sys.argv) > 1 else "temporary"
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_user_without_a_home_has_a_private_folder_for_machine_code(copy_of_package):
+    temporary = copy_of_package / "temporary"
+    temporary.mkdir()
+    nowhere = {"NUMBA_CACHE_DIR": "", "HOME": "home", "XDG_CACHE_HOME": ""}
+    for expected in ("2.0\n0 2", "2.0\n1 0"):
+        assert run(copy_of_package, NOWHERE + COUNTED, **nowhere) == expected
+    [private] = temporary.iterdir()
+    assert not private.stat().st_mode & 0o077
+    assert not (copy_of_package / "home").exists()
+    private.chmod(0o755)  # others might have put files there
+    out = run(copy_of_package, NOWHERE + COUNTED, **nowhere)
+    assert out.startswith("2.0\n0 2") and out.count("UserWarning") == 1
+    assert "open to other users" in out and "Set NUMBA_CACHE_DIR" in out
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_machine_code_beside_the_sources_is_read_by_those_who_cannot_write_it(copy_of_package):
+    run(copy_of_package, NUMBA_CACHE_DIR="")
+    change = "import os; may = os.access; os.access = lambda p, m: 'pycache' not in str(p)\n"
+    assert run(copy_of_package, change + COUNTED, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(
+        copy_of_package / "home")) == "2.0\n1 0"  # fmt: skip
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_cache_folder_that_cannot_be_written_is_no_error(copy_of_package):
+    (copy_of_package / "cache").write_text("a file, not a folder")
+    assert run(copy_of_package) == "2.0"
+
+
+OTHER_NUMBA = """
+from numba.core import compiler
+
+def missing(*arguments, **named):
+    raise TypeError("another version of numba")
+
+{change}
+from crfkit.kernels.probe import doubled
+print(doubled(1.0), doubled(3))
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "compiler.CompileResult._rebuild = missing",
+        "compiler.CompileResult._reduce = missing",
+        "del compiler.CompileResult._reduce",
+        "import numba.misc.appdirs; del numba.misc.appdirs.AppDirs",
+        "from numba.core import codegen; codegen.CPUCodegen.magic_tuple = missing",
+    ],
+)
+def test_another_numba_costs_the_cache_at_most(copy_of_package, change):
+    code = OTHER_NUMBA.format(change=change)
+    for _ in range(2):
+        assert run(copy_of_package, code).startswith("2.0 6.0")
+
+
+def test_kernels_run_without_the_compiler(copy_of_package):
+    assert run(copy_of_package, NUMBA_DISABLE_JIT="1") == "2.0"
