@@ -24,7 +24,7 @@ from crfkit.inference.base import FittedModel
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
-from crfkit.training.data import TrainingData, pack_new
+from crfkit.training.data import Schema, TrainingData, pack_new
 from crfkit.training.fit import Fit
 
 
@@ -75,6 +75,7 @@ class Holdout:
     def __init__(self, model: LinearChainModel, training: TrainingData, X: Any, y: Any) -> None:
         self.model = model
         self.data: PackedSequences = pack_new(X, training.vectorizer, training.data.n_features)
+        Schema.of(training.data).check(Schema.of(self.data))
         stream = LabelStream(y)
         check_lengths(self.data.offsets, stream.offsets, "y_dev")
         self.labels = training.classes.tolist()

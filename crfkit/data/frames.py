@@ -50,15 +50,56 @@ def frame_columns(df: Frame, by: str, columns: Sequence[str] | None) -> list[str
     return chosen
 
 
-def numeric_block(df: Frame, names: Sequence[str]) -> FloatArray:
-    """Return columns as a block of shape (N, F); TypeError names a column that is not numeric."""
-    for name in names:
-        if df[name].dtype.kind not in "biuf":
+def numeric_block(df: Frame, where: str) -> FloatArray:
+    """Return a frame as a block of shape (N, F); TypeError names a column that is not numeric.
+
+    Missing values are NaN.
+    """
+    for name, dtype in zip(df.columns, df.dtypes, strict=True):
+        if dtype.kind not in "biuf":
             raise TypeError(
-                f"column {name!r} is not numeric ({df[name].dtype}). Text needs a vocabulary: use "
-                "SequenceVectorizer().fit_transform(sequences_from_frame(df, by))."
+                f"{where}: column {name!r} is not numeric ({dtype}), but features must be numbers. "
+                "Convert it; text and categories need a vocabulary: give tokens as dicts, by "
+                "frame.to_dict('records') for each sequence or sequences_from_frame(df, by), to "
+                "the estimator or a SequenceVectorizer."
             )
-    return np.column_stack([df[name].to_numpy(dtype=np.float64) for name in names])
+    block: FloatArray = df.to_numpy(dtype=np.float64, na_value=np.nan)
+    return block
+
+
+def shared_columns(items: Sequence[Any]) -> list[str] | None:
+    """Return the names of the columns of frames, one for each sequence; None where there are none.
+
+    As in scikit-learn, only strings are names. Lists of no tokens are passed over.
+
+    Raises
+    ------
+    TypeError
+        If some of the names are strings and some are not.
+    ValueError
+        If a frame has other columns than the first, or there are arrays among frames.
+    """
+    frames = {s: list(item.columns) for s, item in enumerate(items) if hasattr(item, "columns")}
+    first = next(iter(frames.values()), [])
+    for s, item in enumerate(items if frames else ()):
+        if s not in frames and hasattr(item, "shape"):
+            raise ValueError(
+                f"sequence {s} of X is a {type(item).__name__} among data frames, so that nothing "
+                "tells which column is which: give all sequences as frames, or as arrays."
+            )
+        if frames.get(s, first) != first:
+            raise ValueError(
+                f"sequence {s} of X has the columns {frames[s]!r:.200}, but the first frame has "
+                f"{first!r:.200}: all must have the same columns, in the same order."
+            )
+    strings = [isinstance(name, str) for name in first]
+    if any(strings) and not all(strings):
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but the "
+            f"frames of X have {sorted({type(name).__qualname__ for name in first})} as types of "
+            "names: convert them, for example by frame.columns = frame.columns.astype(str)."
+        )
+    return first if all(strings) and first else None
 
 
 def sequences_from_frame(

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from crfkit._types import FloatArray, Frame, IntArray
-from crfkit.data.frames import frame_columns, group_offsets, numeric_block
+from crfkit.data.frames import frame_columns, group_offsets, shared_columns
 from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 from crfkit.data.topology import Topology
@@ -114,18 +114,20 @@ class PackedSequences:
 
         Parameters
         ----------
-        sequences : iterable of arrays or sparse matrices of shape (T, D)
-            All with the same number of columns; one sparse one makes the block sparse. An empty
-            list is a sequence of no tokens.
+        sequences : iterable of arrays, sparse matrices or data frames of shape (T, D)
+            All with the same number of columns; one sparse one makes the block sparse. The columns
+            of data frames must be the same, in the same order, and name the features. An empty list
+            is a sequence of no tokens.
         n_features : int, optional
             D, where no sequence may tell it.
 
         Raises
         ------
         TypeError
-            If an item is not a matrix of numbers.
+            If an item is not a matrix of numbers; of a frame, the message names the column.
         ValueError
-            If an item does not have 2 dimensions, or another number of columns than the first.
+            If an item does not have 2 dimensions, or other columns than the first, or is a sparse
+            matrix with an entry outside its shape, or has masked values.
         """
         packed: Self = stack_matrices(cls, sequences, n_features)
         return packed
@@ -138,12 +140,12 @@ class PackedSequences:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (N, D)
+        X : array, sparse matrix or data frame of shape (N, D)
             One row a token, sequence after sequence.
         lengths : array of shape (S,)
             Number of tokens of each sequence.
         feature_names : sequence of str, optional
-            Names of the columns.
+            Names of the columns; of a data frame, its own if not given.
 
         Raises
         ------
@@ -160,7 +162,8 @@ class PackedSequences:
             raise ValueError(f"lengths add up to {sizes.sum()}, but X has {rows} rows (tokens).")
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         blocks = {"sparse": X} if sp.issparse(X) else {"dense": X}
-        return cls(**blocks, offsets=offsets, feature_names=feature_names)
+        names = shared_columns([X]) if feature_names is None else feature_names
+        return cls(**blocks, offsets=offsets, feature_names=names)
 
     @classmethod
     def from_groups(
@@ -205,7 +208,7 @@ class PackedSequences:
         """
         names = frame_columns(df, by, columns)
         lengths = np.diff(group_offsets(df[by].to_numpy()))
-        return cls.from_flat(numeric_block(df, names), lengths, [str(name) for name in names])
+        return cls.from_flat(df[names], lengths, [str(name) for name in names])
 
     def with_transitions(self, transitions: PackedSequences | None) -> PackedSequences:
         """Return the same features with other attributes of the transitions; nothing is copied.

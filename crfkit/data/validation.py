@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfkit._types import FloatArray, IntArray
 from crfkit._warnings import warn_user
+from crfkit.data.frames import numeric_block, shared_columns
 
 if TYPE_CHECKING:
     from crfkit.data.packed import PackedSequences
@@ -185,26 +187,47 @@ def is_matrix(item: Any) -> bool:
 
 
 def numeric_array(values: Any, where: str) -> FloatArray:
-    """Return values as float64; TypeError where they are text, complex, ragged or objects."""
+    """Return values as float64; TypeError where they are anything but real numbers.
+
+    ValueError where a mask hides some: the numbers under it would count like all others.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{where} has masked values, which would be read as if they were not. Fill them in "
+            "(values.filled(0.0)), or leave the features of these tokens out: give tokens as dicts."
+        )
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "cSUV":
+        if array.dtype.kind in "cmMSUV":
             raise TypeError(f"the type is {array.dtype}")
+        if array.dtype.kind == "O":
+            _check_objects(array)
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{where} must be numbers: {error}. Convert the values first.") from error
 
 
+def _check_objects(array: NDArray[np.object_]) -> None:
+    """Raise TypeError if an object is no number, such as text, which NumPy would convert."""
+    for value in array.flat:
+        if not (value is None or isinstance(value, (Number, np.bool_))):
+            raise TypeError(f"{value!r:.80} is of type {type(value).__name__}")
+
+
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
     """Return a float64 block in C order; not a copy, where it is one already."""
-    block = numeric_array(dense, where)
+    is_frame = hasattr(dense, "columns")
+    block = numeric_block(dense, where) if is_frame else numeric_array(dense, where)
     if block.ndim != 2:
         raise ValueError(_DIMENSIONS.format(where, block.ndim))
     return np.ascontiguousarray(block)
 
 
 def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:
-    """Return a copy of a sparse matrix as float64 rows."""
+    """Return a copy of a sparse matrix as float64 rows.
+
+    SciPy and kernels do not look at bounds: pointers and columns are checked before anything else.
+    """
     if not sp.issparse(sparse):
         raise TypeError(f"{where} must be a SciPy sparse matrix, not {type(sparse).__name__}.")
     if sparse.ndim != 2:
@@ -213,15 +236,56 @@ def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:
         raise ValueError(f"{where} has {sparse.shape[1]} features; at most 2**31 - 1 are possible.")
     if sparse.dtype.kind not in "biuf":
         raise TypeError(f"{where} must be numbers, not {sparse.dtype}.")
+    if sparse.format in ("csr", "csc", "bsr"):
+        _check_compressed(sparse, where)
+    else:
+        sparse = sparse.tocoo()
+        for axis, places in enumerate(sparse.coords):
+            _check_places(places, sparse.shape[axis], ("row", "column")[axis], where)
     return sp.csr_array(sparse, dtype=np.float64, copy=True)
+
+
+def _check_compressed(sparse: Any, where: str) -> None:
+    """Raise ValueError if pointers or indices of rows, of columns or of blocks are damaged."""
+    sides = np.array(sparse.shape) // (sparse.blocksize if sparse.format == "bsr" else 1)
+    names = ["row", "column"]
+    if sparse.format == "csc":
+        sides, names = sides[::-1], names[::-1]
+    pointers, indices = sparse.indptr, sparse.indices
+    if (
+        pointers.dtype.kind not in "iu"
+        or len(pointers) != sides[0] + 1
+        or pointers[0] != 0
+        or np.any(pointers[1:] < pointers[:-1])
+        or pointers[-1] > min(len(indices), len(sparse.data))
+    ):
+        raise ValueError(
+            f"{where} is a damaged sparse matrix: its indptr must rise from 0 to the number of its "
+            f"entries, in {sides[0]} steps. Build it anew, for instance from a coo_array."
+        )
+    _check_places(indices[: pointers[-1]], sides[1], names[1], where)
+
+
+def _check_places(places: NDArray[Any], size: int, name: str, where: str) -> None:
+    """Raise ValueError if places of entries are not within the matrix."""
+    if places.dtype.kind not in "iu":
+        raise ValueError(f"{where} is a damaged sparse matrix: its indices are {places.dtype}.")
+    if len(places) and not (places.min() >= 0 and places.max() < size):
+        worst = places.min() if places.min() < 0 else places.max()
+        raise ValueError(
+            f"{where} is a damaged sparse matrix: it has an entry in {name} {worst}, but {name}s "
+            f"0 to {size - 1} only. Build it anew with indices within its shape."
+        )
 
 
 def stack_matrices(container: Any, sequences: Iterable[Any], n_features: int | None) -> Any:
     """Pack one matrix a sequence into a container with ``from_flat``."""
-    blocks = [_block(s, item) for s, item in enumerate(sequences)]
+    items = list(sequences)
+    blocks = [_block(s, item) for s, item in enumerate(items)]
+    names = shared_columns(items)
     filled = [(s, block) for s, block in enumerate(blocks) if block is not None]
-    if n_features is None:
-        n_features = filled[0][1].shape[1] if filled else 0
+    if n_features is None or names is not None:  # names tell more of what is missing
+        n_features = filled[0][1].shape[1] if filled else n_features or 0
     for s, block in filled:
         if block.shape[1] != n_features:
             raise ValueError(
@@ -231,8 +295,8 @@ def stack_matrices(container: Any, sequences: Iterable[Any], n_features: int | N
     lengths = [0 if block is None else block.shape[0] for block in blocks]
     matrices = [block for _, block in filled] or [np.zeros((0, n_features))]
     if any(sp.issparse(matrix) for matrix in matrices):
-        return container.from_flat(sp.vstack(matrices, format="csr"), lengths)
-    return container.from_flat(np.vstack(matrices), lengths)
+        return container.from_flat(sp.vstack(matrices, format="csr"), lengths, names)
+    return container.from_flat(np.vstack(matrices), lengths, names)
 
 
 def _block(s: int, item: Any) -> Any:

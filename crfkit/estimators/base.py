@@ -309,9 +309,12 @@ class LinearClassifier(SequenceClassifier):
         """Return new data in the form of the training data."""
         if not self.__sklearn_is_fitted__():
             check_is_fitted(self, msg=_NO_REFIT if "scores_" in vars(self) else None)
-        data = pack_new(X, vars(self).get("vectorizer_"), self.n_features_in_)
-        given = Schema.of(data)
-        self._schema().check(given, vars(self).get("_matching_names"))
+        vectorizer = vars(self).get("vectorizer_")
+        data = pack_new(X, vectorizer, self.n_features_in_)
+        given, schema = Schema.of(data), self._schema()
+        schema.check(given, vars(self).get("_matching_names"))
+        if vectorizer is None:
+            schema.warn_of_missing_names(given, type(self).__name__)
         self._matching_names = given
         return data
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._warnings import warn_user
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream, iterate_sequences
 from crfkit.data.names import Names, name_array
@@ -28,6 +29,7 @@ from crfkit.labels.base import Coded, LabelCoding, TokenCoding
 from crfkit.labels.costs import Cost, make_cost
 
 LABELS: LabelCoding = TokenCoding()
+SHOWN_NAMES = 5  # of each kind in a message
 Packed = tuple[PackedSequences, SequenceVectorizer | None]
 
 
@@ -59,7 +61,7 @@ def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> 
                 "matrices or PackedSequences too."
             )
         data = PackedSequences.from_matrices(sequences, n_features)
-    if data.n_features != n_features:
+    if data.n_features != n_features and data.names is None:  # else `Schema.check` tells more
         raise ValueError(
             f"X has {data.n_features} features a token, but the model was fitted with {n_features}."
         )
@@ -111,15 +113,27 @@ class Schema(NamedTuple):
         for kind, ours, theirs, known in zip(
             self._fields, given, self, passed or self, strict=True
         ):
-            if ours is not None and theirs is not None and ours.size == theirs.size:
+            fits = ours is theirs
+            if ours is not None and theirs is not None:
                 if known is None or ours.names is not known.names:
                     _check_names(ours.names, theirs.names)
-            elif ours is not theirs:
+                fits = ours.size == theirs.size
+            if not fits:
                 counts = ["no" if part is None else part.size for part in (ours, theirs)]
                 raise ValueError(
                     f"X has {counts[0]} attributes of {kind}, but the model was fitted with "
                     f"{counts[1]}. Transform X with the transformer the model was fitted with."
                 )
+
+    def warn_of_missing_names(self, given: Schema, model: str) -> None:
+        """Warn as scikit-learn where attributes of only one, the model or X, have names."""
+        ours, theirs = given.tokens.names, self.tokens.names
+        if ours is None and theirs is not None:
+            warn_user(
+                f"X does not have valid feature names, but {model} was fitted with feature names"
+            )
+        elif ours is not None and theirs is None:
+            warn_user(f"X has feature names, but {model} was fitted without feature names")
 
 
 def _attributes_of(part: PackedSequences | None) -> Any:
@@ -130,13 +144,29 @@ def _check_names(names: Names | None, expected: Names | None) -> None:
     if names is None or expected is None or names is expected:
         return
     ours, theirs = name_array(names), name_array(expected)
-    if np.array_equal(ours, theirs):
-        return
-    place = int(np.argmax(ours != theirs))
-    raise ValueError(
-        f"feature {place} of X has the name {ours[place]!r}, but the model was fitted with "
-        f"{theirs[place]!r} there. Transform X with the vectorizer the model was fitted with."
-    )
+    if not np.array_equal(ours, theirs):
+        raise ValueError(_names_differ(ours.tolist(), theirs.tolist()))
+
+
+def _names_differ(ours: list[str], theirs: list[str]) -> str:
+    """Return what scikit-learn says of names that are not those of the fit, and what helps."""
+    lines = ["The feature names should match those that were passed during fit."]
+    new, missing = sorted(set(ours) - set(theirs)), sorted(set(theirs) - set(ours))
+    for title, names in (
+        ("Feature names unseen at fit time:", new),
+        ("Feature names seen at fit time, yet now missing:", missing),
+    ):
+        if names:
+            lines += [title, *(f"- {name}" for name in names[:SHOWN_NAMES])]
+        if len(names) > SHOWN_NAMES:
+            lines.append("- ...")
+    if not new and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    place = next((p for p, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
+    if place is not None:
+        lines.append(f"Feature {place} of X is {ours[place]!r}; in fit it was {theirs[place]!r}.")
+    lines.append("Transform X as the data of the fit, or give its columns in the same order.")
+    return "\n".join(lines)
 
 
 class TrainingData(NamedTuple):
