@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray
+from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
@@ -82,8 +82,8 @@ class BatchOracle(ABC):
         """Return how far steps go, in the form that `aim` and `step_always` read."""
 
     @abstractmethod
-    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
-        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
+    def true_potentials(self, gold: float) -> SingleArray:
+        """Return potentials, (T,): `gold` for true labels and 0 else."""
 
     @abstractmethod
     def workspace(self) -> Any:
@@ -183,21 +183,11 @@ class ChainBatchOracle(CompiledBatchOracle):
         most = int(np.diff(design.heads).max(initial=0)) * self.n_labels
         self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
 
-    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
-        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
-        problem, size = self.problem, self.n_labels
-        labels, lengths = problem.labels.astype(np.int64), np.diff(problem.offsets)
-        tokens, weight = np.arange(len(labels)), np.repeat(problem.weight, lengths)
-        potentials, counts = np.zeros(self.n_potentials), np.zeros(self.n_potentials)
-        potentials[tokens * size + labels] = gold
-        counts[tokens * size + labels] = weight
-        later = np.delete(tokens, problem.offsets[:-1][lengths > 0])
-        batch = np.repeat(np.arange(len(self.index.pair) - 1), np.diff(problem.design.heads))
-        shared = len(problem.transition_index) == 1
-        table = 0 if shared else problem.transition_index[later].astype(np.int64)
-        places = (table * size + labels[later - 1]) * size + labels[later]
-        np.add.at(counts, self.index.pair[batch[later]] + places, weight[later])
-        return potentials, counts
+    def true_potentials(self, gold: float) -> SingleArray:
+        """Return potentials, (T,): `gold` for true labels and 0 else."""
+        labels, potentials = self.problem.labels, np.zeros(self.n_potentials, np.float32)
+        potentials[np.arange(len(labels)) * self.n_labels + labels] = gold
+        return potentials
 
     def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> ChainRoom:
         """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
@@ -54,7 +54,7 @@ class SegmentBatchOracle(CompiledBatchOracle):
         unary, most = size * place.row_heads, size * int(np.diff(place.row_heads).max(initial=0))
         self.index = BlockIndex(frozen(unary), frozen(unary[-1] + count * size**2), most)
         fixed = rows.fixed.transitions[0, :size, :size], rows.fixed.lengths[: rows.n_lengths, :size]
-        self._true = true = _true_counts(batches, place, most, fixed)
+        true = _true_counts(batches, place, most, fixed)
         self.problem = SegmentBatches(
             frozen(first), frozen(data.offsets), frozen(batches.weight),
             frozen(np.zeros(1, np.uint32)), design, weights.bits, transitions, weights.wide_bits,
@@ -69,21 +69,16 @@ class SegmentBatchOracle(CompiledBatchOracle):
         """Whether all true segments are allowed."""
         return bool(np.isfinite(self.problem.fixed_scores).all())
 
-    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
-        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
-        index, size, true = self.index, self.n_labels, self._true
-        potentials, counts = np.zeros(self.n_potentials), np.zeros(self.n_potentials)
-        batch = np.repeat(np.arange(len(true.ptr) - 1), np.diff(true.ptr))
-        of_pair = true.places >= index.first_pair
-        start = np.where(of_pair, index.pair[batch] - index.first_pair, index.unary[batch])
-        np.add.at(counts, start + true.places, true.counts)
+    def true_potentials(self, gold: float) -> SingleArray:
+        """Return potentials, (T,): `gold` for true labels and 0 else."""
+        size, potentials = self.n_labels, np.zeros(self.n_potentials, np.float32)
         labels, begins = self._labels % size, self._labels >= size
         tokens = np.arange(len(labels))
         # A segment that begins at a token is inside, too.
         for part, amount in ((INSIDE, ~begins), (FIRST, 2.0 * begins - 1.0)):
             row = self._place.row_heads[self._place.batch] + self._place.of_part(part, tokens)
             potentials[row * size + labels] = gold * amount
-        return potentials, counts
+        return potentials
 
     def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> SegmentRoom:
         """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""

@@ -50,10 +50,10 @@ def pair(batches, own_w):
 
 
 def block(state, index):
-    """The potentials and the counts of a batch: labels, then transitions that can be used."""
+    """The potentials and the residuals of a batch: labels, then transitions that can be used."""
     blocks = []
     for at in (state.oracle.index.unary, state.oracle.index.pair):
-        for vector in (state.blocks.potentials, state.blocks.expected):
+        for vector in (state.blocks.potentials, state.blocks.residuals):
             blocks.append(vector[at[index] : at[index + 1]].astype(float))
     return blocks
 

@@ -69,12 +69,9 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
         for index in range(len(batches)):
             scores = batches.scores(batches.bind(dual.weights()), index)
             counts = batches.structure.zeros(scores)
-            batches.structure.add_counts(
-                scores, batches.labels(index), batches.sequence_weight(index), counts
-            )
-            expected, at = dual.steps.blocks.expected, dual.steps.oracle.index
+            residuals, at = dual.steps.blocks.residuals, dual.steps.oracle.index
             for out, ptr in ((counts.unary, at.unary), (counts.pair, at.pair)):
-                out -= expected[ptr[index] : ptr[index + 1]].reshape(out.shape)
+                out -= residuals[ptr[index] : ptr[index + 1]].reshape(out.shape)
             np.add.at(total, batches.places(index), batches.gradient(index, counts))
     shrunk = np.sign(total) * np.maximum(np.abs(total) - penalty.l1, 0.0)
     np.testing.assert_allclose(dual.weights(), shrunk / (2.0 * dual.c2), atol=1e-10)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
-from crfkit.kernels.solvers.batches import add_gradient, expected, gather, loss
+from crfkit.kernels.semimarkov.batches import expected_of_segments
+from crfkit.kernels.solvers.batches import add_gradient, gather, loss
 from crfkit.oracles.batches import is_compiled
 from crfkit.oracles.segment_batches import SegmentBatchOracle
 from crfkit.potentials.chain_blocks import TransitionBlock
@@ -89,7 +90,7 @@ def test_losses_and_gradients_are_those_of_the_objective(rng, fixed, scale):
         out, workspace = oracle.weights(oracle.pack(0.0 * w)), oracle.workspace()
         for batch in range(len(batches)):
             values = []
-            for value in (expected, loss):
+            for value in (expected_of_segments, loss):
                 gather(oracle.problem, batch, 1.0, of_weights, workspace)
                 values.append(value(oracle.problem, batch, workspace))
             known, residual = batches.value_and_residual(batches.scores(bound, batch), batch)

@@ -50,7 +50,6 @@ from crfkit.kernels.solvers.batches import (
     catch_up,
     clear,
     descend,
-    expected,
     gather,
     loss,
     move_dual,
@@ -179,7 +178,7 @@ def gather_tables(
                     pair[m, i, j] += own[m, i * width + j]
 
 
-@implements(expected, ChainBatches)
+@kernel
 def expected_of_chains(problem: ChainBatches, batch: int, workspace: ChainBatchWorkspace) -> float:
     """Return the weighted sum of log Z, and write the expected counts."""
     room, flows, whole = workspace.sums, workspace.pair_counts, 0.0
@@ -237,7 +236,7 @@ def raise_scores(
 @implements(loss, ChainBatches)
 def loss_of_chains(problem: ChainBatches, batch: int, workspace: ChainBatchWorkspace) -> float:
     """Return ``sum_s weight_s (log Z_s - score_s)``; its gradient replaces the counts."""
-    return expected(problem, batch, workspace) - subtract_true(problem, batch, workspace)
+    return expected_of_chains(problem, batch, workspace) - subtract_true(problem, batch, workspace)
 
 
 @kernel

@@ -29,7 +29,7 @@ from crfkit.kernels.semimarkov.arrays import (
 from crfkit.kernels.semimarkov.sum import BROKEN, sum_segmentations
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.kernels.solvers import batches as parts
-from crfkit.kernels.solvers.batches import expected, loss
+from crfkit.kernels.solvers.batches import loss
 
 # Scores further from 0 are summed by logarithms, as in `crfkit.structures.segment_tables`.
 LARGE = 200.0
@@ -103,7 +103,7 @@ for _declaration, _body in (
     implements(_declaration, SegmentBatches)(_body)
 
 
-@implements(expected, SegmentBatches)
+@kernel
 def expected_of_segments(
     problem: SegmentBatches, batch: int, workspace: ChainBatchWorkspace
 ) -> float:
@@ -282,7 +282,7 @@ def write_counts(problem: SegmentBatches, batch: int, workspace: ChainBatchWorks
 @implements(loss, SegmentBatches)
 def loss_of_segments(problem: SegmentBatches, batch: int, workspace: ChainBatchWorkspace) -> float:
     """Return ``sum_s weight_s (log Z_s - score_s)``; its gradient replaces the counts."""
-    value = expected(problem, batch, workspace)
+    value = expected_of_segments(problem, batch, workspace)
     for n in range(problem.true_ptr[batch], problem.true_ptr[batch + 1]):
         place, count = problem.true_places[n], problem.true_counts[n]
         value -= count * workspace.potentials[place]

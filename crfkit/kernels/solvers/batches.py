@@ -39,15 +39,6 @@ def gather(problem: Any, batch: int, scale: float, weights: Weights, workspace: 
 
 
 @dispatched
-def expected(problem: Any, batch: int, workspace: Any) -> float:
-    """Return the weighted sum of log Z, less what is not learned of the scores of the true labels.
-
-    Given the potentials; the weighted expected counts are written.
-    """
-    raise NotImplementedError
-
-
-@dispatched
 def loss(problem: Any, batch: int, workspace: Any) -> float:
     """Return the loss of a batch, given the potentials; its gradient to them replaces counts."""
     raise NotImplementedError

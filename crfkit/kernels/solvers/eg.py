@@ -14,7 +14,7 @@ from crfkit._types import FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.compiler.simd import rounded_number
 from crfkit.kernels.design.batch import Weights
-from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, expected, gather, move_dual
+from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, gather, loss, move_dual
 
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
@@ -24,11 +24,13 @@ TINY = 1e-300
 class DualBlocks(NamedTuple):
     """The distributions of all batches.
 
-    Numbers of 32 bits are potentials as good as any: all else is computed from what they are.
+    Potentials of 32 bits are as good as any: all else is computed from what they are. So is the
+    dual computed from residuals as they are kept; the error of a bound is then their rounding times
+    how far the potentials are from those of the weights, and vanishes at the optimum.
     """
 
     potentials: SingleArray  # (T,) that stand for the distributions
-    expected: FloatArray  # (T,) their expected counts, weighted
+    residuals: SingleArray  # (T,) their expected counts minus the true ones, weighted
     entropies: FloatArray  # (B,) weighted; of a prior, where some scores are not learned
     rates: FloatArray  # (B,) how far the next update goes
     gaps: FloatArray  # (B,) about the part of each batch in the duality gap
@@ -85,11 +87,11 @@ def _propose(
     potentials, direction = workspace.potentials, workspace.direction
     mix(unary, n_unary, 0, rate, blocks.potentials, potentials, direction)
     mix(pair, n_pair, at, rate, blocks.potentials, potentials, direction)
-    entropy = expected(problem, batch, workspace)
-    counts, change = workspace.counts, workspace.change
-    inner, slope = compare(unary, n_unary, 0, blocks.expected, potentials, direction, counts,
+    entropy = loss(problem, batch, workspace)
+    residual, change = workspace.counts, workspace.change
+    inner, slope = compare(unary, n_unary, 0, blocks.residuals, potentials, direction, residual,
                            change)  # fmt: skip
-    more, steeper = compare(pair, n_pair, at, blocks.expected, potentials, direction, counts,
+    more, steeper = compare(pair, n_pair, at, blocks.residuals, potentials, direction, residual,
                             change)  # fmt: skip
     blocks.proposals[batch, 0], blocks.proposals[batch, 1] = entropy - inner - more, slope + steeper
 
@@ -113,9 +115,9 @@ def _apply(
         if settings.forced or rise >= 0.0:
             unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
             keep(unary, index.unary[batch + 1] - unary, 0, workspace.potentials, workspace.counts,
-                 blocks.potentials, blocks.expected)  # fmt: skip
+                 blocks.potentials, blocks.residuals)  # fmt: skip
             keep(pair, index.pair[batch + 1] - pair, at, workspace.potentials, workspace.counts,
-                 blocks.potentials, blocks.expected)  # fmt: skip
+                 blocks.potentials, blocks.residuals)  # fmt: skip
             blocks.entropies[batch] = entropy
         else:
             move_dual(problem, batch, -factor, threshold, weights.dual, weights.w, workspace)
@@ -158,19 +160,21 @@ def compare(
     start: int,
     count: int,
     at: int,
-    before: FloatArray,  # (T,) expected counts before the update
+    before: SingleArray,  # (T,) residuals before the update
     potentials: FloatArray,  # (V,)
     direction: FloatArray,  # (V,)
-    counts: FloatArray,  # (V,) expected counts after the update
+    residual: FloatArray,  # (V,) in and out: those after the update, then of 32 bits
     change: FloatArray,  # (V,) out: the difference of the two
 ) -> tuple[float, float]:
-    """Return ``potentials . counts`` and ``change . direction``."""
+    """Return ``potentials . residual`` and ``change . direction``."""
     inner = 0.0
     slope = 0.0
     for n in range(count):
-        more = counts[at + n] - before[start + n]
+        after = rounded_number(residual[at + n])
+        more = after - before[start + n]
+        residual[at + n] = after
         change[at + n] = more
-        inner += potentials[at + n] * counts[at + n]
+        inner += potentials[at + n] * after
         slope += more * direction[at + n]
     return inner, slope
 
@@ -181,11 +185,11 @@ def keep(
     count: int,
     at: int,
     potentials: FloatArray,  # (V,)
-    counts: FloatArray,  # (V,)
+    residual: FloatArray,  # (V,)
     kept_potentials: SingleArray,  # (T,) out
-    kept_counts: FloatArray,  # (T,) out
+    kept_residuals: SingleArray,  # (T,) out
 ) -> None:
     """Let the distribution of a batch be the one that was computed."""
     for n in range(count):
         kept_potentials[start + n] = potentials[at + n]
-        kept_counts[start + n] = counts[at + n]
+        kept_residuals[start + n] = residual[at + n]

@@ -25,8 +25,8 @@ COUPLING = 10.0
 PASSES_AT_FIRST = 3
 LOWERING = 0.7
 FIRST_RATE = 0.5
-# How far rounding may take an entropy out of its range.
-ROUNDING = 1e-9
+# How far rounding to 32 bits may take an entropy out of its range.
+ROUNDING = 1e-6
 # This share of the visits goes to all batches alike, the others to those with large gaps.
 ALIKE = 0.5
 SAMPLINGS = ("gap", "uniform")
@@ -77,8 +77,8 @@ class OEG(MiniBatchSolver):
     Notes
     -----
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first ones are made with a
-    larger c2. Holds two numbers for each token and label (of 64 and, on a chain whose steps share
-    their scores, of 32 bits), and two tables of steps a batch. A start is used where its dual is
+    larger c2. Holds two numbers of 32 bits for each token and label, and as many for two tables of
+    transitions a batch. A start is used where its dual is
     above that of the usual one. Stopped after a few passes, the parameters need not be better than
     the start: only the dual rises in each.
 
@@ -107,6 +107,8 @@ class OEG(MiniBatchSolver):
             raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Dual:
+        for index in range(len(batches)):
+            batches.sequence_weight(index)  # ValueError where the tokens of a sequence differ
         return _Dual(batches, batches.penalty, start)
 
     def _pass(self, search: _Dual, number: int, random: Random, log: SolverLog) -> FloatArray:
@@ -144,19 +146,18 @@ class DualState(BatchUpdates):
         super().__init__(batches, oracle)
         self.dual = self.oracle.pack(np.zeros(batches.n_parameters))
         self.w = self.dual.copy() if own_w else self.dual
-        potentials, counts = self.oracle.true_labels(GOLD)
         self.entropies, self.rates, self.gaps = np.zeros((3, len(batches)))
+        potentials = self.oracle.true_potentials(GOLD)
         self.blocks = DualBlocks(
-            potentials.astype(np.float32), counts, self.entropies, self.rates, self.gaps,
+            potentials, np.zeros_like(potentials), self.entropies, self.rates, self.gaps,
             np.zeros((len(batches), 2)),
         )  # fmt: skip
         self._settings, self._read = DualSettings(math.nan, 0.0, False), self.w
 
     def reset(self) -> None:
         """Put all distributions on the true labels: entropy 0, no weights."""
-        potentials, counts = self.oracle.true_labels(GOLD)
-        self.blocks.potentials[:], self.blocks.expected[:] = potentials, counts
-        for vector in (self.entropies, self.gaps, self.dual, self.w):
+        self.blocks.potentials[:] = self.oracle.true_potentials(GOLD)
+        for vector in (self.blocks.residuals, self.entropies, self.gaps, self.dual, self.w):
             vector[:] = 0.0
 
     def advance(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import Counts, FloatArray, IdArray, Potentials
+from crfkit._types import Counts, FloatArray, IdArray, Potentials, SingleArray
 from crfkit.compiler.dispatch import implements, interpreted
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.design.batch import LazyWeights, Weights
@@ -23,7 +23,6 @@ from crfkit.kernels.solvers.batches import (
     catch_up,
     clear,
     descend,
-    expected,
     gather,
     loss,
     move_dual,
@@ -64,17 +63,13 @@ class GeneralBatches:
     def __init__(self, batches: StochasticObjective) -> None:
         self.batches, self.always = batches, NOTHING
         self._own = _OfThread()
-        bound = batches.bind(np.zeros(batches.n_parameters))
-
-        def sizes(index: int) -> tuple[int, int]:
-            scores = batches.scores(bound, index)
-            return scores.unary.size, scores.pair.size
-
-        found = np.array(batches.threads(sizes, range(len(batches))), np.int64).reshape(-1, 2)
-        unary, pair = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in found.T)
-        most = int(found[:, 0].max(initial=0))
+        model, data, chunks = batches.model, batches.data, batches.chunks
+        tokens = np.array([0, *(chunk.tokens.stop for chunk in chunks)], np.int64)
+        cells = np.cumsum([0, *(model.cells(data, chunk) for chunk in chunks)], dtype=np.int64)
+        unary = tokens * model.n_columns
+        pair, most = cells - unary, int(np.diff(unary).max(initial=0))
         self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
-        self.room = most + int(found[:, 1].max(initial=0))
+        self.room = most + int(np.diff(pair).max(initial=0))
 
     def gather(self, batch: int, scale: float, flat: FloatArray, workspace: Any) -> None:
         """Compute the potentials of a batch."""
@@ -85,8 +80,18 @@ class GeneralBatches:
             flat = w
         scores = self.batches.scores(self.batches.bind(flat), batch)
         self._own.scores = scores
-        parts = self.parts(workspace.potentials)
+        parts = self._cleared(workspace.potentials)
         parts.unary[...], parts.pair[...] = scores.unary, scores.pair
+
+    def _cleared(self, vector: FloatArray) -> Counts:
+        """Return views of a vector (V,), whose numbers are 0: a batch may have fewer than room."""
+        vector[:] = 0.0
+        return self.parts(vector)
+
+    def write_gradient(self, workspace: Any, residual: Counts) -> None:
+        """Let the gradient to the potentials be the counts."""
+        out = self._cleared(workspace.counts)
+        out.unary[...], out.pair[...] = residual.unary, residual.pair
 
     def _scratch(self, size: int) -> FloatArray:
         """Return room for parameters, of this thread."""
@@ -155,20 +160,12 @@ class GeneralBatchOracle(BatchOracle):
         self.problem.always = preconditioner.always
         return preconditioner
 
-    def true_labels(self, gold: float) -> tuple[FloatArray, FloatArray]:
-        """Return potentials, `gold` for true labels and 0 else, and weighted counts, (T,) each."""
-        problem, batches, index = self.problem, self.problem.batches, self.index
-        potentials, counts = np.zeros(self.n_potentials), np.zeros(self.n_potentials)
-        bound = batches.bind(np.zeros(batches.n_parameters))
-        for b in range(len(batches)):
-            scores, labels = batches.scores(bound, b), batches.labels(b)
-            unary = slice(int(index.unary[b]), int(index.unary[b + 1]))
-            pair = slice(int(index.pair[b]), int(index.pair[b + 1]))
-            shape = scores.unary.shape
-            potentials[unary].reshape(shape)[np.arange(len(labels)), labels] = gold
-            out = Counts(counts[unary].reshape(shape), counts[pair].reshape(scores.pair.shape))
-            problem.batches.structure.add_counts(scores, labels, batches.sequence_weight(b), out)
-        return potentials, counts
+    def true_potentials(self, gold: float) -> SingleArray:
+        """Return potentials, (T,): `gold` for true labels and 0 else."""
+        batches, potentials = self.problem.batches, np.zeros(self.n_potentials, np.float32)
+        labels, n_columns = batches.all_labels, batches.model.n_columns
+        potentials[np.arange(len(labels)) * n_columns + labels] = gold
+        return potentials
 
     def workspace(self) -> GeneralWorkspace:
         """Return room for a batch, for one thread."""
@@ -194,22 +191,10 @@ def _gather(problem: Any, batch: int, scale: float, weights: Weights, workspace:
     problem.gather(batch, scale, weights.flat, workspace)
 
 
-@implements(expected, GeneralBatches)
-def _expected(problem: Any, batch: int, workspace: Any) -> float:
-    batches, potentials = problem.batches, problem.potentials(workspace)
-    out, weight = problem.parts(workspace.counts), batches.sequence_weight(batch)
-    out.pair[...] = 0.0
-    with batches.original_sequence_numbers():
-        log_z = batches.structure.log_partition(potentials, frozen(weight), out)
-    offset = batches.structure.offset_score(potentials, batches.labels(batch))
-    return float(np.sum(weight * (log_z - offset)))
-
-
 @implements(loss, GeneralBatches)
 def _loss(problem: Any, batch: int, workspace: Any) -> float:
     value, residual = problem.batches.value_and_residual(problem.potentials(workspace), batch)
-    out = problem.parts(workspace.counts)
-    out.unary[...], out.pair[...] = residual.unary, residual.pair
+    problem.write_gradient(workspace, residual)
     return float(value)
 
 
