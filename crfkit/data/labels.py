@@ -139,8 +139,9 @@ class LabelStream:
 
 
 def _is_long(labels: NDArray[Any]) -> bool:
-    """Whether labels are plain values, and so many that sorting them is worth it."""
-    return labels.ndim == 1 and labels.dtype.kind in "biuUS" and len(labels) > MANY
+    """Whether labels are plain values, none masked, and so many that sorting them is worth it."""
+    plain = labels.dtype.kind in "biuUS" and not np.ma.isMaskedArray(labels)
+    return labels.ndim == 1 and plain and len(labels) > MANY
 
 
 def _is_missing(label: Label) -> bool:
@@ -199,6 +200,8 @@ def label_list(s: int, labels: Any) -> list[Label]:
         return list(labels) if labels.dtype.kind in "mM" else list(labels.tolist())
     if hasattr(labels, "to_numpy"):  # a column of a data frame
         return label_list(s, labels.to_numpy())
+    if hasattr(labels, "__array__") and not isinstance(labels, (list, tuple)):  # a tensor
+        return label_list(s, np.asarray(labels))
     return [plain_label(label) for label in labels]
 
 

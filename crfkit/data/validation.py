@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from numbers import Number
+from collections.abc import Callable, Collection, Iterable, Mapping
+from numbers import Number, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from crfkit._warnings import warn_user
 from crfkit.data.frames import numeric_block, shared_columns
 
 if TYPE_CHECKING:
+    from crfkit.data.labels import LabelStream
     from crfkit.data.packed import PackedSequences
 
+IGNORED = -100  # the label of tokens that losses of PyTorch leave out
 BADLY_SCALED = 1e3  # from where on a feature is reported as too large beside the others
 
 
@@ -37,6 +39,61 @@ def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
             f"sequence {s}: X has {ours[s]} tokens, but {name} has {theirs[s]} items. "
             "Every token needs exactly one."
         )
+
+
+def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
+    """Raise ValueError, or warn, where labels seem to mean something else than labels.
+
+    That is -100, as PyTorch and Hugging Face mark tokens that do not count, among numbers from 0 on
+    or strings; -1 that only fills sequences up to one length; numbers and the same as strings.
+    Labels that are `known` to the model are what they are.
+    """
+    if IGNORED in stream.index and IGNORED not in known:
+        others = stream.index.keys() - {IGNORED}
+        numbers = all(isinstance(label, Real) and label >= 0 for label in others)
+        mirrored = {100} <= others <= {0, 100}
+        if others and not mirrored and (numbers or all(isinstance(x, str) for x in others)):
+            raise ValueError(
+                f"{_place_of(stream, IGNORED)}: the label is -100, which marks tokens that do not "
+                f"count, but would be learned as a label. {_WITHOUT_LABEL}"
+            )
+    if -1 in stream.index and -1 not in known and _is_padded(stream):
+        warn_user(
+            f"{_place_of(stream, -1)}: the label is -1, as in all sequences that have it from some "
+            "token to the end, and all are of one length. It is learned as a label; if it fills "
+            f"short sequences up, remove it. {_WITHOUT_LABEL}"
+        )
+    strings = {label for label in stream.index if isinstance(label, str)}
+    if len(strings) < len(stream.index):
+        twins = [label for label in stream.index.keys() - strings if str(label) in strings]
+        if twins:
+            warn_user(
+                f"y has the labels {twins[0]!r} and {str(twins[0])!r}, which are two different "
+                "labels: convert all to one type."
+            )
+
+
+_WITHOUT_LABEL = (
+    "Leave these tokens out of X and y; or, where they are tokens of an unknown label, give them "
+    "any label and the weight 0, with sample_weight as an array of token weights for each "
+    "sequence. If it is a label indeed, give it a name, such as a string."
+)
+
+
+def _place_of(stream: LabelStream, label: Any) -> str:
+    return token_place(stream.offsets, int(np.argmax(stream.codes == stream.index[label])))
+
+
+def _is_padded(stream: LabelStream) -> bool:
+    """Whether -1 stands at ends of sequences of one length only, after labels from 0 on."""
+    lengths = np.diff(stream.offsets)
+    others = stream.index.keys() - {-1}
+    if len(lengths) < 2 or np.any(lengths != lengths[0]) or 0 not in others:
+        return False
+    if not all(isinstance(label, Real) and label >= 0 for label in others):
+        return False
+    filled = (stream.codes == stream.index[-1]).reshape(len(lengths), -1)
+    return bool(not filled[:, 0].any() and np.all(filled[:, 1:] >= filled[:, :-1]))
 
 
 def check_training(data: PackedSequences) -> None:

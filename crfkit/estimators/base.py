@@ -19,7 +19,7 @@ from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray, IntArray, Potentials, SolverResult
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream
-from crfkit.data.validation import check_lengths, check_sample_weight
+from crfkit.data.validation import check_labels, check_lengths, check_sample_weight
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
@@ -110,6 +110,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         predicted = LabelStream(self.predict(X))
         truth = LabelStream(self._true_labels(y, predicted.offsets))
         check_lengths(predicted.offsets, truth.offsets, "y")
+        check_labels(truth, self.classes_)
         weight = check_sample_weight(sample_weight, truth.offsets)
         if not len(weight):
             return float("nan")

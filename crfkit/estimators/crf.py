@@ -48,7 +48,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         What wrong labels cost, for losses that are given by name and have a cost: their number; 1
         if any is wrong ("hinge" alone); for each true label what missing it costs, 1 for those not
-        named; or ``cost[i, j]`` for label `j` where `i` is true, in the order of `classes_`.
+        named; or ``cost[i, j]`` for label `j` where `i` is true, in the order of `classes_`. With
+        "log", or an object as loss, any but "hamming" raises an error.
     solver : str or Solver, default="auto"
         "lbfgs", "oeg", "sag", "sgd", "owlqn", "proximal", "newton", "cg", "rprop", "gis", "iis", an
         object with options, such as ``LBFGS(tol=1e-8)``, or "auto", which chooses by loss, penalty

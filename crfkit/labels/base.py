@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream
-from crfkit.data.validation import check_lengths, token_place
+from crfkit.data.validation import check_labels, check_lengths, token_place
 from crfkit.labels.costs import Cost
 
 
@@ -131,6 +131,7 @@ class TokenLabels(LabelSpace):
         """
         stream = LabelStream(y)
         check_lengths(offsets, stream.offsets, "y")
+        check_labels(stream, () if classes is None else classes)
         classes = stream.classes() if classes is None else classes
         codes = stream.codes_for(classes)
         if np.any(codes == UNKNOWN):

@@ -178,6 +178,8 @@ def chosen_loss(estimator: Any) -> Callable[[TrainingData], Loss]:
         check_method("loss", loss, "value_and_grad")
     if isinstance(cost, str):
         check_option("cost", cost, ("hamming", "zero_one"))
+    if not (isinstance(cost, str) and cost == "hamming"):
+        _check_uses_cost(loss, cost)
 
     def make(training: TrainingData) -> Loss:
         found: Any = LOSSES[loss]() if isinstance(loss, str) else loss
@@ -188,3 +190,18 @@ def chosen_loss(estimator: Any) -> Callable[[TrainingData], Loss]:
         return found  # type: ignore[no-any-return]
 
     return make
+
+
+def _check_uses_cost(loss: Any, cost: Any) -> None:
+    """Raise ValueError if a cost that is not the default one would have no effect."""
+    if not isinstance(loss, str):
+        raise ValueError(
+            f"cost={cost!r:.80} is for losses that are given by name: give {type(loss).__name__} "
+            "its own, if it has one, and leave cost at 'hamming'."
+        )
+    if not LOSSES[loss].takes_cost:
+        using = sorted(name for name, kind in LOSSES.items() if kind.takes_cost)
+        raise ValueError(
+            f"cost={cost!r:.80} has no effect on loss={loss!r}: choose a loss that uses a cost, "
+            f"which are {using}, or leave cost at 'hamming'."
+        )

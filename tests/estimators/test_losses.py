@@ -1,11 +1,13 @@
 """CRFs with other losses than the log loss."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from crfkit import CRFClassifier
+from crfkit import CRFClassifier, SemiMarkovCRF
 from crfkit.labels.costs import AdditiveCost, ZeroOneCost
 from crfkit.losses import (
     LOSSES,
@@ -142,14 +144,15 @@ def test_margin_and_slack_rescaling_are_different_models():
 
 def test_a_loss_may_be_named_or_given():
     cost = AdditiveCost(np.array([[0.0, 3.0], [1.0, 0.0]]))
+    pairs = [(CRFClassifier(loss="log"), CRFClassifier(loss=LogLoss()))]
     for name, given in (
-        ("log", LogLoss()),
         ("softmax_margin", SoftmaxMarginLoss({"p": 3.0})),
         ("annealed_hinge", AnnealedHingeLoss([[0, 3], [1, 0]])),
         ("softmax_margin", SoftmaxMarginLoss(cost)),
     ):
-        named = CRFClassifier(loss=name, cost={"p": 3.0}).fit(X, Y)
-        other = CRFClassifier(loss=given).fit(X, Y)
+        pairs.append((CRFClassifier(loss=name, cost={"p": 3.0}), CRFClassifier(loss=given)))
+    for first, second in pairs:
+        named, other = first.fit(X, Y), second.fit(X, Y)
         np.testing.assert_array_equal(named.coef_.toarray(), other.coef_.toarray())
         np.testing.assert_array_equal(named.transitions_, other.transitions_)
 
@@ -174,9 +177,17 @@ def test_a_cost_moves_what_is_predicted():
             assert crf.predict(X) == [[label], [label]]
 
 
-def test_the_log_loss_needs_no_cost():
-    found = CRFClassifier(cost="zero_one").fit(X, Y)
-    np.testing.assert_array_equal(found.coef_.toarray(), CRFClassifier().fit(X, Y).coef_.toarray())
+@pytest.mark.parametrize("cost", ["zero_one", {"p": 3.0}, np.ones((2, 2)), None], ids=str)
+@pytest.mark.parametrize("kind", [CRFClassifier, SemiMarkovCRF])
+def test_a_cost_that_would_have_no_effect_is_an_error(kind, cost):
+    message = (
+        r"^cost=.* no effect on loss='log': .* \['annealed_hinge', 'hinge', 'softmax_margin'\]"
+    )
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+        kind(cost=cost).fit(X, Y)
+    message = "^cost=.* is for losses that are given by name: give SoftmaxMarginLoss its own"
+    with pytest.raises(ValueError, match=re.compile(message, re.DOTALL)):
+        kind(loss=SoftmaxMarginLoss(), cost=cost).fit(X, Y)
 
 
 @pytest.mark.parametrize(

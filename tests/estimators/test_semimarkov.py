@@ -331,7 +331,8 @@ def test_labels_that_a_part_of_the_data_lacks_are_left_out():
     limits = SegmentConstraints(
         min_length={"ORG": 2, "PER": 1}, forbidden=[("ORG", "PER"), ("PER", "ORG")]
     )
-    fitted = model(max_length={"ORG": 7, "PER": 2}, constraints=limits, cost={"PER": 2.0})
+    more = {"loss": "softmax_margin", "cost": {"PER": 2.0}}
+    fitted = model(max_length={"ORG": 7, "PER": 2}, constraints=limits, **more)
     assert fitted.fit(X, TAGS).max_lengths_ == {"LOC": 3, "O": 1, "PER": 2}
 
 
