@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +39,7 @@ def run(arguments: argparse.Namespace) -> None:
     crf, views = model.crf, _models.weight_views(model.crf)
     facts: dict[str, Any] = {
         "file": arguments.model,
-        "bytes": os.path.getsize(arguments.model),
+        "bytes": model.size,
         **{key: value for key, value in model.about.items() if key not in ("labels", "parameters")},
         "parameters": model.about.get("parameters", {}),
         "labels": [str(label) for label in crf.classes_],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from sklearn.pipeline import Pipeline
 
@@ -28,6 +30,7 @@ class OpenedModel(NamedTuple):
     features: Any  # turns tokens into packed features, where the model does not do that itself
     crf: Any
     about: dict[str, Any]  # what the file says of itself
+    size: int  # of the file, in bytes
 
     def pack(self, X: Sequence[Any]) -> Any:
         """Return what the classifier takes."""
@@ -111,13 +114,27 @@ def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:
     """Open a model file of crfkit or CRFsuite; CommandError where that fails."""
     with user_errors():
         with open(path, "rb") as file:
-            magic = file.read(len(CRFSUITE_MAGIC))
-        if magic == CRFSUITE_MAGIC:
-            crf = load_crfsuite(path)
-            return OpenedModel(None, crf, {"class": "CRFsuite model", "metadata": {}})
-        model, about = load(path, allow=allow), describe(path)
+            stream = _seekable(file, path)
+            source = path if stream is file else stream
+            magic, size = stream.read(len(CRFSUITE_MAGIC)), stream.seek(0, os.SEEK_END)
+            stream.seek(0)
+            if magic == CRFSUITE_MAGIC:
+                about = {"class": "CRFsuite model", "metadata": {}}
+                return OpenedModel(None, load_crfsuite(stream), about, size)
+            about = describe(source)
+            stream.seek(0)
+            model = load(source, allow=allow)
         *before, last = model if isinstance(model, Pipeline) else [model]
-        return OpenedModel(model[:-1] if before else None, _classifier(path, last), about)
+        return OpenedModel(model[:-1] if before else None, _classifier(path, last), about, size)
+
+
+def _seekable(file: IO[bytes], path: str) -> IO[bytes]:
+    """Return a file, or the content of a pipe, which can be read only once."""
+    if file.seekable():
+        return file
+    content = io.BytesIO(file.read())
+    content.name = path  # for messages
+    return content
 
 
 def weight_views(crf: Any) -> dict[str, Any]:

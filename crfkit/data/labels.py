@@ -118,8 +118,9 @@ class LabelStream:
             return code
         if _is_missing(label):
             raise ValueError(
-                f"sequence {s}, position {t}: the label is {label!r}. Every token needs a label; "
-                "give unlabeled tokens a label of their own or leave the sequence out."
+                f"sequence {s}, position {t}: the label is {label!r}. Every token needs a label: "
+                "give an unlabeled one any label and the sample weight 0, which CRFClassifier and "
+                "SemiMarkovCRF with loss='log' take for unknown, or leave the sequence out."
             )
         return self.index.setdefault(label, len(self.index))
 

@@ -10,9 +10,13 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import IO, Any, Literal, TypeGuard
 
 from crfkit.io.atomic import open_for_writing
+
+# Of a line: what is packed may unfold to a thousand times its size.
+MOST_CHARACTERS = 2**22
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes] | Iterable[str]
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -65,17 +69,22 @@ def _open_lines(source: Any, encoding: str) -> Iterator[Iterable[str]]:
         if "\n" in path:
             raise ValueError("source is a text, not a path; pass io.StringIO(text) instead")
         with open_bytes(path) as binary, io.TextIOWrapper(binary, encoding, newline="\n") as text:
-            yield text
+            yield _lines(text)
     elif hasattr(source, "read") and isinstance(source.read(0), bytes):
         text = io.TextIOWrapper(source, encoding, newline="\n")
         try:
-            yield text
+            yield _lines(text)
         finally:
             # The caller's stream stays open; it may have been closed by the caller meanwhile.
             with suppress(ValueError):
                 text.detach()
     else:
         yield source
+
+
+def _lines(text: IO[str]) -> Iterator[str]:
+    """Yield the lines of a file, those that are too long in parts."""
+    return iter(partial(text.readline, MOST_CHARACTERS), "")
 
 
 def _undecodable(name: str, before: int, error: UnicodeDecodeError) -> ColumnFormatError:
@@ -91,6 +100,11 @@ def _undecodable(name: str, before: int, error: UnicodeDecodeError) -> ColumnFor
 def _without_end(line: object, name: str, number: int) -> str:
     if not isinstance(line, str):
         raise TypeError(f"{name}, line {number}: expected str, got {type(line).__name__}")
+    if len(line) >= MOST_CHARACTERS:
+        raise ColumnFormatError(
+            f"{name}, line {number}: the line is longer than {MOST_CHARACTERS:,} characters; is "
+            "this a file of text with a token a line?"
+        )
     line = line.removesuffix("\n").rstrip("\r")
     if "\n" in line:
         raise ColumnFormatError(

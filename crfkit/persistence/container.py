@@ -21,6 +21,7 @@ written for other readers and are compared.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import re
@@ -121,10 +122,22 @@ class ArrayStore:
 
 
 def _write_all(stream: IO[bytes], data: bytes | memoryview) -> None:
-    """Write all of `data`, also to a stream without a buffer, which may take a part of it."""
+    """Write all of `data`, also to a stream without a buffer, which may take a part of it.
+
+    Such a stream returns None where it would have to wait; a file-like object of the user that
+    returns None has taken all.
+    """
     rest = memoryview(data)
     while len(rest):
-        rest = rest[stream.write(rest) :]
+        taken: Any = stream.write(rest)
+        if taken is None and not isinstance(stream, io.RawIOBase):
+            return
+        if not taken or not 0 < taken <= len(rest):
+            raise OSError(
+                f"write() returned {taken!r} for {len(rest)} bytes: the stream takes no more; "
+                "save to a file, or to a stream that waits"
+            )
+        rest = rest[taken:]
 
 
 def _header_digest(sizes: bytes, body: bytes) -> bytes:

@@ -22,9 +22,12 @@ from crfkit.persistence.container import Container, ModelFileError, check_shape,
 from crfkit.persistence.encoder import CSR_CLASSES, MAX_DEPTH, REQUESTS, VERSION_KEY
 from crfkit.persistence.registry import REGISTRY, find_functions
 
-# What a file may unfold to: items of lists and parts of keys, for each of its bytes.
-_ITEMS_A_BYTE = 64
-_ITEMS_AT_LEAST = 1_000_000
+# What a file may unfold to, in bytes of memory, for each of its bytes.
+_BYTES_A_BYTE = 128
+_BYTES_AT_LEAST = 2**25
+# What things take: a place in a list, a number, a string without its text, a place in a dict.
+_PLACE, _NUMBER, _STRING, _SLOT = 8, 32, 56, 64
+_MOST_OF_A_HASH = 64  # different keys
 _SCALARS = (bool, int, float, str)
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _SEQUENCES: dict[str, Callable[[list[Any]], Any]] = {
@@ -58,11 +61,13 @@ class Decoder:
         self._known = known
         self._built: list[Any] = []
         self._heights: list[int] = []
-        self._expanded: list[int] = []  # how many parts are visited to hash an entry
+        self._sizes: list[int] = []  # of the entries, in bytes, without what they refer to
+        self._expanded: list[int] = []  # bytes that are read to hash an entry
         self._used: list[int] = []  # entries that the current one refers to
-        self._size = 1  # of the current entry
+        self._size = 0  # of the current entry
+        self._read = 0  # bytes that are read to hash it, without what it refers to
         self._texts: dict[tuple[int, int], list[str]] = {}
-        self._left = _ITEMS_AT_LEAST + _ITEMS_A_BYTE * container.size
+        self._left = _BYTES_AT_LEAST + _BYTES_A_BYTE * container.size
 
     def decode(self) -> Any:
         """Return the object of the file."""
@@ -112,30 +117,37 @@ class Decoder:
 
     def _add(self, entry: Any) -> None:
         """Build an entry of the table."""
-        self._used, self._size = [], 1
+        self._used, self._size, self._read = [], 0, _PLACE
+        self._spend(_SLOT)
         self._built.append(self._build(entry))
         height = 1 + max((self._heights[n] for n in self._used), default=0)
         if height > MAX_DEPTH:
             raise ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
         self._heights.append(height)
-        self._expanded.append(self._expansion() if entry[0] in _HASHABLE else 1)
+        self._sizes.append(self._size)
+        self._expanded.append(self._expansion() if entry[0] in _HASHABLE else _PLACE)
 
     def _build(self, entry: Any) -> Any:
         match entry:
             case [("list" | "tuple") as kind, items]:
                 return _SEQUENCES[kind](self._items(items))
             case [("set" | "frozenset") as kind, items]:
-                return _SEQUENCES[kind](self._keys(items))
+                return _SEQUENCES[kind](self._slots(items))
             case ["dict", keys, values]:
-                return dict(zip(self._keys(keys), self._items(values), strict=True))
-            case ["bytes", array]:
-                return self._vector(array, "u1").tobytes()
-            case ["array", array]:
-                return self._container.array(array)
+                return dict(zip(self._slots(keys), self._items(values), strict=True))
+            case ["bytes", number]:
+                data = self._vector(number, "u1")
+                self._spend(data.nbytes)
+                return data.tobytes()
+            case ["array", number]:
+                array = self._container.array(number)
+                self._spend(array.nbytes)
+                return array
             case ["objects", shape, items]:
                 return _object_array(shape, self._keys(items))
             case ["csr", name, shape, data, indices, indptr]:
                 parts = [self.value(part) for part in (data, indices, indptr)]
+                self._spend_on_parts()
                 return _csr(name, shape, *parts)
             case ["record", name, items]:
                 return _record(REGISTRY.find(name), self._items(items))
@@ -149,15 +161,18 @@ class Decoder:
         """Return the items of a compound value."""
         match node:
             case {"strings": [text, lengths]}:
+                self._spend(_PLACE * len(self._vector(lengths, "u1", "u2", "u4")))
                 items = list(self._strings(text, lengths))
             case {"numbers": array}:
-                items = self._vector(array, "i4", "i8", "f8").tolist()
+                numbers = self._vector(array, "i4", "i8", "f8")
+                self._spend((_PLACE + _NUMBER) * len(numbers))
+                items = numbers.tolist()
             case list():
+                self._spend(_PLACE * len(node))
                 items = [self.value(item) for item in node]
             case _:
                 raise ValueError(f"{node!r:.40} are no items")
-        self._size += len(items)
-        self._spend(len(items))
+        self._read += _PLACE * len(items)
         return items
 
     def _keys(self, node: Any) -> list[Any]:
@@ -167,13 +182,26 @@ class Decoder:
         """
         items = self._items(node)
         self._spend(self._expansion())
+        _check_hashes(items)
+        return items
+
+    def _slots(self, node: Any) -> list[Any]:
+        """Return the different items of a set, or the keys of a dict."""
+        items = self._keys(node)
+        self._spend(_SLOT * len(items))
         return items
 
     def _expansion(self) -> int:
-        return self._size + sum(self._expanded[number] for number in self._used)
+        return self._read + sum(self._expanded[number] for number in self._used)
 
-    def _spend(self, count: int) -> None:
-        self._left -= count
+    def _spend_on_parts(self) -> None:
+        """Note that the current entry may copy what it refers to."""
+        self._spend(sum(self._sizes[number] for number in self._used))
+
+    def _spend(self, size: int) -> None:
+        """Note how many bytes the current entry takes, before it takes them."""
+        self._size += size
+        self._left -= size
         if self._left < 0:
             raise ValueError("the file unfolds to more than its size accounts for")
 
@@ -188,7 +216,9 @@ class Decoder:
         """Return strings that stand one after the other, made once."""
         counts = self._vector(lengths, "u1", "u2", "u4")
         if (text, lengths) not in self._texts:
-            joined = self._vector(text, "u1").tobytes().decode("utf-8", "surrogatepass")
+            encoded = self._vector(text, "u1")
+            self._spend(_STRING * len(counts) + 4 * len(encoded))
+            joined = encoded.tobytes().decode("utf-8", "surrogatepass")
             ends = np.cumsum(counts, dtype=np.int64).tolist()
             if (ends[-1] if ends else 0) != len(joined):
                 raise ValueError(f"the lengths in array {lengths} do not fit the text")
@@ -205,6 +235,7 @@ class Decoder:
         new = cls.__new__(cls)
         if state is not None:
             stored = {name: self.value(node) for name, node in state.items()}
+            self._spend_on_parts()  # such as an index of a vocabulary
             attributes = _with_new_names(cls, stored)
             attributes |= {k: v for k, v in _defaults(cls).items() if k not in attributes}
             if REQUESTS in attributes:
@@ -274,6 +305,24 @@ def _scalar(dtype: np.dtype[Any], data: bytes) -> Any:
     if dtype.kind == "b" and data not in (b"\0", b"\1"):
         raise ValueError("a boolean that is neither 0 nor 1")
     return np.frombuffer(data, dtype)[0]
+
+
+def _check_hashes(items: list[Any]) -> None:
+    """Raise ValueError if many different keys have one hash: each is compared with all others."""
+    if set(map(type, items)) <= {str}:  # whose hashes are others in each process
+        return
+    try:
+        hashes = np.fromiter(map(hash, items), np.int64, len(items))
+    except TypeError:  # an array of objects may hold what has no hash
+        return
+    found, counts = np.unique(hashes, return_counts=True)
+    for common in found[counts > _MOST_OF_A_HASH].tolist():
+        different: list[Any] = []
+        for place in np.flatnonzero(hashes == common).tolist():
+            if items[place] not in different:
+                different.append(items[place])
+            if len(different) > _MOST_OF_A_HASH:
+                raise ValueError("its keys are made to have the same hash")
 
 
 def _object_array(shape: Any, items: list[Any]) -> NDArray[np.object_]:

@@ -128,7 +128,7 @@ class Encoder:
                 raise TypeError(f"{self._where()}: {error}.") from error
         name = REGISTRY.name(kind)
         if name is None:
-            self._refuse(item, "call its method tocsr()" if sp.issparse(item) else _ADVICE)
+            self._refuse(item, _advice(item))
         if isinstance(item, (tuple, list)):
             if getattr(item, "__dict__", None):
                 self._refuse(item, "it is a list with attributes, which would be lost")
@@ -242,6 +242,15 @@ class Encoder:
         self._place.append((place, parent))
         yield
         self._place.pop()
+
+
+def _advice(item: Any) -> str:
+    """Return how what an object of an unknown class holds can be saved."""
+    if sp.issparse(item):
+        return "call its method tocsr()"
+    if hasattr(item, "refit") and hasattr(item, "estimator"):  # a search over parameters
+        return "fit it, with refit=True, and save its best_estimator_"
+    return _ADVICE
 
 
 def _readable(place: list[tuple[str, Any]]) -> Iterator[str]:

@@ -30,6 +30,7 @@ from crfkit.labels.costs import Cost, make_cost
 
 LABELS: LabelCoding = TokenCoding()
 SHOWN_NAMES = 5  # of each kind in a message
+MOST_LABELS = 20_000
 Packed = tuple[PackedSequences, SequenceVectorizer | None]
 
 
@@ -233,6 +234,12 @@ def read_training(
     """Read and check what `fit` was given; `read` turns labels and offsets into codes."""
     data, vectorizer = pack(X)
     classes, codes, coding = read(y, data.offsets)
+    if len(classes) > MOST_LABELS:
+        raise ValueError(
+            f"y has {len(classes):,} different labels, such as {classes[0]!r:.40} and "
+            f"{classes[1]!r:.40}; a model has tables of all pairs of them, of at most "
+            f"{MOST_LABELS:,}. Does y hold the tokens, or numbers of them, in place of labels?"
+        )
     check_training(data)
     weight = check_sample_weight(sample_weight, data.offsets)
     warn_if_badly_scaled(data)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -322,3 +323,31 @@ def test_rare_attributes_are_left_out(corpus, tmp_path, capsys):
     features = TemplateFeatures.from_file(corpus / "template.txt", min_freq=3)
     expected = features.fit_transform(X).feature_names.tolist()
     assert crfkit.load(target)[-1].feature_names_in_.tolist() == expected
+
+
+def write(pipe, content):
+    with open(pipe, "wb") as file:
+        file.write(content)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="pipes have no path here")
+@pytest.mark.parametrize("kind", ["crfkit", "crfsuite"])
+def test_a_model_may_come_through_a_pipe(corpus, model, tmp_path, capsys, kind):
+    path, options = model, []
+    data = corpus / "raw.txt"
+    if kind == "crfsuite":
+        path, data = tmp_path / "m.crfsuite", tmp_path / "data.txt"
+        save_crfsuite(CRFClassifier(c2=0.1).fit([[["a"], ["b"]]], [["A", "B"]]), path)
+        data.write_text("A\ta\nB\tb\n\n")
+        options = ["--format", "crfsuite"]
+    for command in (["tag", path, data, *options], ["info", path, "--json"]):
+        expected = run(capsys, *command)
+        reader, writer = os.pipe()
+        thread = threading.Thread(target=write, args=(writer, path.read_bytes()))
+        thread.start()
+        piped = [f"/dev/fd/{reader}" if part == path else part for part in command]
+        code, out, err = run(capsys, *piped)
+        thread.join()
+        os.close(reader)
+        assert (code, out.replace(piped[1], str(path)), err) == expected
+        assert code == 0

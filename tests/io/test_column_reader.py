@@ -4,6 +4,7 @@ import io
 import itertools
 import lzma
 import tempfile
+import tracemalloc
 
 import pytest
 
@@ -267,3 +268,21 @@ def test_an_item_of_several_lines_is_refused():
 def test_lines_of_bytes_are_refused():
     with pytest.raises(TypeError, match="line 1: expected str, got bytes"):
         read_columns([b"a O"])
+
+
+@pytest.mark.parametrize("sep", [None, "\t"])
+def test_a_packed_line_may_not_unfold_without_end(tmp_path, sep):
+    with gzip.open(tmp_path / "x.gz", "wb", compresslevel=1) as file:
+        for _ in range(64):
+            file.write(b"\t" * 2**20)
+    tracemalloc.start()
+    with pytest.raises(ColumnFormatError, match="line 1: the line is longer than 4,194,304"):
+        read_columns(tmp_path / "x.gz", sep=sep)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**25
+
+
+def test_a_long_line_is_read():
+    cells = ["x" * 1000] * 1000
+    assert read_columns(io.BytesIO(" ".join(cells).encode())) == [[tuple(cells)]]

@@ -6,6 +6,7 @@ as one of GOOD; a crash of the interpreter is seen because batches run in proces
 
 import argparse
 import collections
+import copy
 import hashlib
 import json
 import random
@@ -134,11 +135,11 @@ def edit_tree(rng, tree):
     elif action == 1:
         node[key], node[other] = node[other], node[key]
     elif action == 2 and isinstance(node, list):
-        node.insert(key, node[other])
+        node.insert(key, copy.deepcopy(node[other]))
     elif action == 3 and type(node[key]) in (int, float):
         node[key] += rng.choice([-1, 1, 2, 64])
     else:
-        node[key] = rng.choice(NASTY)
+        node[key] = copy.deepcopy(rng.choice(NASTY))
 
 
 def edit_header(rng, file):

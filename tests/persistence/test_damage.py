@@ -2,6 +2,7 @@ import copy
 import json
 import os
 import pickle
+import struct
 import tracemalloc
 
 import joblib
@@ -230,6 +231,55 @@ def test_lists_may_not_unfold_without_end():
     header["table"] = header["table"] * 3000
     with pytest.raises(ModelFileError, match="unfolds to more than its size"):
         loads(assemble(header, data))
+
+
+def test_memory_is_counted_before_it_is_taken():
+    """Half a megabyte of file asked for 1,350 MiB, and more by copies of its arrays."""
+    numbers = bytes(2**19)
+    arrays = [spec("<i4", [2**17]), spec("|u1", [0], 2**19), spec("<i4", [2], 2**19)]
+    many = [["list", {"numbers": 0}]] * 300
+    copies = [["bytes", 0]] * 3000
+    for entries, first in ((many, arrays[0]), (copies, spec("|u1", [2**19]))):
+        header = {"root": None, "table": entries, "arrays": [first]}
+        data = bytearray(numbers)
+        seal(header, data)
+        file = assemble(header, data)
+        tracemalloc.start()
+        with pytest.raises(ModelFileError, match="unfolds to more than its size"):
+            loads(file)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 200 * len(file) + 2**25
+
+
+def test_sparse_matrices_of_the_same_arrays_are_counted():
+    arrays = [spec("<i8", [2**16]), spec("<f8", [2**16], 2**19), spec("<i8", [2], 2**20)]
+    data = bytearray(2**20 + 16)
+    struct.pack_into("<qq", data, 2**20, 0, 2**16)
+    parts = [["array", 0], ["array", 1], ["array", 2]]
+    matrix = ["csr", "csr_array", [1, 1], ["ref", 1], ["ref", 0], ["ref", 2]]
+    header = {"root": ["ref", 3], "table": [*parts, matrix], "arrays": arrays}
+    seal(header, data)
+    assert loads(assemble(header, data)).shape == (1, 1)
+    header["table"] = [*parts, *[matrix] * 1000]
+    with pytest.raises(ModelFileError, match="unfolds to more than its size"):
+        loads(assemble(header, data))
+
+
+@pytest.mark.parametrize("kind", ["dict", "set", "objects"])
+def test_keys_of_one_hash_are_refused(kind):
+    """Each would be compared with all before it."""
+    numbers = [["int", hex(n * (2**61 - 1))] for n in range(3000)]
+    entry = {"dict": ["dict", numbers, [0] * 3000], "set": ["set", numbers],
+             "objects": ["objects", [3000], numbers]}[kind]  # fmt: skip
+    with pytest.raises(ModelFileError, match="made to have the same hash"):
+        loads(table(entry))
+
+
+def test_equal_keys_and_labels_have_one_hash_without_harm():
+    value = [np.array([1, 2.5] * 5000, object), {-1: 0, -2: 1}, {n * 2**40 for n in range(5000)}]
+    again = loads(dumps(value))
+    assert again[0].tolist() == value[0].tolist() and again[1:] == value[1:]
 
 
 def test_many_equal_vocabularies_do_not_count_as_unfolding():

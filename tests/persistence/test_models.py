@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
@@ -120,6 +121,43 @@ def test_streams_without_a_buffer_get_all_bytes():
     stream, value = Reluctant(), [np.arange(5000)]
     save(value, stream)
     assert stream.taken == dumps(value)
+
+
+def test_streams_that_return_nothing_have_taken_all():
+    class Plain:
+        taken = b""
+
+        def write(self, data):
+            self.taken += bytes(data)
+
+    stream, value = Plain(), [np.arange(5000)]
+    save(value, stream)
+    assert stream.taken == dumps(value)
+
+
+@pytest.mark.parametrize("answer", [None, 0, -1, 10**9])
+def test_a_stream_that_takes_nothing_is_an_error(answer):
+    """A raw stream returns None where it would have to wait."""
+
+    class Full(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, data):
+            return answer
+
+    with pytest.raises(OSError, match="takes no more"):
+        save([1], Full())
+
+
+def test_of_a_search_its_best_estimator_is_saved():
+    X, y = models.sentences()
+    search = GridSearchCV(models.pipeline(), {"crf__c2": [0.1, 1.0]}, cv=2, scoring="accuracy")
+    for place in (search, Pipeline([("search", search)])):
+        with pytest.raises(TypeError, match="fit it, with refit=True, and save its best_estimator"):
+            dumps(place)
+    search.set_params(scoring=None).fit(X, y)
+    assert loads(dumps(search.best_estimator_)).predict(X) == search.predict(X)
 
 
 def test_a_mapped_model_is_read_only_and_its_file_may_be_replaced(tmp_path):

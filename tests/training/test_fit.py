@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from crfkit import CRFClassifier
+from crfkit import CRFClassifier, SemiMarkovCRF
 from crfkit._parallel import ThreadMap
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import FittedModel
@@ -63,3 +64,28 @@ def test_the_scale_multiplies_the_loss(scale, c2):
     result = fit.run(np.zeros(fit.model.n_parameters))
     reference = CRFClassifier(c2=0.1, solver="lbfgs").fit(X, Y)
     np.testing.assert_allclose(result.value, scale * reference.objective_, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "model", [CRFClassifier(), CRFClassifier(solver="sgd"), SemiMarkovCRF(scheme="runs")], ids=repr
+)
+def test_tokens_in_place_of_labels_are_told_by_their_number(model):
+    """Tables of their pairs would take 75 GiB."""
+    y = [[f"word {n}" for n in range(s, s + 100)] for s in range(0, 100_000, 100)]
+    X = [[["x"]] * 100] * 1000
+    with pytest.raises(ValueError, match="y has 100,000 different labels.*in place of labels"):
+        model.fit(X, y)
+    if model.solver == "sgd":
+        with pytest.raises(ValueError, match="y has 100,000 different labels"):
+            model.partial_fit(X, y, classes=[label for labels in y for label in labels])
+
+
+def test_tokens_without_a_label_may_have_any_of_the_weight_0():
+    """As the error says that tells of None."""
+    X, weight = [[{"w": w} for w in "abca"]] * 2, [np.array([1.0, 0.0, 1.0, 1.0])] * 2
+    model = CRFClassifier(all_possible_states=True, all_possible_transitions=True)
+    with pytest.raises(ValueError, match="any label and the sample weight 0"):
+        model.fit(X, [["A", None, "A", "B"]] * 2)
+    fits = [clone(model).fit(X, [["A", y, "A", "B"]] * 2, sample_weight=weight) for y in "AB"]
+    one, other = (fit.predict_proba(X) for fit in fits)
+    np.testing.assert_allclose(one, other, atol=1e-4)
