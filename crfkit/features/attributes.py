@@ -7,15 +7,15 @@ They are python-crfsuite's, because they define which features a model has;
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, compress
+from itertools import chain, compress, pairwise
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import PackedSequences
@@ -26,7 +26,9 @@ SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or h
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
 _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract class is slow to ask
 _MANY = frozenset((list, tuple, set, frozenset))
-BATCH = 1 << 16  # tokens whose entries are held as Python numbers at a time
+BATCH = 1 << 15  # tokens whose entries are held as Python numbers at a time
+BLOCK = 1 << 18  # entries that are sorted at a time
+MOST_COLUMNS = 2**31 - 1
 KEPT = 100_000  # values that an index remembers under their keys
 KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
 
@@ -204,8 +206,6 @@ class AttributeRows(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[AttributeRows]) -> AttributeRows:
         """Return the rows of several parts, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
         plain = all(part.values is None for part in parts)
         return cls(
             np.concatenate([part.indices for part in parts]),
@@ -218,35 +218,51 @@ class AttributeRows(NamedTuple):
         """Return the values, shape (n,)."""
         return np.ones(len(self.indices)) if self.values is None else self.values
 
-    def in_order(self, n_columns: int) -> AttributeRows:
+    def counts(self, n_columns: int) -> IntArray:
+        """Return the number of entries of each column, shape (D,)."""
+        counts, size = np.zeros(n_columns, np.int64), max(BLOCK, n_columns)
+        for begin in range(0, len(self.indices), size):
+            counts += np.bincount(self.indices[begin : begin + size], minlength=n_columns)
+        return counts
+
+    def in_order(self, numbers: CodeArray | None = None) -> AttributeRows:
         """Return rows with their entries sorted, and equal ones added up.
 
         The order of a sum of scores is then the same for any order of the items of a token, which a
-        set does not have.
+        set does not have. Columns get the `numbers`, if given; those of `SKIP` are left out.
         """
-        data = np.ones(len(self.indices), np.int32) if self.values is None else self.values
-        shape = (len(self.indptr) - 1, n_columns)
-        matrix = sp.csr_array((data, self.indices, self.indptr), shape=shape)
+        indices, values, size = np.empty_like(self.indices), None, 0
+        indptr = np.zeros_like(self.indptr)
+        last = np.flatnonzero(np.diff(self.indptr[1:] // BLOCK, append=-1))
+        for begin, end in pairwise([0, *(last + 1).tolist()]):
+            columns, found, ends = self._sorted(begin, end, numbers)
+            place = slice(size, size + len(columns))
+            indices[place], indptr[begin + 1 : end + 1] = columns, size + ends
+            if values is None and not np.all(found == 1):
+                values = np.ones(len(indices))
+            if values is not None:
+                values[place] = found
+            size = place.stop
+        if size < len(indices):
+            indices, values = indices[:size].copy(), None if values is None else values[:size]
+        return AttributeRows(indices, values, indptr, self.offsets)
+
+    def _sorted(
+        self, begin: int, end: int, numbers: CodeArray | None
+    ) -> tuple[CodeArray, FloatArray, IntArray]:
+        """Return columns and values of some rows, in order, and where those of each row end."""
+        part, ptr = slice(self.indptr[begin], self.indptr[end]), self.indptr[begin : end + 1]
+        columns = self.indices[part].copy() if numbers is None else numbers[self.indices[part]]
+        ones = np.ones(len(columns), np.int32)
+        values = ones if self.values is None else self.values[part].copy()
+        ptr = ptr - ptr[0]
+        kept = columns != SKIP
+        if not kept.all():
+            ptr = np.concatenate([[0], np.cumsum(kept)])[ptr]
+            columns, values = columns[kept], values[kept]
+        matrix = sp.csr_array((values, columns, ptr), shape=(end - begin, MOST_COLUMNS))
         matrix.sum_duplicates()
-        values = matrix.data.astype(np.float64)
-        plain = bool(np.all(values == 1.0))
-        indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
-        return AttributeRows(indices, None if plain else values, indptr, self.offsets)
-
-    def renumbered(self, numbers: CodeArray) -> AttributeRows:
-        """Return rows with other columns; those with the number `SKIP` are left out."""
-        indices = numbers[self.indices]
-        return self._replace(indices=indices).without(indices == SKIP)
-
-    def without(self, dropped: NDArray[np.bool_]) -> AttributeRows:
-        """Return rows without some of the entries, shape (n,)."""
-        if not dropped.any():
-            return self
-        keep = ~dropped
-        counts = np.add.reduceat(np.append(keep, False), self.indptr[:-1])
-        indptr = _pointers(counts * (np.diff(self.indptr) > 0))
-        values = None if self.values is None else self.values[keep]
-        return AttributeRows(self.indices[keep], values, indptr, self.offsets)
+        return matrix.indices, matrix.data, matrix.indptr[1:]
 
     def packed(self, names: Names | None, n_features: int | None = None) -> PackedSequences:
         """Return packed sequences with these attributes; their number, where they have no names."""
@@ -266,7 +282,7 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
 
     TypeError or ValueError as of :func:`expand`, naming the sequence and the position.
     """
-    return AttributeRows.joined(_TokenEncoder(index).blocks_of(X))
+    return _TokenEncoder(index).rows(X)
 
 
 def collect(
@@ -303,7 +319,7 @@ def collect(
 
 
 class _TokenEncoder:
-    """Collects entries; what is finished is kept in arrays.
+    """Collects entries; those of finished sequences are kept in arrays, which grow in place.
 
     An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
     attribute whose value waits in `values`.
@@ -314,11 +330,11 @@ class _TokenEncoder:
         self.entries: list[int] = []
         self.counts: list[int] = []
         self.values: list[float] = []
-        self.lengths: list[int] = []
+        self._indices, self._values = array("i"), array("d")
+        self._sizes, self._lengths = array("q"), array("q")
 
-    def blocks_of(self, X: Iterable[Any]) -> list[AttributeRows]:
-        """Return the rows of sequences of tokens, many sequences at a time."""
-        blocks = []
+    def rows(self, X: Iterable[Any]) -> AttributeRows:
+        """Return the rows of sequences of tokens."""
         entries, counts, values = self.entries, self.counts, self.values
         for s, sequence in enumerate(iterate_sequences(X, "X")):
             tokens = sequence if isinstance(sequence, list) else list(sequence)
@@ -333,10 +349,16 @@ class _TokenEncoder:
                         del entries[before:], values[waiting:]
                         self._add_rare(token, f"sequence {s}, position {t}")
                     counts.append(len(entries) - before)
-            self.lengths.append(len(tokens))
+            self._lengths.append(len(tokens))
             if len(counts) >= BATCH:
-                blocks.append(self._flush())
-        return [*blocks, self._flush()]
+                self._keep()
+        self._keep()
+        return AttributeRows(
+            np.asarray(self._indices),
+            np.asarray(self._values) if self._values else None,
+            _pointers(self._sizes),
+            _pointers(self._lengths),
+        )
 
     def _add_lists(self, tokens: list[list[Any]]) -> bool:
         """Append tokens that are all lists of strings at once; False where they are not."""
@@ -370,16 +392,23 @@ class _TokenEncoder:
         self.values.append(plain)
         return VALUED - number
 
-    def _flush(self) -> AttributeRows:
-        """Return what was collected, without what is to be skipped, and forget it."""
-        indices = np.array(self.entries, dtype=np.int32)
-        values = None
-        if self.values:
+    def _keep(self) -> None:
+        """Move what was collected into the arrays, without what is to be skipped."""
+        indices, sizes = np.array(self.entries, np.int32), np.array(self.counts, np.int64)
+        values = np.ones(len(indices)) if self.values or self._values else None
+        if values is not None:
             valued = indices <= VALUED
-            values = np.ones(len(indices))
             values[valued] = self.values
             indices[valued] = VALUED - indices[valued]
-        rows = AttributeRows(indices, values, _pointers(self.counts), _pointers(self.lengths))
-        for collected in (self.entries, self.counts, self.values, self.lengths):
+            if not self._values:
+                self._values.frombytes(np.ones(len(self._indices)).tobytes())
+        kept = indices != SKIP
+        if not kept.all():
+            rows = np.repeat(np.arange(len(sizes)), sizes)
+            indices, sizes = indices[kept], np.bincount(rows[kept], minlength=len(sizes))
+        self._indices.frombytes(indices.tobytes())
+        self._sizes.frombytes(sizes.tobytes())
+        if values is not None:
+            self._values.frombytes(values[kept].tobytes())
+        for collected in (self.entries, self.counts, self.values):
             collected.clear()
-        return rows.without(indices == SKIP)

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
+from crfkit._types import CodeArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import Names, name_array
@@ -206,10 +207,10 @@ class SequenceVectorizer(SequenceTransformer):
         check_whole("min_freq", self.min_freq)
         index = GrowingIndex()
         rows = encode(X, index)
-        counts = np.bincount(rows.indices, minlength=len(index))
-        names, columns = index.sorted_columns(counts, self.min_freq)
+        names, columns = index.sorted_columns(rows.counts(len(index)), self.min_freq)
+        del index  # is large
         self._set_names(names)
-        return self._pack(rows.renumbered(columns))
+        return self._pack(rows, columns)
 
     def extend(self, X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer]:
         """Return packed sequences with all their attributes, and the vocabulary with the new ones.
@@ -242,7 +243,7 @@ class SequenceVectorizer(SequenceTransformer):
             return self._pack(rows), self
         larger = self.from_vocabulary([*names[:known], *added]).set_params(min_freq=self.min_freq)
         numbers = np.array([larger.vocabulary_[name] for name in names], np.int32)
-        return larger._pack(rows.renumbered(numbers)), larger
+        return larger._pack(rows, numbers), larger
 
     def inverse_transform(self, X: PackedSequences) -> list[list[dict[str, float]]]:
         """Return packed sequences as sequences of dicts ``{attribute: value}``.
@@ -296,5 +297,5 @@ class SequenceVectorizer(SequenceTransformer):
         self._names = object_array(names)
         self.n_features_in_ = len(names)
 
-    def _pack(self, rows: AttributeRows) -> PackedSequences:
-        return rows.in_order(self.n_features_in_).packed(self._names)
+    def _pack(self, rows: AttributeRows, numbers: CodeArray | None = None) -> PackedSequences:
+        return rows.in_order(numbers).packed(self._names)

@@ -178,4 +178,4 @@ class Trainer:
     def _pack(self, names: list[str]) -> PackedSequences:
         """Return all sequences with the attributes in the order of their first appearance."""
         rows = AttributeRows.joined([encode([], self._index), *self._rows])
-        return rows.in_order(len(names)).packed(object_array(names))
+        return rows.in_order().packed(object_array(names))

@@ -173,7 +173,7 @@ class SegmentFeatures(SequenceTransformer):
         self.lexicons_ = lexicons
         self._parameters = self.get_params(deep=False)
         self._set_learned(learned)
-        found = found._replace(rows=found.rows.renumbered(columns))
+        found = found._replace(rows=found.rows.in_order(columns))
         return self._packed(found, reader.offsets)
 
     def _transform(self, X: Any) -> PackedSequences:
@@ -359,7 +359,7 @@ def packed_segments(
     found: RunRows, offsets: IntArray, names: NDArray[np.object_]
 ) -> PackedSegments:
     """Return runs as they are packed: equal rows are one, runs without attributes not listed."""
-    rows = found.rows.in_order(len(names))
+    rows = found.rows.in_order()
     some = np.diff(rows.indptr)[found.row] > 0
     equal = number_entries(rows.indices, rows.values, rows.indptr)
     _, first, place = np.unique(equal, return_index=True, return_inverse=True)
