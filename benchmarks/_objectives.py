@@ -15,7 +15,7 @@ from crfkit._types import SolverResult
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers import LBFGS, ProximalQuasiNewton, Solver
 
 

@@ -26,8 +26,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear import chain_model
-from crfkit.potentials.semimarkov import LengthBlock
-from crfkit.potentials.spaces import choose_segment_features
+from crfkit.potentials.semimarkov import LengthBlock, choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import OnlineProblem, make_learner
 from crfkit.solvers.stochastic.exponentiated_gradient import DualState

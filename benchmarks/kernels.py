@@ -21,7 +21,7 @@ from crfkit._parallel import ThreadMap, chunk_tokens, make_chunks
 from crfkit._types import IntArray, Potentials
 from crfkit.data.labels import LabelStream
 from crfkit.kernels.chain import sum as chain
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.structures import Chain, ChainPotentials
 
 REPEATS = 7

@@ -34,7 +34,7 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials import chain_blocks as steps
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 
 AFFIXES = [f"{kind}(w, {size})" for kind in ("prefix", "suffix") for size in range(1, 5)]
 TEMPLATES = ["w", "w[-1]", "w[+1]", *AFFIXES]

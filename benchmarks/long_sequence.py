@@ -34,7 +34,7 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials import LinearChainModel
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 
 SIZES = (2_800_000, 28_000_000)
 THREADS = (1, 2)

@@ -40,10 +40,11 @@ from crfkit._parallel import ThreadMap, make_chunks
 from crfkit._types import FloatArray
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.features import SegmentFeatures, TemplateFeatures, make_sequence_union, window
+from crfkit.labels.segments import SegmentLabels
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import SegmentWeights
+from crfkit.potentials.semimarkov import SegmentWeights
 
 FOLDS = 5
 # Tokens that penalties are chosen on, and variants tried.
@@ -224,9 +225,10 @@ def objective_of(
     """Provide the objective of segments, given as tags."""
     constraints = SegmentConstraints(too_long="split")
     segments = Segments(max_length=max_length, constraints=constraints)
-    coded = segments._layout().read(y, X.offsets)
+    labels = SegmentLabels(segments)
+    coded = labels.read(y, X.offsets)
     training = SimpleNamespace(data=X, **coded._asdict())
-    model = SegmentWeights(segments).choose(SemiMarkovCRF(), training)
+    model = SegmentWeights(labels).choose(SemiMarkovCRF(), training)
     with ThreadMap(n_jobs) as threads:
         yield Objective(
             model, model.structure, LogLoss(), ElasticNet(0.0, 1.0), X, coded.codes,

@@ -20,7 +20,7 @@ from crfkit.data.labels import LabelStream
 from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.structures import Chain
 
 REPEATS = 5

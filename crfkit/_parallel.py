@@ -5,18 +5,19 @@ The only module that imports joblib.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import joblib
 import numpy as np
 
 from crfkit._params import check_whole
-from crfkit._types import Chunk, IntArray
+from crfkit._types import IntArray
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,6 +33,31 @@ LONG_TOKENS = 1 << 17
 # an even number, so that threads end together.
 FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
 BLOCK_CELLS = 1 << 23
+
+
+class Chunk(NamedTuple):
+    """A run of consecutive sequences, the unit of work of one thread.
+
+    Attributes
+    ----------
+    first : int
+        Index of the first sequence in the whole data set.
+    offsets : ndarray of shape (S + 1,)
+        Token positions in the whole data set at which the sequences start, and the end.
+    """
+
+    first: int
+    offsets: IntArray
+
+    @property
+    def tokens(self) -> slice:
+        """The tokens of the chunk within the whole data set."""
+        return slice(int(self.offsets[0]), int(self.offsets[-1]))
+
+    @property
+    def sequences(self) -> slice:
+        """The sequences of the chunk within the whole data set."""
+        return slice(self.first, self.first + len(self.offsets) - 1)
 
 
 class ThreadMap:
@@ -151,6 +177,25 @@ class _Work:
 
 # Does all work in the thread of the caller.
 SERIAL = ThreadMap(1)
+
+
+class Worker(Protocol):
+    """What may share its work, if it `uses_threads`, over the open pool `threads`."""
+
+    uses_threads: ClassVar[bool]
+    threads: ThreadMap | None
+
+
+SomeWorker = TypeVar("SomeWorker", bound=Worker)
+
+
+def with_threads(worker: SomeWorker, threads: ThreadMap) -> SomeWorker:
+    """Return a worker that has all threads of an open pool to itself, if it has a use for them."""
+    if not worker.uses_threads:
+        return worker
+    threaded = copy.copy(worker)
+    threaded.threads = threads
+    return threaded
 
 
 def chunk_tokens(n_labels: int, *, own_transitions: bool) -> int:

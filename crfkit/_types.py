@@ -25,31 +25,6 @@ LabelArray = NDArray[np.uint16]
 Random = np.random.RandomState
 
 
-class Chunk(NamedTuple):
-    """A run of consecutive sequences, the unit of work of one thread.
-
-    Attributes
-    ----------
-    first : int
-        Index of the first sequence in the whole data set.
-    offsets : ndarray of shape (S + 1,)
-        Token positions in the whole data set at which the sequences start, and the end.
-    """
-
-    first: int
-    offsets: IntArray
-
-    @property
-    def tokens(self) -> slice:
-        """The tokens of the chunk within the whole data set."""
-        return slice(int(self.offsets[0]), int(self.offsets[-1]))
-
-    @property
-    def sequences(self) -> slice:
-        """The sequences of the chunk within the whole data set."""
-        return slice(self.first, self.first + len(self.offsets) - 1)
-
-
 def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:
     """Return pointers and lists of what is listed for the chosen tokens alone."""
     counts = ptr[1:][tokens] - ptr[:-1][tokens]  # of few tokens, in time for these

@@ -4,8 +4,7 @@ import joblib
 import numpy as np
 import pytest
 
-from crfkit._parallel import BLOCK_CELLS, FEW_CELLS, FEW_CHUNKS, ThreadMap, make_blocks
-from crfkit._types import Chunk
+from crfkit._parallel import BLOCK_CELLS, FEW_CELLS, FEW_CHUNKS, Chunk, ThreadMap, make_blocks
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4, -1, None])

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from crfkit._types import IntArray
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import is_matrix
+from crfkit.labels.base import TokenLabels
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.blocks import transition_columns
-from crfkit.potentials.linear import LinearChainModel, chain_model
-from crfkit.potentials.spaces import TokenWeights
+from crfkit.potentials.linear import LinearChainModel, TokenWeights, chain_model
 from crfkit.training.data import TrainingData
 
 _NEVER_ZERO = (str, list, tuple, set, frozenset)
@@ -135,4 +135,4 @@ class CRFsuiteWeights(NamedTuple):
 
     def attributes(self, *fitted: Any) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
-        return TokenWeights().attributes(*fitted)
+        return TokenWeights(TokenLabels()).attributes(*fitted)

@@ -16,8 +16,7 @@ from crfkit.compat._counting import CRFsuiteWeights, ZeroValues
 from crfkit.compat._options import Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.data.labels import LabelStream
-from crfkit.data.validation import check_lengths
+from crfkit.data.labels import LabelStream, check_lengths
 from crfkit.estimators import CRFClassifier
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import FittedModel

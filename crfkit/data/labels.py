@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,12 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
+from crfkit._warnings import warn_user
+from crfkit.data.validation import numeric_array, token_place
 
 Label = Hashable
 
+IGNORED = -100  # the label of tokens that losses of PyTorch leave out
 UNKNOWN = -1  # code of a label that the model has not seen
 
 # Arrays of more labels are read without an object for each, so many at a time.
@@ -155,6 +159,12 @@ def _is_missing(label: Label) -> bool:
 
 def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
     """Iterate over the sequences of "X" or "y"; TypeError for what only looks like sequences."""
+    if sequences.__class__ is list and set(map(type, sequences)) <= {list}:
+        return iter(sequences)
+    return _checked_sequences(sequences, name)
+
+
+def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
     if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
         raise TypeError(
             f"{name} must be a list of sequences, not {type(sequences).__name__}: "
@@ -291,3 +301,130 @@ class Weights(NamedTuple):
                 "sample_weight a number for each sequence, or use solver='lbfgs'."
             )
         return self.sequences
+
+
+def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
+    """Raise ValueError if X, and y or sample_weight, differ in number or lengths of sequences.
+
+    `offsets` and `others`, shape (S + 1,), tell where the sequences of X, and of `name`, start.
+    """
+    if len(offsets) != len(others):
+        raise ValueError(
+            f"X has {len(offsets) - 1} sequences, but {name} has {len(others) - 1}: "
+            f"give one sequence of {name} for each of X."
+        )
+    ours, theirs = np.diff(offsets), np.diff(others)
+    if not np.array_equal(ours, theirs):
+        s = int(np.argmax(ours != theirs))
+        raise ValueError(
+            f"sequence {s}: X has {ours[s]} tokens, but {name} has {theirs[s]} items. "
+            "Every token needs exactly one."
+        )
+
+
+def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
+    """Raise ValueError, or warn, where labels seem to mean something else than labels.
+
+    That is -100, as PyTorch and Hugging Face mark tokens that do not count, among numbers from 0 on
+    or strings; -1 that only fills sequences up to one length; numbers and the same as strings.
+    Labels that are `known` to the model are what they are.
+    """
+    if IGNORED in stream.index and IGNORED not in known:
+        others = stream.index.keys() - {IGNORED}
+        numbers = all(isinstance(label, Real) and label >= 0 for label in others)
+        mirrored = {100} <= others <= {0, 100}
+        if others and not mirrored and (numbers or all(isinstance(x, str) for x in others)):
+            raise ValueError(
+                f"{_place_of(stream, IGNORED)}: the label is -100, which marks tokens that do not "
+                f"count, but would be learned as a label. {_WITHOUT_LABEL}"
+            )
+    if -1 in stream.index and -1 not in known and _is_padded(stream):
+        warn_user(
+            f"{_place_of(stream, -1)}: the label is -1, as in all sequences that have it from some "
+            "token to the end, and all are of one length. It is learned as a label; if it fills "
+            f"short sequences up, remove it. {_WITHOUT_LABEL}"
+        )
+    strings = {label for label in stream.index if isinstance(label, str)}
+    if len(strings) < len(stream.index):
+        twins = [label for label in stream.index.keys() - strings if str(label) in strings]
+        if twins:
+            warn_user(
+                f"y has the labels {twins[0]!r} and {str(twins[0])!r}, which are two different "
+                "labels: convert all to one type."
+            )
+
+
+_WITHOUT_LABEL = (
+    "Leave these tokens out of X and y; or, where they are tokens of an unknown label, give them "
+    "any label and the weight 0, with sample_weight as an array of token weights for each "
+    "sequence. If it is a label indeed, give it a name, such as a string."
+)
+
+
+def _place_of(stream: LabelStream, label: Any) -> str:
+    return token_place(stream.offsets, int(np.argmax(stream.codes == stream.index[label])))
+
+
+def _is_padded(stream: LabelStream) -> bool:
+    """Whether -1 stands at ends of sequences of one length only, after labels from 0 on."""
+    lengths = np.diff(stream.offsets)
+    others = stream.index.keys() - {-1}
+    if len(lengths) < 2 or np.any(lengths != lengths[0]) or 0 not in others:
+        return False
+    if not all(isinstance(label, Real) and label >= 0 for label in others):
+        return False
+    filled = (stream.codes == stream.index[-1]).reshape(len(lengths), -1)
+    return bool(not filled[:, 0].any() and np.all(filled[:, 1:] >= filled[:, :-1]))
+
+
+def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
+    """Return a weight for each token, shape (N,), of those of S sequences or of their tokens.
+
+    Raises
+    ------
+    ValueError
+        If the shape fits neither, or a weight is negative, NaN or infinite, or all are 0.
+    TypeError
+        If a weight is not a number.
+    """
+    lengths = np.diff(offsets)
+    if sample_weight is None:
+        return np.ones(int(offsets[-1]))
+    single = not hasattr(sample_weight, "__iter__") or getattr(sample_weight, "ndim", 1) == 0
+    if single or isinstance(sample_weight, (str, bytes, Mapping)):
+        raise TypeError(
+            f"sample_weight is a {type(sample_weight).__name__}; give one number for each "
+            "sequence, or a list with an array of token weights for each sequence."
+        )
+    items = list(sample_weight)
+    if any(np.ndim(item) for item in items):
+        weight = _token_weights(items, offsets)
+    else:
+        if len(items) != len(lengths):
+            raise ValueError(
+                f"sample_weight has {len(items)} numbers for {len(lengths)} sequences. Give one "
+                "for each sequence, or a list with an array of token weights for each sequence."
+            )
+        weight = np.repeat(numeric_array(items, "sample_weight"), lengths)
+    _check_weights(weight, offsets)
+    return weight
+
+
+def _token_weights(items: list[Any], offsets: IntArray) -> FloatArray:
+    rows = [
+        numeric_array(item, f"sample_weight of sequence {s}").reshape(-1)
+        for s, item in enumerate(items)
+    ]
+    check_lengths(offsets, np.cumsum([0, *map(len, rows)]), "sample_weight")
+    return np.concatenate(rows)
+
+
+def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
+    if len(bad):
+        raise ValueError(
+            f"{token_place(offsets, bad[0])}: the sample weight is {weight[bad[0]]}; weights must "
+            "be finite and not negative."
+        )
+    if len(weight) and not weight.any():
+        raise ValueError("all sample weights are 0: no sequence counts.")

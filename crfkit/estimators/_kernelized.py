@@ -15,7 +15,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.topology import check_no_topology
 from crfkit.persistence import check_chain_model
 from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
 

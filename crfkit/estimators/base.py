@@ -18,8 +18,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray, IntArray, Potentials, SolverResult
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream
-from crfkit.data.validation import check_labels, check_lengths, check_sample_weight
+from crfkit.data.labels import LabelStream, check_labels, check_lengths, check_sample_weight
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
@@ -38,13 +37,12 @@ from crfkit.potentials.blocks import (
     TRANSITIONS,
     sparse_counts,
 )
-from crfkit.potentials.spaces import weights_of
+from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.structures import NoSegmentationError, Structure
 from crfkit.training.data import Attributes, Labeled, Schema, hold_out, pack_new
 from crfkit.training.early_stopping import Watch, find_scorer
-from crfkit.training.fit import Fit, FitProgress, ParameterCounts
+from crfkit.training.fit import Fit, FitProgress, ParameterCounts, Problem
 from crfkit.training.partial_fit import carried_over, learn_batch, named_weights
-from crfkit.training.problem import Problem
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
@@ -321,7 +319,8 @@ class LinearClassifier(SequenceClassifier):
 
     def _decoder(self) -> Any:
         if isinstance(self.decoding, str):
-            check_option("decoding", self.decoding, DECODERS)
+            if self.decoding not in DECODERS:
+                check_option("decoding", self.decoding, DECODERS)
             return DECODERS[self.decoding]()
         check_method("decoding", self.decoding, "decode")
         return self.decoding
@@ -347,7 +346,8 @@ class LinearClassifier(SequenceClassifier):
         cached: _Cached | None = vars(self).get("_fitted_model")
         if cached is None or not cached.serves(sizes, vars(self)):
             kernelled = "dual_coef_" in vars(self)
-            weights = KernelledTokens.of(self) if kernelled else weights_of(self._fitted_labels())
+            labels = self._fitted_labels()
+            weights = KernelledTokens.of(self) if kernelled else WEIGHTS_OF[type(labels)](labels)
             parts = {name: vars(self).get(name) for name in weights.fitted_names}
             cached = _Cached(FittedModel(*weights.model(self, sizes)), sizes, parts)
             self._fitted_model = cached

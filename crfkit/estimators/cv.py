@@ -21,8 +21,7 @@ from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
 from crfkit.training.data import Labeled, TrainingData
 from crfkit.training.early_stopping import Scorer, check_score, find_scorer
-from crfkit.training.fit import Fit
-from crfkit.training.problem import Problem
+from crfkit.training.fit import Fit, Problem
 
 Grid = tuple[FloatArray, FloatArray]  # penalties c1 and c2 to be tried, from strong to weak
 

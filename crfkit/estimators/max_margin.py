@@ -25,8 +25,13 @@ from crfkit.persistence import register
 from crfkit.solvers.base import LOSS_NEEDS, Solver
 from crfkit.solvers.margin import MARGIN_SOLVERS
 from crfkit.training.data import TrainingData
-from crfkit.training.fit import CallbackSupportMixin, with_callbacks
-from crfkit.training.problem import Problem, chosen_solver, make_problem
+from crfkit.training.fit import (
+    CallbackSupportMixin,
+    Problem,
+    chosen_solver,
+    make_problem,
+    with_callbacks,
+)
 
 # What the losses are called: how the margin is made to depend on the cost, and the search for the
 # worst labelling.

@@ -21,8 +21,7 @@ from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
 from crfkit.solvers.online.updates import UpdateRule, find_coefficients
 from crfkit.training.data import TrainingData
 from crfkit.training.early_stopping import EarlyStopping
-from crfkit.training.fit import CallbackSupportMixin, Fit, with_callbacks
-from crfkit.training.problem import Problem, make_problem
+from crfkit.training.fit import CallbackSupportMixin, Fit, Problem, make_problem, with_callbacks
 
 
 @register(check=check_votes)

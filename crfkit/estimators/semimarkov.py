@@ -15,8 +15,15 @@ from crfkit.persistence import check_chain_model, register
 from crfkit.potentials.semimarkov import TOKEN_PARTS
 from crfkit.solvers import SOLVERS, Solver
 from crfkit.training.early_stopping import EarlyStopping
-from crfkit.training.fit import CallbackSupportMixin, with_callbacks
-from crfkit.training.problem import Problem, chosen_loss, chosen_solver, elastic_net, make_problem
+from crfkit.training.fit import (
+    CallbackSupportMixin,
+    Problem,
+    chosen_loss,
+    chosen_solver,
+    elastic_net,
+    make_problem,
+    with_callbacks,
+)
 
 
 @register(check=check_chain_model)

@@ -274,7 +274,9 @@ class AttributeRows(NamedTuple):
 
 def _pointers(counts: Any) -> IntArray:
     """Return where lists of these lengths begin, one after the other, and the end."""
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    pointers = np.zeros(len(counts) + 1, np.int64)
+    np.add.accumulate(counts, out=pointers[1:])
+    return pointers
 
 
 def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:

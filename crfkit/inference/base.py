@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap, is_long, make_chunks
-from crfkit._types import BoolArray, Chunk, CodeArray, Counts, FloatArray, Potentials
+from crfkit._parallel import Chunk, ThreadMap, is_long, make_chunks, with_threads
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.structures import Structure
 
@@ -44,7 +44,7 @@ class FittedModel(NamedTuple):
         def answer(chunk: Chunk) -> Answer:
             structure = model.structure
             if is_long(chunk):
-                structure = structure.in_parallel(threads)
+                structure = with_threads(structure, threads)
             return question(structure, model.scores(weights, data, chunk, threads))
 
         if share is None:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream
-from crfkit.data.validation import check_labels, check_lengths, token_place
+from crfkit.data.labels import UNKNOWN, LabelStream, check_labels, check_lengths
+from crfkit.data.validation import token_place
 from crfkit.labels.costs import Cost
 
 

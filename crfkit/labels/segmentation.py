@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, IntArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.labels import UNKNOWN, LabelStream, check_lengths
 from crfkit.data.packed import ranges
-from crfkit.data.validation import check_lengths, token_place
+from crfkit.data.validation import token_place
 from crfkit.labels.base import Coded, LabelCoding, present
 from crfkit.labels.costs import Cost
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed

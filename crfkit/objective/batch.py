@@ -10,16 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap, make_blocks, make_chunks
-from crfkit._types import (
-    BoolArray,
-    Chunk,
-    CodeArray,
-    Counts,
-    FloatArray,
-    IterationRecord,
-    Potentials,
-)
+from crfkit._parallel import Chunk, ThreadMap, make_blocks, make_chunks, with_threads
+from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IterationRecord, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.labels import Targets, Weights
 from crfkit.losses import Loss
@@ -122,7 +114,7 @@ class Objective:
                 f"loss {type(loss).__name__} needs a structure with {missing[0].value}, which "
                 f"{type(structure).__name__} does not have."
             )
-        self.model, self.structure = model, structure.in_parallel(threads)
+        self.model, self.structure = model, with_threads(structure, threads)
         self.loss, self.penalty = loss, penalty
         self.data, self.weight, self.threads = data, weight, threads
         self.targets = labels if isinstance(labels, Targets) else Targets(labels)

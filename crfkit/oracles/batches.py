@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, SingleArray
+from crfkit._parallel import Chunk, ThreadMap
+from crfkit._types import CodeArray, FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace

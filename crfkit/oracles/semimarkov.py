@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk, FloatArray, IntArray
+from crfkit._parallel import Chunk, ThreadMap
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.semimarkov.arrays import SegmentTables

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, FloatArray, Potentials
+import numpy as np
+from numpy.typing import NDArray
+
+from crfkit._parallel import SERIAL, Chunk, ThreadMap
+from crfkit._types import CodeArray, FloatArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.structures import Structure
 
@@ -64,3 +67,21 @@ class PotentialsModel(ABC):
 
         `threads` share the work on a long sequence.
         """
+
+
+class FeatureOptions(Protocol):
+    """Which features get a weight; see :class:`crfkit.CRFClassifier`."""
+
+    min_freq: int
+    all_possible_states: bool
+    all_possible_transitions: bool
+    boundary_weights: bool
+
+
+class LabeledData(Protocol):
+    """What is learned from."""
+
+    data: PackedSequences  # N tokens
+    codes: CodeArray  # (N,)
+    classes: NDArray[np.object_]  # (K,) labels
+    coding: Any  # what the codes stand for

@@ -19,13 +19,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
+from crfkit._parallel import SERIAL, Chunk, ThreadMap
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.data.topology import Topology
-from crfkit.kernels.design.selection import seen_list
+from crfkit.kernels.design.gather import seen_list
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.attributes import AttributeWeights, Part
 from crfkit.structures import Spans

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._parallel import LONG_TOKENS, cut
-from crfkit._types import Chunk, CodeArray, FloatArray, IdArray, IntArray
+from crfkit._parallel import LONG_TOKENS, Chunk, cut
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, distinct_rows

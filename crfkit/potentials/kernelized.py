@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from crfkit._parallel import SERIAL, ThreadMap
-from crfkit._types import Chunk, CodeArray, FloatArray, IntArray, Potentials
+from crfkit._parallel import SERIAL, Chunk, ThreadMap
+from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.topology import check_no_topology
 from crfkit.potentials.base import PotentialsModel

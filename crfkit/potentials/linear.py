@@ -1,20 +1,24 @@
-"""Potentials that are linear in blocks of weights, and their adjoint."""
+"""Potentials that are linear in blocks of weights, and their adjoint; chains of tokens."""
 
 from __future__ import annotations
 
 import itertools
-from abc import abstractmethod
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crfkit._parallel import SERIAL, ThreadMap, chunk_tokens
-from crfkit._types import Chunk, CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
+from crfkit._parallel import SERIAL, Chunk, ThreadMap, chunk_tokens
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.names import LazyNames
 from crfkit.data.topology import Topology
+from crfkit.labels.base import LabelSpace
 from crfkit.potentials.attributes import AttributeWeights, NewRows
-from crfkit.potentials.base import PotentialsModel
+from crfkit.potentials.base import FeatureOptions, LabeledData, PotentialsModel
 from crfkit.potentials.blocks import Choice, PotentialParts, Reading, Residuals, WeightBlock
 from crfkit.potentials.chain_blocks import (
     SPARSE_CELLS,
@@ -27,9 +31,13 @@ from crfkit.potentials.chain_blocks import (
     transition_rows,
 )
 from crfkit.potentials.rows import ActiveRows, PreparedRows
-from crfkit.structures import Structure
+from crfkit.structures import Structure, structure_for
 
 Block = TypeVar("Block", bound=WeightBlock)
+
+# Attributes whose names begin so count for first, last or single tokens of segments alone; the name
+# of a part of a union may stand before. One group without repetition: time grows with the length.
+END = re.compile(r"(?:[\w.-]+?__)??seg\.(first|last|single)\.")
 
 
 class Prepared(NamedTuple):
@@ -368,3 +376,97 @@ def chain_model(
     if transition_attributes is not None:
         blocks.append(TransitionAttributeBlock(transition_attributes))
     return LinearChainModel(blocks)
+
+
+def choose_features(
+    data: PackedSequences, codes: CodeArray, n_labels: int, **options: Any
+) -> LinearChainModel:
+    """Return a model of linear chains with weights for what is seen, or for all.
+
+    Parameters as for :class:`crfkit.potentials.blocks.Choice`.
+    """
+    blocks = LinearChainModel.choose(Choice(data, codes, n_labels, **options))
+    return LinearChainModel(blocks, None if data.topology is None else structure_for(data.topology))
+
+
+class WeightSpace(ABC):
+    """From labeled data to a model of potentials, and from fitted attributes to one."""
+
+    kind: ClassVar[type[LinearModel]]  # of the models
+
+    def __init__(self, labels: LabelSpace) -> None:
+        self.labels: Any = labels
+
+    @abstractmethod
+    def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
+        """Return the model with the weights that are to be fitted."""
+
+    @abstractmethod
+    def other_attributes(self, coding: Any) -> dict[str, Any]:
+        """Return the fitted attributes that tell what codes stand for."""
+
+    def attributes(
+        self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
+    ) -> dict[str, Any]:
+        """Return parameters as fitted attributes."""
+        fitted: dict[str, Any] = model.fitted(parameters)
+        return {"classes_": classes} | fitted | self.other_attributes(coding)
+
+    @property
+    def fitted_names(self) -> tuple[str, ...]:
+        """The fitted attributes that potentials are made of."""
+        blocks = self.kind.block_types.values()
+        names = [table.attribute for block in blocks for table in block.tables]
+        return (*names, *self.kind.other_tables)
+
+    def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[LinearModel, Any]:
+        """Return the model of fitted weights, and the weights in their places.
+
+        `sizes` tells how many attributes are sparse, by what they describe: see
+        :func:`crfkit.potentials.blocks.sparse_counts`.
+        """
+        blocks, weights, attributes = [], {}, vars(fitted)
+        for name, kind in self.kind.block_types.items():
+            found = kind.of_fitted(attributes, sizes)
+            if found is not None:
+                blocks.append(found[0])
+                weights[name] = found[1]
+        model = self.kind.of_fitted(blocks, attributes)
+        return model, model.bind_parts(weights)
+
+    @staticmethod
+    def _options(features: FeatureOptions) -> dict[str, Any]:
+        """Return the options of :class:`crfkit.potentials.blocks.Choice`."""
+        return {
+            "min_freq": features.min_freq,
+            "all_states": features.all_possible_states,
+            "all_transitions": features.all_possible_transitions,
+            "boundaries": features.boundary_weights,
+        }
+
+
+class TokenWeights(WeightSpace):
+    """Weights of linear chains."""
+
+    kind = LinearChainModel
+
+    def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
+        """Return the model with the weights that are to be fitted."""
+        data, size = training.data, len(training.classes)
+        if data.segments is not None:
+            raise ValueError(
+                "X has attributes of segments, which a model of single tokens cannot use: fit a "
+                "SemiMarkovCRF, or leave them out."
+            )
+        for lead in data.names.leads() if isinstance(data.names, LazyNames) else ():
+            if END.match(lead):
+                raise ValueError(
+                    f"X has attributes of the first, last or only tokens of segments ({lead}...), "
+                    "which a model of single tokens cannot use: fit a SemiMarkovCRF, or leave "
+                    "first(...), last(...) and single(...) out of the templates."
+                )
+        return choose_features(data, training.codes, size, **self._options(features))
+
+    def other_attributes(self, coding: Any) -> dict[str, Any]:
+        """Return nothing: codes stand for labels."""
+        return {}

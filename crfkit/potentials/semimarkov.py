@@ -9,12 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit._parallel import chunk_tokens
-from crfkit._types import Chunk, FloatArray, IdArray, Potentials
+from crfkit._parallel import Chunk, chunk_tokens
+from crfkit._types import CodeArray, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
 from crfkit.data.topology import check_no_topology
+from crfkit.data.validation import warn_if_lengths_badly_scaled
+from crfkit.features.lengths import length_basis
+from crfkit.labels.base import LabelSpace, TokenLabels
+from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.labels.segments import Limits, SegmentLabels, find_limits
 from crfkit.potentials.attributes import AttributeWeights, Part
+from crfkit.potentials.base import FeatureOptions, LabeledData
 from crfkit.potentials.blocks import (
     LABELS,
     SEGMENTS,
@@ -39,7 +45,14 @@ from crfkit.potentials.chain_blocks import (
     token_residuals,
     transition_rows,
 )
-from crfkit.potentials.linear import LinearModel, Prepared, check_not_negative
+from crfkit.potentials.linear import (
+    END,
+    LinearModel,
+    Prepared,
+    TokenWeights,
+    WeightSpace,
+    check_not_negative,
+)
 from crfkit.structures import SegmentOffset, SegmentPotentials, SemiMarkov, Spans, Structure
 from crfkit.structures.potentials import make_spans, no_spans
 
@@ -367,3 +380,74 @@ class SemiMarkovModel(LinearModel):
         chunks = [prepared.chunks[i] for i in chosen]
         topologies = [prepared.topologies[i] for i in chosen]
         return Residuals(unary, chunks, tables, lengths, rows, topologies)
+
+
+def choose_segment_features(
+    data: PackedSequences,
+    codes: CodeArray,
+    n_labels: int,
+    *,
+    lengths: LengthBlock,
+    parts: NDArray[np.bool_],
+    **options: Any,
+) -> SemiMarkovModel:
+    """Return a model of segments with weights for what is seen, or for all.
+
+    Parameters as for :class:`crfkit.potentials.blocks.Choice`; `parts` are the `token_parts`.
+    """
+    check_no_topology(data.topology, "a model of segments")
+    choice = Choice(data, codes, n_labels, lengths=lengths, token_parts=parts, **options)
+    return SemiMarkovModel(SemiMarkovModel.choose(choice))
+
+
+class SegmentWeights(WeightSpace):
+    """Weights of semi-Markov models; the labels of a model that is fitted name no `Segments`."""
+
+    kind = SemiMarkovModel
+
+    def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
+        """Return the model with the weights that are to be fitted."""
+        size = len(training.classes)
+        runs = segmentation_of(training.codes, training.data.offsets, size)
+        limits = find_limits(self.labels.segments, training.coding, training.classes, runs)
+        return choose_segment_features(
+            training.data,
+            training.codes,
+            size,
+            lengths=self._lengths(limits, runs),
+            parts=self._parts(training.data),
+            forbidden=limits.forbidden,
+            **self._options(features),
+        )
+
+    def other_attributes(self, coding: Any) -> dict[str, Any]:
+        """Return how tags write segments."""
+        return {"scheme_": coding.scheme}
+
+    def _lengths(self, limits: Limits, runs: Segmentation) -> LengthBlock:
+        """Return how the scores of lengths are made."""
+        most, least = limits.most, limits.least
+        longest = int(most.max(initial=1))
+        found = length_basis(self.labels.segments.length, longest)
+        warn_if_lengths_badly_scaled(found.basis, found.names, runs.stop - runs.start)
+        lengths = np.arange(1, longest + 1)[:, None]
+        fixed = np.where((lengths <= most) & (lengths >= least), found.fixed[:, None], -np.inf)
+        chosen = np.ones((found.basis.shape[1], len(most)), bool)
+        return LengthBlock(fixed, found.basis, chosen)
+
+    def _parts(self, data: Any) -> NDArray[np.bool_]:
+        """Return which attributes count for all, first, last, and single tokens, shape (D, 4)."""
+        wanted = np.array([part in self.labels.segments.token_parts for part in TOKEN_PARTS])
+        parts = np.tile(wanted, (data.n_features, 1))
+        for attribute, name in enumerate(() if data.names is None else data.feature_names):
+            end = END.match(str(name))
+            if end:
+                parts[attribute] = np.array(TOKEN_PARTS) == end[1]
+        return parts
+
+
+# The weights that models of labels have.
+WEIGHTS_OF: dict[type[LabelSpace], type[WeightSpace]] = {
+    TokenLabels: TokenWeights,
+    SegmentLabels: SegmentWeights,
+}

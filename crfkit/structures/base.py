@@ -76,16 +76,14 @@ class Offset(Protocol):
 OF_TOPOLOGY: dict[type[Topology], Structure[Any]] = {}
 
 
-def structure_for(topology: Topology | None) -> Structure[Any] | None:
-    """Return the structure of sequences with this topology; None for chains.
+def structure_for(topology: Topology) -> Structure[Any]:
+    """Return the structure of sequences with this topology.
 
     Raises
     ------
     TypeError
         If no structure is known for it.
     """
-    if topology is None:
-        return None
     if type(topology) not in OF_TOPOLOGY:
         known = ", ".join(sorted(kind.__name__ for kind in OF_TOPOLOGY)) or "none"
         raise TypeError(
@@ -112,7 +110,7 @@ class Structure(ABC, Generic[P]):
     is_chain : bool
         Whether it is a chain with a table of all pairs of labels.
     uses_threads : bool
-        Whether it has work for several threads, `in_parallel`.
+        Whether it has work for several threads; see :func:`crfkit._parallel.with_threads`.
     offset : Offset or None
         What it adds to the potentials.
     threads : ThreadMap or None
@@ -194,14 +192,6 @@ class Structure(ABC, Generic[P]):
         out : Counts
             Added to.
         """
-
-    def in_parallel(self, threads: ThreadMap) -> Structure[P]:
-        """Return the structure for data that have all threads of an open pool to themselves."""
-        if not self.uses_threads:
-            return self
-        threaded = copy.copy(self)
-        threaded.threads = threads
-        return threaded
 
     def hessian_product(self, potentials: P, tangent: P, weight: FloatArray, out: Counts) -> None:
         """Differentiate the expected counts along a direction of the potentials.

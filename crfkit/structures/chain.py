@@ -24,7 +24,6 @@ from crfkit.structures.base import (
     Capability,
     NoPathError,
     Structure,
-    longest,
     most_errors,
     only_found,
     raise_if_dead,
@@ -255,6 +254,7 @@ def _has_short_loops(scores: ChainScores) -> bool:
 def chain_workspace(potentials: ChainPotentials) -> ChainWorkspace:
     """Return the workspace of the kernel ``chain_sum``."""
     length, size = potentials.unary.shape
-    rows = max(min(2 * longest(potentials), length), TOGETHER)
+    longest = int(np.diff(potentials.offsets).max(initial=0))
+    rows = max(min(2 * longest, length), TOGETHER)
     alpha, message = np.empty((2, rows, size))
     return ChainWorkspace(np.empty(length), np.empty((1, size)), alpha, message)

@@ -14,16 +14,10 @@ from sklearn.utils import check_random_state
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit._warnings import warn_user
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream, iterate_sequences
+from crfkit.data.labels import LabelStream, check_lengths, check_sample_weight, iterate_sequences
 from crfkit.data.names import Names, name_array
 from crfkit.data.packed import ranges
-from crfkit.data.validation import (
-    check_lengths,
-    check_sample_weight,
-    check_training,
-    is_matrix,
-    warn_if_badly_scaled,
-)
+from crfkit.data.validation import is_matrix, warn_of_one
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import Coded, LabelCoding, TokenCoding
 from crfkit.labels.costs import Cost, make_cost
@@ -71,14 +65,14 @@ def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> 
 
 def _look_ahead(X: Any) -> tuple[bool, Any]:
     """Return whether the first sequence with tokens is a matrix, and all sequences."""
+    if X.__class__ is list and X and X[0].__class__ is list and X[0]:
+        return False, X
     stream = iterate_sequences(X, "X")
     seen = []
     for sequence in stream:
         seen.append(sequence)
-        if is_matrix(sequence):
-            return True, chain(seen, stream)
-        if not _is_empty(sequence):
-            return False, chain(seen, stream)
+        if (matrix := is_matrix(sequence)) or not _is_empty(sequence):
+            return matrix, chain(seen, stream)
     return False, seen
 
 
@@ -248,6 +242,47 @@ def read_training(
     if data.segments is not None:
         warn_if_badly_scaled(data.segments.rows, "of segments ")
     return TrainingData(data, vectorizer, classes, codes, weight, coding=coding)
+
+
+def check_training(data: PackedSequences) -> None:
+    """Raise ValueError if there is nothing to learn from."""
+    if len(data) == 0:
+        raise ValueError("X has no sequences: there is nothing to learn from.")
+    empty = np.flatnonzero(data.lengths == 0)
+    if len(empty):
+        raise ValueError(
+            f"sequence {empty[0]} has no tokens ({len(empty)} such in all): nothing can be learned "
+            "from it. Leave empty sequences out of the training data."
+        )
+    blocks = (data, data.transitions, data.segments)
+    if all(block is None or block.n_features == 0 for block in blocks):
+        raise ValueError("no token of X has any feature: there is nothing to learn from.")
+
+
+def warn_if_badly_scaled(data: PackedSequences, of: str = "") -> None:
+    """Warn of a numeric feature that is a thousand times larger than most others.
+
+    `of` says of what, where not of tokens.
+    """
+    if data.values is None and data.dense is None:
+        return  # indicators are all of size 1
+
+    def name(feature: int) -> Any:
+        return feature if data.feature_names is None else repr(data.feature_names[feature])
+
+    warn_of_one(_column_sizes(data), name, of, np.inf)
+
+
+def _column_sizes(data: PackedSequences) -> FloatArray:
+    """Return the root mean square of the non-zero values of each feature, shape (D,)."""
+    uses = np.bincount(data.indices, minlength=data.n_sparse)
+    squares = uses.astype(float)
+    if data.values is not None:
+        squares = np.bincount(data.indices, data.values**2, minlength=data.n_sparse)
+    if data.dense is not None:
+        uses = np.append(uses, np.count_nonzero(data.dense, axis=0))
+        squares = np.append(squares, np.einsum("nf,nf->f", data.dense, data.dense))
+    return np.sqrt(squares / np.maximum(uses, 1))
 
 
 def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:

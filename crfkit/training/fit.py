@@ -1,23 +1,35 @@
-"""One fit, from training data to parameters; what it tells the user and scikit-learn's callbacks.
+"""What a fit is to minimize, and one fit: from training data to parameters.
 
-No other module knows these callbacks, which are experimental since 1.9.
+It also says what the user and scikit-learn's callbacks are told; no other module knows these
+callbacks, which are experimental since 1.9.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from crfkit._parallel import ThreadMap
+from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
+from crfkit.labels.base import LabelSpace
+from crfkit.losses import LOSSES, Loss
+from crfkit.objective.batch import Objective
+from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.blocks import NAMES_OF, names_of
+from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
-from crfkit.training.data import TrainingData
-from crfkit.training.early_stopping import Watch
-from crfkit.training.problem import Problem
+from crfkit.training.data import TrainingData, read_training
+from crfkit.training.early_stopping import EarlyStopping, Watch
 
 __all__ = ["CallbackSupportMixin", "Fit", "FitProgress", "ParameterCounts", "with_callbacks"]
 
@@ -25,6 +37,191 @@ LARGE = 50_000_000  # weights
 # Vectors of P numbers that L-BFGS holds: six pairs of corrections, point, gradient and direction,
 # the same of the iteration before.
 SOLVER_VECTORS = 18
+
+
+class FeatureChoice(NamedTuple):
+    """Which features get a weight; see :class:`crfkit.CRFClassifier`."""
+
+    min_freq: int = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    boundary_weights: bool = False
+
+
+# The parameters that mean the same for all estimators, with what is said by those that lack them.
+_FLAGS = (*FeatureChoice._fields[1:], "warm_start")
+_USUAL = {**dict.fromkeys(_FLAGS, False), "early_stopping": False, "validation_fraction": 0.1}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a model is, and how it is fitted.
+
+    Attributes
+    ----------
+    loss : callable
+        From the training data, whose labels a cost may name, to the loss.
+    scale : float
+        The loss is multiplied by it.
+    weights : object, optional
+        Chooses the weights and names fitted ones, as a WeightSpace; that of `labels` if not given.
+    early_stopping : EarlyStopping or None
+        Watches the fit on the share `validation_fraction` of the sequences, which `random_state`
+        chooses.
+    further : callable, optional
+        From the fit, its first parameters and the number of iterations that count to further
+        fitted attributes.
+    """
+
+    labels: LabelSpace
+    loss: Callable[[TrainingData], Loss]
+    penalty: ElasticNet
+    solver: Any
+    scale: float = 1.0
+    features: FeatureChoice = FeatureChoice()
+    weights: Any = None
+    early_stopping: EarlyStopping | None = None
+    validation_fraction: float = 0.1
+    random_state: Any = None
+    further: Callable[..., dict[str, Any]] | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
+        """Read and check what the model is to be fitted to."""
+        training = read_training(X, y, sample_weight, read=self.labels.read)
+        used = self.labels.learned_from(training.weight, training.data.offsets)
+        return training if used.all() else training.take(np.flatnonzero(used))
+
+    def model(self, training: TrainingData) -> Any:
+        """Return the model of potentials with the weights that are to be fitted."""
+        return self._weights.choose(self.features, training)
+
+    @property
+    def _weights(self) -> Any:
+        return WEIGHTS_OF[type(self.labels)](self.labels) if self.weights is None else self.weights
+
+    def objective(self, model: Any, training: TrainingData, threads: ThreadMap) -> Objective:
+        """Return what the solver minimizes."""
+        return Objective(
+            model, model.structure, self.loss(training), self.penalty,
+            training.data, training.codes, self.scale * training.weight, threads,
+        )  # fmt: skip
+
+    def attributes(self, model: Any, training: TrainingData, parameters: Any) -> dict[str, Any]:
+        """Return the fitted attributes that prediction needs."""
+        data = training.data
+        named: dict[str, Any] = self._weights.attributes(
+            model, parameters, training.classes, training.coding
+        )
+        return named | {
+            "n_features_in_": data.n_features,
+            "vectorizer_": training.vectorizer,
+            **{NAMES_OF[kind]: names for kind, names in names_of(data).items()},
+        }
+
+
+def make_problem(estimator: Any, **parts: Any) -> Problem:
+    """Return a problem with these parts, and what all estimators say by the same parameters.
+
+    Raises TypeError or ValueError if one of them cannot be used.
+    """
+    given = _USUAL | estimator.get_params(deep=False)
+    check_whole("min_freq", given["min_freq"])
+    if not isinstance(given["verbose"], bool):
+        check_whole("verbose", given["verbose"])
+    if given["n_jobs"] is not None:
+        check_whole("n_jobs", given["n_jobs"], None)
+    for name in _FLAGS:
+        check_flag(name, given[name])
+    check_number("validation_fraction", given["validation_fraction"])
+    if not 0.0 < given["validation_fraction"] < 1.0:
+        raise ValueError(
+            f"validation_fraction={given['validation_fraction']!r} must be between 0 and 1."
+        )
+    check_random_state(given["random_state"])
+    estimator._decoder()
+    return Problem(
+        features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),
+        early_stopping=_rules(given["early_stopping"]), verbose=int(given["verbose"]),
+        **{name: given[name] for name in ("validation_fraction", "random_state", "n_jobs")},
+        **parts,
+    )  # fmt: skip
+
+
+def _rules(given: Any) -> EarlyStopping | None:
+    """Return the rules of the parameter `early_stopping`; None where a fit is not watched."""
+    if isinstance(given, EarlyStopping):
+        given._check_parameters()
+        return given
+    if not isinstance(given, (bool, np.bool_)):
+        raise TypeError(f"early_stopping={given!r} must be True, False or an EarlyStopping.")
+    return EarlyStopping() if given else None
+
+
+def elastic_net(estimator: Any) -> ElasticNet:
+    """Return the penalty of the parameters `c1` and `c2`."""
+    check_number("c1", estimator.c1)
+    check_number("c2", estimator.c2)
+    return ElasticNet(float(estimator.c1), float(estimator.c2))
+
+
+def chosen_solver(estimator: Any, solvers: Mapping[str, Any]) -> Any:
+    """Return the solver of the parameter `solver`, with its number of iterations, and seed, set.
+
+    None leaves `max_iter` to the solver; `random_state` is only for one that is named.
+    """
+    solver = estimator.solver
+    if isinstance(solver, str):
+        check_option("solver", solver, solvers)
+        solver = solvers[solver]()
+        if estimator.random_state is not None and solver.is_random:
+            solver.random_state = estimator.random_state
+    else:
+        check_method("solver", solver, "solve")
+    if estimator.max_iter is not None:
+        check_whole("max_iter", estimator.max_iter)
+        solver = copy.copy(solver)
+        solver.max_iter = int(estimator.max_iter)
+    return solver
+
+
+def chosen_loss(estimator: Any) -> Callable[[TrainingData], Loss]:
+    """Return how the loss of the parameters `loss` and `cost` is made."""
+    loss, cost = estimator.loss, estimator.cost
+    if isinstance(loss, str):
+        check_option("loss", loss, LOSSES)
+    else:
+        check_method("loss", loss, "value_and_grad")
+    if isinstance(cost, str):
+        check_option("cost", cost, ("hamming", "zero_one"))
+    if not (isinstance(cost, str) and cost == "hamming"):
+        _check_uses_cost(loss, cost)
+
+    def make(training: TrainingData) -> Loss:
+        found: Any = LOSSES[loss]() if isinstance(loss, str) else loss
+        if getattr(found, "takes_cost", False):
+            given = cost if isinstance(loss, str) else found.cost
+            found = copy.copy(found)
+            found.cost = given if hasattr(given, "total") else training.cost(given)
+        return found  # type: ignore[no-any-return]
+
+    return make
+
+
+def _check_uses_cost(loss: Any, cost: Any) -> None:
+    """Raise ValueError if a cost that is not the default one would have no effect."""
+    if not isinstance(loss, str):
+        raise ValueError(
+            f"cost={cost!r:.80} is for losses that are given by name: give {type(loss).__name__} "
+            "its own, if it has one, and leave cost at 'hamming'."
+        )
+    if not LOSSES[loss].takes_cost:
+        using = sorted(name for name, kind in LOSSES.items() if kind.takes_cost)
+        raise ValueError(
+            f"cost={cost!r:.80} has no effect on loss={loss!r}: choose a loss that uses a cost, "
+            f"which are {using}, or leave cost at 'hamming'."
+        )
 
 
 class ParameterCounts(NamedTuple):

@@ -33,7 +33,7 @@ from crfkit.training.data import (
     pack_training,
     read_training,
 )
-from crfkit.training.problem import Problem
+from crfkit.training.fit import Problem
 
 
 def named_weights(fitted: Mapping[str, Any]) -> NamedWeights:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, with_threads
 from crfkit.inference import marginals
 from crfkit.structures import Capability, MissingCapabilityError, NoPathError, Structure
 from tests.contracts.structures import CASES
@@ -225,7 +225,7 @@ def test_labels_may_have_another_order(structure, potentials):
 
 
 def test_all_threads_give_the_same(structure, potentials):
-    other = structure.in_parallel(ThreadMap(1))
+    other = with_threads(structure, ThreadMap(1))
     out, expected = structure.zeros(potentials), structure.zeros(potentials)
     log_z = other.log_partition(potentials, WEIGHT, out)
     expected_z = structure.log_partition(potentials, WEIGHT, expected)

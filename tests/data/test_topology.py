@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from crfkit import CRFClassifier, SequenceVectorizer, make_sequence_union
-from crfkit._types import Chunk
+from crfkit._parallel import Chunk
 from crfkit.data.labels import LabelStream
 from crfkit.data.topology import Topology
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.structures import OF_TOPOLOGY, Chain
 
 

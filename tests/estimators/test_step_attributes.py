@@ -17,7 +17,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import distinct_rows
 from crfkit.potentials.blocks import transition_columns
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
 from tests.oracles import chain_paths, enumerated_sum, finite_difference

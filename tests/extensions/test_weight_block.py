@@ -10,7 +10,7 @@ from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.persistence import ModelFileError, dumps, loads
 from crfkit.potentials import LinearChainModel
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers import SGD
 from tests.extensions.even_tokens import EvenBlock
 from tests.oracles import finite_difference

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk
+from crfkit._parallel import Chunk, ThreadMap
 from crfkit.compiler.jit import kernel
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.max import viterbi_path

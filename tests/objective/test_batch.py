@@ -10,7 +10,7 @@ from crfkit.data import PackedSequences
 from crfkit.losses import LogLoss, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.structures import Capability, Chain
 from tests.oracles import finite_difference
 

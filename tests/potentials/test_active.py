@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from crfkit._parallel import ThreadMap, make_chunks
 from crfkit._types import Counts
 from crfkit.data import PackedSequences
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 
 LENGTHS = (3, 0, 1, 5, 2, 4)
 

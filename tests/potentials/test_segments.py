@@ -21,8 +21,8 @@ from crfkit.potentials.semimarkov import (
     LengthBlock,
     SegmentAttributeBlock,
     SemiMarkovModel,
+    choose_segment_features,
 )
-from crfkit.potentials.spaces import choose_segment_features
 from crfkit.structures import SemiMarkov
 from crfkit.structures.potentials import make_spans
 from tests.oracles import finite_difference, random_runs, random_segment_codes

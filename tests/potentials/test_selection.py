@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit.data import PackedSequences
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 
 
 def make(rng, n_labels, lengths, blocks):

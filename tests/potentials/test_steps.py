@@ -6,7 +6,7 @@ import pytest
 from crfkit import CRFClassifier
 from crfkit.data import PackedSequences
 from crfkit.potentials import chain_blocks as steps
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.structures import Chain, SparseChain
 
 

@@ -7,14 +7,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk
+from crfkit._parallel import Chunk, ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.labels.costs import find_cost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.structures import Chain
 
 TINY = (2, 0, 1, 3, 2)

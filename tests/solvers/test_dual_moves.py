@@ -8,7 +8,7 @@ from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
 from crfkit.objective.batch import Objective
 from crfkit.oracles.batches import ChainBatchOracle
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers.stochastic.exponentiated_gradient import DualState
 from crfkit.solvers.stochastic.general import GeneralBatchOracle
 from crfkit.structures import SparseChain

@@ -8,7 +8,7 @@ from crfkit.data import PackedSequences
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual, drawn_by_gap
 from crfkit.structures import Chain

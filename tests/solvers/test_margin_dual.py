@@ -11,7 +11,7 @@ from crfkit.losses.margin import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.kernelized import Kernel, KernelChainModel
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers.historical.margin_dual import SMO, Ascent, Factored, MarginEG
 from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
 from crfkit.structures import ChainPotentials

@@ -12,7 +12,7 @@ from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers.margin.dual_state import ENOUGH, ChainMarginalFW, VertexState, make_margin_state
 from crfkit.structures import Chain
 from tests.solvers.margins import enumerated_value, margin_problem

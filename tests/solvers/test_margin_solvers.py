@@ -11,7 +11,7 @@ from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import HingeLoss, LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.solvers.margin import BlockFrankWolfe, CuttingPlane, Subgradient
 from crfkit.structures import Chain

@@ -12,7 +12,7 @@ from crfkit.labels.costs import AdditiveCost, make_cost
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers.online.learner import (
     BatchLearner,
     InfiniteScoresError,

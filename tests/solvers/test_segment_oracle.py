@@ -12,8 +12,7 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.semimarkov import SegmentOracle
 from crfkit.potentials.chain_blocks import TransitionBlock
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock
-from crfkit.potentials.spaces import choose_segment_features
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock, choose_segment_features
 from crfkit.solvers.margin.dual_state import make_margin_state
 from crfkit.solvers.online.learner import (
     InfiniteScoresError,

@@ -9,16 +9,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import Chunk
+from crfkit._parallel import Chunk, ThreadMap
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.labels.costs import AdditiveCost, find_cost, hamming
 from crfkit.losses import AnnealedHingeLoss, HingeLoss, LogLoss, SoftenedHingeLoss
 from crfkit.losses.softmax_margin import SoftmaxMarginLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock
-from crfkit.potentials.spaces import choose_segment_features
+from crfkit.potentials.semimarkov import TOKEN_PARTS, LengthBlock, choose_segment_features
 from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, SGD, SOLVERS, OnlineSolver
 from crfkit.solvers.auto import AutoSolver
 from crfkit.solvers.margin import SMO, BlockFrankWolfe, CuttingPlane, MarginEG, Subgradient

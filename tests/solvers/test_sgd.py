@@ -12,7 +12,7 @@ from crfkit.kernels.solvers.sgd import SCALE
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
-from crfkit.potentials.spaces import choose_features
+from crfkit.potentials.linear import choose_features
 from crfkit.solvers import OWLQN, SGD, AutoSolver
 from crfkit.solvers.margin import BlockFrankWolfe
 from crfkit.solvers.stochastic import sgd as gradient_descent

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, with_threads
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain import blocks as chain_blocks
 from crfkit.structures import Chain, ChainPotentials, NoPathError, SparseChain, chain, long_chain
@@ -28,7 +28,7 @@ def sum_of(structure, scores, weight=1.0):
 
 def sum_in_blocks(scores, weight=1.0, n_jobs=2):
     with ThreadMap(n_jobs) as threads:
-        return sum_of(Chain().in_parallel(threads), scores, weight)
+        return sum_of(with_threads(Chain(), threads), scores, weight)
 
 
 def assert_same(scores, weight=1.0, atol=1e-10):
@@ -104,7 +104,7 @@ def test_a_step_between_two_blocks_may_be_the_one_that_is_forbidden():
 def test_blocks_are_used_for_one_long_sequence_only(monkeypatch):
     monkeypatch.setattr(long_chain, "_transfer", None)
     with ThreadMap(1) as threads:
-        structure = Chain().in_parallel(threads)
+        structure = with_threads(Chain(), threads)
         several = random_scores(0, [20, 30], 2)
         structure.log_partition(several, np.ones(2), structure.zeros(several))
         own_tables = random_scores(0, [2 * BLOCK], 3, own_steps=True)
@@ -112,7 +112,7 @@ def test_blocks_are_used_for_one_long_sequence_only(monkeypatch):
         with pytest.raises(TypeError):
             sum_of(structure, random_scores(0, [2 * BLOCK], 3))
         sparse = SparseChain([0], [0], 1)
-        assert sparse.in_parallel(threads) is sparse
+        assert with_threads(sparse, threads) is sparse
 
 
 def test_rows_that_agree_are_carried_on_as_one():

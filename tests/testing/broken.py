@@ -6,10 +6,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit.data import LabelSequences
-from crfkit.data.labels import LabelStream
-from crfkit.data.validation import check_lengths, check_sample_weight, check_training
+from crfkit.data.labels import LabelStream, check_lengths, check_sample_weight
 from crfkit.estimators.base import SequenceClassifier
-from crfkit.training.data import pack_new, pack_training
+from crfkit.training.data import check_training, pack_new, pack_training
 
 
 class VoteClassifier(SequenceClassifier):

@@ -12,7 +12,8 @@ from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 
-from crfkit._types import Chunk, FloatArray, Potentials
+from crfkit._parallel import Chunk
+from crfkit._types import FloatArray, Potentials
 from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer

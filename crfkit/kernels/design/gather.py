@@ -1,4 +1,4 @@
-"""From sparse and dense rows to scores, and the adjoint of it.
+"""From sparse and dense rows to scores, the adjoint of it, and which weights there are.
 
 Shapes: ``N`` tokens, ``K`` labels, ``D`` attributes, ``P`` weights. The weights of attribute ``a``
 are ``ptr[a]:ptr[a + 1]``, each with its label. Attribute values that are all one are not stored:
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import FloatArray, IdArray, IntArray, LabelArray, PtrArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, LabelArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
 from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
@@ -21,6 +21,10 @@ ROWS_AHEAD, CELLS_AHEAD = 8, 64
 TILE = 32
 # Of a longer row the machine itself fetches what comes next.
 MOST_ASKED = 64
+# What is known of an attribute: its last column, plus 1, and in how many tokens of that it occurs.
+COLUMN, USES = 0, 1
+# Attributes are asked for so many tokens before they are read: two lines of a cache.
+TOKENS_AHEAD, LINE = 8, 16
 
 
 class SparseRows(NamedTuple):
@@ -275,3 +279,43 @@ def scatter_dense(
             if value != 0.0:
                 for k in range(size):
                     out[0, f, k] += value * residual[t, k]
+
+
+@part
+def _use(known: IdArray, a: int, column: int) -> int:
+    """Note a use of a pair; returns how many it has now."""
+    uses = known[a, USES] + 1 if known[a, COLUMN] == column + 1 else 1
+    known[a, COLUMN] = column + 1
+    known[a, USES] = uses
+    return uses
+
+
+@kernel
+def seen_list(
+    tokens: IntArray,  # (n,) by rising column
+    columns: IntArray,  # (n,) of these tokens
+    indptr: IntArray,  # (N + 1,)
+    indices: IdArray,  # (nnz,) attributes
+    least: int,  # a pair occurs in so many tokens, or does not count
+    known: IdArray,  # (D, 2) workspace: zeros
+    ends: IntArray,  # (D,) in: where the pairs of each attribute start, out: where they end
+    found: CodeArray,  # (P,) out: their columns, rising; (0,) to count alone
+) -> None:
+    """List the columns in which each attribute occurs in at least `least` tokens.
+
+    Tokens come column by column: the pairs of an attribute are met in the order of their columns.
+    Attributes of tokens to come are fetched, and what is known of those of the next one.
+    """
+    final = tokens.shape[0] - 1
+    for i in range(tokens.shape[0]):
+        begin, token = indptr[tokens[min(i + TOKENS_AHEAD, final)]], tokens[min(i + 1, final)]
+        prefetch_at(indices, begin)
+        prefetch_at(indices, begin + LINE)
+        for n in range(indptr[token], indptr[token + 1]):
+            prefetch(known, indices[n], 0)
+        for n in range(indptr[tokens[i]], indptr[tokens[i] + 1]):
+            attribute = indices[n]
+            if _use(known, attribute, columns[i]) == least:
+                if found.shape[0] > 0:
+                    found[ends[attribute]] = columns[i]
+                ends[attribute] += 1
