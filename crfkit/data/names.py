@@ -37,6 +37,7 @@ class LazyNames(ABC):
         """Return the names, shape (D,), built once."""
         if self._built is None:
             self._built = self._build()
+            self._built.setflags(write=False)
         return self._built
 
     def __getstate__(self) -> dict[str, Any]:

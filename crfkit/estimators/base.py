@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -75,6 +76,7 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         known = inspect.signature(type(self).__init__).parameters.values()
         defaults = {p.name: p.default for p in known if p.default is not p.empty}
         super().__setstate__(defaults | state)
+        protect(fitted_attributes(self))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -241,6 +243,7 @@ class LinearClassifier(SequenceClassifier):
         for name in (*_DERIVED, *fitted_attributes(self)):
             self.__dict__.pop(name, None)
         self.__dict__.update(attributes)
+        protect(attributes)
 
     @contextmanager
     def _without_the_last_fit(self) -> Iterator[None]:
@@ -349,7 +352,10 @@ class LinearClassifier(SequenceClassifier):
             labels = self._fitted_labels()
             weights = KernelledTokens.of(self) if kernelled else WEIGHTS_OF[type(labels)](labels)
             parts = {name: vars(self).get(name) for name in weights.fitted_names}
-            cached = _Cached(FittedModel(*weights.model(self, sizes)), sizes, parts)
+            protect(parts)  # of those that were assigned by hand
+            sparse = [vars(part) for part in parts.values() if sp.issparse(part)]
+            values = [(state, state.get("data")) for state in sparse]
+            cached = _Cached(FittedModel(*weights.model(self, sizes)), sizes, parts, values)
             self._fitted_model = cached
         return cached.model
 
@@ -360,12 +366,21 @@ class _Cached(NamedTuple):
     model: FittedModel
     sizes: dict[str, int]
     parts: dict[str, Any]
+    values: list[tuple[dict[str, Any], Any]]  # of sparse weights, and the entries that they had
 
     def serves(self, sizes: dict[str, int], fitted: Mapping[str, Any]) -> bool:
         """Whether it was made for this layout of the attributes and from these very weights."""
-        if self.sizes != sizes:
+        if self.sizes != sizes or any(state.get("data") is not old for state, old in self.values):
             return False
         return all(fitted.get(name) is part for name, part in self.parts.items())
+
+
+def protect(attributes: Mapping[str, Any]) -> None:
+    """Make fitted arrays read-only: what was derived from them would not see them change."""
+    for value in attributes.values():
+        for array in vars(value).values() if sp.issparse(value) else (value,):
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:

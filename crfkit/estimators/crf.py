@@ -146,7 +146,9 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     them to the data. A hinge loss does not: they are a distribution that ranks labellings by their
     scores, no estimates of how often these are right.
 
-    To change weights by hand, assign new arrays to `coef_` and the others instead of editing them.
+    Fitted arrays are read-only; those that are assigned become so when they are used. To change
+    weights by hand, assign a changed copy: ``w = crf.transitions_.copy()``, ``w[i, j] = -np.inf``,
+    ``crf.transitions_ = w``.
 
     Examples
     --------

@@ -349,7 +349,7 @@ def test_bad_parameters_are_named(parameters, message):
         ({"X_val": PackedSequences(dense=np.eye(2), offsets=[0, 2]), "y_val": [[0, 1]]},
          "in X_val or y_val: X has 2 features"),
         ({"X_val": PACKED._from_arrays(**PACKED.__dict__ | {"names": PACKED.names[::-1]}),
-          "y_val": Y}, "in X_val or y_val: feature 0 of X has the name"),
+          "y_val": Y}, "in X_val or y_val: The feature names should match"),
         ({"X_val": PACKED.with_transitions(PACKED), "y_val": Y},
          "in X_val or y_val: X has [0-9]+ attributes of transitions, but the model was fitted "
          "with no"),

@@ -218,7 +218,7 @@ def test_classes_may_be_listed_in_any_form(form):
 def test_the_names_of_packed_features_must_stay_the_same():
     packed = SequenceVectorizer().fit_transform(X)
     crf = make_crf().partial_fit(packed, Y, classes=CLASSES)
-    with pytest.raises(ValueError, match="feature 0 of X has the name"):
+    with pytest.raises(ValueError, match="Feature 0 of X is "):
         other = PackedSequences(packed.to_csr(), offsets=packed.offsets,
                                 feature_names=packed.feature_names[::-1])  # fmt: skip
         crf.partial_fit(other, Y)

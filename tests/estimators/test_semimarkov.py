@@ -511,7 +511,7 @@ def test_other_names_of_attributes_of_segments_are_refused():
         turned, data.segments.ptr, data.segments.length, data.segments.row
     )
     fitted = model().fit(data, TAGS)
-    with pytest.raises(ValueError, match="has the name 'x', but the model was fitted with"):
+    with pytest.raises(ValueError, match="Feature 0 of X is 'x'; in fit it was"):
         fitted.predict(data.with_segments(other))
     with pytest.raises(ValueError, match="in X_val or y_val: .*'x'"):
         model(early_stopping=True).fit(data, TAGS, X_val=data.with_segments(other), y_val=TAGS)
