@@ -513,7 +513,7 @@ def test_other_names_of_attributes_of_segments_are_refused():
     fitted = model().fit(data, TAGS)
     with pytest.raises(ValueError, match="Feature 0 of X is 'x'; in fit it was"):
         fitted.predict(data.with_segments(other))
-    with pytest.raises(ValueError, match="in X_val or y_val: .*'x'"):
+    with pytest.raises(ValueError, match="(?s)in X_val or y_val: .*'x'"):
         model(early_stopping=True).fit(data, TAGS, X_val=data.with_segments(other), y_val=TAGS)
 
 
