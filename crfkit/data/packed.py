@@ -18,6 +18,7 @@ from crfkit.data.topology import Topology
 from crfkit.data.validation import check_dense, sparse_arrays, stack_matrices, token_place
 
 UNIT = np.ones(1)
+TAKEN = 1 << 14  # tokens whose entries are copied at a time: their places take twice the room
 
 
 class PackedSequences:
@@ -387,12 +388,21 @@ class PackedSequences:
         """
         starts = self.indptr[:-1][rows]
         counts = self.indptr[1:][rows] - starts  # of few rows, in time for these
-        entries = ranges(starts, counts)
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        indices = np.empty(indptr[-1], np.int32)
+        values = None if self.values is None else np.empty(indptr[-1])
+        for first in range(0, len(rows), TAKEN):
+            some = slice(first, first + TAKEN)
+            entries = ranges(starts[some], counts[some])
+            place = slice(indptr[first], indptr[first] + len(entries))
+            indices[place] = self.indices[entries]
+            if values is not None and self.values is not None:
+                values[place] = self.values[entries]
         return self._from_arrays(
             offsets=np.array([0, len(rows)]),
-            indptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            indices=self.indices[entries],
-            values=None if self.values is None else self.values[entries],
+            indptr=indptr,
+            indices=indices,
+            values=values,
             n_sparse=self.n_sparse,
             dense=None if self.dense is None else self.dense[rows],
             names=self.names,
@@ -443,7 +453,9 @@ def ranges(starts: IntArray, lengths: IntArray) -> IntArray:
     """Return ``concatenate([arange(s, s + n) for s, n in zip(starts, lengths)])``."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - ends + lengths, lengths)
+    places = np.arange(total)
+    places += np.repeat(starts - ends + lengths, lengths)
+    return places
 
 
 def _check_transitions(

@@ -71,7 +71,11 @@ class SequenceTransformer(  # type: ignore[call-arg]
             If a parameter, a token or a value is not as it must be: the message names the
             parameter, or the sequence, the position and the feature.
         """
-        return self._fit(X, y)
+        learned = object.__new__(type(self))
+        learned.__dict__.update(self.__dict__)
+        packed = learned._fit(X, y)
+        self.__dict__ = learned.__dict__  # at once: whatever ends a fit leaves the old one whole
+        return packed
 
     def transform(self, X: Any) -> PackedSequences:
         """Return the packed sequences; attributes that `fit` has not seen are left out.
