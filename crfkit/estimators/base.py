@@ -240,18 +240,18 @@ class LinearClassifier(SequenceClassifier):
 
     def _set_fitted(self, attributes: dict[str, Any]) -> None:
         """Set the fitted attributes, and forget what was derived from older ones."""
-        for name in (*_DERIVED, *fitted_attributes(self)):
-            self.__dict__.pop(name, None)
-        self.__dict__.update(attributes)
+        old = {*_DERIVED, *fitted_attributes(self)}
+        kept = {name: value for name, value in self.__dict__.items() if name not in old}
+        self.__dict__ = kept | attributes  # at once, as anything may end a fit
         protect(attributes)
 
     @contextmanager
     def _without_the_last_fit(self) -> Iterator[None]:
         """Hide it from callbacks; it is given back if the next one fails."""
         hidden = fitted_attributes(self)
-        for name in hidden:
-            del self.__dict__[name]
         try:
+            for name in hidden:
+                del self.__dict__[name]
             yield
         except BaseException:
             self.__dict__.update(hidden)
