@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 CHUNK_CELLS = 90_000
 # Pair scores of a chunk at most, where each token may have a table of its own: 32 MiB.
 PAIR_CELLS = 1 << 22
+# A kernel that updates weights takes the tokens of so many chunks before Ctrl-C is heard again.
+CHUNKS_AT_ONCE = 4
 # A sequence of more tokens has all threads to itself.
 LONG_TOKENS = 1 << 17
 # Scores of a block of chunks, the largest array that is kept: 14 MiB, where that holds so many
@@ -218,6 +220,12 @@ def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
         chunks.append(Chunk(first, offsets[first : last + 1]))
         first = last
     return chunks
+
+
+def cut_order(order: IntArray, lengths: IntArray, tokens: int) -> list[IntArray]:
+    """Cut a list of sequences, of given lengths (S,), into runs of about that many tokens."""
+    offsets = np.concatenate([[0], np.cumsum(lengths[order])])
+    return [order[chunk.sequences] for chunk in make_chunks(offsets, tokens)]
 
 
 def is_long(chunk: Chunk) -> bool:

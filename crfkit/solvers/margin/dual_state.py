@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from crfkit._parallel import CHUNKS_AT_ONCE, cut_order, make_chunks
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
@@ -24,6 +25,7 @@ from crfkit.labels.costs import AdditiveCost, find_cost
 from crfkit.losses import HingeLoss
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles import Oracle, find_oracle
+from crfkit.oracles.design import PIECES
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.linear_chain import ChainOracle
 from crfkit.solvers.stochastic.state import sum_of_losses
@@ -33,8 +35,6 @@ from crfkit.solvers.structure_problem import MarginStructureProblem, StructureWo
 ENOUGH = 0.1
 # Vertices of each sequence that there is room for at first.
 ROOM = 8
-# Sequences that are worked on without a look at Ctrl-C.
-AT_ONCE = 256
 
 
 class MarginState(ABC):
@@ -61,6 +61,7 @@ class MarginState(ABC):
         self.offsets = frozen(np.array([*starts, batches.n_tokens]))
         if oracle is not None:
             oracle.regroup(self.offsets)
+        self._tokens_at_once = CHUNKS_AT_ONCE * batches.model.chunk_tokens
         self._weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
 
     @property
@@ -75,16 +76,15 @@ class MarginState(ABC):
 
     def advance(self, order: IntArray) -> None:
         """Update some batches, one after the other."""
-        first = 0
-        while first < len(order):
-            piece = frozen(order[first : first + AT_ONCE])
-            done, status = self._update(piece)
-            if status != FOUND:
-                self._raise(self.unpack(self.w), int(piece[done]))
-            first += done
-            self.batches.n_computed += done
-            if done < len(piece):
-                self._make_room()
+        for left in cut_order(order, np.diff(self.offsets), self._tokens_at_once):
+            while len(left):
+                done, status = self._update(frozen(left))
+                if status != FOUND:
+                    self._raise(self.unpack(self.w), int(left[done]))
+                self.batches.n_computed += done
+                left = left[done:]
+                if len(left):
+                    self._make_room()
 
     @abstractmethod
     def _update(self, order: IntArray) -> tuple[int, int]:
@@ -98,7 +98,9 @@ class MarginState(ABC):
         """Return the objective at some parameters."""
         if self.oracle is None:
             return self.batches.value(parameters)
-        total = sum_of_losses(self.batches, len(self.batches), self._losses(parameters))
+        tokens = max(1, min(self._tokens_at_once, self.batches.n_tokens // PIECES))
+        pieces = [chunk.sequences for chunk in make_chunks(self.offsets, tokens)]
+        total = sum_of_losses(self.batches, pieces, self._losses(parameters))
         return total + self.batches.penalty_at(parameters)
 
     def _examples(self) -> Examples:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from crfkit._parallel import CHUNKS_AT_ONCE, cut_order
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
@@ -33,8 +34,6 @@ from crfkit.structures import NoSegmentationError, Structure, check_prefixes
 
 # Arrays of a state, each of shape (P,).
 VECTORS = ("current", "later", "gained")
-# Sequences that are worked on without a look at Ctrl-C.
-AT_ONCE = 256
 # Rounds of Hildreth's method at most, the change that ends it, and the share of a score it leaves.
 ROUNDS, SMALL, LEFT = 1000, 1e-12, 1e-9
 
@@ -195,8 +194,10 @@ class SequentialLearner(OnlineLearner):
 
     def _learn(self, order: IntArray) -> None:
         pause, workspace = self.recorder is not None, self._fixed[-1]
-        for first in range(0, len(order), AT_ONCE):
-            piece, number = frozen(order[first : first + AT_ONCE]), 0
+        objective = self.problem.objective
+        lengths, tokens = objective.data.lengths, CHUNKS_AT_ONCE * objective.model.chunk_tokens
+        for piece in map(frozen, cut_order(order, lengths, tokens)):
+            number = 0
             while number < len(piece):
                 number, size, status = self._updates(
                     piece, number, pause, self.update, *self._fixed

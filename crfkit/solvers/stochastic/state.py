@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from crfkit._parallel import cut
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.batches import ALL, APPLY, COMPUTE, PREPARE, batch_losses
@@ -82,7 +83,9 @@ class BatchUpdates(ABC):
                 losses[first:last],
             )  # fmt: skip
 
-        total, share = sum_of_losses(self.batches, len(every), work), 1.0
+        size = max(1, min(self._at_once, -(-len(every) // PIECES)))
+        pieces = cut(slice(0, len(every)), size)
+        total, share = sum_of_losses(self.batches, pieces, work), 1.0
         if chosen is not None and len(self.batches):
             share = len(chosen) / len(self.batches)
         return total + share * self.batches.penalty_at(w)
@@ -93,14 +96,14 @@ class BatchUpdates(ABC):
 
 
 def sum_of_losses(
-    batches: StochasticObjective, count: int, work: Callable[[int, int, FloatArray], None]
+    batches: StochasticObjective, pieces: list[slice], work: Callable[[int, int, FloatArray], None]
 ) -> float:
-    """Return the sum of the losses of `count` batches, which threads compute.
+    """Return the sum of the losses of all batches in some pieces, which threads compute.
 
     ``work(first, last, losses)`` writes those of the batches first to last - 1.
     """
+    count = pieces[-1].stop if pieces else 0
     losses = np.zeros(count)
-    edges = np.linspace(0, count, PIECES + 1).astype(int).tolist()
     batches.n_computed += count
-    batches.threads(lambda i: work(edges[i], edges[i + 1], losses), range(PIECES))
+    batches.threads(lambda piece: work(piece.start, piece.stop, losses), pieces)
     return float(losses.sum())

@@ -1,0 +1,103 @@
+"""Ctrl-C is heard between two calls of kernels, so that none of them takes many tokens."""
+
+import numpy as np
+import pytest
+
+from crfkit._parallel import CHUNKS_AT_ONCE, cut_order
+from crfkit.kernels.solvers.online import UpdateCoefficients
+from crfkit.losses import HingeLoss
+from crfkit.oracles.batches import CompiledBatchOracle
+from crfkit.solvers import OEG, SAG, SGD
+from crfkit.solvers.margin import BlockFrankWolfe, dual_state
+from crfkit.solvers.online import learner
+from crfkit.solvers.online.learner import OnlineProblem, make_learner
+from crfkit.solvers.stochastic import state
+from tests.solvers.stochastic import problem
+
+SOLVERS = [
+    OEG(batch_tokens=12, max_iter=2),
+    SAG(batch_tokens=12, max_iter=2),
+    SGD(batch_tokens=12, max_iter=2, eta0=0.1),
+]
+
+
+def test_a_list_of_sequences_is_cut_into_runs_of_so_many_tokens(rng):
+    lengths = rng.integers(0, 9, size=50)
+    lengths[7] = 40
+    order = rng.integers(50, size=200)
+    runs = cut_order(order, lengths, 20)
+    np.testing.assert_array_equal(np.concatenate(runs), order)
+    assert all(lengths[run].sum() <= 20 or len(run) == 1 for run in runs)
+    assert max(len(run) for run in runs) > 1
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_batches_are_updated_and_evaluated_a_few_at_a_time(solver, monkeypatch):
+    sizes, run = {}, CompiledBatchOracle.run
+
+    def counted(self, kernel):
+        def call(order, *others):
+            if len(others) > 2:  # not of all weights at the end of a pass
+                sizes.setdefault(kernel.__name__, []).append(len(order))
+            return run(self, kernel)(order, *others)
+
+        return call
+
+    def solve():
+        with problem(count=200) as objective:
+            return solver.solve(objective, np.zeros(objective.n_parameters))
+
+    whole = solve()
+    monkeypatch.setattr(CompiledBatchOracle, "run", counted)
+    monkeypatch.setattr(state, "AT_ONCE", 3)
+    result = solve()
+    assert len(sizes) == 2 and {max(each) for each in sizes.values()} == {3}
+    np.testing.assert_array_equal(result.parameters, whole.parameters)
+    assert result.value == whole.value
+
+
+@pytest.mark.parametrize("steps", ["pairwise", "marginals"])
+def test_sequences_of_a_margin_are_updated_and_evaluated_a_few_at_a_time(steps, monkeypatch):
+    spans = []
+    states = (dual_state.VertexState, dual_state.ChainMarginalFW)
+    losses = dual_state.margin_losses
+
+    def solve():
+        with problem(count=60) as objective:
+            objective.model.chunk_tokens = 5
+            objective = objective.with_loss(HingeLoss())
+            solver = BlockFrankWolfe(max_iter=3, steps=steps)
+            return solver.solve(objective, np.zeros(objective.n_parameters))
+
+    def counted_losses(first, last, chosen, *others):
+        spans.append(int(np.diff(chosen.offsets[[first, last]])[0]))
+        return losses(first, last, chosen, *others)
+
+    whole = solve()
+    for kind in states:
+
+        def counted(self, order, update=kind._update):
+            spans.append(int(np.diff(self.offsets)[order].sum()))
+            return update(self, order)
+
+        monkeypatch.setattr(kind, "_update", counted)
+    monkeypatch.setattr(dual_state, "margin_losses", counted_losses)
+    result = solve()
+    assert len(spans) > 30 and max(spans) <= CHUNKS_AT_ONCE * 5
+    np.testing.assert_array_equal(result.parameters, whole.parameters)
+
+
+def test_sequences_of_online_learning_are_learned_a_few_at_a_time(monkeypatch):
+    tokens, updates = [], learner.online_updates
+    with problem(count=60) as objective:
+        objective.model.chunk_tokens = 5
+
+        def counted(order, *others):
+            tokens.append(int(objective.data.lengths[order].sum()))
+            return updates(order, *others)
+
+        monkeypatch.setattr(learner, "online_updates", counted)
+        online = OnlineProblem(objective, UpdateCoefficients(rate=1.0))
+        one = make_learner(online, np.zeros(objective.n_parameters))
+        one.run(np.arange(len(objective.data)))
+    assert sum(tokens) >= objective.data.n_tokens and max(tokens) <= CHUNKS_AT_ONCE * 5
