@@ -11,7 +11,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
-from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
+from crfkit.kernels.tree.hessian import tree_hessian
 from crfkit.kernels.tree.max import (
     TreeLists,
     tree_add_counts,
@@ -84,8 +84,7 @@ class Tree(Structure[TreePotentials]):
         self, potentials: TreePotentials, weight: FloatArray, out: Counts
     ) -> FloatArray:
         """Return log Z, and the expected counts of labels and transitions."""
-        scores, raised, work = _scores(potentials), _exponentials(potentials), _work(potentials)
-        sums = _outputs(potentials, out.unary)
+        scores, raised, work, sums = _arrays(potentials, out.unary)
         tree_sum(scores, raised, frozen(weight), work, sums)
         out.pair[...] += np.multiply(sums.flow, raised.factor, out=sums.flow)
         in_logs = sums._replace(flow=out.pair)  # no factor is left to be multiplied with
@@ -119,21 +118,15 @@ class Tree(Structure[TreePotentials]):
         self, potentials: TreePotentials, tangent: TreePotentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts along a direction of the potentials."""
-        sums = _outputs(potentials, np.empty_like(potentials.unary))
-        mean = np.empty((longest(potentials), potentials.n_labels))
-        tree_hessian(
-            _scores(potentials), _exponentials(potentials),
-            TreeTangent(frozen(tangent.unary), frozen(tangent.pair)), frozen(weight),
-            _work(potentials), sums, TreeDerivatives(*out, mean),
-        )  # fmt: skip
+        scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
+        tree_hessian(scores, raised, _scores(tangent), frozen(weight), work, sums, out)
         raise_if_dead(potentials, sums.status)
 
     def k_best(self, potentials: TreePotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best labelings of the only forest, shape (n, T), and scores (n,)."""
-        length, none = len(potentials.unary), np.zeros(0, np.int32)
-        lists = _lists(potentials, 0, int(k), none, by_errors=False)
+        lists = _lists(potentials, 0, int(k))
         value: FloatArray = lists.best[-1, 0].copy()
-        labels: CodeArray = np.empty((len(value), length), np.int32)
+        labels: CodeArray = np.empty((len(value), len(potentials.unary)), np.int32)
         for rank in np.flatnonzero(value > -np.inf).tolist():
             tree_trace(_scores(potentials), 0, rank, lists, labels, rank)
         return only_found(self, potentials, labels, value)
@@ -173,44 +166,34 @@ def _scores(potentials: TreePotentials) -> TreeScores:
     )  # fmt: skip
 
 
-def _exponentials(potentials: TreePotentials) -> ChainExponentials:
-    """Return the exponentials of potentials, shifted so that the largest of each part is 1."""
+def _arrays(
+    potentials: TreePotentials, marginals: FloatArray
+) -> tuple[TreeScores, ChainExponentials, TreeWorkspace, ChainSums]:
+    """Return what sums read: the scores and their exponentials; and what they write."""
     node, shift = exp_unary(potentials)
     roots = np.flatnonzero(potentials.parent < 0)
     factor, pair_shift = exp_tables(potentials.pair, potentials.transition_index, roots)
-    return ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
-
-
-def _outputs(potentials: TreePotentials, marginals: FloatArray) -> ChainSums:
-    """Return room for sums."""
-    count, flow = len(potentials.offsets) - 1, np.zeros_like(potentials.pair)
-    return ChainSums(marginals, flow, np.zeros(count), np.zeros(count, np.int64))
-
-
-def _work(potentials: TreePotentials) -> TreeWorkspace:
-    size = potentials.n_labels
-    inside, message = np.empty((2, longest(potentials), size))
-    return TreeWorkspace(inside, message, np.empty((1, size)))
+    raised = ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
+    size, count = node.shape[1], len(potentials.offsets) - 1
+    inside, message, mean = np.empty((3, longest(potentials), size))
+    work = TreeWorkspace(inside, message, mean, np.empty((1, size)))
+    sums = ChainSums(marginals, np.zeros_like(factor), np.zeros(count), np.zeros(count, np.int64))
+    return _scores(potentials), raised, work, sums
 
 
 def _lists(
-    potentials: TreePotentials,
-    s: int,
-    count: int,
-    truth: CodeArray,
-    *,
-    by_errors: bool = True,
-    traced: bool = True,
+    potentials: TreePotentials, s: int, n: int, truth: CodeArray | None = None, traced: bool = True
 ) -> TreeLists:
-    """Return the lists of `count` best labelings of a forest, which can be traced or not."""
+    """Return the n best labelings of a forest, or the best ones by their errors."""
     length, size = int(np.diff(potentials.offsets)[s]), potentials.n_labels
-    labels, joined = np.empty((2, length if traced else 0, size, count), np.int64)
+    labels, joined = np.empty((2, length if traced else 0, size, n), np.int64)
     tokens, chosen = np.empty((2, length + 1), np.int64)
     lists = TreeLists(
-        np.empty((length + 1, size, count)), np.empty((1, size, count)), np.empty(count),
+        np.empty((length + 1, size, n)), np.empty((1, size, n)), np.empty(n),
         tokens, labels, joined, chosen,
     )  # fmt: skip
-    tree_lists(_scores(potentials), s, frozen(truth), by_errors, lists)
+    by_errors, known = truth is not None, np.zeros(0, np.int32) if truth is None else truth
+    tree_lists(_scores(potentials), s, frozen(known), by_errors, lists)
     return lists
 
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crfkit._types import Counts
 from crfkit.data import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.kernels.tree.hessian import TreeDerivatives, TreeTangent, tree_hessian
+from crfkit.kernels.tree.hessian import tree_hessian
 from crfkit.kernels.tree.max import TreeLists, tree_lists, tree_max, tree_trace
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, sum_forest, tree_sum, tree_sum_log
 
@@ -64,7 +65,7 @@ def exponentials(scores):
 
 def workspace(scores):
     n, size = scores.unary.shape
-    return TreeWorkspace(np.zeros((n, size)), np.zeros((n, size)), np.zeros((1, size)))
+    return TreeWorkspace(*np.zeros((3, n, size)), np.zeros((1, size)))
 
 
 def outputs(scores):
@@ -189,10 +190,9 @@ def test_derivatives_are_those_of_the_expected_counts(scale, tables, forbidden):
         rng = np.random.default_rng(seed + 100)
         directions = (rng.normal(size=values.shape) for values in (scores.unary, scores.pair))
         raised, work, sums = exponentials(scores), workspace(scores), outputs(scores)
-        tangent = TreeTangent(*directions)
-        out = TreeDerivatives(
-            np.zeros_like(scores.unary), np.zeros_like(scores.pair), np.zeros_like(scores.unary)
-        )
+        unary, pair = directions
+        tangent = scores._replace(unary=unary, pair=pair)
+        out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
         tree_hessian(scores, raised, tangent, np.full(1, 2.0), work, sums, out)
         assert sums.status[0] == OK
         ends = []

@@ -10,28 +10,12 @@ grow with the size otherwise.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from crfkit._types import FloatArray
+from crfkit._types import Counts, FloatArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import NOTHING, OK, UNDERFLOW, log_sum
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, edge, sum_forest, tree_sum_log
-
-
-class TreeTangent(NamedTuple):
-    """A direction of the potentials. Read-only."""
-
-    unary: FloatArray  # (N, K) u
-    pair: FloatArray  # (M, K, K) v
-
-
-class TreeDerivatives(NamedTuple):
-    """Derivatives of the weighted expected counts, which the kernels write, and workspace."""
-
-    unary: FloatArray  # (N, K)
-    pair: FloatArray  # (M, K, K) added to
-    mean: FloatArray  # (R, K) e
 
 
 @part
@@ -72,11 +56,11 @@ def _center(marginals: FloatArray, t: int, mean: FloatArray, row: int) -> None:
 def tree_hessian(
     scores: TreeScores,
     exponentials: ChainExponentials,
-    tangent: TreeTangent,
+    tangent: TreeScores,
     weight: FloatArray,  # (S,)
     work: TreeWorkspace,
     sums: ChainSums,  # out
-    out: TreeDerivatives,
+    out: Counts,  # derivatives of the weighted expected counts
 ) -> None:
     """Differentiate the expected counts of forests along a direction of their potentials."""
     for s in range(weight.shape[0]):
@@ -95,12 +79,12 @@ def tree_hessian(
 def _differentiate(
     scores: TreeScores,
     factor: FloatArray,
-    tangent: TreeTangent,
+    tangent: TreeScores,
     s: int,
     in_logs: bool,
     work: TreeWorkspace,  # after a sum; E takes the place of the messages
     marginals: FloatArray,
-    out: TreeDerivatives,
+    out: Counts,
 ) -> None:
     """Write the mean tangents from the leaves to the roots, and the derivatives on the way back.
 
@@ -108,7 +92,7 @@ def _differentiate(
     E_c(i)))``, and that of a marginal the sum over the labels of the parent.
     """
     begin, end, size = scores.offsets[s], scores.offsets[s + 1], scores.unary.shape[1]
-    row, mean, unary = work.row, out.mean, out.unary
+    row, mean, unary = work.row, work.mean, out.unary
     for t in range(begin, end):
         for k in range(size):
             mean[t - begin, k] = tangent.unary[t, k]

@@ -33,6 +33,7 @@ class TreeWorkspace(NamedTuple):
 
     inside: FloatArray  # (R, K) what the subtree below each token says of its label
     message: FloatArray  # (R, K) what it says of the label of the parent
+    mean: FloatArray  # (R, K) the mean tangent of the subtree, given its label
     row: FloatArray  # (1, K)
 
 
