@@ -11,7 +11,12 @@ from crfkit._types import FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.packed import ranges
-from crfkit.kernels.semimarkov.arrays import SegmentScores, SegmentSums, SegmentTables
+from crfkit.kernels.semimarkov.arrays import (
+    SegmentExponentials,
+    SegmentScores,
+    SegmentSums,
+    SegmentTables,
+)
 from crfkit.kernels.semimarkov.batches import SegmentBatches, SegmentRoom
 from crfkit.kernels.semimarkov.oracle import FIRST, INSIDE, LAST, SINGLE
 from crfkit.kernels.solvers.batches import BlockIndex
@@ -100,8 +105,12 @@ class SegmentBatchOracle(CompiledBatchOracle):
         end_ptr, start_ptr = np.zeros((2, tokens + 1), np.int64)
         scores = SegmentScores(
             frozen(of_tokens), frozen(pairs), frozen(np.zeros(1, np.uint32)), frozen(offsets), size,
-            n_lengths,
+            n_lengths, problem.ends._replace(ptr=frozen(end_ptr)),
+            problem.starts._replace(ptr=frozen(start_ptr)),
         )  # fmt: skip
+        raised = SegmentExponentials(
+            SegmentTables(*frozen_arrays(tables)), frozen(transposed), frozen(shift)
+        )
         flow = aligned(1, width, width)
         sums = SegmentSums(
             np.zeros((tokens, 4 * size)), flow, aligned(n_lengths, width), aligned(n_spans, width),
@@ -109,10 +118,7 @@ class SegmentBatchOracle(CompiledBatchOracle):
         )  # fmt: skip
         return SegmentRoom(
             of_tokens, pairs, tables, tables.transitions[0], transposed, shift, offsets, end_ptr,
-            start_ptr, scores, SegmentTables(*frozen_arrays(tables)), frozen(transposed),
-            frozen(shift), problem.ends._replace(ptr=frozen(end_ptr)),
-            problem.starts._replace(ptr=frozen(start_ptr)),
-            segment_workspace(longest, tokens, width),
+            start_ptr, scores, raised, segment_workspace(longest, tokens, width),
             log_workspace(longest, tokens, size), sums, flow[0], np.zeros(pairs.shape),
         )  # fmt: skip
 

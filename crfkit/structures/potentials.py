@@ -13,6 +13,7 @@ from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import chain_shift
 from crfkit.kernels.semimarkov.arrays import (
+    SegmentExponentials,
     SegmentScores,
     SegmentTables,
     SpanIndex,
@@ -90,7 +91,7 @@ class ChainPotentials(_ChainArrays, Potentials):
 class Spans(NamedTuple):
     """Segments that have scores of their own: which row of scores each of them has.
 
-    Listed twice: by the token they end at, and by the one they begin at.
+    Listed twice: by the token they end at, and by the one they begin at. Read-only.
 
     Attributes
     ----------
@@ -112,18 +113,18 @@ class Spans(NamedTuple):
     @property
     def ends(self) -> SpanIndex:
         """The segments by the token they end at, as kernels read them."""
-        return SpanIndex(*map(frozen, self[:3]))
+        return SpanIndex(*self[:3])
 
     @property
     def starts(self) -> SpanIndex:
         """The segments by the token they begin at, as kernels read them."""
-        return SpanIndex(*map(frozen, self[3:]))
+        return SpanIndex(*self[3:])
 
     def taken(self, tokens: IntArray) -> Spans:
         """Return the segments of the chosen tokens, shape (n,), which are those of sequences."""
         ends = listed_for(tokens, self.end_ptr, self.end_length, self.end_row)
         starts = listed_for(tokens, self.start_ptr, self.start_length, self.start_row)
-        return Spans(*ends, *starts)
+        return Spans(*map(frozen, (*ends, *starts)))
 
 
 class _SegmentArrays(NamedTuple):
@@ -286,7 +287,8 @@ def segment_arrays(scores: SegmentPotentials) -> SegmentScores:
     """Return the arrays of the potentials, as kernels read them."""
     return SegmentScores(
         frozen(scores.unary), frozen(scores.pair), frozen(scores.transition_index),
-        frozen(scores.offsets), scores.n_transitions, scores.n_lengths,
+        frozen(scores.offsets), scores.n_transitions, scores.n_lengths, scores.spans.ends,
+        scores.spans.starts,
     )  # fmt: skip
 
 
@@ -391,15 +393,13 @@ def _filled_pairs(scores: SegmentPotentials) -> tuple[FloatArray, FloatArray, Fl
     return frozen(transitions), frozen(lengths), frozen(spans), frozen(longest.astype(np.int64))
 
 
-def exponentials(scores: SegmentPotentials) -> tuple[SegmentTables, FloatArray]:
-    """Return the exponentials of the scores, 0 in columns that are added, and shifts of tokens.
-
-    The shifts, shape (N,), have been subtracted from the scores of going on and beginning.
-    """
+def exponentials(scores: SegmentPotentials) -> SegmentExponentials:
+    """Return the exponentials of the scores, 0 in columns that are added."""
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
     semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
     of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.
     transitions, lengths, spans = (frozen(np.exp(np.minimum(each, LARGE))) for each in pairs[:3])
-    return SegmentTables(*of_tokens, transitions, lengths, spans, pairs[3]), frozen(shift)
+    tables = SegmentTables(*of_tokens, transitions, lengths, spans, pairs[3])
+    return SegmentExponentials(tables, transposed(transitions), frozen(shift))

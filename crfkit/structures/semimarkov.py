@@ -28,7 +28,6 @@ from crfkit.structures.potentials import (
     make_spans,
     segment_arrays,
     tilted,
-    transposed,
 )
 
 
@@ -108,8 +107,14 @@ class SemiMarkov(Structure[SegmentPotentials]):
             if len(todo):
                 self._sum_scaled(same, todo, weight, out, log_z, status)
                 _raise_if_dead(scores, status)
-        for s in np.flatnonzero(status == UNDERFLOW):
-            log_z[s] = self._sum_log(scores, int(s), float(weight[s]), out)
+        for s in np.flatnonzero(status == UNDERFLOW).tolist():
+            size = int(scores.offsets[s + 1] - scores.offsets[s])
+            if size:
+                workspace = log_workspace(size, len(scores.unary), scores.n_labels)
+                status[s] = semimarkov_sum_log(
+                    segment_arrays(scores), s, float(weight[s]), workspace, *out, log_z
+                )
+                _raise_if_dead(scores, status)
         return log_z
 
     def _sum_scaled(
@@ -122,18 +127,14 @@ class SemiMarkov(Structure[SegmentPotentials]):
         status: IntArray,
     ) -> None:
         """Sum in the linear domain what can be of some sequences; the status tells what."""
-        size, (tables, shift) = scores.n_labels, exponentials(scores)
+        size, raised, arrays = scores.n_labels, exponentials(scores), segment_arrays(scores)
+        tables = raised.tables
         workspace = segment_workspace(longest(scores), *tables.stay.shape)
-        arrays = segment_arrays(scores)
-        swapped, spans = transposed(tables.transitions), scores.spans
         while True:
             added = (np.zeros_like(tables.transitions), np.zeros_like(tables.lengths),
                      np.zeros_like(tables.spans))  # fmt: skip
             sums = SegmentSums(out.unary, *added, log_z, status)
-            kernels.semimarkov_sum(
-                tables, swapped, shift, spans.ends, spans.starts, arrays, frozen(todo), weight,
-                workspace, sums,
-            )  # fmt: skip
+            kernels.semimarkov_sum(arrays, raised, frozen(todo), weight, workspace, sums)
             broken = status == kernels.BROKEN
             if not broken.any():
                 break
@@ -143,21 +144,6 @@ class SemiMarkov(Structure[SegmentPotentials]):
         parts = flow.reshape(-1, size), sums.lengths[:, :size], sums.spans[:, :size]
         out.pair[...] += np.concatenate(parts)
 
-    def _sum_log(self, scores: SegmentPotentials, s: int, weight: float, out: Counts) -> float:
-        """Sum one sequence by logarithms."""
-        begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
-        if begin == end:
-            return 0.0
-        length, size, log_z = end - begin, scores.n_labels, np.empty(len(scores.offsets) - 1)
-        workspace = log_workspace(length, len(scores.unary), size)
-        position = semimarkov_sum_log(
-            segment_arrays(scores), scores.spans.ends, scores.spans.starts, s, weight, workspace,
-            *out, log_z,
-        )  # fmt: skip
-        if position >= 0:
-            raise NoSegmentationError(scores.first + s, position - begin)
-        return float(log_z[s])
-
     def argmax(self, potentials: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score."""
         scores = self.with_offset(potentials)
@@ -166,10 +152,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         codes: CodeArray = np.empty(len(scores.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         search = SegmentViterbi(np.empty((rows + 1, width)), np.empty((rows, width)), codes)
-        semimarkov_max(
-            tables, scores.spans.ends, frozen(scores.transition_index),
-            frozen(scores.offsets), scores.n_labels, search, value, status,
-        )  # fmt: skip
+        semimarkov_max(segment_arrays(scores), tables, search, value, status)
         _raise_if_dead(scores, status)
         return codes, value
 
@@ -182,22 +165,21 @@ class SemiMarkov(Structure[SegmentPotentials]):
         shape = (length + 1, scores.n_labels, k)
         (begins, ends), (before, inside) = np.empty((2, *shape)), np.empty((2, *shape), np.int64)
         lists = PrefixLists(begins, before, ends, inside)
-        semimarkov_n_best(segment_arrays(scores), scores.spans.ends, lists, value, codes)
+        semimarkov_n_best(segment_arrays(scores), lists, value, codes)
         return only_found(self, potentials, codes, value)
 
     def score(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
         """Return the score of a segmentation of each sequence, shape (S,)."""
         scores = self.with_offset(potentials)
         value = np.empty(len(scores.offsets) - 1)
-        semimarkov_score(segment_arrays(scores), scores.spans.ends, frozen(labels), value)
+        semimarkov_score(segment_arrays(scores), frozen(labels), value)
         return value
 
     def add_counts(
         self, potentials: SegmentPotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts of a segmentation of each sequence."""
-        arrays, ends = segment_arrays(potentials), potentials.spans.ends
-        semimarkov_add_path(arrays, ends, frozen(labels), frozen(weight), out.unary, out.pair)
+        semimarkov_add_path(segment_arrays(potentials), frozen(labels), frozen(weight), *out)
 
 
 def segment_workspace(rows: int, n_tokens: int, width: int) -> SegmentWorkspace:

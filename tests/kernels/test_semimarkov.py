@@ -24,17 +24,14 @@ from tests.structures.test_semimarkov import lost_and_found
 
 
 def scaled_sum(scores, weight):
-    (tables, shift), size = exponentials(scores), scores.n_labels
+    raised, size = exponentials(scores), scores.n_labels
+    tables = raised.tables
     out, count = np.zeros_like(scores.unary), len(weight)
     flows = [np.zeros_like(part) for part in (tables.transitions, tables.lengths, tables.spans)]
     log_z, status = np.empty(count), np.empty(count, np.int64)
     kernels.semimarkov_sum(
-        tables,
-        frozen(np.ascontiguousarray(tables.transitions.transpose(0, 2, 1))),
-        shift,
-        scores.spans.ends,
-        scores.spans.starts,
         segment_arrays(scores),
+        raised,
         frozen(np.arange(count)),
         frozen(weight),
         segment_workspace(int(np.diff(scores.offsets).max(initial=0)), *tables.stay.shape),
@@ -69,9 +66,8 @@ def test_sums_of_logarithms_equal_enumeration(scores):
         log_z, rooms = np.empty_like(weight), [np.empty((end - begin + 1, size)) for _ in range(3)]
         workspace = LogSegmentWorkspace(*rooms, np.empty((2, size)), np.empty(len(scores.unary)))
         position = semimarkov_sum_log(
-            segment_arrays(scores), scores.spans.ends, scores.spans.starts, int(s),
-            float(weight[s]), workspace, out.unary, out.pair, log_z,
-        )  # fmt: skip
+            segment_arrays(scores), int(s), float(weight[s]), workspace, *out, log_z
+        )
         assert position == -1
         np.testing.assert_allclose(log_z[s], expected_z[s], rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
@@ -105,24 +101,23 @@ def test_the_status_tells_what_cannot_be_summed_so(cause):
 @given(segment_scores((1.0, 50.0)))
 @settings(max_examples=40)
 def test_the_best_segmentation_has_the_largest_score_and_its_parts_add_up_to_it(scores):
-    tables, size = filled_up(scores), scores.n_labels
+    arrays, tables = segment_arrays(scores), filled_up(scores)
     longest, count = int(np.diff(scores.offsets).max()), len(scores.offsets) - 1
     width = tables.stay.shape[1]
     codes, value = np.empty(len(scores.unary), np.int32), np.empty(count)
     status, score = np.empty(count, np.int64), np.empty(count)
     semimarkov_max(
-        tables, scores.spans.ends, frozen(scores.transition_index), frozen(scores.offsets), size,
+        arrays, tables,
         SegmentViterbi(np.empty((longest + 1, width)), np.empty((longest, width)), codes),
         value, status,
     )  # fmt: skip
     assert (status == kernels.OK).all()
     best = [max(score for _, score in all_segmentations(scores, s)) for s in range(count)]
     np.testing.assert_allclose(value, best, rtol=1e-12, atol=1e-12)
-    arrays = segment_arrays(scores)
-    semimarkov_score(arrays, scores.spans.ends, frozen(codes), score)
+    semimarkov_score(arrays, frozen(codes), score)
     np.testing.assert_allclose(score, best, rtol=1e-12, atol=1e-12)
     out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
-    semimarkov_add_path(arrays, scores.spans.ends, frozen(codes), frozen(np.ones(count)), *out)
+    semimarkov_add_path(arrays, frozen(codes), frozen(np.ones(count)), *out)
     used = [(block[part > 0.0], part[part > 0.0]) for block, part in
             zip((scores.unary, scores.pair), out, strict=True)]  # fmt: skip
     total = sum(float(block @ part) for block, part in used)
@@ -140,7 +135,7 @@ def test_several_segmentations_are_listed_by_their_scores(scores):
     shape, found = (end - begin + 1, scores.pair.shape[1], count), all_segmentations(one, 0)
     value, codes = np.empty(count), np.empty((count, end - begin), np.int32)
     lists = PrefixLists(*(np.empty(shape, kind) for kind in 2 * (np.float64, np.int64)))
-    semimarkov_n_best(segment_arrays(one), one.spans.ends, lists, value, codes)
+    semimarkov_n_best(segment_arrays(one), lists, value, codes)
     by_codes = {tuple(codes_of(path, shape[1])): score for path, score in found}
     ranked = sorted((score for score in by_codes.values() if score > -np.inf), reverse=True)
     n = min(count, len(ranked))

@@ -15,6 +15,14 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, fill, larger, largest, load
 
 
+class SpanIndex(NamedTuple):
+    """Segments that have a row of scores, by the token they end at (or begin at). Read-only."""
+
+    ptr: IntArray  # (N + 1,) which of them end at a token
+    length: IntArray  # (n,) their lengths, rising for each token
+    row: IntArray  # (n,) and rows
+
+
 class SegmentScores(NamedTuple):
     """Scores of the parts of segmentations; ``-inf`` forbids a part. Read-only."""
 
@@ -24,14 +32,8 @@ class SegmentScores(NamedTuple):
     offsets: IntArray  # (S + 1,)
     n_transitions: int  # M K
     n_lengths: int  # L
-
-
-class SpanIndex(NamedTuple):
-    """Segments that have a row of scores, by the token they end at (or begin at). Read-only."""
-
-    ptr: IntArray  # (N + 1,) which of them end at a token
-    length: IntArray  # (n,) their lengths, rising for each token
-    row: IntArray  # (n,) and rows
+    ends: SpanIndex
+    starts: SpanIndex
 
 
 class SegmentTables(NamedTuple):
@@ -45,6 +47,14 @@ class SegmentTables(NamedTuple):
     lengths: FloatArray  # (L, W)
     spans: FloatArray  # (R, W)
     longest: IntArray  # (W / 8,) the longest length of eight labels that is allowed
+
+
+class SegmentExponentials(NamedTuple):
+    """Exponentials of the scores; of going on and beginning, relative to the shift. Read-only."""
+
+    tables: SegmentTables
+    transposed: FloatArray  # (M, W, W) transitions, each table transposed
+    shift: FloatArray  # (N,) the largest score of going on and beginning
 
 
 class SegmentWorkspace(NamedTuple):
@@ -89,6 +99,17 @@ class LogSegmentWorkspace(NamedTuple):
     ends: FloatArray  # (T, K)
     beta: FloatArray  # (2, K)
     norm: FloatArray  # (N,)
+
+
+@part
+def reached(values: FloatArray, none: float, begin: int, end: int, size: int) -> int:
+    """Return the first position that no segment leads to: row ``n`` is of what ends before `n`."""
+    position = begin
+    for t in range(begin, end):
+        for k in range(size):
+            if values[t - begin + 1, k] > none:
+                position = t + 1
+    return position
 
 
 @part

@@ -20,6 +20,7 @@ from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.design.batch import BatchDesign, clear_rows
 from crfkit.kernels.semimarkov.arrays import (
     LogSegmentWorkspace,
+    SegmentExponentials,
     SegmentScores,
     SegmentSums,
     SegmentTables,
@@ -75,11 +76,7 @@ class SegmentRoom(NamedTuple):
     end_ptr: IntArray  # (Q + 1,)
     start_ptr: IntArray  # (Q + 1,)
     scores_read: SegmentScores
-    tables_read: SegmentTables
-    transposed_read: FloatArray
-    shift_read: FloatArray
-    ends_read: SpanIndex
-    starts_read: SpanIndex
+    exponentials: SegmentExponentials
     work: SegmentWorkspace
     log_work: LogSegmentWorkspace
     sums: SegmentSums
@@ -120,13 +117,9 @@ def expected_of_segments(
     for s in range(count):
         if status[s] == UNDERFLOW:
             weight = problem.weight[first + s]
-            status[s] = OK
-            position = semimarkov_sum_log(
-                room.scores_read, room.ends_read, room.starts_read, s, weight, room.log_work,
-                room.sums.counts, room.of_pair, log_z,
-            )  # fmt: skip
-            if position >= 0:
-                status[s] = position
+            status[s] = semimarkov_sum_log(
+                room.scores_read, s, weight, room.log_work, room.sums.counts, room.of_pair, log_z
+            )
         if status[s] != OK:
             log_z[s] = math.nan
         whole += problem.weight[first + s] * log_z[s]
@@ -244,11 +237,10 @@ def sum_segments(problem: SegmentBatches, batch: int, room: SegmentRoom) -> None
             clear_rows(0, table.shape[0], table)
         for s in range(problem.first[batch + 1] - first):
             if sums.status[s] == OK and room.offsets[s] < room.offsets[s + 1]:
+                weight = problem.weight[first + s]
                 status = sum_segmentations(
-                    room.tables_read, room.transposed_read, room.shift_read, room.ends_read,
-                    room.starts_read, room.scores_read, s, problem.weight[first + s], room.work,
-                    sums,
-                )  # fmt: skip
+                    room.scores_read, room.exponentials, s, weight, room.work, sums
+                )
                 sums.status[s] = UNDERFLOW if status == BROKEN else status
                 again = again or status == BROKEN
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import kernel
 from crfkit.kernels.chain.k_best import insert
-from crfkit.kernels.semimarkov.arrays import SegmentScores, SpanIndex
+from crfkit.kernels.semimarkov.arrays import SegmentScores
 
 
 class PrefixLists(NamedTuple):
@@ -25,8 +25,7 @@ class PrefixLists(NamedTuple):
 
 @kernel
 def semimarkov_n_best(
-    scores: SegmentScores,
-    spans: SpanIndex,  # by the token they end at
+    scores: SegmentScores,  # of one sequence of T tokens
     lists: PrefixLists,
     value: FloatArray,  # (n,) out: -inf where there are no more segmentations
     codes: CodeArray,  # (n, T) out
@@ -42,7 +41,7 @@ def semimarkov_n_best(
     for t in range(last):
         for k in range(size):
             _list_begins(scores, t, k, lists)
-            _list_ends(scores, spans, t, k, lists)
+            _list_ends(scores, t, k, lists)
     # What would begin behind the last token, after transitions of score 0, lists all segmentations.
     for r in range(count):
         begins[last, 0, r] = -math.inf
@@ -92,10 +91,9 @@ def _list_begins(scores: SegmentScores, t: int, k: int, lists: PrefixLists) -> N
 
 
 @kernel
-def _list_ends(scores: SegmentScores, spans: SpanIndex, t: int, k: int,
-               lists: PrefixLists) -> None:  # fmt: skip
+def _list_ends(scores: SegmentScores, t: int, k: int, lists: PrefixLists) -> None:
     """List the best scores where a segment of label `k` ends at token `t`."""
-    unary, pair, lengths = scores.unary, scores.pair, scores.n_transitions
+    unary, pair, lengths, spans = scores.unary, scores.pair, scores.n_transitions, scores.ends
     begins, ends, inside = lists.begins, lists.ends, lists.inside
     size, count = begins.shape[1], begins.shape[2]
     run, q = 0.0, spans.ptr[t]

@@ -15,7 +15,13 @@ from crfkit.compiler.simd import WIDTH, add, fill, larger, load, prefetch, store
 from crfkit.kernels._strips import strips_best
 from crfkit.kernels.chain.max import AHEAD
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.semimarkov.arrays import SegmentScores, SegmentTables, SegmentViterbi, SpanIndex
+from crfkit.kernels.semimarkov.arrays import (
+    SegmentScores,
+    SegmentTables,
+    SegmentViterbi,
+    SpanIndex,
+    reached,
+)
 
 
 @part
@@ -77,11 +83,8 @@ def _best_segmentation(
 
 @kernel
 def semimarkov_max(
-    tables: SegmentTables,
-    ends: SpanIndex,
-    index: IdArray,  # (N,) or (1,)
-    offsets: IntArray,  # (S + 1,)
-    size: int,  # K
+    scores: SegmentScores,
+    tables: SegmentTables,  # the same scores
     search: SegmentViterbi,
     value: FloatArray,  # (S,) out
     status: IntArray,  # (S,) out
@@ -91,12 +94,13 @@ def semimarkov_max(
     Of equal ones as `_best_segmentation` says. The way back finds what was best again, which is
     cheaper than to store it.
     """
-    for s in range(offsets.shape[0] - 1):
-        begin, end = offsets[s], offsets[s + 1]
+    index, size = scores.transition_index, scores.pair.shape[1]
+    for s in range(value.shape[0]):
+        begin, end = scores.offsets[s], scores.offsets[s + 1]
         value[s], status[s] = 0.0, OK
         if begin == end:
             continue
-        status[s] = _best_segmentation(tables, ends, index, size, begin, end, 0, search)
+        status[s] = _best_segmentation(tables, scores.ends, index, size, begin, end, 0, search)
         if status[s] == OK:
             label = _best_label(search.best, end - begin, size)
             value[s] = search.best[end - begin, label]
@@ -128,7 +132,7 @@ def _trace_back(
     stride = 0 if index.shape[0] == 1 else 1
     t, label = end - 1, _best_label(best, end - begin, size)
     if best[end - begin, label] == -math.inf:
-        return _dead_end(best, begin, end, size)
+        return reached(best, -math.inf, begin, end, size)
     while True:
         row, q, run = t - begin, ends.ptr[shift + t], 0.0
         top, chosen = -math.inf, 1
@@ -158,17 +162,6 @@ def _trace_back(
 
 
 @kernel
-def _dead_end(best: FloatArray, begin: int, end: int, size: int) -> int:
-    """Return the first position that no segment leads to, or begins at."""
-    reached = begin
-    for t in range(begin, end):
-        for k in range(size):
-            if best[t - begin + 1, k] > -math.inf:
-                reached = t + 1
-    return reached
-
-
-@kernel
 def _find(length: IntArray, low: int, high: int, wanted: int) -> int:
     """Return the place of a length among rising ones, -1 if it is not there."""
     end = high
@@ -184,14 +177,13 @@ def _find(length: IntArray, low: int, high: int, wanted: int) -> int:
 @kernel
 def semimarkov_score(
     scores: SegmentScores,
-    ends: SpanIndex,
     codes: CodeArray,  # (N,)
     value: FloatArray,  # (S,) out
 ) -> None:
     """Add up the scores of the parts of a segmentation; ``-inf`` for a segment too long."""
     unary, pair = scores.unary, scores.pair
     size, final = pair.shape[1], unary.shape[0] - 1
-    offsets, index = scores.offsets, scores.transition_index
+    offsets, index, ends = scores.offsets, scores.transition_index, scores.ends
     lengths, n_lengths = scores.n_transitions, scores.n_lengths
     stride = 0 if index.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):
@@ -221,7 +213,6 @@ def semimarkov_score(
 @kernel
 def semimarkov_add_path(
     scores: SegmentScores,
-    ends: SpanIndex,
     codes: CodeArray,  # (N,)
     weight: FloatArray,  # (S,)
     unary: FloatArray,  # (N, 4 K) out, added to
@@ -229,7 +220,7 @@ def semimarkov_add_path(
 ) -> None:
     """Add the weight of each sequence to the parts of its segmentation (adjoint of the score)."""
     size, final = pair.shape[1], unary.shape[0] - 1
-    offsets, index = scores.offsets, scores.transition_index
+    offsets, index, ends = scores.offsets, scores.transition_index, scores.ends
     lengths, n_lengths = scores.n_transitions, scores.n_lengths
     stride = 0 if index.shape[0] == 1 else 1
     for s in range(offsets.shape[0] - 1):

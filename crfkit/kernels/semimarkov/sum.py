@@ -34,11 +34,13 @@ from crfkit.compiler.simd import (
 from crfkit.kernels._strips import strips_outer, strips_product
 from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_total
 from crfkit.kernels.semimarkov.arrays import (
+    SegmentExponentials,
     SegmentScores,
     SegmentSums,
     SegmentTables,
     SegmentWorkspace,
     SpanIndex,
+    reached,
 )
 
 # The expected counts of a sequence do not fit together: sum it by logarithms, and all others again.
@@ -89,10 +91,9 @@ def _scale(array: FloatArray, row: int, factor: float) -> None:
 
 
 @kernel
-def _can_end(scores: SegmentScores, ends: SpanIndex, begin: int, e: int, alpha: FloatArray,
-             k: int) -> bool:  # fmt: skip
+def _can_end(scores: SegmentScores, begin: int, e: int, alpha: FloatArray, k: int) -> bool:
     """Whether some segment of label `k` that is allowed, and can be reached, ends at token `e`."""
-    unary, pair, index = scores.unary, scores.pair, scores.transition_index
+    unary, pair, index, ends = scores.unary, scores.pair, scores.transition_index, scores.ends
     size, lengths = pair.shape[1], scores.n_transitions
     stride = 0 if index.shape[0] == 1 else 1
     if unary[e, 2 * size + k] == -math.inf:
@@ -120,36 +121,24 @@ def _can_end(scores: SegmentScores, ends: SpanIndex, begin: int, e: int, alpha: 
 
 @part
 def _is_lost(
-    tables: SegmentTables,
-    ends: SpanIndex,
-    scores: SegmentScores,
-    begin: int,
-    t: int,
-    workspace: SegmentWorkspace,
+    scores: SegmentScores, tables: SegmentTables, begin: int, t: int, workspace: SegmentWorkspace
 ) -> bool:
     """Whether rounding may have lost a probability at a token that is not 0."""
-    size, row, unary = scores.pair.shape[1], t - begin, scores.unary
+    size, row, unary, alpha = scores.pair.shape[1], t - begin, scores.unary, workspace.alpha
     for k in range(size):
         if tables.stay[t, k] < TINY and unary[t, k] > -math.inf:
             return True
         reached = workspace.vector[0, k] > 0.0 and unary[t, size + k] > -math.inf
         if workspace.begins[row, k] < TINY and reached:
             return True
-        if workspace.alpha[row + 1, k] < TINY and _can_end(
-            scores, ends, begin, t, workspace.alpha, k
-        ):
+        if alpha[row + 1, k] < TINY and _can_end(scores, begin, t, alpha, k):
             return True
     return False
 
 
 @kernel
 def _forward(
-    tables: SegmentTables,
-    ends: SpanIndex,
-    scores: SegmentScores,
-    begin: int,
-    end: int,
-    workspace: SegmentWorkspace,
+    scores: SegmentScores, tables: SegmentTables, begin: int, end: int, workspace: SegmentWorkspace
 ) -> int:
     """Scaled forward recurrence (Sarawagi and Cohen 2004, section 3); returns the status.
 
@@ -170,7 +159,7 @@ def _forward(
         for p in range(0, width, WIDTH):
             store(multiply(load(vector, 0, p), load(tables.start, t, p)), begins, row, p)
             most = min(row + 1, tables.longest[p // WIDTH])
-            ended = _ending(tables, ends, workspace, t, row, p, most)
+            ended = _ending(tables, scores.ends, workspace, t, row, p, most)
             ended = multiply(ended, load(tables.finish, t, p))
             store(ended, alpha, row + 1, p)
             mass = add(mass, ended)
@@ -183,7 +172,7 @@ def _forward(
         _scale(begins, row, factor)
         for p in range(0, width, WIDTH):
             store(multiply(fill(factor), load(tables.stay, t, p)), workspace.going, row, p)
-        if _is_lost(tables, ends, scores, begin, t, workspace):
+        if _is_lost(scores, tables, begin, t, workspace):
             return UNDERFLOW
     return OK
 
@@ -231,10 +220,8 @@ def _starting(
 
 @kernel
 def _backward(
-    tables: SegmentTables,
-    transposed: FloatArray,  # (M, W, W) transitions, each table transposed
-    starts: SpanIndex,
-    index: IdArray,  # (N,) or (1,)
+    scores: SegmentScores,
+    exponentials: SegmentExponentials,
     begin: int,
     end: int,
     weight: float,
@@ -243,7 +230,8 @@ def _backward(
 ) -> None:
     """Scaled backward recurrence and expectations."""
     alpha, vector, message = workspace.alpha, workspace.vector, workspace.message
-    width = alpha.shape[1]
+    tables, transposed, starts = exponentials.tables, exponentials.transposed, scores.starts
+    index, width = scores.transition_index, alpha.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
     for p in range(0, width, WIDTH):
         store(fill(weight), vector, 0, p)
@@ -311,12 +299,8 @@ def _write(
 
 @kernel
 def semimarkov_sum(
-    tables: SegmentTables,  # exponentials of scores; of the first two kinds, minus the shift
-    transposed: FloatArray,  # (M, W, W) transitions, each table transposed
-    shift: FloatArray,  # (N,) the largest score of going on and beginning
-    ends: SpanIndex,
-    starts: SpanIndex,  # the same segments, by the token they begin at
     scores: SegmentScores,
+    exponentials: SegmentExponentials,
     sequences: IntArray,  # (n,) the sequences to sum
     weight: FloatArray,  # (S,) factor of the expected counts
     workspace: SegmentWorkspace,
@@ -330,43 +314,30 @@ def semimarkov_sum(
         s = sequences[n]
         out.log_z[s], out.status[s] = 0.0, OK
         if scores.offsets[s] < scores.offsets[s + 1]:
-            out.status[s] = sum_segmentations(
-                tables, transposed, shift, ends, starts, scores, s, weight[s], workspace, out
-            )
+            out.status[s] = sum_segmentations(scores, exponentials, s, weight[s], workspace, out)
 
 
 @kernel
 def sum_segmentations(
-    tables: SegmentTables,
-    transposed: FloatArray,
-    shift: FloatArray,
-    ends: SpanIndex,
-    starts: SpanIndex,
     scores: SegmentScores,
+    exponentials: SegmentExponentials,
     s: int,
     weight: float,
     workspace: SegmentWorkspace,
     out: SegmentSums,
 ) -> int:
     """Sum one sequence that is not empty as `semimarkov_sum` does; returns its status."""
-    size, index, alpha = scores.pair.shape[1], scores.transition_index, workspace.alpha
     begin: int = scores.offsets[s]
-    end = scores.offsets[s + 1]
-    status: int = _forward(tables, ends, scores, begin, end, workspace)
+    end, size = scores.offsets[s + 1], scores.pair.shape[1]
+    status: int = _forward(scores, exponentials.tables, begin, end, workspace)
     if status != OK:
         return status
-    last, reached = 0.0, begin
-    for t in range(begin, end):
-        last = 0.0
-        for k in range(size):
-            last += alpha[t - begin + 1, k]
-        if last > 0.0:
-            reached = t + 1
-    if last == 0.0:
-        return reached
-    out.log_z[s] = log_total(workspace.norm, shift, begin, end)
-    _backward(tables, transposed, starts, index, begin, end, weight, workspace, out)
+    position = reached(workspace.alpha, 0.0, begin, end, size)
+    if position < end:
+        return position
+    out.log_z[s] = log_total(workspace.norm, exponentials.shift, begin, end)
+    _backward(scores, exponentials, begin, end, weight, workspace, out)
     if not _write(workspace, begin, end, size, weight, out.counts):
         return BROKEN
-    _add_transitions(workspace, index, begin, end, out.flow)
+    _add_transitions(workspace, scores.transition_index, begin, end, out.flow)
     return OK

@@ -9,7 +9,8 @@ import math
 
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import kernel
-from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentScores, SpanIndex
+from crfkit.kernels.chain.sum import OK
+from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentScores, reached
 
 
 @kernel
@@ -30,17 +31,13 @@ def _log_of(most: float, rest: float) -> float:
 
 @kernel
 def _forward_log(
-    scores: SegmentScores,
-    spans: SpanIndex,  # by the token they end at
-    begin: int,
-    end: int,
-    workspace: LogSegmentWorkspace,
+    scores: SegmentScores, begin: int, end: int, workspace: LogSegmentWorkspace
 ) -> None:
     """``alpha_{e+1}(k) = log`` of the share of label ``k`` in what ends at token ``e``.
 
     ``norm`` is the logarithm of the sum of what ends, relative to that of the token before.
     """
-    unary, pair, index = scores.unary, scores.pair, scores.transition_index
+    unary, pair, index, spans = scores.unary, scores.pair, scores.transition_index, scores.ends
     alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
     size, lengths = pair.shape[1], scores.n_transitions
     rows = lengths + scores.n_lengths
@@ -75,8 +72,6 @@ def _forward_log(
 @kernel
 def semimarkov_sum_log(
     scores: SegmentScores,
-    spans: SpanIndex,  # by the token they end at
-    starts: SpanIndex,  # the same, by the token they begin at
     s: int,
     weight: float,
     workspace: LogSegmentWorkspace,
@@ -84,29 +79,24 @@ def semimarkov_sum_log(
     of_pair: FloatArray,  # (M K + L + R, K) out, added to
     log_z: FloatArray,  # (S,) out
 ) -> int:
-    """Sum one sequence that is not empty; returns -1, or the position that no segment begins at.
+    """Sum one sequence that is not empty; returns `OK`, or the position that no segment leads to.
 
     What goes on is relative to the sum of what ends, so that the logarithms do not grow with the
     length of the sequence.
     """
-    unary, pair, index = scores.unary, scores.pair, scores.transition_index
+    unary, pair, index, starts = scores.unary, scores.pair, scores.transition_index, scores.starts
     begin: int = scores.offsets[s]
     end, lengths = scores.offsets[s + 1], scores.n_transitions
     alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
     ends, beta, size = workspace.ends, workspace.beta, pair.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
-    _forward_log(scores, spans, begin, end, workspace)
-    last, reached = -math.inf, 0
+    _forward_log(scores, begin, end, workspace)
+    position = reached(alpha, -math.inf, begin, end, size)
+    if position < end:
+        return position
     log_z[s] = 0.0
     for t in range(begin, end):
-        last = -math.inf
-        for k in range(size):
-            last = max(last, alpha[t - begin + 1, k])
-        if last > -math.inf:
-            reached = t - begin + 1
         log_z[s] += norm[t]
-    if last == -math.inf:
-        return begin + reached
     for k in range(size):
         beta[0, k] = 0.0
     for t in range(end - 1, begin - 1, -1):
@@ -146,7 +136,7 @@ def semimarkov_sum_log(
                     of_pair[first + i, j] += weight * math.exp(alpha[row, i] + score)
             beta[0, i] = _log_of(most, sums)
     _inside(out, begin, end, size, weight)
-    return -1
+    return OK
 
 
 @kernel
