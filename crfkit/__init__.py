@@ -5,91 +5,56 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from crfkit._version import __version__
+from crfkit._lazy import lazy_names
+from crfkit._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from crfkit.data import LabelSequences, PackedSequences
-    from crfkit.estimators import (
-        CRFClassifier,
-        CRFClassifierCV,
-        EarlyStopping,
-        MaxMarginCRF,
-        SegmentConstraints,
-        Segments,
-        SemiMarkovCRF,
-        StructuredPerceptron,
-    )
-    from crfkit.features import (
-        SegmentFeatures,
-        SequenceVectorizer,
-        TemplateFeatures,
-        TransitionFeatures,
-        TreeFeatures,
-        WindowFeatures,
-        make_sequence_union,
-    )
-    from crfkit.persistence import load, save
+    from crfkit.data import LabelSequences as LabelSequences
+    from crfkit.data import PackedSequences as PackedSequences
+    from crfkit.estimators import CRFClassifier as CRFClassifier
+    from crfkit.estimators import CRFClassifierCV as CRFClassifierCV
+    from crfkit.estimators import EarlyStopping as EarlyStopping
+    from crfkit.estimators import MaxMarginCRF as MaxMarginCRF
+    from crfkit.estimators import SegmentConstraints as SegmentConstraints
+    from crfkit.estimators import Segments as Segments
+    from crfkit.estimators import SemiMarkovCRF as SemiMarkovCRF
+    from crfkit.estimators import StructuredPerceptron as StructuredPerceptron
+    from crfkit.features import SegmentFeatures as SegmentFeatures
+    from crfkit.features import SequenceVectorizer as SequenceVectorizer
+    from crfkit.features import TemplateFeatures as TemplateFeatures
+    from crfkit.features import TransitionFeatures as TransitionFeatures
+    from crfkit.features import TreeFeatures as TreeFeatures
+    from crfkit.features import WindowFeatures as WindowFeatures
+    from crfkit.features import make_sequence_union as make_sequence_union
+    from crfkit.persistence import load as load
+    from crfkit.persistence import save as save
 
-__all__ = [
-    "CRFClassifier",
-    "CRFClassifierCV",
-    "EarlyStopping",
-    "LabelSequences",
-    "MaxMarginCRF",
-    "PackedSequences",
-    "SegmentConstraints",
-    "SegmentFeatures",
-    "Segments",
-    "SemiMarkovCRF",
-    "SequenceVectorizer",
-    "StructuredPerceptron",
-    "TemplateFeatures",
-    "TransitionFeatures",
-    "TreeFeatures",
-    "WindowFeatures",
-    "__version__",
-    "load",
-    "make_sequence_union",
-    "save",
-]
-
-# Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
-_HOMES = {
-    "CRFClassifier": "estimators",
-    "CRFClassifierCV": "estimators",
-    "EarlyStopping": "estimators",
-    "LabelSequences": "data",
-    "MaxMarginCRF": "estimators",
-    "PackedSequences": "data",
-    "SegmentConstraints": "estimators",
-    "SegmentFeatures": "features",
-    "Segments": "estimators",
-    "SemiMarkovCRF": "estimators",
-    "SequenceVectorizer": "features",
-    "TransitionFeatures": "features",
-    "TreeFeatures": "features",
-    "StructuredPerceptron": "estimators",
-    "TemplateFeatures": "features",
-    "WindowFeatures": "features",
-    "load": "persistence",
-    "make_sequence_union": "features",
-    "save": "persistence",
-}
 _ROOMS = frozenset(
     "compat data datasets estimators features inference io labels losses metrics objective "
     "persistence potentials solvers structures testing".split()
 )
+# Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
+__all__, _find, _names = lazy_names(
+    __name__,
+    {
+        "data": "LabelSequences PackedSequences",
+        "estimators": (
+            "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentConstraints Segments "
+            "SemiMarkovCRF StructuredPerceptron"
+        ),
+        "features": (
+            "SegmentFeatures SequenceVectorizer TemplateFeatures TransitionFeatures TreeFeatures "
+            "WindowFeatures make_sequence_union"
+        ),
+        "persistence": "load save",
+        "_version": "__version__",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"crfkit.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'crfkit' has no attribute {name!r}")
-    value = getattr(import_module(f"crfkit.{_HOMES[name]}"), name)
-    globals()[name] = value  # asked for once
-    return value
+    return import_module(f"crfkit.{name}") if name in _ROOMS else _find(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*_names(), *_ROOMS})

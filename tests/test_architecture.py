@@ -14,7 +14,8 @@ from tests.architecture import Sources, body, parameters, room_of
 
 ROOT = Path(crfkit.__file__).parent
 LEVELS = {
-    "_version": 0, "_params": 0, "_types": 0, "_warnings": 0, "_parallel": 0, "compiler": 0,
+    "_version": 0, "_params": 0, "_types": 0, "_warnings": 0, "_lazy": 0,
+    "_parallel": 0, "compiler": 0,
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
     "potentials": 3, "losses": 3, "metrics": 3, "testing": 3,
@@ -26,7 +27,7 @@ LEVELS = {
     "cli": 9, "": 9, "warmup": 9,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.
-BASE = {"_version", "_params", "_types", "_warnings"}
+BASE = {"_lazy", "_version", "_params", "_types", "_warnings"}
 
 
 @functools.cache

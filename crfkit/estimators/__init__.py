@@ -1,23 +1,27 @@
 """Estimators wire the parts and name them."""
 
-from crfkit.estimators.crf import CRFClassifier
-from crfkit.estimators.cv import CRFClassifierCV
-from crfkit.estimators.max_margin import MaxMarginCRF
-from crfkit.estimators.perceptron import StructuredPerceptron
-from crfkit.estimators.segments import SegmentConstraints, Segments
-from crfkit.estimators.semimarkov import SemiMarkovCRF
-from crfkit.persistence import register
-from crfkit.training.early_stopping import EarlyStopping
+from typing import TYPE_CHECKING
 
-register(EarlyStopping)
+from crfkit._lazy import lazy_names
 
-__all__ = [
-    "CRFClassifier",
-    "CRFClassifierCV",
-    "EarlyStopping",
-    "MaxMarginCRF",
-    "SegmentConstraints",
-    "Segments",
-    "SemiMarkovCRF",
-    "StructuredPerceptron",
-]
+if TYPE_CHECKING:
+    from crfkit.estimators.crf import CRFClassifier as CRFClassifier
+    from crfkit.estimators.cv import CRFClassifierCV as CRFClassifierCV
+    from crfkit.estimators.max_margin import MaxMarginCRF as MaxMarginCRF
+    from crfkit.estimators.perceptron import StructuredPerceptron as StructuredPerceptron
+    from crfkit.estimators.segments import SegmentConstraints as SegmentConstraints
+    from crfkit.estimators.segments import Segments as Segments
+    from crfkit.estimators.semimarkov import SemiMarkovCRF as SemiMarkovCRF
+    from crfkit.training.early_stopping import EarlyStopping as EarlyStopping
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "crf": "CRFClassifier EarlyStopping",
+        "cv": "CRFClassifierCV",
+        "max_margin": "MaxMarginCRF",
+        "perceptron": "StructuredPerceptron",
+        "segments": "SegmentConstraints Segments",
+        "semimarkov": "SemiMarkovCRF",
+    },
+)

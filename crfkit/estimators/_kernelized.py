@@ -16,8 +16,7 @@ from crfkit.data.topology import check_no_topology
 from crfkit.persistence import check_chain_model
 from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
 from crfkit.potentials.linear import choose_features
-from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
+from crfkit.solvers import margin
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
 # Options of BlockFrankWolfe that its form for kernels has too.
@@ -93,20 +92,20 @@ def check_kernel(kernel: Any, kernel_params: Any, solver: Any) -> None:
             )
         return
     bcfw = isinstance(solver, str) and solver == "bcfw"
-    if not (bcfw or isinstance(solver, (BlockFrankWolfe, KernelFrankWolfe))):
+    if not (bcfw or isinstance(solver, (margin.BlockFrankWolfe, margin.KernelFrankWolfe))):
         raise ValueError(
             f"solver={solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' or a "
             "KernelFrankWolfe."
         )
-    if isinstance(solver, BlockFrankWolfe):
+    if isinstance(solver, margin.BlockFrankWolfe):
         _check_shared_options(solver)
 
 
-def kernel_solver(solver: Any) -> KernelFrankWolfe:
+def kernel_solver(solver: Any) -> margin.KernelFrankWolfe:
     """Return the form of a solver that can be used with a kernel."""
-    if isinstance(solver, KernelFrankWolfe):
+    if isinstance(solver, margin.KernelFrankWolfe):
         return solver
-    return KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
+    return margin.KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
 
 
 def check_kernel_chain(model: Any) -> None:
@@ -133,10 +132,10 @@ def check_kernel_chain(model: Any) -> None:
         raise ValueError("the support tokens do not fit the coefficients")
 
 
-def _check_shared_options(solver: BlockFrankWolfe) -> None:
+def _check_shared_options(solver: margin.BlockFrankWolfe) -> None:
     """Raise ValueError if a solver has options that its form for kernels does not have."""
     solver.check_parameters()
-    usual = BlockFrankWolfe().get_params()
+    usual = margin.BlockFrankWolfe().get_params()
     for name, value in solver.get_params().items():
         if name not in SHARED_OPTIONS and value != usual[name]:
             raise ValueError(

@@ -12,7 +12,6 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.inference.base import FittedModel
-from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import check_chain_model
 from crfkit.potentials import LinearChainModel, LinearModel
 from crfkit.potentials.blocks import sparse_counts
@@ -87,6 +86,8 @@ def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
     used = np.union1d(changes.indices, every.always)
     places, scores = np.searchsorted(used, changes.indices), every.model(used, sparse_counts(data))
     w, found = np.zeros(len(used)), np.zeros((data.n_tokens, len(model.classes_)))
+    from crfkit.oracles.label_order import LabelOrder
+
     ties = LabelOrder(model.vote_order_, np.argsort(model.vote_order_))
 
     def predict(structure: Structure, potentials: Potentials) -> CodeArray:

@@ -22,6 +22,8 @@ from crfkit.training.fit import (
     with_callbacks,
 )
 
+register(EarlyStopping)
+
 
 @register(check=check_chain_model)
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,26 +1,29 @@
 """From tokens to packed features."""
 
-from crfkit.features.composition import (
-    SequenceUnion,
-    TransitionFeatures,
-    TreeFeatures,
-    make_sequence_union,
-)
-from crfkit.features.segments.vectorizer import SegmentFeatures
-from crfkit.features.templates.expressions import transition, window
-from crfkit.features.templates.vectorizer import TemplateFeatures
-from crfkit.features.vectorizer import SequenceVectorizer
-from crfkit.features.windows import WindowFeatures
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "SegmentFeatures",
-    "SequenceUnion",
-    "SequenceVectorizer",
-    "TransitionFeatures",
-    "TemplateFeatures",
-    "TreeFeatures",
-    "WindowFeatures",
-    "make_sequence_union",
-    "transition",
-    "window",
-]
+from crfkit._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from crfkit.features.composition import SequenceUnion as SequenceUnion
+    from crfkit.features.composition import TransitionFeatures as TransitionFeatures
+    from crfkit.features.composition import TreeFeatures as TreeFeatures
+    from crfkit.features.composition import make_sequence_union as make_sequence_union
+    from crfkit.features.segments.vectorizer import SegmentFeatures as SegmentFeatures
+    from crfkit.features.templates.expressions import transition as transition
+    from crfkit.features.templates.expressions import window as window
+    from crfkit.features.templates.vectorizer import TemplateFeatures as TemplateFeatures
+    from crfkit.features.vectorizer import SequenceVectorizer as SequenceVectorizer
+    from crfkit.features.windows import WindowFeatures as WindowFeatures
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "composition": "SequenceUnion TransitionFeatures TreeFeatures make_sequence_union",
+        "segments.vectorizer": "SegmentFeatures",
+        "templates.expressions": "transition window",
+        "templates.vectorizer": "TemplateFeatures",
+        "vectorizer": "SequenceVectorizer",
+        "windows": "WindowFeatures",
+    },
+)

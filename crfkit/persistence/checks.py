@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.names import LazyNames
@@ -74,8 +73,10 @@ def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
         raise ValueError("the vocabulary has another number of names than n_features_in_")
 
 
-def check_steps(composed: Pipeline | FeatureUnion) -> None:
+def check_steps(composed: Any) -> None:
     """Raise ValueError if the steps of a Pipeline or FeatureUnion are no named objects."""
+    from sklearn.pipeline import Pipeline
+
     steps = composed.steps if isinstance(composed, Pipeline) else composed.transformer_list
     if type(steps) is not list or not all(
         type(step) is tuple and len(step) == 2 and type(step[0]) is str for step in steps

@@ -19,7 +19,6 @@ import sklearn
 from numpy.typing import NDArray
 
 from crfkit._version import __version__
-from crfkit.io.atomic import open_for_writing
 from crfkit.persistence.container import FORMAT, Container, ModelFileError, Read
 from crfkit.persistence.decoder import Decoder
 from crfkit.persistence.encoder import Encoder
@@ -87,6 +86,8 @@ def save(obj: Any, path: Path | IO[bytes], *, metadata: dict[str, Any] | None = 
         "table": encoder.table,
     }
     if isinstance(path, (str, os.PathLike)):
+        from crfkit.io.atomic import open_for_writing
+
         with open_for_writing(os.fspath(path)) as file:
             encoder.arrays.write(file, header)
     else:

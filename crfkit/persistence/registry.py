@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from inspect import isabstract
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, TypeVar, overload
 
-# Rooms above this one that register classes, their own and scikit-learn's, once they are imported.
-_REGISTERING = ("crfkit.estimators", "crfkit.compat.sklearn_crfsuite")
+# Modules that register classes, their own and scikit-learn's, once their names are imported.
+_REGISTERING = "crfkit.estimators", "crfkit.compat.sklearn_crfsuite"
 
 FUNCTION_TYPES = (FunctionType, BuiltinFunctionType)
 
@@ -56,6 +56,7 @@ class Registry:
     def name(self, cls: type) -> str | None:
         """Return the name of a class, None if it has none."""
         if cls not in self._names:
+            import_module("crfkit.persistence.classes")
             self._name_classes()
         return self._names.get(cls)
 
@@ -63,9 +64,10 @@ class Registry:
         """Return the class of a name; ValueError if there is none."""
         if not isinstance(name, str):
             raise ValueError(f"the name of a class is {name!r:.80}")
+        import_module("crfkit.persistence.classes")
         if name not in self._classes and name.startswith(("crfkit.", "sklearn.")):
-            for room in _REGISTERING:
-                import_module(room)
+            for room in map(import_module, _REGISTERING):
+                list(map(partial(getattr, room), room.__all__))
         if name not in self._classes:
             self._name_classes()
         if name not in self._classes:
@@ -88,10 +90,11 @@ def _public_classes(room: ModuleType) -> Iterator[type]:
     Those of its dicts, by which estimators find losses, solvers and decoders, are among them.
     """
     names = getattr(room, "__all__", None)
-    for name, item in list(vars(room).items()):
+    for name in list(vars(room) if names is None else names):
+        item = getattr(room, name)
         own = not name.startswith("_") and getattr(item, "__module__", "") == room.__name__
-        if (own if names is None else name in names) and isinstance(item, (type, dict)):
-            found = item.values() if isinstance(item, dict) else [item]
+        if (own or names is not None) and isinstance(item, (type, Mapping)):
+            found = item.values() if isinstance(item, Mapping) else [item]
             for cls in found:
                 is_protocol = getattr(cls, "_is_protocol", False)
                 if isinstance(cls, type) and not isabstract(cls) and not is_protocol:

@@ -8,17 +8,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+import crfkit.solvers as solvers  # they are imported when they are chosen
 from crfkit._params import check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.objective.batch import Objective
-from crfkit.oracles.batches import is_compiled
 from crfkit.potentials import LinearModel
+from crfkit.solvers import margin
 from crfkit.solvers.base import Callback, Solver, check_match, resume
-from crfkit.solvers.batch.lbfgs import LBFGS, OWLQN
-from crfkit.solvers.batch.proximal import ProximalQuasiNewton
-from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.stochastic.exponentiated_gradient import OEG
-from crfkit.solvers.stochastic.sgd import SGD
 
 # Below so many tokens L-BFGS is done before the choice matters.
 MANY_TOKENS = 20_000
@@ -71,14 +67,14 @@ class AutoSolver(Solver):
             check_whole("max_iter", self.max_iter)
         check_match(self, objective)
         first: Solver = self._with_limit(choose_solver(objective, start, self.random_state))
-        if not isinstance(first, OEG):
+        if not is_fast_dual(objective, start):
             return first.solve(objective, start, callback)
         watch = _Watch(first, callback)
         result = first.solve(objective, start, watch)
         if result.interrupted or not watch.too_slow:
             return result
         done = result.history[-1]
-        second = self._with_limit(LBFGS())
+        second = self._with_limit(solvers.LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
         note = f" (after {done.iteration} passes of OEG)"
         after = resume(second, objective, result, callback, note)
@@ -94,7 +90,7 @@ class AutoSolver(Solver):
 class _Watch:
     """Tells OEG to stop where it is going to take too long; passes all else on."""
 
-    def __init__(self, solver: OEG, callback: Callback | None) -> None:
+    def __init__(self, solver: Solver, callback: Callback | None) -> None:
         self.solver, self.callback = solver, callback
         self.too_slow = False
         self._before: IterationRecord | None = None
@@ -128,13 +124,13 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
     """
     if not objective.loss.is_smooth:
         if has_dual(objective):
-            return BlockFrankWolfe(random_state=random_state)
-        return SGD(random_state=random_state)
+            return margin.BlockFrankWolfe(random_state=random_state)
+        return solvers.SGD(random_state=random_state)
     if objective.l1:
-        return ProximalQuasiNewton() if objective.l1 >= MUCH_L1 else OWLQN()
-    if not start.any() and has_fast_dual(objective):
-        return OEG(random_state=random_state)
-    return LBFGS()
+        return solvers.ProximalQuasiNewton() if objective.l1 >= MUCH_L1 else solvers.OWLQN()
+    if is_fast_dual(objective, start):
+        return solvers.OEG(random_state=random_state)
+    return solvers.LBFGS()
 
 
 def has_dual(objective: Objective) -> bool:
@@ -143,12 +139,14 @@ def has_dual(objective: Objective) -> bool:
     return bool(strong and objective.loss.is_hinge and objective.has_sequence_weights)
 
 
-def has_fast_dual(objective: Objective) -> bool:
+def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
     """Whether online exponentiated gradient is the faster way to the optimum."""
-    if not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
+    if objective.l1 or not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
         return False
-    if not objective.model.is_linear:
+    if start.any() or not objective.model.is_linear:
         return False
+    from crfkit.oracles.batches import is_compiled
+
     tokens = objective.data.n_tokens
     return bool(
         tokens >= MANY_TOKENS
@@ -164,4 +162,4 @@ def has_fast_dual(objective: Objective) -> bool:
 def _dual_bytes(model: LinearModel, tokens: int) -> float:
     """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
     table: float = model.table_cells
-    return float(16 * tokens * (model.n_columns + table / OEG().batch_tokens))
+    return float(16 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
-from crfkit.metrics import get_scorer
 
 Scorer = Callable[[Any, Any, Any], float]
 
@@ -70,6 +69,8 @@ def find_scorer(scoring: Any) -> Scorer:
     if scoring is None or isinstance(scoring, str) and scoring == "accuracy":
         return _token_accuracy
     if isinstance(scoring, str):
+        from crfkit.metrics import get_scorer  # loads what few fits need
+
         return get_scorer(scoring)
     if callable(scoring):
         return scoring  # type: ignore[no-any-return]

@@ -1,28 +1,38 @@
 """Solvers of max-margin problems by their names."""
 
-from __future__ import annotations
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING
 
+from crfkit._lazy import LazyClasses, lazy_names
 from crfkit.solvers.base import Solver
-from crfkit.solvers.historical.margin_dual import SMO, MarginEG
-from crfkit.solvers.margin.cutting_plane import CuttingPlane
-from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe
-from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe
-from crfkit.solvers.margin.subgradient import Subgradient
 
-MARGIN_SOLVERS: dict[str, type[Solver]] = {
-    "bcfw": BlockFrankWolfe,
-    "eg": MarginEG,
-    "smo": SMO,
-    "subgradient": Subgradient,
-    "cutting_plane": CuttingPlane,
-}
+if TYPE_CHECKING:
+    from crfkit.solvers.historical.margin_dual import SMO as SMO
+    from crfkit.solvers.historical.margin_dual import MarginEG as MarginEG
+    from crfkit.solvers.margin.cutting_plane import CuttingPlane as CuttingPlane
+    from crfkit.solvers.margin.frank_wolfe import BlockFrankWolfe as BlockFrankWolfe
+    from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe as KernelFrankWolfe
+    from crfkit.solvers.margin.subgradient import Subgradient as Subgradient
 
-__all__ = [
-    "MARGIN_SOLVERS",
-    "SMO",
-    "BlockFrankWolfe",
-    "CuttingPlane",
-    "KernelFrankWolfe",
-    "MarginEG",
-    "Subgradient",
-]
+MARGIN_SOLVERS: MutableMapping[str, type[Solver]] = LazyClasses(
+    {
+        "bcfw": "BlockFrankWolfe",
+        "eg": "MarginEG",
+        "smo": "SMO",
+        "subgradient": "Subgradient",
+        "cutting_plane": "CuttingPlane",
+    },
+    __name__,
+)
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        ".historical.margin_dual": "SMO MarginEG",
+        "cutting_plane": "CuttingPlane",
+        "frank_wolfe": "BlockFrankWolfe",
+        "kernel_frank_wolfe": "KernelFrankWolfe",
+        "subgradient": "Subgradient",
+    },
+)
+__all__ += ["MARGIN_SOLVERS"]

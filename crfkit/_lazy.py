@@ -1,0 +1,47 @@
+"""Names and classes that are imported when they are asked for, so that a package loads fast."""
+
+from __future__ import annotations
+
+import sys
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package.
+
+    `homes` are names, divided by spaces, by the module that has them, relative to the package.
+    """
+    modules = {name: module for module, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{modules[name]}", package), name)
+        setattr(sys.modules[package], name, value)  # asked for once
+        return value
+
+    return sorted(modules), find, lambda: sorted({*vars(sys.modules[package]), *modules})
+
+
+class LazyClasses(UserDict[str, Any]):
+    """Classes by short names; for the name of a class, a package is asked."""
+
+    def __init__(self, classes: Mapping[str, Any], package: str = "") -> None:
+        self.package = package
+        super().__init__(classes)
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a class."""
+        value = self.data[key]
+        if isinstance(value, str):
+            value = self.data[key] = getattr(import_module(self.package), value)
+        return value
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        """Return a dict of these and others."""
+        return dict(self) | dict(other)
