@@ -126,12 +126,14 @@ def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:
         sparse = sparse.tocoo()
         for axis, places in enumerate(sparse.coords):
             _check_places(places, sparse.shape[axis], ("row", "column")[axis], where)
+        sparse = sparse.astype(np.float64)  # before SciPy adds up entries of one place
     return sp.csr_array(sparse, dtype=np.float64, copy=True)
 
 
 def _check_compressed(sparse: Any, where: str) -> None:
     """Raise ValueError if pointers or indices of rows, of columns or of blocks are damaged."""
-    sides = np.array(sparse.shape) // (sparse.blocksize if sparse.format == "bsr" else 1)
+    blocks = sparse.blocksize if sparse.format == "bsr" else (1, 1)
+    sides = [size // block for size, block in zip(sparse.shape, blocks, strict=True)]
     names = ["row", "column"]
     if sparse.format == "csc":
         sides, names = sides[::-1], names[::-1]
@@ -140,7 +142,7 @@ def _check_compressed(sparse: Any, where: str) -> None:
         pointers.dtype.kind not in "iu"
         or len(pointers) != sides[0] + 1
         or pointers[0] != 0
-        or np.any(pointers[1:] < pointers[:-1])
+        or (pointers[1:] < pointers[:-1]).any()
         or pointers[-1] > min(len(indices), len(sparse.data))
     ):
         raise ValueError(
@@ -154,8 +156,11 @@ def _check_places(places: NDArray[Any], size: int, name: str, where: str) -> Non
     """Raise ValueError if places of entries are not within the matrix."""
     if places.dtype.kind not in "iu":
         raise ValueError(f"{where} is a damaged sparse matrix: its indices are {places.dtype}.")
-    if len(places) and not (places.min() >= 0 and places.max() < size):
-        worst = places.min() if places.min() < 0 else places.max()
+    if len(places) == 0:
+        return
+    least, most = places.min(), places.max()
+    if least < 0 or most >= size:
+        worst = least if least < 0 else most
         raise ValueError(
             f"{where} is a damaged sparse matrix: it has an entry in {name} {worst}, but {name}s "
             f"0 to {size - 1} only. Build it anew with indices within its shape."

@@ -69,6 +69,19 @@ def test_entries_in_any_order_count_as_their_sum(index_type):
     np.testing.assert_array_equal(matrix.indices, [2, 0, 2, 1, 1])  # of the user, and stays so
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("number", [bool, np.int8, np.uint8])
+def test_entries_of_one_place_are_added_up_as_floats(kind, number):
+    values, rows, columns = np.array([1, 1, 100, 100]).astype(number), [0, 0, 1, 1], [1, 1, 2, 2]
+    matrix = sp.coo_array((values, (rows, columns)), shape=(3, 3))
+    if kind != "coo":
+        places = {"csr": (columns, [0, 2, 4, 4]), "csc": (rows, [0, 0, 2, 4])}[kind]
+        matrix = {"csr": sp.csr_array, "csc": sp.csc_array}[kind]((values, *places), shape=(3, 3))
+    packed = PackedSequences.from_matrices([matrix])
+    most = 2 if number is bool else 200
+    np.testing.assert_array_equal(packed.to_csr().toarray(), [[0, 2, 0], [0, 0, most], [0] * 3])
+
+
 def test_a_matrix_that_was_in_order_once_is_looked_at_again():
     matrix = sp.csr_array((np.ones(3), [0, 1, 2], [0, 2, 3, 3]), shape=(3, 3))
     assert matrix.has_canonical_format  # remembered by SciPy
