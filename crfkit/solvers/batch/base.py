@@ -34,6 +34,8 @@ CHECKS: dict[str, Check] = {
     "period": at_least_one,
     "gtol": check_number,
 }
+# Of those that learn the curvature from some steps, and search along lines.
+QUASI_NEWTON: dict[str, Check] = {"memory": at_least_one, "max_line_search": at_least_one}
 SCALE = "Scale numeric features to about 1, or increase c2"
 # Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any
 # number of threads, and so are the sums.

@@ -12,8 +12,8 @@ import numpy as np
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import memory_combine, memory_dots, memory_store
-from crfkit.solvers.base import Check, at_least_one
-from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
+from crfkit.solvers.base import Check
+from crfkit.solvers.batch.base import QUASI_NEWTON, BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import orthant_search, wolfe_search
 
 
@@ -130,7 +130,7 @@ class LBFGS(BatchSolver):
     CRFClassifier(solver=LBFGS(max_iter=500, tol=1e-08))
     """
 
-    checks: ClassVar[dict[str, Check]] = {"memory": at_least_one, "max_line_search": at_least_one}
+    checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
     memory: int = 6
     max_line_search: int = 20
@@ -166,7 +166,7 @@ class OWLQN(BatchSolver):
     """
 
     handles_l1: ClassVar[bool] = True
-    checks: ClassVar[dict[str, Check]] = {"memory": at_least_one, "max_line_search": at_least_one}
+    checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
     tol: float = 5e-6
     gtol: float = 5e-6

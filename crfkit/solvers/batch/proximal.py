@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import proximal_descent, vector_dot
-from crfkit.solvers.base import Check, at_least_one
-from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
+from crfkit.solvers.base import Check
+from crfkit.solvers.batch.base import QUASI_NEWTON, BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import ARMIJO, ROUNDING
 
 # Iterations after which the diagonal is computed anew.
@@ -51,7 +51,7 @@ class ProximalQuasiNewton(BatchSolver):
 
     handles_l1: ClassVar[bool] = True
 
-    checks: ClassVar[dict[str, Check]] = {"memory": at_least_one, "max_line_search": at_least_one}
+    checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
     tol: float = 5e-6
     gtol: float = 5e-6
