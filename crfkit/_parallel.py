@@ -214,6 +214,8 @@ def make_chunks(offsets: IntArray, tokens: int) -> list[Chunk]:
     """Cut sequences into chunks of about that many tokens; a sequence is never cut."""
     chunks, first = [], 0
     count = len(offsets) - 1
+    if count > 0 and offsets[-1] - offsets[0] <= tokens:
+        return [Chunk(0, offsets)]
     while first < count:
         last = int(np.searchsorted(offsets, offsets[first] + tokens, side="right")) - 1
         last = min(max(last, first + 1), count)

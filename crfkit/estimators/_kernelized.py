@@ -111,7 +111,7 @@ def kernel_solver(solver: Any) -> margin.KernelFrankWolfe:
 def check_kernel_chain(model: Any) -> None:
     """Raise ValueError if the fitted attributes of a restored model do not fit together."""
     check_chain_model(model)
-    if not hasattr(model, "dual_coef_"):
+    if "dual_coef_" not in vars(model):
         return
     support, dual, vectors = model.support_, model.dual_coef_, model.support_vectors_
     k, n = len(model.classes_), len(support)

@@ -59,14 +59,13 @@ class Ballot:
 def check_votes(model: Any) -> None:
     """Raise ValueError if a restored model cannot be used; see `check_chain_model`."""
     check_chain_model(model)
-    if not (hasattr(model, "vote_counts_") or hasattr(model, "vote_changes_")):
+    names = ("vote_order_", "vote_counts_", "vote_changes_")
+    order, counts, changes = map(vars(model).get, names)
+    if counts is None and changes is None:
         return
-    order: Any = getattr(model, "vote_order_", None)
     known = type(order) is np.ndarray and order.shape == model.classes_.shape
     if not known or order.dtype.kind != "i" or set(order.tolist()) != set(range(len(order))):
         raise ValueError("vote_order_ is no order of the labels")
-    counts: Any = getattr(model, "vote_counts_", None)
-    changes: Any = getattr(model, "vote_changes_", None)
     if type(changes) is not sp.csr_array or type(counts) is not np.ndarray:
         raise ValueError("vote_changes_ is no csr_array, or vote_counts_ is no array")
     width = _all_weights(model).total

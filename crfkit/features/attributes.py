@@ -29,6 +29,7 @@ _MANY = frozenset((list, tuple, set, frozenset))
 BATCH = 1 << 15  # tokens whose entries are held as Python numbers at a time
 BLOCK = 1 << 18  # entries that are sorted at a time
 MOST_COLUMNS = 2**31 - 1
+FEW = 500  # so few entries are sorted sooner than a matrix is made of them
 KEPT = 100_000  # values that an index remembers under their keys
 KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
 
@@ -231,6 +232,13 @@ class AttributeRows(NamedTuple):
         The order of a sum of scores is then the same for any order of the items of a token, which a
         set does not have. Columns get the `numbers`, if given; those of `SKIP` are left out.
         """
+        if numbers is None and self.values is None and len(self.indices) <= FEW:
+            starts = np.arange(len(self.indptr) - 1) * MOST_COLUMNS
+            rows = starts.repeat(self.indptr[1:] - self.indptr[:-1])
+            keys = rows + self.indices
+            keys.sort()
+            if not (keys[1:] == keys[:-1]).any():
+                return self._replace(indices=(keys - rows).astype(np.int32))
         indices, values, size = np.empty_like(self.indices), None, 0
         indptr = np.zeros_like(self.indptr)
         last = np.flatnonzero(np.diff(self.indptr[1:] // BLOCK, append=-1))

@@ -404,9 +404,12 @@ class WeightBlock(ABC):
 
         Entries that are not stored are 0.
         """
-        found = map(fitted.get, [table.attribute for table in cls.tables])
-        arrays: list[Any] = [array for array in found if array is not None]
-        if not arrays or len(arrays) < len(cls.tables):
+        arrays = list[Any]()
+        for table in cls.tables:
+            arrays.append(fitted.get(table.attribute))
+            if arrays[-1] is None:
+                return None
+        if not arrays:
             return None
         if not cls.tables[0].is_sparse:
             return sp.csr_array(np.atleast_2d(arrays[0]))

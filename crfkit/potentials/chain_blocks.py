@@ -78,8 +78,11 @@ class PreparedTokens(NamedTuple):
 
 def token_parts(data: PackedSequences, chunks: list[Chunk]) -> list[Part]:
     """Return the tokens of chunks in parts of fixed size, one where a chunk is no long sequence."""
-    slices = (part for chunk in chunks for part in cut(chunk.tokens, LONG_TOKENS))
-    return [Part(data, part.start, part.stop) for part in slices]
+    return [
+        Part(data, part.start, part.stop)
+        for chunk in chunks
+        for part in cut(chunk.tokens, LONG_TOKENS)
+    ]
 
 
 def gather_tokens(

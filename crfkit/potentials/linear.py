@@ -88,7 +88,7 @@ class LinearModel(PotentialsModel):
     def __init__(self, blocks: list[WeightBlock]) -> None:
         self.blocks = list(blocks)
         self._by_name = {block.name: block for block in blocks}
-        self._ends = [0, *itertools.accumulate(block.n_parameters for block in blocks)]
+        self._ends = [0, *itertools.accumulate([block.n_parameters for block in blocks])]
         self.n_parameters = self._ends[-1]
         self.state = cast(AttributeBlock, self._by_name["state"]).weights
         self.n_columns = self.state.n_columns
@@ -137,7 +137,7 @@ class LinearModel(PotentialsModel):
     @classmethod
     def choose(cls, choice: Choice) -> list[WeightBlock]:
         """Return the blocks with the weights that are to be learned."""
-        found = (kind.choose(choice) for kind in cls.block_types.values())
+        found = [kind.choose(choice) for kind in cls.block_types.values()]
         return [block for block in found if block is not None]
 
     @property

@@ -22,6 +22,7 @@ from crfkit._params import check_flag, check_method, check_number, check_option,
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
 from crfkit.labels.base import LabelSpace
+from crfkit.labels.costs import Cost
 from crfkit.losses import LOSSES, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
@@ -200,10 +201,10 @@ def chosen_loss(estimator: Any) -> Callable[[TrainingData], Loss]:
 
     def make(training: TrainingData) -> Loss:
         found: Any = LOSSES[loss]() if isinstance(loss, str) else loss
-        if getattr(found, "takes_cost", False):
+        if found.takes_cost:
             given = cost if isinstance(loss, str) else found.cost
             found = copy.copy(found)
-            found.cost = given if hasattr(given, "total") else training.cost(given)
+            found.cost = given if isinstance(given, Cost) else training.cost(given)
         return found  # type: ignore[no-any-return]
 
     return make
@@ -339,7 +340,7 @@ class FitProgress:
     """Tells scikit-learn's callbacks of an estimator of the iterations of a fit."""
 
     def __init__(self, estimator: Any, fit: Fit) -> None:
-        self.fit, most = fit, getattr(fit.problem.solver, "max_iter", None)
+        self.fit, most = fit, fit.problem.solver.max_iter
         self.told = {
             "estimator": estimator,
             "X": lambda: fit.training.data,

@@ -60,8 +60,8 @@ def learn_batch(
     `classes` are all labels that will ever occur, needed for the first batch.
     Raises ValueError or TypeError if the solver does not learn from batches, or data do not fit.
     """
-    if not _learns_from_batches(problem.solver):
-        names = sorted(name for name, solver in SOLVERS.items() if _learns_from_batches(solver))
+    if not problem.solver.handles_partial:
+        names = sorted(name for name, solver in SOLVERS.items() if solver.handles_partial)
         raise ValueError(
             f"partial_fit needs a solver that learns from batches, which "
             f"{type(problem.solver).__name__} does not: set solver to one of {names}."
@@ -83,10 +83,6 @@ def learn_batch(
         "n_iter_": fitted.get("n_iter_", 0) + 1,
         "_partial_state": _store(state or {}, model),
     }
-
-
-def _learns_from_batches(solver: Any) -> bool:
-    return bool(getattr(solver, "handles_partial", False))
 
 
 def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> NDArray[np.object_]:
