@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import UserDict
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -26,22 +25,3 @@ def lazy_names(
         return value
 
     return sorted(modules), find, lambda: sorted({*vars(sys.modules[package]), *modules})
-
-
-class LazyClasses(UserDict[str, Any]):
-    """Classes by short names; for the name of a class, a package is asked."""
-
-    def __init__(self, classes: Mapping[str, Any], package: str = "") -> None:
-        self.package = package
-        super().__init__(classes)
-
-    def __getitem__(self, key: str) -> Any:
-        """Return a class."""
-        value = self.data[key]
-        if isinstance(value, str):
-            value = self.data[key] = getattr(import_module(self.package), value)
-        return value
-
-    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
-        """Return a dict of these and others."""
-        return dict(self) | dict(other)

@@ -1,9 +1,11 @@
-"""Checks of parameters; messages name the parameter and the value."""
+"""Checks of parameters, whose messages name the parameter and the value, and named options."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import UserDict
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -44,3 +46,22 @@ def check_flag(name: str, value: Any) -> None:
     """Raise TypeError if a parameter is not a boolean."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name}={value!r} must be True or False.")
+
+
+class LazyClasses(UserDict[str, Any]):
+    """Classes by short names; for the name of a class, a package is asked."""
+
+    def __init__(self, classes: Mapping[str, Any], package: str = "") -> None:
+        self.package = package
+        super().__init__(classes)
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a class."""
+        value = self.data[key]
+        if isinstance(value, str):
+            value = self.data[key] = getattr(import_module(self.package), value)
+        return value
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        """Return a dict of these and others."""
+        return dict(self) | dict(other)

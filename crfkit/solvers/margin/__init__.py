@@ -3,7 +3,8 @@
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
-from crfkit._lazy import LazyClasses, lazy_names
+from crfkit._lazy import lazy_names
+from crfkit._params import LazyClasses
 from crfkit.solvers.base import Solver
 
 if TYPE_CHECKING:
