@@ -8,7 +8,7 @@ strict one, which drops chunks that the scheme does not allow.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,15 @@ from crfkit.labels.spans import first_legal_scheme, read_spans
 from crfkit.metrics._counts import Counts, count, report, scores, summarize
 
 
+class TagReading(TypedDict, total=False):
+    """How tags are read; see :func:`entity_precision_recall_fscore_support`."""
+
+    mode: str
+    scheme: str | None
+    suffix: bool
+    delimiter: str
+
+
 def entity_precision_recall_fscore_support(
     y_true: Sequences,
     y_pred: Sequences,
@@ -26,11 +35,8 @@ def entity_precision_recall_fscore_support(
     beta: float = 1.0,
     labels: Sequence[str] | None = None,
     average: str | None = None,
-    mode: str = "conlleval",
-    scheme: str | None = None,
-    suffix: bool = False,
-    delimiter: str = "-",
     zero_division: float | str = 0,
+    **reading: Unpack[TagReading],
 ) -> tuple[Any, Any, Any, Any]:
     """Compute precision, recall, F-score and support of entities.
 
@@ -45,14 +51,14 @@ def entity_precision_recall_fscore_support(
     average : {None, "micro", "macro", "weighted"}, default=None
         ``None`` returns one value per type; ``"micro"`` counts over all types; ``"macro"`` is the
         mean over types; ``"weighted"`` the mean weighted by support.
+    zero_division : {0, 1, "warn"}, default=0
+        The precision of a type never predicted, and the recall of a type not in the truth.
     mode : {"conlleval", "strict"}, default="conlleval"
         How tags are read: by the rules of the conlleval script, or by those of a scheme.
     scheme : str, optional
         The scheme of strict mode. By default the first in which ``y_true`` is legal.
     suffix, delimiter
         As in :func:`spans_from_tags`.
-    zero_division : {0, 1, "warn"}, default=0
-        The precision of a type never predicted, and the recall of a type not in the truth.
 
     Returns
     -------
@@ -76,7 +82,7 @@ def entity_precision_recall_fscore_support(
     (0.5, 0.5, 0.5, 2)
     """
     true, pred = flatten_pair(y_true, y_pred)
-    counts = _count(true, pred, _rules(true, mode, scheme, suffix, delimiter)).select(labels)
+    counts = _count(true, pred, _rules(true, **reading)).select(labels)
     return summarize(counts, average, beta, zero_division)
 
 
@@ -126,13 +132,10 @@ def entity_classification_report(
     y_pred: Sequences,
     *,
     labels: Sequence[str] | None = None,
-    mode: str = "conlleval",
-    scheme: str | None = None,
-    suffix: bool = False,
-    delimiter: str = "-",
     digits: int = 2,
     output_dict: bool = False,
     zero_division: float | str = 0,
+    **reading: Unpack[TagReading],
 ) -> str | dict[str, dict[str, float | int]]:
     """Build a report of precision, recall, F1 and support per entity type and averaged.
 
@@ -162,7 +165,7 @@ def entity_classification_report(
     <BLANKLINE>
     """
     true, pred = flatten_pair(y_true, y_pred)
-    counts = _count(true, pred, _rules(true, mode, scheme, suffix, delimiter)).select(labels)
+    counts = _count(true, pred, _rules(true, **reading)).select(labels)
     return report(counts, digits=digits, output_dict=output_dict, zero_division=zero_division)
 
 
@@ -202,7 +205,13 @@ def conlleval_report(
     )
 
 
-def _rules(true: FlatLabels, mode: str, scheme: str | None, suffix: bool, delimiter: str) -> Scheme:
+def _rules(
+    true: FlatLabels,
+    mode: str = "conlleval",
+    scheme: str | None = None,
+    suffix: bool = False,
+    delimiter: str = "-",
+) -> Scheme:
     """Return the scheme by which tags are read."""
     if mode == "strict":
         if scheme is None:

@@ -7,6 +7,7 @@ what must hold between restored arrays, and `files` is what users call.
 from crfkit.persistence.checks import (
     check_chain_model,
     check_csr,
+    check_inner,
     check_packed,
     check_rows,
     check_runs,
@@ -22,6 +23,7 @@ __all__ = [
     "SaveMixin",
     "check_chain_model",
     "check_csr",
+    "check_inner",
     "check_packed",
     "check_rows",
     "check_runs",

@@ -8,6 +8,7 @@ looks at.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from crfkit.labels.schemes import RUNS, SCHEMES
 from crfkit.potentials import LinearChainModel, LinearModel
 from crfkit.potentials.blocks import NAMES_OF, TOKENS
 from crfkit.potentials.semimarkov import SemiMarkovModel
+from crfkit.structures import Structure
 
 _INDEX_TYPES = (np.int32, np.int64)
 
@@ -74,14 +76,35 @@ def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
 
 
 def check_steps(composed: Any) -> None:
-    """Raise ValueError if the steps of a Pipeline or FeatureUnion are no named objects."""
-    from sklearn.pipeline import Pipeline
+    """Raise ValueError if steps are no pairs of a name and what transforms, at the end predicts."""
+    parts = vars(composed)
+    names = ("steps", "transformer_list", "transformers", "transformers_")
+    for name in names:
+        steps = parts.get(name, [])
+        if type(steps) is not list or not all(
+            type(step) is tuple and len(step) == 2 and type(step[0]) is str for step in steps
+        ):
+            raise ValueError("the steps are no pairs of a name and an object")
+        last = len(steps) - 1 if name == "steps" else None
+        for number, (_, step) in enumerate(steps):
+            check_transformer(step, "predict" if number == last else "transform")
 
-    steps = composed.steps if isinstance(composed, Pipeline) else composed.transformer_list
-    if type(steps) is not list or not all(
-        type(step) is tuple and len(step) == 2 and type(step[0]) is str for step in steps
-    ):
-        raise ValueError("the steps are no pairs of a name and an object")
+
+def check_transformer(step: Any, method: str = "transform") -> None:
+    """Raise ValueError if something neither transforms, nor has a method, nor is left out."""
+    if type(step) is str or step is None:
+        fits = step in (None, "passthrough", "drop")
+    else:
+        fits = hasattr(step, "transform") or hasattr(step, method)
+    if not fits or isinstance(step, type):
+        raise ValueError(f"{type(step).__name__} is no step of a pipeline")
+
+
+def check_inner(outer: Any) -> None:
+    """Raise ValueError if the transformer that another one uses is none."""
+    parts = vars(outer)
+    for name in {"transformer", "transformer_"} & parts.keys():
+        check_transformer(parts[name])
 
 
 def check_packed(packed: PackedSequences) -> None:
@@ -97,10 +120,11 @@ def check_packed(packed: PackedSequences) -> None:
     check_rows(offsets, packed.indptr[1:], rows=len(offsets) - 1, columns=2**63)
     check_rows(packed.indptr, packed.indices, rows=packed.n_tokens, columns=n_sparse)
     values = packed.values
-    if values is not None and (
-        not _is_vector(values, np.float64) or len(values) != len(packed.indices)
-    ):
-        raise ValueError("values do not fit the entries")
+    if values is not None:
+        if not _is_vector(values, np.float64) or len(values) != len(packed.indices):
+            raise ValueError("values do not fit the entries")
+        if not np.isfinite(values).all():
+            raise ValueError("values hold NaN or infinity")
     if dense is not None:
         _check_table("dense", dense, (packed.n_tokens, dense.shape[-1] if dense.ndim else 0))
     _check_names(packed.names, packed.n_features)
@@ -141,7 +165,8 @@ def check_chain_model(model: Any) -> None:
     These are `classes_`, `n_features_in_` and those that the blocks of weights of its potentials
     name; an unfitted model passes.
     """
-    if not hasattr(model, "coef_"):
+    fitted = vars(model)
+    if not {"coef_", "dual_coef_"} & fitted.keys():
         return
     classes, n_features = model.classes_, model.n_features_in_
     if type(n_features) is not int or type(classes) is not np.ndarray or classes.ndim != 1:
@@ -149,17 +174,32 @@ def check_chain_model(model: Any) -> None:
     k = len(classes)
     if not k or classes.dtype != object or len(set(classes.tolist())) != k:
         raise ValueError("classes_ are no distinct labels")
-    fitted, has_segments = vars(model), hasattr(model, "length_scores_")
+    _check_what_predicts(model, n_features)
+    if "coef_" not in fitted:  # a model with a kernel
+        return
+    has_segments = "length_scores_" in fitted
     kind: type[LinearModel] = SemiMarkovModel if has_segments else LinearChainModel
     _check_blocks(kind, fitted, {TOKENS: n_features}, k)
     if has_segments:
         _check_segment_parts(model, k)
+    if getattr(model, "_partial_state", None) is not None:
+        _check_partial_state(model._partial_state, kind, fitted, k)
+
+
+def _check_what_predicts(model: Any, n_features: int) -> None:
+    """Check what is used beside weights: vocabulary, structure, decoder and threads."""
     vectorizer = getattr(model, "vectorizer_", None)
     size = getattr(vectorizer, "n_features_in_", None)
     if vectorizer is not None and (type(vectorizer), size) != (SequenceVectorizer, n_features):
         raise ValueError("vectorizer_ is no vectorizer of as many features as the model has")
-    if getattr(model, "_partial_state", None) is not None:
-        _check_partial_state(model._partial_state, kind, fitted, k)
+    structure = getattr(model, "structure_", None)
+    if structure is not None and not isinstance(structure, Structure):
+        raise ValueError("structure_ is no structure")
+    decoding = getattr(model, "decoding", "viterbi")
+    if type(decoding) is not str and (type(decoding) is bytes or not hasattr(decoding, "decode")):
+        raise ValueError("decoding is neither a name nor a decoder")
+    if not isinstance(model.n_jobs, (int, np.integer, NoneType)):
+        raise ValueError("n_jobs is no whole number")
 
 
 def _check_blocks(

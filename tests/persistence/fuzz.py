@@ -21,9 +21,10 @@ from crfkit.persistence import ModelFileError, dumps, loads
 from tests.persistence import models
 
 PREAMBLE = struct.Struct("<8sIIQQ32s")
-REFUSED, SAME = "refused", "same model"
-OTHER, OTHER_FAILS = "another valid model", "another model, prediction raises"
-GOOD = (REFUSED, SAME, OTHER, OTHER_FAILS)
+REFUSED, SAME, STRANGER = "refused", "same model", "another thing"
+# The answer to data that the model cannot predict for: other attributes, forbidden labels.
+OTHER, OTHER_REFUSES = "another valid model", "another model, prediction is refused"
+GOOD = (REFUSED, SAME, OTHER, OTHER_REFUSES, STRANGER)
 NUMBERS = [
     -1,
     0,
@@ -163,6 +164,8 @@ def swap_entries(rng, file):
 def edit_arrays(rng, file):
     """Change elements of the arrays and make all checksums right."""
     header, data = take_apart(file)
+    if not header["arrays"]:
+        return edit_header(rng, file)
     for _ in range(rng.choice([1, 1, 2, 5])):
         spec = rng.choice([spec for spec in header["arrays"] if 0 not in spec["shape"]])
         size, kind = int(spec["dtype"][2]), spec["dtype"][1]
@@ -186,6 +189,8 @@ def edit_arrays(rng, file):
 def retype_arrays(rng, file):
     """Read the bytes of an array as another type or shape; all checksums are right."""
     header, data = take_apart(file)
+    if not header["arrays"]:
+        return edit_header(rng, file)
     spec = rng.choice(header["arrays"])
     spec["dtype"] = rng.choice(["<f8", "<i8", "<u8", "<M8[D]", "<f4", "<i4", "|u1", "|b1"])
     if rng.random() < 0.5 and spec["shape"]:
@@ -241,11 +246,21 @@ def outcome(mutation, file, changed):
         return SAME
     if mutation in PLAIN:
         return "undetected damage"
+    if kinds_of(loaded) != kinds_of(models.made()[models.stored().index(file)]):
+        return STRANGER
     try:
         models.predictions(loaded)
+    except ValueError:
+        return OTHER_REFUSES
     except Exception as error:
-        return f"{OTHER_FAILS} {type(error).__name__}"
+        return f"prediction raises {type(error).__name__}: {error}"
     return OTHER
+
+
+def kinds_of(made):
+    """The type of a thing, and those of its items or steps."""
+    parts = list(made.items()) if isinstance(made, dict) else getattr(made, "steps", [])
+    return type(made), [(name, type(part)) for name, part in parts]
 
 
 def dumps_or_none(loaded):

@@ -1,6 +1,7 @@
 """Models, and functions of a module, for the tests of model files."""
 
 import functools
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +10,25 @@ from sklearn.pipeline import Pipeline
 
 from crfkit import (
     CRFClassifier,
+    CRFClassifierCV,
+    MaxMarginCRF,
     PackedSequences,
     SegmentConstraints,
+    SegmentFeatures,
     SemiMarkovCRF,
     SequenceVectorizer,
+    StructuredPerceptron,
     TemplateFeatures,
     TransitionFeatures,
+    TreeFeatures,
     WindowFeatures,
     make_sequence_union,
 )
+from crfkit.compat import sklearn_crfsuite
 from crfkit.data import PackedSegments
+from crfkit.inference.beam import BeamSearch
 from crfkit.persistence import dumps
-from crfkit.solvers import LBFGS
+from crfkit.solvers import LBFGS, SGD
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ["the", "a", "dog", "cat", "sleeps", "runs", "größe", "\ud800", "x:y", "猫"]
@@ -109,19 +117,65 @@ def as_tuples(X):
     return [[(token["w"], str(token.get("long", "?"))) for token in row] for row in X]
 
 
+@functools.cache
+def others():
+    """Return fitted models and transformers of all other kinds, small ones."""
+    X, y = sentences(4, 4)
+    tags = [["B-X", *["I-X"] * (len(row) - 1)] for row in y]
+    words = ["w in known", "w", "shape(w)"]
+    union = make_sequence_union(
+        TemplateFeatures(words, columns=["w", "long"], lexicons={"known": ["a dog", "the"]}),
+        SegmentFeatures(
+            ["seg.text", "seg.text in known", "seg.length|seg.shape", "edit(seg.text, known, 0.8)"],
+            columns=["w", "long"], lexicons={"known": ["a dog", "the"]}, max_length=3,
+        ),
+    )  # fmt: skip
+    heads = [[token | {"head": n} for n, token in enumerate(row)] for row in X]
+    few, some = {"max_iter": 2}, SGD(max_iter=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations are enough here
+        return [
+            StructuredPerceptron(averaging="vote", **few).fit(X, y),
+            StructuredPerceptron(search=BeamSearch(), **few).fit(X, y),
+            MaxMarginCRF(kernel="rbf", **few).fit(X, y),
+            MaxMarginCRF(**few).fit(X, y),
+            CRFClassifierCV(c2s=[1.0], cv=2, **few).fit(X, y),
+            CRFClassifier(solver=some).partial_fit(X, y, classes=["L0", "L1", "L2"]),
+            CRFClassifier(decoding="posterior", c1=0.1, **few).fit(X, tags),
+            SemiMarkovCRF(**few).fit(X, tags),
+            sklearn_crfsuite.CRF(max_iterations=2).fit(X, y),
+            Pipeline([("features", union), ("crf", SemiMarkovCRF(**few))]).fit(as_tuples(X), tags),
+            Pipeline([("heads", TreeFeatures(SequenceVectorizer(), parent="head", first=1)),
+                      ("crf", CRFClassifier(**few))]).fit(heads, y),
+            union,
+            WindowFeatures().fit(as_tuples(X)),
+            SequenceVectorizer().fit(sentences()[0]),
+        ]  # fmt: skip
+
+
 def predictions(loaded):
     """Return what a loaded object of this module predicts."""
     if isinstance(loaded, dict):
         model, X = loaded["model"], loaded["data"]
     else:
         model, X = loaded, sentences(2)[0]
-        if isinstance(model, Pipeline) and model.steps[0][0] == "features":
+        first = model.steps[0][0] if isinstance(model, Pipeline) else type(model).__name__
+        if first in ("features", "SequenceUnion", "WindowFeatures"):
             X = as_tuples(X)
-    return model.predict(X), [row.tobytes() for row in model.predict_proba(X)]
+        elif first == "heads":
+            X = [[token | {"head": n} for n, token in enumerate(row)] for row in X]
+    if not hasattr(model, "predict"):
+        return model.transform(X)
+    proba = model.predict_proba(X) if hasattr(model, "predict_proba") else []
+    return model.predict(X), [row.tobytes() for row in proba]
+
+
+def made():
+    """Return all models of this module."""
+    return [pipeline(), direct(), on_matrices(), templates(), of_segments(), *others()]
 
 
 @functools.cache
 def stored():
     """Return the files of all models of this module, as bytes."""
-    made = pipeline(), direct(), on_matrices(), templates(), of_segments()
-    return [dumps(model) for model in made]
+    return [dumps(model) for model in made()]

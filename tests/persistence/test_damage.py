@@ -11,11 +11,21 @@ import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer
+from crfkit import (
+    CRFClassifier,
+    MaxMarginCRF,
+    PackedSequences,
+    SequenceVectorizer,
+    TransitionFeatures,
+    TreeFeatures,
+    make_sequence_union,
+)
+from crfkit.compat import sklearn_crfsuite
 from crfkit.persistence import (
     ModelFileError,
     check_chain_model,
     check_csr,
+    check_inner,
     check_packed,
     check_steps,
     check_vectorizer,
@@ -26,6 +36,7 @@ from crfkit.persistence import (
     save,
 )
 from crfkit.persistence.container import Container
+from crfkit.solvers import LBFGS
 from tests.persistence import fuzz, models
 from tests.persistence.fuzz import assemble, seal, take_apart
 
@@ -444,6 +455,53 @@ def test_steps_that_are_no_named_objects_are_refused(steps, kind):
     setattr(composed, "steps" if kind is Pipeline else "transformer_list", steps)
     with pytest.raises(ValueError, match="the steps are no pairs"):
         check_steps(composed)
+
+
+@pytest.mark.parametrize("step", [3, ("a", "b"), np.zeros(2), "somehow", LBFGS(), CRFClassifier])
+def test_steps_that_cannot_be_used_are_refused(step):
+    vectorizer = SequenceVectorizer()
+    union, joined = make_sequence_union(vectorizer), FeatureUnion([("v", vectorizer)])
+    inner, tree = TransitionFeatures(vectorizer), TreeFeatures(vectorizer)
+    for whole in (union, joined, Pipeline([("a", vectorizer)])):
+        check_steps(whole)
+    check_inner(inner)
+    check_inner(tree)
+    union.transformers_ = [("v", step)]
+    joined.transformer_list, inner.transformer_ = [("v", step)], step
+    tree.transformer_ = step
+    pipeline = Pipeline([("v", step), ("crf", CRFClassifier())])
+    for whole, check in ((union, check_steps), (joined, check_steps), (pipeline, check_steps),
+                         (inner, check_inner), (tree, check_inner)):  # fmt: skip
+        with pytest.raises(ValueError, match="is no step of a pipeline"):
+            check(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("vectorizer_", np.zeros(3)), ("decoding", 3), ("decoding", b"viterbi"), ("n_jobs", "2"),
+     ("structure_", ("tree",)), ("structure_", np.zeros(2))],
+)  # fmt: skip
+def test_what_prediction_needs_beside_weights_is_checked(name, value):
+    kernel = MaxMarginCRF(kernel="rbf", max_iter=200).fit(*models.sentences(4, 4))
+    for model in (kernel, model_with("verbose", 0)):
+        loads(dumps(model))
+        setattr(model, name, value)
+        with pytest.raises(ModelFileError, match=name):
+            loads(dumps(model))
+
+
+def test_what_a_drop_in_wraps_is_checked():
+    model = sklearn_crfsuite.CRF().fit(*models.sentences(4, 4))
+    model.model_ = SequenceVectorizer()
+    with pytest.raises(ModelFileError, match="model_ is no CRFClassifier"):
+        loads(dumps([model]))
+
+
+def test_values_that_are_no_numbers_are_refused():
+    data = copy.copy(models.packed_data()[0])
+    data.values = np.where(np.arange(len(data.values)) > 2, data.values, np.inf)
+    with pytest.raises(ModelFileError, match="values hold NaN or infinity"):
+        loads(dumps(data))
 
 
 def test_derived_attributes_of_a_file_are_not_believed():

@@ -195,6 +195,12 @@ class CRF(SequenceClassifier):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_tagger"}
 
+    def _check_state(self) -> None:
+        """Raise ValueError if a restored model is none."""
+        model = vars(self).get("model_")
+        if model is not None and type(model) is not CRFClassifier:
+            raise ValueError("model_ is no CRFClassifier")
+
     def _fitted(self) -> CRFClassifier:
         """Return the model; that of `model_filename` where there was no fit."""
         if not hasattr(self, "model_") and self.model_filename is not None:
