@@ -30,7 +30,7 @@ SHELVES = {"demo", "warmup"}
 # Classes that hold which attributes the tokens of (part of) the data have, each in arrays of its
 # own: how many ways there are in which kernels read X.
 LAYOUTS = {"PreparedRows", "PreparedColumns", "SharedEntries", "BatchPartition", "TokenEntries",
-           "TokenDesign", "BatchDesign", "TouchedWeights", "ActiveWeights",
+           "TokenDesign", "BatchDesign", "Design", "TouchedWeights", "ActiveWeights",
            "SegmentVisits"}  # fmt: skip
 # Kernels of whole epochs of a solver, by their modules: before, and in rooms.
 SOLVER_KERNELS = re.compile(

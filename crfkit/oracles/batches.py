@@ -17,7 +17,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSum
 from crfkit.kernels.chain.batches import ChainBatches, ChainBatchWorkspace, ChainMetric, ChainRoom
 from crfkit.kernels.design.batch import LazyWeights, Weights
 from crfkit.kernels.solvers.batches import BlockIndex
-from crfkit.oracles.design import batch_room, make_batch_design
+from crfkit.oracles.design import batch_room, make_design
 from crfkit.oracles.weights import AlignedWeights, aligned, chain_weights, with_boundaries
 from crfkit.potentials import LinearModel
 from crfkit.potentials.attributes import distinct_tokens
@@ -147,9 +147,9 @@ class CompiledBatchOracle(BatchOracle):
         """Return room for a batch, for one thread."""
         problem, size, width = self.problem, self.n_labels, self.aligned_weights.width
         most, n_dense = self.index.first_pair // size, problem.design.dense.shape[1]
-        n_tables = int(np.diff(problem.transitions.heads).max(initial=1))
-        design = batch_room(problem.design, width, size)
-        transitions = batch_room(problem.transitions, size * width, size)
+        n_tables = int(np.diff(problem.transitions.batches.heads).max(initial=1))
+        design = batch_room(problem.design, width)
+        transitions = batch_room(problem.transitions, size * width)
         first, shape = most * size, (n_tables, size, size)
         vectors = np.zeros((4, first + n_tables * size * size))
         potentials, counts, direction, change = vectors
@@ -173,14 +173,14 @@ class ChainBatchOracle(CompiledBatchOracle):
         first = np.array([chunk.first for chunk in batches.chunks] + [len(data)], np.int64)
         index, tables, table_heads = _tables(weights, data, batches.chunks)
         tokens = with_boundaries(data, model.boundaries)
-        design = make_batch_design(weights, tokens, data.offsets[first], threads)
-        transitions = make_batch_design(weights, tables, table_heads, threads, wide=True)
+        design = make_design(weights, tokens, threads, heads=data.offsets[first])
+        transitions = make_design(weights, tables, threads, wide=True, heads=table_heads)
         self.problem = ChainBatches(
             frozen(first), frozen(data.offsets), frozen(batches.weight), frozen(batches.labels),
             frozen(index), design, weights.bits, transitions, weights.wide_bits, weights.base,
         )  # fmt: skip
-        unary, pair = design.heads * self.n_labels, table_heads * self.n_labels**2
-        most = int(np.diff(design.heads).max(initial=0)) * self.n_labels
+        unary, pair = design.batches.heads * self.n_labels, table_heads * self.n_labels**2
+        most = int(np.diff(design.batches.heads).max(initial=0)) * self.n_labels
         self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
 
     def true_potentials(self, gold: float) -> SingleArray:

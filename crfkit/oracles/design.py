@@ -10,14 +10,16 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.kernels.design.batch import BatchDesign, BatchRoom
+from crfkit.kernels.design.batch import BatchRoom
 from crfkit.kernels.design.partition import (
-    SparseFeatures,
+    Attributes,
     WeightPositions,
-    batches_count,
-    batches_deal,
+    entries_count,
+    entries_deal,
+    rows_count,
+    rows_deal,
 )
-from crfkit.kernels.design.tokens import TokenDesign, tokens_count, tokens_deal
+from crfkit.kernels.design.tokens import BatchRows, Design
 from crfkit.oracles.weights import AlignedWeights, aligned
 
 # Lists are made in so many pieces, over which threads go.
@@ -32,10 +34,10 @@ def pieces_of(count: int) -> list[tuple[int, int]]:
 
 def kernel_inputs(
     weights: AlignedWeights, data: PackedSequences, wide: bool
-) -> tuple[SparseFeatures, WeightPositions]:
+) -> tuple[Attributes, WeightPositions]:
     """Return the sparse attributes of tokens, or of transitions, and where their weights stand."""
     values, stride = data.value_array()
-    features = SparseFeatures(
+    features = Attributes(
         frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
     )
     layout, positions, width = weights.layout, weights.state_positions, weights.width
@@ -48,30 +50,67 @@ def kernel_inputs(
     )
 
 
-def make_token_design(
-    weights: AlignedWeights, data: PackedSequences, threads: ThreadMap, wide: bool = False
-) -> TokenDesign:
+def make_design(
+    weights: AlignedWeights,
+    data: PackedSequences,
+    threads: ThreadMap,
+    wide: bool = False,
+    heads: IntArray | None = None,
+    dense_heads: IntArray | None = None,
+) -> Design:
     """Return the rows and the single weights of each of N tokens, made over threads.
 
-    With `wide`, the attributes are those of transitions.
+    With `wide`, the attributes are those of transitions. The first token of each batch and the end
+    are `heads`, shape (B + 1,), if there are batches; its dense features begin there too, or at
+    `dense_heads`.
     """
     n_tokens, (features, places) = len(data.indptr) - 1, kernel_inputs(weights, data, wide)
-    pieces = pieces_of(n_tokens)
     rows, cells = np.zeros((2, n_tokens + 1), np.int64)
-    threads(lambda piece: tokens_count(*piece, features, places, rows[1:], cells[1:]), pieces)
+    threads(
+        lambda piece: entries_count(*piece, features, places, rows[1:], cells[1:]),
+        pieces_of(n_tokens),
+    )
     row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
     n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
-
-    def numbers(size: int) -> FloatArray:
-        return np.ones(size if stride else 1)
-
-    columns, positions = np.empty((2, n_cells), np.uint32)
-    design = TokenDesign(
-        row_ptr, np.empty(n_rows, np.uint32), numbers(n_rows), cell_ptr, columns, positions,
-        numbers(n_cells), stride, dense_of(data), places.n_rows,
+    positions, own = np.empty((2, n_cells), np.uint32)
+    design = Design(
+        row_ptr, np.empty(n_rows, np.uint32), _numbers(n_rows, stride), cell_ptr, own, positions,
+        _numbers(n_cells, stride), stride, dense_of(data), places.n_rows, NO_BATCHES,
     )  # fmt: skip
-    threads(lambda piece: tokens_deal(*piece, features, places, design), pieces)
-    return TokenDesign(*frozen_arrays(design))
+    groups = frozen(np.arange(n_tokens + 1) if heads is None else heads)
+    pieces = pieces_of(len(groups) - 1)
+    threads(lambda piece: entries_deal(*piece, groups, features, places, design), pieces)
+    design = Design(*frozen_arrays(design))
+    if heads is None:
+        return design
+    of_dense = groups if dense_heads is None else frozen(dense_heads)
+    return design._replace(batches=_batch_rows(design, groups, of_dense, threads))
+
+
+def _batch_rows(
+    design: Design, heads: IntArray, dense_heads: IntArray, threads: ThreadMap
+) -> BatchRows:
+    """Return the tokens that read each row, batch by batch."""
+    n, n_rows, pieces = len(design.rows), design.first_dense, pieces_of(len(heads) - 1)
+    counts = np.zeros(len(heads), np.int64)
+
+    def count(piece: tuple[int, int]) -> None:
+        seen = np.full(n_rows, -1)
+        rows_count(*piece, heads, design.row_ptr, design.rows, seen, counts[1:])
+
+    threads(count, pieces)
+    ptr = frozen(np.cumsum(counts))
+    rows, ends = np.empty((2, int(ptr[-1])), np.uint32)
+    lists = BatchRows(
+        heads, dense_heads, ptr, rows, ends, np.empty(n, np.uint32), _numbers(n, design.stride)
+    )
+    threads(lambda piece: rows_deal(*piece, np.zeros(n_rows, np.int64), design, lists), pieces)
+    return BatchRows(*frozen_arrays(lists))
+
+
+def _numbers(size: int, stride: int) -> FloatArray:
+    """Return room for values; where all are 1, one is kept."""
+    return np.ones(size if stride else 1)
 
 
 def dense_of(data: PackedSequences) -> FloatArray:
@@ -79,81 +118,18 @@ def dense_of(data: PackedSequences) -> FloatArray:
     return frozen(np.empty((data.n_tokens, 0)) if data.dense is None else data.dense)
 
 
-def frozen_arrays(design: tuple[Any, ...]) -> list[Any]:
+def frozen_arrays(lists: tuple[Any, ...]) -> list[Any]:
     """Return the fields of lists that are made, as kernels read them."""
-    return [frozen(field) if isinstance(field, np.ndarray) else field for field in design]
+    return [frozen(field) if isinstance(field, np.ndarray) else field for field in lists]
 
 
-def make_batch_design(
-    weights: AlignedWeights,
-    data: PackedSequences,
-    heads: IntArray,
-    threads: ThreadMap,
-    wide: bool = False,
-    dense_heads: IntArray | None = None,
-) -> BatchDesign:
-    """Return the lists of batches, made over threads.
-
-    The first token of each batch and the end are `heads`, shape (B + 1,); its dense features begin
-    there too, or at `dense_heads`. With `wide`, the attributes are those of transitions.
-    """
-    features, places = kernel_inputs(weights, data, wide)
-    n_rows, n_batches, heads = places.n_rows, len(heads) - 1, frozen(heads)
-    pieces = pieces_of(n_batches)
-    rows = np.zeros(len(data.indptr) - 1, np.int64)
-    columns, cells = np.zeros((2, n_batches), np.int64)
-
-    def count(piece: tuple[int, int]) -> None:
-        seen = np.full(n_rows + 1, -1)
-        batches_count(*piece, heads, features, places, seen, rows, columns, cells)
-
-    threads(count, pieces)
-    room = _empty_design(heads, rows, columns, cells, features.stride)._replace(
-        dense=dense_of(data), dense_heads=heads if dense_heads is None else frozen(dense_heads),
-        first_dense=n_rows,
-    )  # fmt: skip
-    threads(
-        lambda piece: batches_deal(*piece, features, places, np.zeros(n_rows + 1, np.int64), room),
-        pieces,
-    )
-    return BatchDesign(*frozen_arrays(room))
+_HEADS, _NONE = frozen(np.zeros(1, np.int64)), frozen(np.zeros(0, np.uint32))
+NO_BATCHES = BatchRows(_HEADS, _HEADS, _HEADS, _NONE, _NONE, _NONE, frozen(np.ones(1)))
 
 
-def _empty_design(
-    heads: IntArray, rows: IntArray, columns: IntArray, cells: IntArray, stride: int
-) -> BatchDesign:
-    """Return room for so many entries."""
-    ends = map(np.cumsum, (rows, columns, cells))
-    row_ptr, batch_ptr, cell_ptr = (frozen(np.append(0, end)) for end in ends)
-    n_rows, n_columns, n_cells = (int(ptr[-1]) for ptr in (row_ptr, batch_ptr, cell_ptr))
-
-    def numbers(size: int) -> FloatArray:
-        return np.empty(size) if stride else np.ones(1)
-
-    return BatchDesign(
-        heads=heads,
-        row_ptr=row_ptr,
-        rows=np.empty(n_rows, np.uint32),
-        row_values=numbers(n_rows),
-        batch_ptr=batch_ptr,
-        columns=np.empty(n_columns, np.uint32),
-        col_ptr=np.full(n_columns + 1, n_rows),
-        tokens=np.empty(n_rows, np.uint32),
-        token_values=numbers(n_rows),
-        cell_ptr=cell_ptr,
-        cells=np.empty(n_cells, np.uint32),
-        positions=np.empty(n_cells, np.uint32),
-        cell_values=numbers(n_cells),
-        stride=stride,
-        dense=np.empty((0, 0)),
-        dense_heads=heads,
-        first_dense=0,
-    )
-
-
-def batch_room(design: BatchDesign, width: int, n_counting: int) -> BatchRoom:
+def batch_room(design: Design, width: int) -> BatchRoom:
     """Return room for the largest batch, whose rows have so many columns."""
-    tokens, n_dense = int(np.diff(design.heads).max(initial=0)), design.dense.shape[1]
+    tokens, n_dense = int(np.diff(design.batches.heads).max(initial=0)), design.dense.shape[1]
     scores, residual = aligned(tokens, width), aligned(tokens, width)
     return BatchRoom(
         scores=scores,
@@ -164,6 +140,4 @@ def batch_room(design: BatchDesign, width: int, n_counting: int) -> BatchRoom:
         dense_rows=np.empty(tokens * n_dense + 1, np.uint32),
         dense_values=np.empty(tokens * n_dense + 1),
         products=aligned(n_dense, width),
-        counting=frozen(np.arange(max(n_dense, n_counting, 1), dtype=np.uint32)),
-        one=frozen(np.ones(1)),
     )

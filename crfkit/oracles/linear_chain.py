@@ -12,9 +12,9 @@ from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain import input_dependent  # noqa: F401  (bodies of parts)
 from crfkit.kernels.chain.oracle import ChainProblem, ChainWorkspace, InputDependentProblem
-from crfkit.kernels.design.tokens import TokenDesign
+from crfkit.kernels.design.tokens import Design
 from crfkit.oracles.base import Oracle, register_oracle
-from crfkit.oracles.design import make_token_design
+from crfkit.oracles.design import make_design
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.weights import aligned, chain_weights, with_boundaries
 from crfkit.potentials.attributes import distinct_rows
@@ -35,13 +35,13 @@ class ChainOracle(Oracle):
     ) -> None:
         weights = self.weights = chain_weights(model, order)
         self._boundaries, self.order = model.boundaries, order
-        design = make_token_design(weights, with_boundaries(data, model.boundaries), threads)
+        design = make_design(weights, with_boundaries(data, model.boundaries), threads)
         self.problem: Any = ChainProblem(frozen(data.offsets), model.n_labels, design, weights.base)
         self._n_slots, self._most = 1, _most_changes(design, data.offsets)
-        self._transitions: TokenDesign | None = None
+        self._transitions: Design | None = None
         if data.transitions is not None and len(weights.wide_positions):
             rows, index = distinct_rows(data.transitions, 0, data.n_tokens)
-            self._transitions = make_token_design(weights, rows, threads, wide=True)
+            self._transitions = make_design(weights, rows, threads, wide=True)
             slots = _slots(index, data.offsets)
             self._n_slots = int(slots.max(initial=0)) + 1
             self.problem = InputDependentProblem(
@@ -81,13 +81,13 @@ class ChainOracle(Oracle):
         )  # fmt: skip
 
 
-def _most_of_token(design: TokenDesign) -> int:
+def _most_of_token(design: Design) -> int:
     """Return how many weights a token has at most, of one label of each attribute."""
     rows, cells = np.diff(design.row_ptr), np.diff(design.cell_ptr)
     return int((rows + cells).max(initial=0)) + int(design.dense.shape[1])
 
 
-def _most_changes(design: TokenDesign, offsets: IntArray) -> int:
+def _most_changes(design: Design, offsets: IntArray) -> int:
     """Return how many changes of weights two labelings of a sequence list at most."""
     rows, cells = np.diff(design.row_ptr[offsets]), np.diff(design.cell_ptr[offsets])
     longest = int(np.diff(offsets).max(initial=0))

@@ -27,7 +27,7 @@ from crfkit.oracles.batches import (
     CompiledBatchOracle,
     no_features,
 )
-from crfkit.oracles.design import frozen_arrays, make_batch_design
+from crfkit.oracles.design import frozen_arrays, make_design
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.semimarkov import SegmentRows
 from crfkit.oracles.weights import aligned
@@ -50,12 +50,12 @@ class SegmentBatchOracle(CompiledBatchOracle):
         self.size, self.n_labels = weights.size, size
         self.transitions = model.transition_from, model.transition_to
         self._place = place = _Places(rows, data, first)
-        design = make_batch_design(
-            weights, rows.with_dense(place.order, place.of_dense), place.row_heads, threads,
+        design = make_design(
+            weights, rows.with_dense(place.order, place.of_dense), threads, heads=place.row_heads,
             dense_heads=rows.n_dense * heads,
         )  # fmt: skip
         count = np.arange(len(first))
-        transitions = make_batch_design(weights, no_features(len(heads) - 1), count, threads, True)
+        transitions = make_design(weights, no_features(len(heads) - 1), threads, True, count)
         unary, most = size * place.row_heads, size * int(np.diff(place.row_heads).max(initial=0))
         self.index = BlockIndex(frozen(unary), frozen(unary[-1] + count * size**2), most)
         fixed = rows.fixed.transitions[0, :size, :size], rows.fixed.lengths[: rows.n_lengths, :size]

@@ -13,7 +13,7 @@ from crfkit.data import PackedSequences
 from crfkit.kernels.semimarkov.arrays import SegmentTables
 from crfkit.kernels.semimarkov.oracle import INSIDE, SegmentProblem, SegmentWorkspace
 from crfkit.oracles.base import Oracle, register_oracle
-from crfkit.oracles.design import make_token_design
+from crfkit.oracles.design import make_design
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.oracles.weights import (
     AlignedWeights,
@@ -210,7 +210,7 @@ class SegmentOracle(Oracle):
         of_spans = np.zeros(data.n_tokens + 1, np.int64)
         of_spans[data.offsets] = rows.of_groups
         self._n_spans = int(np.diff(rows.of_groups).max(initial=0))
-        design = make_token_design(rows.weights, rows.with_dense(), threads)
+        design = make_design(rows.weights, rows.with_dense(), threads)
         self.problem = SegmentProblem(
             frozen(data.offsets), model.n_labels, design, rows.weights.base, frozen(rows.parts),
             frozen(rows.of_parts), frozen(of_spans), rows.spans.ends,

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap, make_chunks
 from crfkit.data import PackedSequences
-from crfkit.oracles.design import make_batch_design
+from crfkit.oracles.design import make_design
 from crfkit.oracles.weights import chain_weights
 from crfkit.potentials.attributes import AttributeWeights
 from crfkit.potentials.linear import chain_model
@@ -36,7 +36,7 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     chunks = make_chunks(offsets, 8)
     with ThreadMap(2) as threads:
         heads = np.array([chunk.tokens.start for chunk in chunks] + [data.n_tokens])
-        design = make_batch_design(weights, data, heads, threads)
+        design = make_design(weights, data, threads, heads=heads)
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]
@@ -59,16 +59,20 @@ def _by_lists(design, flat, chunks, weights):
         for t in range(chunk.tokens.start, chunk.tokens.stop):
             for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
                 scores[t] += design.row_values[n * stride] * table[design.rows[n]]
-        cells = range(design.cell_ptr[batch], design.cell_ptr[batch + 1])
+        lists, tokens = design.batches, chunk.tokens
+        cells = range(design.cell_ptr[tokens.start], design.cell_ptr[tokens.stop])
         for n in cells:
             value = design.cell_values[n * stride] * flat[design.positions[n]]
             own.reshape(-1)[design.cells[n]] += value
-        columns = range(design.batch_ptr[batch], design.batch_ptr[batch + 1])
-        assert (np.diff(design.columns[columns].astype(int)) > 0).all()
-        for c in columns:
-            for n in range(design.col_ptr[c], design.col_ptr[c + 1]):
-                value = design.token_values[n * stride] * own[design.tokens[n]]
-                weights.table(gradient)[design.columns[c]] += value
+        rows = range(lists.ptr[batch], lists.ptr[batch + 1])
+        assert (np.diff(lists.rows[rows].astype(int)) > 0).all()
+        start = begin = design.row_ptr[tokens.start]
+        for c in rows:
+            for n in range(begin, start + lists.ends[c]):
+                value = lists.values[n * stride] * own[lists.tokens[n]]
+                weights.table(gradient)[lists.rows[c]] += value
+            begin = start + lists.ends[c]
+        assert begin == design.row_ptr[tokens.stop]
         for n in cells:
             value = design.cell_values[n * stride] * own.reshape(-1)[design.cells[n]]
             gradient[design.positions[n]] += value

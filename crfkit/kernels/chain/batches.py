@@ -27,23 +27,24 @@ from crfkit.kernels._strips import STRIP, strip_columns, strips_product, strips_
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.sum import OK, chain_sum, chain_sum_log
 from crfkit.kernels.design.batch import (
-    BatchDesign,
     BatchRoom,
+    DualStep,
     LazyWeights,
     Weights,
     add_batch,
     catch_up_batch,
+    catch_up_row,
     clear_batch,
     clear_rows,
     gather_batch,
     mask_dense,
     mask_rows,
-    move_batch,
-    move_row,
-    move_rows,
     pay_batch,
     settle_rows,
+    step_batch,
+    step_rows,
 )
+from crfkit.kernels.design.tokens import Design
 from crfkit.kernels.solvers.batches import (
     add_gradient,
     aim,
@@ -52,10 +53,10 @@ from crfkit.kernels.solvers.batches import (
     descend,
     gather,
     loss,
-    move_dual,
     pay,
     settle,
     step_always,
+    step_dual,
 )
 from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 
@@ -72,9 +73,9 @@ class ChainBatches(NamedTuple):
     weight: FloatArray  # (S,)
     labels: CodeArray  # (N,)
     transition_index: IdArray  # (N,) the table of the transition into each token, or (1,) a 0
-    design: BatchDesign  # of attributes of tokens
+    design: Design  # of attributes of tokens
     bits: ByteArray  # (H, V) which columns of the rows of the weights are weights
-    transitions: BatchDesign  # of the tables, whose scores are rows (K W,)
+    transitions: Design  # of the tables, whose scores are rows (K W,)
     wide_bits: ByteArray  # (G, V2)
     base: int  # the first row of the K rows of transitions
 
@@ -131,7 +132,9 @@ class ChainBatchWorkspace(NamedTuple):
 @part
 def _n_tables(problem: ChainBatches, batch: int) -> int:
     """Return how many tables of transitions a batch has."""
-    count: int = problem.transitions.heads[batch + 1] - problem.transitions.heads[batch]
+    count: int = (
+        problem.transitions.batches.heads[batch + 1] - problem.transitions.batches.heads[batch]
+    )
     return count
 
 
@@ -154,7 +157,7 @@ def gather_tokens(
     scores, unary = workspace.design.scores, workspace.unary
     design = problem.design
     gather_batch(design, batch, scale, 1.0, weights.flat, weights.table, workspace.design)
-    for row in range(design.heads[batch + 1] - design.heads[batch]):
+    for row in range(design.batches.heads[batch + 1] - design.batches.heads[batch]):
         for k in range(unary.shape[1]):
             unary[row, k] = scores[row, k]
 
@@ -262,7 +265,7 @@ def pad_change(problem: ChainBatches, batch: int, workspace: ChainBatchWorkspace
     """Lay the change out in rows, as the designs read it."""
     change, size, width = workspace.change, workspace.unary.shape[1], workspace.flows.shape[1]
     rows, tables = workspace.design.residual, workspace.transitions.residual
-    for row in range(problem.design.heads[batch + 1] - problem.design.heads[batch]):
+    for row in range(problem.design.batches.heads[batch + 1] - problem.design.batches.heads[batch]):
         for k in range(size):
             rows[row, k] = change[row * size + k]
     for i in range(size):
@@ -278,21 +281,19 @@ def pad_change(problem: ChainBatches, batch: int, workspace: ChainBatchWorkspace
                     tables[m, i * width + j] = value
 
 
-@implements(move_dual, ChainBatches)
-def move_dual_of_chains(
+@implements(step_dual, ChainBatches)
+def step_dual_of_chains(
     problem: ChainBatches, batch: int, factor: float, threshold: float, dual: Weights, w: Weights,
     workspace: ChainBatchWorkspace,
 ) -> float:  # fmt: skip
     """Move the weights of a batch along the change of its counts."""
     pad_change(problem, batch, workspace)
-    rise = move_batch(problem.design, batch, factor, threshold, dual.flat, dual.table, w.flat,
-                      w.table, problem.bits, workspace.design)  # fmt: skip
+    rows = DualStep(dual.flat, dual.table, w.flat, w.table, problem.bits, -factor, threshold)
+    rise = step_batch(problem.design, batch, rows, workspace.design)
     if problem.transition_index.shape[0] > 1:
-        rise += move_batch(problem.transitions, batch, factor, threshold, dual.flat, dual.wide,
-                           w.flat, w.wide, problem.wide_bits, workspace.transitions)  # fmt: skip
-    rises = move_rows(workspace.flows, problem.base, factor, threshold, dual.table, w.table,
-                      problem.bits, workspace.design, fill(0.0))  # fmt: skip
-    return rise + total(rises)
+        wide = DualStep(dual.flat, dual.wide, w.flat, w.wide, problem.wide_bits, -factor, threshold)
+        rise += step_batch(problem.transitions, batch, wide, workspace.transitions)
+    return rise + total(step_rows(workspace.flows, problem.base, rows, fill(0.0)))
 
 
 @implements(descend, ChainBatches)
@@ -301,9 +302,9 @@ def descend_on_chains(
     workspace: ChainBatchWorkspace,
 ) -> None:  # fmt: skip
     """Move the weights of a batch, and what is kept for their mean."""
-    move_dual(problem, batch, factor, 0.0, v, v, workspace)
+    step_dual(problem, batch, factor, 0.0, v, v, workspace)
     if past != 0.0:
-        move_dual(problem, batch, past * factor, 0.0, lag, lag, workspace)
+        step_dual(problem, batch, past * factor, 0.0, lag, lag, workspace)
 
 
 @implements(pay, ChainBatches)
@@ -329,7 +330,7 @@ def catch_up_chains(problem: ChainBatches, batch: int, whole: float, lazy: LazyW
         design = problem.transitions
         catch_up_batch(design, batch, whole, v, direction, seen, problem.wide_bits, lazy)
         for h in range(design.first_dense, design.first_dense + design.dense.shape[1]):
-            move_row(h, whole - seen[h], v, direction, problem.wide_bits)
+            catch_up_row(h, whole - seen[h], v, direction, problem.wide_bits)
             seen[h] = whole
 
 
@@ -372,7 +373,7 @@ def aim_at_chains(
 
 @kernel
 def stretch(
-    design: BatchDesign,
+    design: Design,
     metric: FloatArray,  # (F, F) or (F, 1)
     table: FloatArray,  # (H, W) in and out
     bits: ByteArray,

@@ -21,7 +21,7 @@ from crfkit.compiler.simd import WIDTH, add, fill, load, store, total
 from crfkit.kernels.chain.max import viterbi_path
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.design.tokens import (
-    TokenDesign,
+    Design,
     TokenWeights,
     add_row,
     apply_row,
@@ -55,7 +55,7 @@ class ChainProblem(NamedTuple):
 
     offsets: IntArray  # (S + 1,)
     n_labels: int
-    design: TokenDesign
+    design: Design
     base: int  # H - K, the first row of transitions
 
 
@@ -64,9 +64,9 @@ class InputDependentProblem(NamedTuple):
 
     offsets: IntArray
     n_labels: int
-    design: TokenDesign
+    design: Design
     base: int
-    transitions: TokenDesign  # of the distinct rows of attributes; columns are W i + j
+    transitions: Design  # of the distinct rows of attributes; columns are W i + j
     row_of: IntArray  # (N,) the distinct row of each token
     slots: IntArray  # (N,) its slot in the sequence: 0, 1, ... where they come first
 

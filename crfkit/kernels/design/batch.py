@@ -1,8 +1,4 @@
-"""The design matrix batch by batch: the rows and the single weights that the scores of each read.
-
-Weights are one vector. Attributes with weights for many columns have rows of a table; each other
-weight stands alone. The lists of a batch go from its tokens to the rows, from the rows to the
-tokens, and from cells, positions in the scores of the batch, to single weights.
+"""The design matrix batch by batch: from rows and single weights to potentials, and the adjoint.
 
 Shapes: ``B`` batches, ``N`` tokens of all, ``L`` weights, ``H`` rows of ``W`` columns, ``Q`` tokens
 of the largest batch, ``F`` dense features.
@@ -31,31 +27,10 @@ from crfkit.compiler.simd import (
     total,
     where_bits,
 )
-from crfkit.kernels._strips import STRIP, strip_columns, strips_add
+from crfkit.kernels._strips import STRIP, Strip, strip_columns, strips_add
 from crfkit.kernels.design.gather import CELLS_AHEAD, MOST_ASKED, ROWS_AHEAD
+from crfkit.kernels.design.tokens import BatchRows, Design
 from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
-
-
-class BatchDesign(NamedTuple):
-    """The entries of all batches."""
-
-    heads: IntArray  # (B + 1,) the first token of each batch
-    row_ptr: IntArray  # (N + 1,) where the rows of each token start
-    rows: IdArray  # (n,) rows of the table
-    row_values: FloatArray  # (n,) or (1,)
-    batch_ptr: IntArray  # (B + 1,) where the rows of each batch start
-    columns: IdArray  # (C,) rows that occur in each batch, rising
-    col_ptr: IntArray  # (C + 1,) where the tokens of each start
-    tokens: IdArray  # (n,) tokens of the batch, rising within a row
-    token_values: FloatArray  # (n,) or (1,)
-    cell_ptr: IntArray  # (B + 1,) where the cells of each batch start
-    cells: IdArray  # (m,) positions in the scores of the batch, (Q W,)
-    positions: IdArray  # (m,) of their weights in the vector
-    cell_values: FloatArray  # (m,) or (1,)
-    stride: int  # 0 where all values are 1 and one is kept, else 1
-    dense: FloatArray  # (n, F) of the first tokens of each batch; others have none
-    dense_heads: IntArray  # (B + 1,) where those of each batch start
-    first_dense: int  # the row of the first dense feature; the others follow
 
 
 class BatchRoom(NamedTuple):
@@ -69,8 +44,6 @@ class BatchRoom(NamedTuple):
     dense_rows: IdArray  # (Q F + 1,) their rows
     dense_values: FloatArray  # (Q F + 1,)
     products: FloatArray  # (F, W)
-    counting: IdArray  # 0, 1, 2, ...
-    one: FloatArray  # (1,) a 1
 
 
 class Weights(NamedTuple):
@@ -79,6 +52,21 @@ class Weights(NamedTuple):
     flat: FloatArray  # (L,)
     table: FloatArray  # (H, W) its beginning
     wide: FloatArray  # (G, K W) rows of attributes of transitions
+
+
+class DualStep(NamedTuple):
+    """A step of a dual vector v, and of its weights ``w = sign(v) max(|v| - threshold, 0)``.
+
+    Where the threshold is 0, both may be the same arrays.
+    """
+
+    dual: FloatArray  # (L,)
+    dual_table: FloatArray  # (H, W) some of its rows
+    w: FloatArray  # (L,)
+    w_table: FloatArray  # (H, W)
+    bits: ByteArray  # (H, V) which columns of rows are weights
+    factor: float  # what is added is this times the gradient
+    threshold: float
 
 
 class LazyWeights(NamedTuple):
@@ -92,12 +80,12 @@ class LazyWeights(NamedTuple):
 
 
 @kernel
-def list_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
+def list_dense(design: Design, batch: int, room: BatchRoom) -> None:
     """List the dense features of the tokens of a batch that are not 0."""
-    count, dense, first = 0, design.dense, design.dense_heads[batch]
-    n_dense = design.dense_heads[batch + 1] - first
+    count, dense, first = 0, design.dense, design.batches.dense_heads[batch]
+    n_dense = design.batches.dense_heads[batch + 1] - first
     room.dense_ptr[0] = 0
-    for row in range(design.heads[batch + 1] - design.heads[batch]):
+    for row in range(design.batches.heads[batch + 1] - design.batches.heads[batch]):
         for f in range(dense.shape[1] if row < n_dense else 0):
             room.dense_rows[count] = design.first_dense + f
             room.dense_values[count] = dense[first + row, f]
@@ -107,7 +95,7 @@ def list_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
 
 @kernel
 def gather_batch(
-    design: BatchDesign,
+    design: Design,
     batch: int,
     scale: float,
     dense_scale: float,  # of the weights of dense features
@@ -117,11 +105,12 @@ def gather_batch(
 ) -> None:
     """``scores[t, k] = scale sum_a x[t, a] w[a, k]`` for the tokens of a batch."""
     scores, scores_flat, stride = room.scores, room.scores_flat, design.stride
-    begin, width = design.heads[batch], scores.shape[1]
-    count, end = design.heads[batch + 1] - begin, design.cell_ptr[batch + 1]
+    begin, width = design.batches.heads[batch], scores.shape[1]
+    count = design.batches.heads[batch + 1] - begin
+    first, end = design.cell_ptr[begin], design.cell_ptr[begin + count]
     for n in range(count * width):
         scores_flat[n] = 0.0
-    for n in range(design.cell_ptr[batch], end):
+    for n in range(first, end):
         prefetch_at(flat, design.positions[min(n + CELLS_AHEAD, end - 1)])
         value = design.cell_values[n * stride] * flat[design.positions[n]]
         scores_flat[design.cells[n]] += value
@@ -142,7 +131,7 @@ def gather_batch(
 
 
 @kernel
-def _add_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
+def _add_dense(design: Design, batch: int, room: BatchRoom) -> None:
     """``products[f, k] = sum_t x[t, f] residual[t, k]``."""
     products, residual = room.products, room.residual
     if products.shape[0] == 0:
@@ -151,7 +140,7 @@ def _add_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
     for f in range(products.shape[0]):
         for k in range(0, products.shape[1], WIDTH):
             store(fill(0.0), products, f, k)
-    for row in range(design.heads[batch + 1] - design.heads[batch]):
+    for row in range(design.batches.heads[batch + 1] - design.batches.heads[batch]):
         for n in range(room.dense_ptr[row], room.dense_ptr[row + 1]):
             x, f = fill(room.dense_values[n]), room.dense_rows[n] - design.first_dense
             for k in range(0, products.shape[1], WIDTH):
@@ -161,7 +150,7 @@ def _add_dense(design: BatchDesign, batch: int, room: BatchRoom) -> None:
 
 @kernel
 def add_batch(
-    design: BatchDesign,
+    design: Design,
     batch: int,
     flat: FloatArray,  # (L,) out, added to
     table: FloatArray,  # (H, W) its rows
@@ -171,12 +160,15 @@ def add_batch(
 
     Rows get something also where they have no weight.
     """
-    residual, stride = room.residual, design.stride
-    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
-        strips_add(design.tokens, design.token_values, stride, design.col_ptr[c],
-                   design.col_ptr[c + 1], residual, design.columns[c], table)  # fmt: skip
-    rise = 0.0
-    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
+    lists, stride, rise = design.batches, design.stride, 0.0
+    first, last = lists.heads[batch], lists.heads[batch + 1]
+    start = begin = design.row_ptr[first]
+    for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
+        end = start + lists.ends[c]
+        strips_add(lists.tokens, lists.values, stride, begin, end, room.residual, lists.rows[c],
+                   table)  # fmt: skip
+        begin = end
+    for n in range(design.cell_ptr[first], design.cell_ptr[last]):
         p = design.positions[n]
         before = flat[p]
         after = before + design.cell_values[n * stride] * room.residual_flat[design.cells[n]]
@@ -192,74 +184,108 @@ def add_batch(
 
 
 @kernel
-def move_batch(
-    design: BatchDesign,
-    batch: int,
-    factor: float,
-    threshold: float,
-    dual: FloatArray,  # (L,)
-    dual_table: FloatArray,  # (H, W) its rows
-    w: FloatArray,  # (L,)
-    w_table: FloatArray,  # (H, W)
-    bits: ByteArray,  # (H, V) which columns of rows are weights
-    room: BatchRoom,
-) -> float:
-    """``v -= factor X' residual``, ``w = sign(v) max(|v| - threshold, 0)``.
-
-    Returns the rise of ``|w|^2``.
-    """
-    residual, residual_flat, stride = room.residual, room.residual_flat, design.stride
-    rise, rises, width = 0.0, fill(0.0), w_table.shape[1]
-    end = design.batch_ptr[batch + 1]
-    for c in range(design.batch_ptr[batch], end):
-        soon = design.columns[min(c + ROWS_AHEAD, end - 1)]
+def step_batch(design: Design, batch: int, weights: DualStep, room: BatchRoom) -> float:
+    """``v += factor X' residual`` for the weights of a batch; returns the rise of ``|w|^2``."""
+    lists, stride, rises = design.batches, design.stride, fill(0.0)
+    width, last = weights.w_table.shape[1], lists.ptr[batch + 1]
+    start = begin = design.row_ptr[lists.heads[batch]]
+    for c in range(lists.ptr[batch], last):
+        soon = lists.rows[min(c + ROWS_AHEAD, last - 1)]
         for k in range(0, min(width, MOST_ASKED), WIDTH):
-            prefetch(dual_table, soon, k)
-            prefetch(w_table, soon, k)
-        rises = rows_move(design.tokens, design.token_values, stride, design.col_ptr[c],
-                          design.col_ptr[c + 1], residual, bits, -factor, threshold,
-                          design.columns[c], dual_table, w_table, rises)  # fmt: skip
-    end = design.cell_ptr[batch + 1]
-    for n in range(design.cell_ptr[batch], end):
+            prefetch(weights.dual_table, soon, k)
+            prefetch(weights.w_table, soon, k)
+        end = start + lists.ends[c]
+        for column in range(0, width, STRIP):
+            strip = _tokens_strip(lists, stride, begin, end, room.residual, column)
+            rises = _step_strip(strip, lists.rows[c], column, weights, rises)
+        begin = end
+    rise = _step_cells(design, batch, weights, room)
+    if room.products.shape[0]:
+        _add_dense(design, batch, room)
+        rises = step_rows(room.products, design.first_dense, weights, rises)
+    return rise + total(rises)
+
+
+@part
+def _tokens_strip(
+    lists: BatchRows, stride: int, begin: int, end: int, residual: FloatArray, start: int
+) -> Strip:
+    """Return a strip of ``sum_n values[n] residual[tokens[n]]`` over ``begin <= n < end``."""
+    p, q, r = strip_columns(start, residual.shape[1])
+    a, b, c = fill(0.0), fill(0.0), fill(0.0)
+    for n in range(begin, end):
+        x, row = fill(lists.values[n * stride]), lists.tokens[n]
+        a = multiply_add(x, load(residual, row, p), a)
+        b = multiply_add(x, load(residual, row, q), b)
+        c = multiply_add(x, load(residual, row, r), c)
+    return Strip(a, b, c)
+
+
+@part
+def _step_cells(design: Design, batch: int, weights: DualStep, room: BatchRoom) -> float:
+    """Move the single weights of a batch; returns the rise of ``|w|^2``."""
+    dual, w, heads, rise = weights.dual, weights.w, design.batches.heads, 0.0
+    end = design.cell_ptr[heads[batch + 1]]
+    for n in range(design.cell_ptr[heads[batch]], end):
         soon = design.positions[min(n + CELLS_AHEAD, end - 1)]
         prefetch_at(dual, soon)
         prefetch_at(w, soon)
         p = design.positions[n]
         before = w[p]
-        change = design.cell_values[n * stride] * residual_flat[design.cells[n]]
-        value = dual[p] - factor * change
+        change = design.cell_values[n * design.stride] * room.residual_flat[design.cells[n]]
+        value = dual[p] + weights.factor * change
         dual[p] = value
-        after = math.copysign(max(abs(value) - threshold, 0.0), value)
+        after = math.copysign(max(abs(value) - weights.threshold, 0.0), value)
         w[p] = after
         rise += (after - before) * (after + before)
-    if room.products.shape[0]:
-        _add_dense(design, batch, room)
-        rises = move_rows(room.products, design.first_dense, factor, threshold, dual_table,
-                          w_table, bits, room, rises)  # fmt: skip
-    return rise + total(rises)
+    return rise
 
 
 @part
-def move_rows(
-    products: FloatArray,  # (F, W)
+def step_rows(
+    gradient: FloatArray,  # (F, W)
     first: int,  # the row of the first of these
-    factor: float,
-    threshold: float,
-    dual_table: FloatArray,  # (H, W)
-    w_table: FloatArray,  # (H, W)
-    bits: ByteArray,  # (H, V)
-    room: BatchRoom,
+    weights: DualStep,
     rises: FloatArray,
 ) -> FloatArray:
-    """``v -= factor products`` for rows that follow one another; returns vector `rises` + rises."""
-    for f in range(products.shape[0]):
-        rises = rows_move(room.counting, room.one, 0, f, f + 1, products, bits, -factor, threshold,
-                          first + f, dual_table, w_table, rises)  # fmt: skip
+    """``v += factor gradient`` for rows that follow one another; returns vector `rises` + rises."""
+    for f in range(gradient.shape[0]):
+        for start in range(0, gradient.shape[1], STRIP):
+            p, q, r = strip_columns(start, gradient.shape[1])
+            strip = Strip(load(gradient, f, p), load(gradient, f, q), load(gradient, f, r))
+            rises = _step_strip(strip, first + f, start, weights, rises)
     return rises
 
 
 @part
-def move_row(h: int, lag: float, v: FloatArray, direction: FloatArray, bits: ByteArray) -> None:
+def _step_strip(
+    strip: Strip, h: int, start: int, weights: DualStep, rises: FloatArray
+) -> FloatArray:
+    """``v[h] += factor strip`` where there is a weight; returns `rises` plus that of |w|^2."""
+    dual, w, bits, byte = weights.dual_table, weights.w_table, weights.bits, start // WIDTH
+    p, q, r = strip_columns(start, w.shape[1])
+    x, threshold = fill(weights.factor), weights.threshold
+    a = multiply_add(x, where_bits(bits[h, byte], strip.first), load(dual, h, p))
+    b = multiply_add(x, where_bits(bits[h, byte + 1], strip.second), load(dual, h, q))
+    c = multiply_add(x, where_bits(bits[h, byte + 2], strip.third), load(dual, h, r))
+    d, e, f = load(w, h, p), load(w, h, q), load(w, h, r)
+    store(a, dual, h, p)
+    store(b, dual, h, q)
+    store(c, dual, h, r)
+    a, b, c = _shrunk(a, threshold), _shrunk(b, threshold), _shrunk(c, threshold)
+    store(a, w, h, p)
+    store(b, w, h, q)
+    store(c, w, h, r)
+    rises = multiply_add(subtract(a, d), add(a, d), rises)
+    if q > p:  # else they are the same numbers
+        rises = multiply_add(subtract(b, e), add(b, e), rises)
+    if r > q:
+        rises = multiply_add(subtract(c, f), add(c, f), rises)
+    return rises
+
+
+@part
+def catch_up_row(h: int, lag: float, v: FloatArray, direction: FloatArray, bits: ByteArray) -> None:
     """``v[h] -= lag direction[h]`` for the weights of a row."""
     x = fill(-lag)
     for k in range(0, v.shape[1], WIDTH):
@@ -269,7 +295,7 @@ def move_row(h: int, lag: float, v: FloatArray, direction: FloatArray, bits: Byt
 
 @kernel
 def catch_up_batch(
-    design: BatchDesign,
+    design: Design,
     batch: int,
     whole: float,  # the sum of the lengths of all steps
     v: FloatArray,  # (H, W)
@@ -279,18 +305,19 @@ def catch_up_batch(
     lazy: LazyWeights,
 ) -> None:
     """Make the steps that were put off, for the sparse weights of a batch."""
-    end = design.batch_ptr[batch + 1]
-    for c in range(design.batch_ptr[batch], end):
-        soon = design.columns[min(c + ROWS_AHEAD, end - 1)]
+    lists = design.batches
+    end = lists.ptr[batch + 1]
+    for c in range(lists.ptr[batch], end):
+        soon = lists.rows[min(c + ROWS_AHEAD, end - 1)]
         for k in range(0, v.shape[1], WIDTH):
             prefetch(v, soon, k)
             prefetch(direction, soon, k)
-        h = design.columns[c]
-        move_row(h, whole - seen[h], v, direction, bits)
+        h = lists.rows[c]
+        catch_up_row(h, whole - seen[h], v, direction, bits)
         seen[h] = whole
-    end = design.cell_ptr[batch + 1]
+    end = design.cell_ptr[lists.heads[batch + 1]]
     flat, along, lags = lazy.v.flat, lazy.direction.flat, lazy.seen
-    for n in range(design.cell_ptr[batch], end):
+    for n in range(design.cell_ptr[lists.heads[batch]], end):
         soon = design.positions[min(n + CELLS_AHEAD, end - 1)]
         prefetch_at(flat, soon)
         prefetch_at(along, soon)
@@ -313,7 +340,7 @@ def settle_rows(
     """Make the steps that were put off for some rows, and write them with the scale 1."""
     x = fill(scale)
     for h in range(first, last):
-        move_row(h, whole - seen[h], v, direction, bits)
+        catch_up_row(h, whole - seen[h], v, direction, bits)
         for k in range(0, v.shape[1], WIDTH):
             store(multiply(x, load(v, h, k)), v, h, k)
         seen[h] = 0.0
@@ -321,7 +348,7 @@ def settle_rows(
 
 @kernel
 def pay_batch(
-    design: BatchDesign,
+    design: Design,
     batch: int,
     begin: int,  # where the rows start in the vectors
     width: int,  # of a row
@@ -331,10 +358,11 @@ def pay_batch(
     v: FloatArray,  # (L,) in and out
 ) -> None:
     """Let the weights of a batch pay the L1 penalty that they owe."""
-    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
-        first = begin + design.columns[c] * width
+    lists = design.batches
+    for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
+        first = begin + lists.rows[c] * width
         cumulative_l1_of_run(first, first + width, scale, due, paid, v)
-    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
+    for n in range(design.cell_ptr[lists.heads[batch]], design.cell_ptr[lists.heads[batch + 1]]):
         p = design.positions[n]
         cumulative_l1_of_run(p, p + 1, scale, due, paid, v)
     first = begin + design.first_dense * width
@@ -343,11 +371,11 @@ def pay_batch(
 
 
 @kernel
-def mask_rows(design: BatchDesign, batch: int, probe: FloatArray, bits: ByteArray) -> float:
+def mask_rows(design: Design, batch: int, probe: FloatArray, bits: ByteArray) -> float:
     """Let what is no weight be 0 in the rows of a batch; returns the sum of the squares."""
     squares = fill(0.0)
-    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
-        h = design.columns[c]
+    for c in range(design.batches.ptr[batch], design.batches.ptr[batch + 1]):
+        h = design.batches.rows[c]
         for k in range(0, probe.shape[1], WIDTH):
             x = where_bits(bits[h, k // WIDTH], load(probe, h, k))
             store(x, probe, h, k)
@@ -356,7 +384,7 @@ def mask_rows(design: BatchDesign, batch: int, probe: FloatArray, bits: ByteArra
 
 
 @kernel
-def mask_dense(design: BatchDesign, probe: FloatArray, bits: ByteArray) -> float:
+def mask_dense(design: Design, probe: FloatArray, bits: ByteArray) -> float:
     """Let what is no weight be 0 in the rows of dense features; returns the sum of the squares."""
     squares = fill(0.0)
     for h in range(design.first_dense, design.first_dense + design.dense.shape[1]):
@@ -368,11 +396,12 @@ def mask_dense(design: BatchDesign, probe: FloatArray, bits: ByteArray) -> float
 
 
 @kernel
-def clear_batch(design: BatchDesign, batch: int, flat: FloatArray, table: FloatArray) -> None:
+def clear_batch(design: Design, batch: int, flat: FloatArray, table: FloatArray) -> None:
     """Write zeros where a batch has weights."""
-    for c in range(design.batch_ptr[batch], design.batch_ptr[batch + 1]):
-        clear_rows(design.columns[c], design.columns[c] + 1, table)
-    for n in range(design.cell_ptr[batch], design.cell_ptr[batch + 1]):
+    lists = design.batches
+    for c in range(lists.ptr[batch], lists.ptr[batch + 1]):
+        clear_rows(lists.rows[c], lists.rows[c] + 1, table)
+    for n in range(design.cell_ptr[lists.heads[batch]], design.cell_ptr[lists.heads[batch + 1]]):
         flat[design.positions[n]] = 0.0
     clear_rows(design.first_dense, design.first_dense + design.dense.shape[1], table)
 
@@ -383,45 +412,6 @@ def clear_rows(first: int, last: int, table: FloatArray) -> None:
     for h in range(first, last):
         for k in range(0, table.shape[1], WIDTH):
             store(fill(0.0), table, h, k)
-
-
-@part
-def rows_move(rows: IdArray, values: FloatArray, step: int, begin: int, end: int,
-              residual: FloatArray, bits: ByteArray, factor: float, threshold: float, h: int,
-              dual: FloatArray, w: FloatArray, rise: FloatArray) -> FloatArray:  # fmt: skip
-    """``v[h, k] += factor sum_n values[n] residual[rows[n], k]`` over ``begin <= n < end``.
-
-    Where there is a weight; ``w = sign(v) max(|v| - threshold, 0)``. Returns the vector `rise` plus
-    the rise of |w|^2. Rows are padded to whole vectors. Where the threshold is 0, `dual` and `w`
-    may be the same array.
-    """
-    size = w.shape[1]
-    for start in range(0, size, STRIP):
-        p, q, r = strip_columns(start, size)
-        a, b, c = fill(0.0), fill(0.0), fill(0.0)
-        for n in range(begin, end):
-            x, row = fill(values[n * step]), rows[n]
-            a = multiply_add(x, load(residual, row, p), a)
-            b = multiply_add(x, load(residual, row, q), b)
-            c = multiply_add(x, load(residual, row, r), c)
-        x, byte = fill(factor), start // WIDTH
-        a = multiply_add(x, where_bits(bits[h, byte], a), load(dual, h, p))
-        b = multiply_add(x, where_bits(bits[h, byte + 1], b), load(dual, h, q))
-        c = multiply_add(x, where_bits(bits[h, byte + 2], c), load(dual, h, r))
-        d, e, f = load(w, h, p), load(w, h, q), load(w, h, r)
-        store(a, dual, h, p)
-        store(b, dual, h, q)
-        store(c, dual, h, r)
-        a, b, c = _shrunk(a, threshold), _shrunk(b, threshold), _shrunk(c, threshold)
-        store(a, w, h, p)
-        store(b, w, h, q)
-        store(c, w, h, r)
-        rise = multiply_add(subtract(a, d), add(a, d), rise)
-        if q > p:  # else they are the same numbers
-            rise = multiply_add(subtract(b, e), add(b, e), rise)
-        if r > q:
-            rise = multiply_add(subtract(c, f), add(c, f), rise)
-    return rise
 
 
 @part

@@ -1,6 +1,7 @@
-"""Making the lists of a design matrix batch by batch: see `BatchDesign`.
+"""Making the lists of a design matrix: see `Design`.
 
-Shapes: ``B`` batches, ``N`` tokens of all, ``D`` attributes, ``P`` weights, ``H`` rows.
+Shapes: ``G`` groups, the batches or the tokens one by one, ``N`` tokens of all, ``D`` attributes,
+``P`` weights, ``H`` rows.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from typing import NamedTuple
 from crfkit._types import FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import prefetch_at
-from crfkit.kernels.design.batch import BatchDesign
+from crfkit.kernels.design.tokens import BatchRows, Design
 
 # What is known of an attribute is asked for so many entries before it is read, twice as many for
 # where its weights are.
 AHEAD = 12
 
 
-class SparseFeatures(NamedTuple):
+class Attributes(NamedTuple):
     """The attributes of tokens."""
 
     indptr: IntArray  # (N + 1,)
@@ -38,7 +39,7 @@ class WeightPositions(NamedTuple):
 
 
 @part
-def ask(n: int, features: SparseFeatures, weights: WeightPositions) -> None:
+def ask(n: int, features: Attributes, weights: WeightPositions) -> None:
     """Have what is known of attributes to come fetched."""
     indices, final = features.indices, features.indices.shape[0] - 1
     later = indices[min(n + 2 * AHEAD, final)]
@@ -50,88 +51,100 @@ def ask(n: int, features: SparseFeatures, weights: WeightPositions) -> None:
 
 
 @kernel
-def batches_count(
+def entries_count(
+    begin: int,  # tokens begin:end
+    end: int,
+    features: Attributes,
+    weights: WeightPositions,
+    row_counts: IntArray,  # (N,) out: entries in rows of each token
+    cell_counts: IntArray,  # (N,) out: single weights of each token
+) -> None:
+    """Count what `entries_deal` lists."""
+    indices, slots, ptr = features.indices, weights.slots, weights.ptr
+    for t in range(begin, end):
+        rows, cells = 0, 0
+        for n in range(features.indptr[t], features.indptr[t + 1]):
+            ask(n, features, weights)
+            if slots[indices[n]] < weights.n_rows:
+                rows += 1
+            else:
+                cells += ptr[indices[n] + 1] - ptr[indices[n]]
+        row_counts[t] = rows
+        cell_counts[t] = cells
+
+
+@kernel
+def entries_deal(
+    first: int,  # groups first:last
+    last: int,
+    heads: IntArray,  # (G + 1,) the first token of each group
+    features: Attributes,
+    weights: WeightPositions,
+    out: Design,  # its pointers are read
+) -> None:
+    """List the rows and the single weights of some tokens, in the order of their attributes."""
+    indices, slots, ptr, stride = features.indices, weights.slots, weights.ptr, out.stride
+    for group in range(first, last):
+        for t in range(heads[group], heads[group + 1]):
+            k, m, before = out.row_ptr[t], out.cell_ptr[t], (t - heads[group]) * weights.width
+            for n in range(features.indptr[t], features.indptr[t + 1]):
+                ask(n, features, weights)
+                attribute, value = indices[n], features.values[n * features.stride]
+                if slots[attribute] < weights.n_rows:
+                    out.rows[k] = slots[attribute]
+                    out.row_values[k * stride] = value
+                    k += 1
+                    continue
+                for p in range(ptr[attribute], ptr[attribute + 1]):
+                    out.cells[m] = before + weights.columns[p]
+                    out.positions[m] = weights.positions[p]
+                    out.cell_values[m * stride] = value
+                    m += 1
+
+
+@kernel
+def rows_count(
     first: int,  # batches first:last
     last: int,
     heads: IntArray,  # (B + 1,) the first token of each batch
-    features: SparseFeatures,
-    weights: WeightPositions,
-    seen: IntArray,  # (H + 1,) workspace: no batch in any place
-    row_counts: IntArray,  # (N,) out: entries in rows of each token
-    column_counts: IntArray,  # (B,) out: different rows of each batch
-    cell_counts: IntArray,  # (B,) out: cells of each batch
+    row_ptr: IntArray,  # (N + 1,)
+    rows: IdArray,  # (n,)
+    seen: IntArray,  # (H,) workspace: no batch in any place
+    counts: IntArray,  # (B,) out: different rows of each batch
 ) -> None:
-    """Count what `batches_deal` lists."""
-    indices, slots, ptr, n_rows = features.indices, weights.slots, weights.ptr, weights.n_rows
+    """Count the rows that `rows_deal` lists."""
     for batch in range(first, last):
-        for t in range(heads[batch], heads[batch + 1]):
-            for n in range(features.indptr[t], features.indptr[t + 1]):
-                ask(n, features, weights)
-                slot = slots[indices[n]]
-                if slot == n_rows:
-                    cell_counts[batch] += ptr[indices[n] + 1] - ptr[indices[n]]
-                    continue
-                row_counts[t] += 1
-                if seen[slot] != batch:
-                    seen[slot] = batch
-                    column_counts[batch] += 1
+        for n in range(row_ptr[heads[batch]], row_ptr[heads[batch + 1]]):
+            if seen[rows[n]] != batch:
+                seen[rows[n]] = batch
+                counts[batch] += 1
 
 
 @kernel
-def batches_deal(
+def rows_deal(
     first: int,  # batches first:last
     last: int,
-    features: SparseFeatures,
-    weights: WeightPositions,
-    counts: IntArray,  # (H + 1,) workspace: zeros
-    out: BatchDesign,  # its pointers are read
+    counts: IntArray,  # (H,) workspace: zeros
+    design: Design,
+    out: BatchRows,  # its pointers are read
 ) -> None:
-    """List the entries of some batches: token by token, row by row, and the cells."""
-    stride = out.stride
+    """List the tokens of each row, for some batches."""
+    row_ptr, rows = design.row_ptr, design.rows
     for batch in range(first, last):
         begin, end = out.heads[batch], out.heads[batch + 1]
-        _by_token(batch, features, weights, counts, out)
-        start, c = out.row_ptr[begin], out.batch_ptr[batch]
-        for slot in range(counts.shape[0] - 1):
-            if counts[slot] > 0:
-                out.columns[c], out.col_ptr[c] = slot, start
-                start += counts[slot]
-                counts[slot] = out.col_ptr[c]
+        start, c = 0, out.ptr[batch]
+        for n in range(row_ptr[begin], row_ptr[end]):
+            counts[rows[n]] += 1
+        for h in range(counts.shape[0]):
+            if counts[h] > 0:
+                out.rows[c], out.ends[c] = h, start + counts[h]
+                start, counts[h] = start + counts[h], start
                 c += 1
         for t in range(begin, end):
-            for n in range(out.row_ptr[t], out.row_ptr[t + 1]):
-                place = counts[out.rows[n]]
-                counts[out.rows[n]] = place + 1
+            for n in range(row_ptr[t], row_ptr[t + 1]):
+                place = row_ptr[begin] + counts[rows[n]]
+                counts[rows[n]] += 1
                 out.tokens[place] = t - begin
-                out.token_values[place * stride] = out.row_values[n * stride]
-        for c in range(out.batch_ptr[batch], out.batch_ptr[batch + 1]):
-            counts[out.columns[c]] = 0
-
-
-@kernel
-def _by_token(
-    batch: int,
-    features: SparseFeatures,
-    weights: WeightPositions,
-    counts: IntArray,  # (H + 1,) out, added to: entries of each row
-    out: BatchDesign,
-) -> None:
-    """List the rows and cells of a batch in the order of its tokens."""
-    indices, slots, ptr, stride = features.indices, weights.slots, weights.ptr, out.stride
-    begin, m = out.heads[batch], out.cell_ptr[batch]
-    for t in range(begin, out.heads[batch + 1]):
-        k = out.row_ptr[t]
-        for n in range(features.indptr[t], features.indptr[t + 1]):
-            ask(n, features, weights)
-            slot = slots[indices[n]]
-            if slot < weights.n_rows:
-                out.rows[k] = slot
-                out.row_values[k * stride] = features.values[n * stride]
-                counts[slot] += 1
-                k += 1
-                continue
-            for p in range(ptr[indices[n]], ptr[indices[n] + 1]):
-                out.cells[m] = (t - begin) * weights.width + weights.columns[p]
-                out.positions[m] = weights.positions[p]
-                out.cell_values[m * stride] = features.values[n * stride]
-                m += 1
+                out.values[place * design.stride] = design.row_values[n * design.stride]
+        for c in range(out.ptr[batch], out.ptr[batch + 1]):
+            counts[out.rows[c]] = 0

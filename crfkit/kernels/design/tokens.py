@@ -1,9 +1,8 @@
 """The design matrix token by token: the rows and the single weights that the scores of each read.
 
 Weights are one vector. Attributes with weights for many columns have rows of a table; each other
-weight stands alone. Unlike those of `BatchDesign`, the lists can be read from any token on. Shapes:
-``N`` tokens, ``L`` weights, ``H`` rows of ``W`` columns, ``F`` dense features. Numbers of rows that
-are no weights are 0 and stay 0.
+weight stands alone, a cell. Shapes: ``N`` tokens, ``L`` weights, ``H`` rows of ``W`` columns, ``F``
+dense features, ``B`` batches. Numbers of rows that are no weights are 0 and stay 0.
 """
 
 from __future__ import annotations
@@ -25,22 +24,38 @@ from crfkit.compiler.simd import (
 )
 from crfkit.kernels._strips import strips_add
 from crfkit.kernels.design.gather import CELLS_AHEAD
-from crfkit.kernels.design.partition import SparseFeatures, WeightPositions, ask
 
 
-class TokenDesign(NamedTuple):
-    """The rows and the single weights of each token."""
+class BatchRows(NamedTuple):
+    """The tokens that read each row, batch by batch."""
+
+    heads: IntArray  # (B + 1,) the first token of each batch
+    dense_heads: IntArray  # (B + 1,) where those with dense features start; others have none
+    ptr: IntArray  # (B + 1,) where the rows of each batch start
+    rows: IdArray  # (C,) rows that occur in each batch, rising
+    ends: IdArray  # (C,) where the tokens of each end, from those of the batch on
+    tokens: IdArray  # (n,) tokens of the batch, rising within a row
+    values: FloatArray  # (n,) or (1,)
+
+
+class Design(NamedTuple):
+    """The rows and the single weights of each token.
+
+    Where the tokens are in batches, those that read a row are listed too, and a cell is a position
+    in the potentials of its batch, (Q, W) for Q tokens; else it is a column.
+    """
 
     row_ptr: IntArray  # (N + 1,) where the rows of each token start
     rows: IdArray  # (n,) rows of the table of weights
     row_values: FloatArray  # (n,) or (1,)
     cell_ptr: IntArray  # (N + 1,) where its single weights start
-    columns: IdArray  # (m,) their columns
+    cells: IdArray  # (m,) their columns
     positions: IdArray  # (m,) where they stand in the vector
     cell_values: FloatArray  # (m,) or (1,)
     stride: int  # 0 where all values are 1 and one is kept, else 1
     dense: FloatArray  # (N, F) values of dense features, of the first tokens: others have none
     first_dense: int  # the row of the table of the first of these
+    batches: BatchRows  # of no batch, where there are none
 
 
 class DenseList(NamedTuple):
@@ -66,7 +81,7 @@ class TokenWeights(NamedTuple):
 
 @part
 def gather_token(
-    design: TokenDesign, t: int, weights: TokenWeights, row: int, target: FloatArray
+    design: Design, t: int, weights: TokenWeights, row: int, target: FloatArray
 ) -> None:
     """``target[row, k] += sum_a x[t, a] w[a, k]``, for a target of shape (Q, W)."""
     stride, dense, values, flat = design.stride, design.dense, design.cell_values, weights.flat
@@ -75,7 +90,7 @@ def gather_token(
                weights.table, row, target)  # fmt: skip
     for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
         prefetch_at(flat, design.positions[min(n + CELLS_AHEAD, final)])
-        target[row, design.columns[n]] += values[n * stride] * flat[design.positions[n]]
+        target[row, design.cells[n]] += values[n * stride] * flat[design.positions[n]]
     if _n_dense(design, t):
         count, listed = 0, weights.listed
         for f in range(dense.shape[1]):
@@ -87,7 +102,7 @@ def gather_token(
 
 @kernel
 def gather_tokens(
-    design: TokenDesign,
+    design: Design,
     begin: int,  # tokens begin:end
     end: int,
     weights: TokenWeights,
@@ -107,7 +122,7 @@ def clear_row(target: FloatArray, row: int) -> None:
 
 
 @part
-def _n_dense(design: TokenDesign, t: int) -> int:
+def _n_dense(design: Design, t: int) -> int:
     """Return how many dense features a token has."""
     count: int = design.dense.shape[1] if t < design.dense.shape[0] else 0
     return count
@@ -124,14 +139,14 @@ def list_weight(size: int, h: int, column: int, value: float, weights: TokenWeig
 
 @part
 def list_token(
-    size: int, design: TokenDesign, t: int, column: int, value: float, weights: TokenWeights
+    size: int, design: Design, t: int, column: int, value: float, weights: TokenWeights
 ) -> int:
     """List the weights that a token reads for a column, times a value."""
     for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
         x = value * design.row_values[n * design.stride]
         size = list_weight(size, design.rows[n], column, x, weights)
     for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
-        if design.columns[n] == column:
+        if design.cells[n] == column:
             weights.positions[size] = design.positions[n]
             weights.changes[size] = value * design.cell_values[n * design.stride]
             size += 1
@@ -162,7 +177,7 @@ def add_row(
 
 @part
 def scatter_token(
-    design: TokenDesign,
+    design: Design,
     t: int,
     source: FloatArray,  # (Q, W)
     row: int,
@@ -176,7 +191,7 @@ def scatter_token(
         rises = add_row(x, source, row, design.rows[n], weights, rises)
     for n in range(design.cell_ptr[t], design.cell_ptr[t + 1]):
         p = design.positions[n]
-        change = design.cell_values[n * design.stride] * source[row, design.columns[n]]
+        change = design.cell_values[n * design.stride] * source[row, design.cells[n]]
         rise += change * (change + 2.0 * weights.scratch[p])
         weights.scratch[p] += change
     for f in range(_n_dense(design, t)):
@@ -187,7 +202,7 @@ def scatter_token(
 
 
 @part
-def apply_token(design: TokenDesign, t: int, factor: float, weights: TokenWeights) -> None:
+def apply_token(design: Design, t: int, factor: float, weights: TokenWeights) -> None:
     """``w += factor scratch`` for the weights that a token reads; the scratch is 0 then."""
     for n in range(design.row_ptr[t], design.row_ptr[t + 1]):
         apply_row(factor, design.rows[n], weights)
@@ -207,53 +222,3 @@ def apply_row(factor: float, h: int, weights: TokenWeights) -> None:
     for k in range(0, table.shape[1], WIDTH):
         store(multiply_add(x, load(scratch, h, k), load(table, h, k)), table, h, k)
         store(fill(0.0), scratch, h, k)
-
-
-@kernel
-def tokens_count(
-    begin: int,  # tokens begin:end
-    end: int,
-    features: SparseFeatures,
-    weights: WeightPositions,
-    row_counts: IntArray,  # (N,) out: entries in rows of each token
-    cell_counts: IntArray,  # (N,) out: single weights of each token
-) -> None:
-    """Count what `tokens_deal` lists."""
-    indices, slots, ptr = features.indices, weights.slots, weights.ptr
-    for t in range(begin, end):
-        rows, cells = 0, 0
-        for n in range(features.indptr[t], features.indptr[t + 1]):
-            ask(n, features, weights)
-            if slots[indices[n]] < weights.n_rows:
-                rows += 1
-            else:
-                cells += ptr[indices[n] + 1] - ptr[indices[n]]
-        row_counts[t] = rows
-        cell_counts[t] = cells
-
-
-@kernel
-def tokens_deal(
-    begin: int,  # tokens begin:end
-    end: int,
-    features: SparseFeatures,
-    weights: WeightPositions,
-    out: TokenDesign,  # its pointers are read
-) -> None:
-    """List the rows and the single weights of some tokens, in the order of their attributes."""
-    indices, slots, ptr, stride = features.indices, weights.slots, weights.ptr, out.stride
-    for t in range(begin, end):
-        k, m = out.row_ptr[t], out.cell_ptr[t]
-        for n in range(features.indptr[t], features.indptr[t + 1]):
-            ask(n, features, weights)
-            attribute, value = indices[n], features.values[n * features.stride]
-            if slots[attribute] < weights.n_rows:
-                out.rows[k] = slots[attribute]
-                out.row_values[k * stride] = value
-                k += 1
-                continue
-            for p in range(ptr[attribute], ptr[attribute + 1]):
-                out.columns[m] = weights.columns[p]
-                out.positions[m] = weights.positions[p]
-                out.cell_values[m * stride] = value
-                m += 1

@@ -17,7 +17,8 @@ from crfkit.compiler.simd import WIDTH, exponential, load, store
 from crfkit.kernels.chain import batches as chains
 from crfkit.kernels.chain.batches import ChainBatchWorkspace
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.kernels.design.batch import BatchDesign, clear_rows
+from crfkit.kernels.design.batch import clear_rows
+from crfkit.kernels.design.tokens import Design
 from crfkit.kernels.semimarkov.arrays import (
     LogSegmentWorkspace,
     SegmentExponentials,
@@ -46,9 +47,9 @@ class SegmentBatches(NamedTuple):
     offsets: IntArray  # (S + 1,)
     weight: FloatArray  # (S,)
     transition_index: IdArray  # (1,) a 0
-    design: BatchDesign  # of rows
+    design: Design  # of rows
     bits: ByteArray  # (H, V)
-    transitions: BatchDesign  # without entries
+    transitions: Design  # without entries
     wide_bits: ByteArray  # (0, V2)
     base: int  # the first row of the K rows of transitions
     parts: IntArray  # (n,) the parts of tokens that have rows
@@ -87,7 +88,7 @@ class SegmentRoom(NamedTuple):
 # What other structures, whose problems have the same fields, do with weights as chains do.
 for _declaration, _body in (
     (parts.gather, chains.gather_chains),
-    (parts.move_dual, chains.move_dual_of_chains),
+    (parts.step_dual, chains.step_dual_of_chains),
     (parts.descend, chains.descend_on_chains),
     (parts.pay, chains.pay_on_chains),
     (parts.catch_up, chains.catch_up_chains),
@@ -138,7 +139,7 @@ def _n_tokens(problem: SegmentBatches, batch: int) -> int:
 @part
 def _n_spans(problem: SegmentBatches, batch: int) -> int:
     """Return how many rows of segments a batch has."""
-    heads, tokens = problem.design.heads, _n_tokens(problem, batch)
+    heads, tokens = problem.design.batches.heads, _n_tokens(problem, batch)
     others = problem.parts.shape[0] * tokens + problem.n_lengths[batch]
     count: int = heads[batch + 1] - heads[batch] - others
     return count

@@ -18,7 +18,7 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import WIDTH, add, fill, load, multiply_add, store, total
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.design.tokens import (
-    TokenDesign,
+    Design,
     TokenWeights,
     add_row,
     apply_row,
@@ -61,7 +61,7 @@ class SegmentProblem(NamedTuple):
 
     offsets: IntArray  # (S + 1,)
     n_labels: int
-    design: TokenDesign
+    design: Design
     base: int  # the first row of the weights of transitions
     parts: IntArray  # (n,) the parts of tokens that have rows
     of_parts: IntArray  # (n + 1,) the first row of each, and that of lengths

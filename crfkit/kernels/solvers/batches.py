@@ -45,7 +45,7 @@ def loss(problem: Any, batch: int, workspace: Any) -> float:
 
 
 @dispatched
-def move_dual(
+def step_dual(
     problem: Any, batch: int, factor: float, threshold: float, dual: Weights, w: Weights,
     workspace: Any,
 ) -> float:  # fmt: skip

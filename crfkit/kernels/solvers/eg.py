@@ -14,7 +14,7 @@ from crfkit._types import FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.compiler.simd import rounded_number
 from crfkit.kernels.design.batch import Weights
-from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, gather, loss, move_dual
+from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, gather, loss, step_dual
 
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
@@ -110,7 +110,7 @@ def _apply(
     factor, threshold = settings.factor, settings.threshold
     entropy, slope = blocks.proposals[batch, 0], blocks.proposals[batch, 1]
     if settings.forced or abs(entropy) + abs(slope) < math.inf:
-        square = move_dual(problem, batch, factor, threshold, weights.dual, weights.w, workspace)
+        square = step_dual(problem, batch, factor, threshold, weights.dual, weights.w, workspace)
         rise = entropy - blocks.entropies[batch] - 0.5 / factor * square
         if settings.forced or rise >= 0.0:
             unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
@@ -120,7 +120,7 @@ def _apply(
                  blocks.potentials, blocks.residuals)  # fmt: skip
             blocks.entropies[batch] = entropy
         else:
-            move_dual(problem, batch, -factor, threshold, weights.dual, weights.w, workspace)
+            step_dual(problem, batch, -factor, threshold, weights.dual, weights.w, workspace)
         _adapt(batch, slope, rise, settings.forced, blocks)
     else:
         blocks.rates[batch] *= FAR_SLOWER

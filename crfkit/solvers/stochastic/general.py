@@ -25,10 +25,10 @@ from crfkit.kernels.solvers.batches import (
     descend,
     gather,
     loss,
-    move_dual,
     pay,
     settle,
     step_always,
+    step_dual,
 )
 from crfkit.kernels.solvers.stochastic import averaged_step, cumulative_l1, dual_step, lazy_move
 from crfkit.kernels.solvers.vector import vector_dot
@@ -198,8 +198,8 @@ def _loss(problem: Any, batch: int, workspace: Any) -> float:
     return float(value)
 
 
-@implements(move_dual, GeneralBatches)
-def _move_dual(
+@implements(step_dual, GeneralBatches)
+def _step_dual(
     problem: Any, batch: int, factor: float, threshold: float, dual: Weights, w: Weights,
     workspace: Any,
 ) -> float:  # fmt: skip
