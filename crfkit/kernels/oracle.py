@@ -66,7 +66,7 @@ def gather(problem: Any, s: int, workspace: Any) -> None:
 
 
 @dispatched
-def best(problem: Any, s: int, examples: Any, workspace: Any) -> tuple[float, int]:
+def best(problem: Any, s: int, examples: Examples, workspace: Any) -> tuple[float, int]:
     """Find the labeling of the largest score, to which costs are added if there are any.
 
     Given the potentials, which may be changed. Returns the score, and `FOUND`, `INFINITE` (some
@@ -76,13 +76,15 @@ def best(problem: Any, s: int, examples: Any, workspace: Any) -> tuple[float, in
 
 
 @dispatched
-def path_score(problem: Any, s: int, labeling: Any, examples: Any, workspace: Any) -> float:
+def path_score(
+    problem: Any, s: int, labeling: Labeling, examples: Examples, workspace: Any
+) -> float:
     """Return the score of a labeling, plus costs, as `best` has it; not before `best`."""
     raise NotImplementedError
 
 
 @dispatched
-def level(problem: Any, s: int, labeling: Any, examples: Any, workspace: Any) -> float:
+def level(problem: Any, s: int, labeling: Labeling, examples: Examples, workspace: Any) -> float:
     """Return what is not learned of how much more a labeling scores than the true one: its cost.
 
     And scores that are not weights.
@@ -91,7 +93,7 @@ def level(problem: Any, s: int, labeling: Any, examples: Any, workspace: Any) ->
 
 
 @dispatched
-def list_difference(problem: Any, s: int, one: Any, other: Any, workspace: Any) -> int:
+def list_difference(problem: Any, s: int, one: Labeling, other: Labeling, workspace: Any) -> int:
     """List the features of a labeling minus those of another one.
 
     As `positions` of weights, some perhaps many times, and `changes`, both in the workspace.
@@ -102,7 +104,13 @@ def list_difference(problem: Any, s: int, one: Any, other: Any, workspace: Any) 
 
 @dispatched
 def add_direction(
-    problem: Any, s: int, active: Any, first: int, last: int, shares: Any, workspace: Any
+    problem: Any,
+    s: int,
+    active: ActiveSet,
+    first: int,
+    last: int,
+    shares: FloatArray,
+    workspace: Any,
 ) -> float:
     """``d = sum_c shares_c (f(path) - f(vertex_c))`` for ``first <= c < last``; returns its square.
 
@@ -113,7 +121,7 @@ def add_direction(
 
 @dispatched
 def apply_direction(
-    problem: Any, s: int, active: Any, first: int, last: int, factor: float, workspace: Any
+    problem: Any, s: int, active: ActiveSet, first: int, last: int, factor: float, workspace: Any
 ) -> None:
     """``w += factor d``; the vector of `add_direction` is 0 then."""
     raise NotImplementedError

@@ -14,8 +14,8 @@ from crfkit._types import CodeArray, FloatArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
-from crfkit.kernels.chain.batches import ChainBatches, ChainBatchWorkspace, ChainMetric, ChainRoom
-from crfkit.kernels.design.batch import LazyWeights, Weights
+from crfkit.kernels.chain.batches import ChainBatches, ChainBatchWorkspace, ChainRoom
+from crfkit.kernels.design.batch import LazyWeights, Metric, Weights
 from crfkit.kernels.solvers.batches import BlockIndex
 from crfkit.oracles.design import batch_room, make_design
 from crfkit.oracles.weights import AlignedWeights, aligned, chain_weights, with_boundaries
@@ -49,6 +49,9 @@ class Preconditioner(Protocol):
     features: FloatArray  # (F, F) of dense features, or its diagonal, (F, 1)
     transitions: FloatArray  # (P2,)
 
+    def __call__(self, gradient: FloatArray) -> FloatArray:
+        """Return the metric times a gradient, for the parameters at `always`, shape (n,)."""
+
 
 class BatchOracle(ABC):
     """Batches as a problem of the parts in `crfkit.kernels.solvers.batches`.
@@ -78,7 +81,7 @@ class BatchOracle(ABC):
         """Return a vector, shape (L,), and its views."""
 
     @abstractmethod
-    def metric(self, preconditioner: Preconditioner) -> Any:
+    def metric(self, preconditioner: Preconditioner) -> Metric:
         """Return how far steps go, in the form that `aim` and `step_always` read."""
 
     @abstractmethod
@@ -125,7 +128,7 @@ class CompiledBatchOracle(BatchOracle):
         weights = self.aligned_weights
         return Weights(flat, weights.table(flat), weights.wide_table(flat))
 
-    def metric(self, preconditioner: Preconditioner) -> ChainMetric:
+    def metric(self, preconditioner: Preconditioner) -> Metric:
         """Return how far steps go along dense features and transitions."""
         features = preconditioner.features
         table = aligned(self.n_labels, self.aligned_weights.width)
@@ -134,7 +137,7 @@ class CompiledBatchOracle(BatchOracle):
         count = self.problem.design.dense.shape[1] // max(len(features), 1)
         diagonal = features.shape[1] == 1
         blocks = np.kron(np.ones((count, 1)) if diagonal else np.eye(count), features)
-        return ChainMetric(frozen(blocks.astype(np.float64)), frozen(table))
+        return Metric(frozen(blocks.astype(np.float64)), frozen(table))
 
     @abstractmethod
     def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> Any:

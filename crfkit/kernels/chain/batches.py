@@ -30,6 +30,7 @@ from crfkit.kernels.design.batch import (
     BatchRoom,
     DualStep,
     LazyWeights,
+    Metric,
     Weights,
     add_batch,
     catch_up_batch,
@@ -78,13 +79,6 @@ class ChainBatches(NamedTuple):
     transitions: Design  # of the tables, whose scores are rows (K W,)
     wide_bits: ByteArray  # (G, V2)
     base: int  # the first row of the K rows of transitions
-
-
-class ChainMetric(NamedTuple):
-    """How far steps go along weights that are moved in each step."""
-
-    features: FloatArray  # (F, F) of dense features, or (F, 1): its diagonal
-    transitions: FloatArray  # (K, W)
 
 
 class ChainRoom(NamedTuple):
@@ -352,7 +346,7 @@ def add_gradient_of_chains(
 
 @implements(aim, ChainBatches)
 def aim_at_chains(
-    problem: ChainBatches, batch: int, metric: ChainMetric, probe: Weights,
+    problem: ChainBatches, batch: int, metric: Metric, probe: Weights,
     workspace: ChainBatchWorkspace,
 ) -> float:  # fmt: skip
     """Let the probe be ``metric g`` for the gradient g of a batch; returns ``g . metric g``."""
@@ -416,7 +410,7 @@ def clear_chains(problem: ChainBatches, batch: int, probe: Weights) -> None:
 
 @implements(step_always, ChainBatches)
 def step_always_of_chains(
-    problem: ChainBatches, length: float, decay: float, known: float, metric: ChainMetric,
+    problem: ChainBatches, length: float, decay: float, known: float, metric: Metric,
     lazy: LazyWeights, workspace: ChainBatchWorkspace,
 ) -> None:  # fmt: skip
     """Move the weights of dense features and of transitions."""

@@ -79,6 +79,13 @@ class LazyWeights(NamedTuple):
     seen: FloatArray  # (L,) the same of single weights
 
 
+class Metric(NamedTuple):
+    """How far steps go along weights that are moved in each step."""
+
+    features: FloatArray  # (F, F) of dense features, or (F, 1): its diagonal
+    transitions: FloatArray  # (K, W), or (P2,)
+
+
 @kernel
 def list_dense(design: Design, batch: int, room: BatchRoom) -> None:
     """List the dense features of the tokens of a batch that are not 0."""
@@ -196,7 +203,7 @@ def step_batch(design: Design, batch: int, weights: DualStep, room: BatchRoom) -
             prefetch(weights.w_table, soon, k)
         end = start + lists.ends[c]
         for column in range(0, width, STRIP):
-            strip = _tokens_strip(lists, stride, begin, end, room.residual, column)
+            strip = _tokens_strip(lists, stride, begin, end, room.residual, column, width)
             rises = _step_strip(strip, lists.rows[c], column, weights, rises)
         begin = end
     rise = _step_cells(design, batch, weights, room)
@@ -208,10 +215,16 @@ def step_batch(design: Design, batch: int, weights: DualStep, room: BatchRoom) -
 
 @part
 def _tokens_strip(
-    lists: BatchRows, stride: int, begin: int, end: int, residual: FloatArray, start: int
+    lists: BatchRows,
+    stride: int,
+    begin: int,
+    end: int,
+    residual: FloatArray,
+    start: int,
+    width: int,
 ) -> Strip:
     """Return a strip of ``sum_n values[n] residual[tokens[n]]`` over ``begin <= n < end``."""
-    p, q, r = strip_columns(start, residual.shape[1])
+    p, q, r = strip_columns(start, width)
     a, b, c = fill(0.0), fill(0.0), fill(0.0)
     for n in range(begin, end):
         x, row = fill(lists.values[n * stride]), lists.tokens[n]

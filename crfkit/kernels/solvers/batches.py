@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.dispatch import dispatched
 from crfkit.compiler.jit import kernel
-from crfkit.kernels.design.batch import Weights
+from crfkit.kernels.design.batch import LazyWeights, Metric, Weights
 
 # What of an update is done: all of it; what comes before, where some are computed from the same
 # weights; what is computed; and the step of the weights.
@@ -69,7 +69,7 @@ def pay(problem: Any, batch: int, scale: float, due: float, paid: Weights, v: We
 
 
 @dispatched
-def catch_up(problem: Any, batch: int, total: float, lazy: Any) -> None:
+def catch_up(problem: Any, batch: int, total: float, lazy: LazyWeights) -> None:
     """``v -= (total - seen) direction`` where a batch has weights that are moved lazily."""
 
 
@@ -80,7 +80,7 @@ def add_gradient(problem: Any, batch: int, out: Weights, workspace: Any) -> floa
 
 
 @dispatched
-def aim(problem: Any, batch: int, metric: Any, probe: Weights, workspace: Any) -> float:
+def aim(problem: Any, batch: int, metric: Metric, probe: Weights, workspace: Any) -> float:
     """``probe = M X' change`` for the metric M; returns ``(X' change) . probe``."""
     raise NotImplementedError
 
@@ -92,13 +92,19 @@ def clear(problem: Any, batch: int, probe: Weights) -> None:
 
 @dispatched
 def step_always(
-    problem: Any, length: float, decay: float, known: float, metric: Any, lazy: Any, workspace: Any
+    problem: Any,
+    length: float,
+    decay: float,
+    known: float,
+    metric: Metric,
+    lazy: LazyWeights,
+    workspace: Any,
 ) -> None:
     """``w -= length M (direction / known + decay w)`` for weights that are moved in each step."""
 
 
 @dispatched
-def settle(problem: Any, scale: float, total: float, lazy: Any) -> None:
+def settle(problem: Any, scale: float, total: float, lazy: LazyWeights) -> None:
     """Move all weights that are moved lazily, and write them with the scale 1."""
 
 

@@ -96,8 +96,8 @@ def kernelized_updates(
         share = vertices.alphas[source]
         if factor * square > 0.0:
             share = min(share, (top - values[source]) / (factor * square))
-        _move(length, factor * share, source, vertices, problem, state, workspace)
-        _move_share(length, vertices, source, workspace, share)
+        _shift(length, factor * share, source, vertices, problem, state, workspace)
+        _pass_share(length, vertices, source, workspace, share)
     for t in range(length):
         for k in range(problem.n_labels):
             amount = workspace.change[t, k]
@@ -187,7 +187,7 @@ def _difference(
 
 
 @part
-def _move(
+def _shift(
     length: int,
     amount: float,
     source: int,
@@ -213,7 +213,7 @@ def _move(
 
 
 @part
-def _move_share(length: int, vertices: KernelVertices, source: int, workspace: KernelWorkspace,
+def _pass_share(length: int, vertices: KernelVertices, source: int, workspace: KernelWorkspace,
                 share: float) -> None:  # fmt: skip
     """Move a share from one labeling to another, which may be new; forget one that has none."""
     labels, alphas, count, path = (

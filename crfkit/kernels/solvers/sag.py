@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import inlined, kernel
-from crfkit.kernels.design.batch import LazyWeights, Weights
+from crfkit.kernels.design.batch import LazyWeights, Metric, Weights
 from crfkit.kernels.solvers.batches import (
     ALL,
     APPLY,
@@ -43,22 +43,24 @@ LEAST_CHANGE = 1e-9
 LEAST_SCALE = 1e-9
 
 
-class GradientMemory(NamedTuple):
-    """The last gradient of each batch, to its potentials, and the loss there."""
-
-    residuals: FloatArray  # (T,)
-    losses: FloatArray  # (B,)
-    offsets: FloatArray  # (B,) ``loss(w) >= offset + residual . potentials(w)``
-    known: FloatArray  # (B,) 1 where there is one
-    numbers: FloatArray  # (N_NUMBERS,)
-
-
 class Lipschitz(NamedTuple):
     """Estimated Lipschitz constants of the gradient of the loss of each batch."""
 
     estimates: FloatArray  # (B,) 0 before the first one
     wait: IntArray  # (B,) updates until the next test
     pause: IntArray  # (B,) between tests
+
+
+class GradientMemory(NamedTuple):
+    """The weights, and of each batch its last gradient, to its potentials, and the loss there."""
+
+    residuals: FloatArray  # (T,)
+    losses: FloatArray  # (B,)
+    offsets: FloatArray  # (B,) ``loss(w) >= offset + residual . potentials(w)``
+    known: FloatArray  # (B,) 1 where there is one
+    numbers: FloatArray  # (N_NUMBERS,)
+    lipschitz: Lipschitz
+    lazy: LazyWeights
 
 
 class StepSettings(NamedTuple):
@@ -68,6 +70,7 @@ class StepSettings(NamedTuple):
     longest: float  # steps are no longer; with 0, nothing is moved and nothing tested
     steepest: float  # the largest number of the metric times the decay
     caution: float  # the share of the largest constant that their mean is taken for at least
+    metric: Metric
 
 
 class LineRoom(NamedTuple):
@@ -88,9 +91,6 @@ def sag_updates(
     problem: Any,
     index: BlockIndex,
     memory: GradientMemory,
-    lipschitz: Lipschitz,
-    lazy: LazyWeights,
-    metric: Any,
     room: LineRoom,
     workspace: Any,
 ) -> None:
@@ -101,19 +101,17 @@ def sag_updates(
     """
     for n in range(order.shape[0]):
         if stage != COMPUTE:
-            catch_up(problem, order[n], memory.numbers[TOTAL], lazy)
+            catch_up(problem, order[n], memory.numbers[TOTAL], memory.lazy)
         if stage == ALL or stage == COMPUTE:
-            _evaluate(order[n], settings, problem, index, memory, lipschitz, lazy.v, metric, room,
-                      workspace)  # fmt: skip
+            _evaluate(order[n], settings, problem, index, memory, room, workspace)
         if stage == ALL or stage == APPLY:
-            _apply(order[n], settings, problem, index, memory, lipschitz, lazy, metric, room,
-                   workspace)  # fmt: skip
+            _apply(order[n], settings, problem, index, memory, room, workspace)
 
 
 @kernel
-def sag_settle(problem: Any, memory: GradientMemory, lazy: LazyWeights) -> None:
+def sag_settle(problem: Any, memory: GradientMemory) -> None:
     """Move all weights that are moved lazily, and write them with the scale 1."""
-    settle(problem, memory.numbers[SCALE], memory.numbers[TOTAL], lazy)
+    settle(problem, memory.numbers[SCALE], memory.numbers[TOTAL], memory.lazy)
     memory.numbers[SCALE], memory.numbers[TOTAL] = 1.0, 0.0
 
 
@@ -124,20 +122,18 @@ def _evaluate(
     problem: Any,
     index: BlockIndex,
     memory: GradientMemory,
-    lipschitz: Lipschitz,
-    v: Weights,
-    metric: Any,
     room: LineRoom,
     workspace: Any,
 ) -> None:
     """Compute the loss of a batch and its gradient, and perhaps test its estimate."""
-    gather(problem, batch, memory.numbers[SCALE], v, workspace)
+    lipschitz = memory.lipschitz
+    gather(problem, batch, memory.numbers[SCALE], memory.lazy.v, workspace)
     value = loss(problem, batch, workspace)
     copy_block(batch, index, workspace.potentials, room.potentials)
     copy_block(batch, index, workspace.counts, room.residual)
     if settings.longest > 0.0 and _is_due(batch, memory.numbers[GUESS], lipschitz):
         copy_block(batch, index, room.residual, workspace.change)
-        square = aim(problem, batch, metric, room.probe, workspace)
+        square = aim(problem, batch, settings.metric, room.probe, workspace)
         estimate = LESS * lipschitz.estimates[batch]
         if square > LEAST_CHANGE * abs(value) * estimate:
             gather(problem, batch, 1.0, room.probe, workspace)
@@ -182,14 +178,12 @@ def _apply(
     problem: Any,
     index: BlockIndex,
     memory: GradientMemory,
-    lipschitz: Lipschitz,
-    lazy: LazyWeights,
-    metric: Any,
     room: LineRoom,
     workspace: Any,
 ) -> None:
     """Replace the gradient of a batch in the sum of all, and make a step."""
     numbers, decay, value = memory.numbers, settings.decay, room.value[0]
+    lazy, lipschitz = memory.lazy, memory.lipschitz
     unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
     inner = _remember(unary, index.unary[batch + 1] - unary, 0, room.residual, room.potentials,
                      memory.residuals, workspace.change)  # fmt: skip
@@ -206,7 +200,7 @@ def _apply(
             survey(lipschitz.estimates, numbers)
         length = step_length(numbers, settings.steepest, settings.caution)
         length = min(length, settings.longest)
-        step_always(problem, length, decay, numbers[KNOWN], metric, lazy, workspace)
+        step_always(problem, length, decay, numbers[KNOWN], settings.metric, lazy, workspace)
         numbers[SCALE] *= 1.0 - length * decay
         numbers[TOTAL] += length / (numbers[KNOWN] * numbers[SCALE])
         if numbers[SCALE] < LEAST_SCALE:

@@ -13,7 +13,7 @@ from crfkit.compiler.jit import kernel, part
 
 
 @kernel
-def lazy_move(
+def catch_up_weights(
     indices: IdArray,  # (n,)
     total: float,  # sum of the lengths of all steps so far
     direction: FloatArray,  # (P,) since each weight was last moved

@@ -15,7 +15,7 @@ import numpy as np
 from crfkit._types import Counts, FloatArray, IdArray, Potentials, SingleArray
 from crfkit.compiler.dispatch import implements, interpreted
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.design.batch import LazyWeights, Weights
+from crfkit.kernels.design.batch import LazyWeights, Metric, Weights
 from crfkit.kernels.solvers.batches import (
     BlockIndex,
     add_gradient,
@@ -30,10 +30,15 @@ from crfkit.kernels.solvers.batches import (
     step_always,
     step_dual,
 )
-from crfkit.kernels.solvers.stochastic import averaged_step, cumulative_l1, dual_step, lazy_move
+from crfkit.kernels.solvers.stochastic import (
+    averaged_step,
+    catch_up_weights,
+    cumulative_l1,
+    dual_step,
+)
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.oracles.batches import BatchData, BatchOracle, find_batch_oracle
+from crfkit.oracles.batches import BatchData, BatchOracle, Preconditioner, find_batch_oracle
 
 NOTHING = slice(0, 0)
 
@@ -59,6 +64,8 @@ class GeneralBatches:
 
     The parameters at `always` are moved in each step, the others when they are needed.
     """
+
+    precondition: Preconditioner
 
     def __init__(self, batches: StochasticObjective) -> None:
         self.batches, self.always = batches, NOTHING
@@ -155,10 +162,10 @@ class GeneralBatchOracle(BatchOracle):
         """Return a vector, shape (P,), without rows."""
         return Weights(flat, np.zeros((0, 0)), np.zeros((0, 0)))
 
-    def metric(self, preconditioner: Any) -> Any:
-        """Return the preconditioner, whose parameters are moved in each step."""
-        self.problem.always = preconditioner.always
-        return preconditioner
+    def metric(self, preconditioner: Preconditioner) -> Metric:
+        """Return how far steps go along the parameters that are moved in each step."""
+        self.problem.precondition, self.problem.always = preconditioner, preconditioner.always
+        return Metric(preconditioner.features, preconditioner.transitions)
 
     def true_potentials(self, gold: float) -> SingleArray:
         """Return potentials, (T,): `gold` for true labels and 0 else."""
@@ -222,7 +229,7 @@ def _pay(problem: Any, batch: int, scale: float, due: float, paid: Weights, v: W
 
 @implements(catch_up, GeneralBatches)
 def _catch_up(problem: Any, batch: int, total: float, lazy: LazyWeights) -> None:
-    lazy_move(problem.lazy(batch), total, lazy.direction.flat, lazy.v.flat, lazy.seen)
+    catch_up_weights(problem.lazy(batch), total, lazy.direction.flat, lazy.v.flat, lazy.seen)
 
 
 @implements(add_gradient, GeneralBatches)
@@ -232,10 +239,10 @@ def _add_gradient(problem: Any, batch: int, out: Weights, workspace: Any) -> flo
 
 
 @implements(aim, GeneralBatches)
-def _aim(problem: Any, batch: int, metric: Any, probe: Weights, workspace: Any) -> float:
+def _aim(problem: Any, batch: int, metric: Metric, probe: Weights, workspace: Any) -> float:
     gradient, places = problem.gradient(batch, workspace), problem.batches.places(batch)
     probe.flat[places] = gradient
-    probe.flat[problem.always] = metric(probe.flat[problem.always])
+    probe.flat[problem.always] = problem.precondition(probe.flat[problem.always])
     return vector_dot(frozen(gradient), frozen(probe.flat[places]))
 
 
@@ -247,12 +254,12 @@ def _clear(problem: Any, batch: int, probe: Weights) -> None:
 
 @implements(step_always, GeneralBatches)
 def _step_always(
-    problem: Any, length: float, decay: float, known: float, metric: Any, lazy: LazyWeights,
+    problem: Any, length: float, decay: float, known: float, metric: Metric, lazy: LazyWeights,
     workspace: Any,
 ) -> None:  # fmt: skip
     w = lazy.v.flat[problem.always]
     mean = lazy.direction.flat[problem.always] / known + decay * w
-    lazy.v.flat[problem.always] = w - length * metric(mean)
+    lazy.v.flat[problem.always] = w - length * problem.precondition(mean)
 
 
 @implements(settle, GeneralBatches)

@@ -131,17 +131,18 @@ class SagState(BatchUpdates, Search):
         super().__init__(batches, oracle)
         oracle, preconditioner = self.oracle, Preconditioner(batches)
         self.smoothness = LipschitzEstimates(batches)
-        self._metric = oracle.metric(preconditioner)
-        self._lazy = oracle.lazy(oracle.pack(start))
-        count = len(batches)
+        metric, lazy = oracle.metric(preconditioner), oracle.lazy(oracle.pack(start))
+        count, smoothness = len(batches), self.smoothness
+        lipschitz = Lipschitz(smoothness.estimates, smoothness.wait, smoothness.pause)
         losses, offsets, known = np.zeros((3, count))
         self._memory = GradientMemory(
-            np.zeros(oracle.n_potentials), losses, offsets, known, np.zeros(N_NUMBERS)
-        )
+            np.zeros(oracle.n_potentials), losses, offsets, known, np.zeros(N_NUMBERS), lipschitz,
+            lazy,
+        )  # fmt: skip
         self._memory.numbers[[SCALE, GUESS]] = 1.0, batches.mean_square or 1.0
         decay = 2.0 * batches.penalty.l2 / max(count, 1)
         steepest = decay * preconditioner.most
-        self._settings = StepSettings(decay, math.inf, steepest, preconditioner.caution)
+        self._settings = StepSettings(decay, math.inf, steepest, preconditioner.caution, metric)
         self._w = start.copy()
         if start.any():  # else the first steps would lead away from what is good already
             self.refresh()
@@ -149,12 +150,12 @@ class SagState(BatchUpdates, Search):
     @property
     def direction(self) -> FloatArray:
         """The sum of the remembered gradients of the loss, shape (P,)."""
-        return self.oracle.unpack(self._lazy.direction.flat)
+        return self.oracle.unpack(self._memory.lazy.direction.flat)
 
     def weights(self) -> FloatArray:
         """Return the parameters after all steps, a new array."""
-        self.oracle.run(sag_settle)(self.oracle.problem, self._memory, self._lazy)
-        self._w = self.oracle.unpack(self._lazy.v.flat)
+        self.oracle.run(sag_settle)(self.oracle.problem, self._memory)
+        self._w = self.oracle.unpack(self._memory.lazy.v.flat)
         return self._w.copy()
 
     def run_pass(self, random: Random, batches_per_update: int) -> None:
@@ -218,19 +219,17 @@ class SagState(BatchUpdates, Search):
 
     def _workspace(self) -> tuple[LineRoom, Any]:
         """Return room for a thread."""
-        workspace, probe = self.oracle.workspace(), self.oracle.lazy(self._lazy.v.flat)
+        workspace, probe = self.oracle.workspace(), self.oracle.lazy(self._memory.lazy.v.flat)
         potentials, along, residual = np.zeros((3, len(workspace.potentials)))
         return LineRoom(probe.direction, potentials, along, residual, np.zeros(1)), workspace
 
     def _update(self, order: IntArray, stage: int, workspace: tuple[LineRoom, Any]) -> None:
-        oracle, known = self.oracle, self.smoothness
+        oracle = self.oracle
         if stage in (ALL, PREPARE):
-            survey(known.estimates, self._memory.numbers)
+            survey(self.smoothness.estimates, self._memory.numbers)
         oracle.run(sag_updates)(
-            order, stage, self._settings, oracle.problem, oracle.index, self._memory,
-            Lipschitz(known.estimates, known.wait, known.pause), self._lazy, self._metric,
-            *workspace,
-        )  # fmt: skip
+            order, stage, self._settings, oracle.problem, oracle.index, self._memory, *workspace
+        )
 
 
 def _has_risen(log: SolverLog) -> bool:
