@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from llvmlite.binding import parse_assembly
 from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
@@ -38,6 +42,8 @@ if hasattr(DefaultOptions, NO_REFERENCES):
     OPTIONS[NO_REFERENCES] = False
 # Nor can helpers be called from Python: what translates the arguments is compiled for nothing.
 HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
+# Instructions from which on a kernel is called by other kernels: a smaller one is part of each.
+LARGE = 300
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
 
@@ -69,12 +75,39 @@ def _compiled(function: F, **options: Any) -> Any:
 
         def find_plain(kinds: Any, named: Any) -> Any:
             try:
-                return find([numba.types.unliteral(kind) for kind in kinds], named)
+                found = find([numba.types.unliteral(kind) for kind in kinds], named)
             except TypeError:  # the types are given in another way
-                return find(kinds, named)
+                found = find(kinds, named)
+            with suppress(Exception):  # what numba may change
+                _call_if_large(compiled, tuple(found[2]))
+            return found
 
         compiled.get_call_template = find_plain
     return compiled
+
+
+def _call_if_large(compiled: Any, kinds: tuple[Any, ...]) -> None:
+    """Let kernels that are compiled from now on call the machine code of a large kernel.
+
+    Numba would compile it once more into each of them. A kernel that is read from the disk has
+    numba load first what it calls.
+    """
+    code = compiled.overloads[kinds]
+    library, symbol = code.library, code.fndesc.llvm_func_name
+    bodies = [each for each in library._get_module_for_linking().functions if each.name == symbol]
+    size = sum(1 for body in bodies for block in body.blocks for _ in block.instructions)
+    if size >= LARGE and compiled in KERNELS:
+        name = compiled.__module__, compiled.__qualname__
+        library._reload_init.add(partial(_load_called, *name, kinds, symbol))
+        library._shared_module = parse_assembly("")  # nothing is copied
+
+
+def _load_called(module: str, name: str, kinds: tuple[Any, ...], symbol: str) -> None:
+    """Load the machine code of a kernel that another one calls, by the name that it has there."""
+    compiled = getattr(import_module(module), name)
+    compiled.compile(kinds)
+    if compiled.overloads[kinds].fndesc.llvm_func_name != symbol:
+        raise RuntimeError(f"{name} was compiled anew, and so must be what calls it.")
 
 
 def kernel(function: F) -> F:
@@ -109,7 +142,7 @@ def part(function: F) -> F:
 def inlined(function: F) -> F:
     """Write a function out in the kernels that call it: it has no machine code of its own.
 
-    For a function that calls large kernels: each machine code that refers to a kernel holds that
-    once more, and takes as long to compile. Python cannot call it.
+    For a function that calls small kernels: each machine code that refers to one holds it once
+    more, and takes as long to compile. Python cannot call it.
     """
     return _compiled(function, **HELPER_OPTIONS, inline="always")  # type: ignore[no-any-return]

@@ -61,6 +61,28 @@ def test_an_edited_helper_is_not_served_from_a_stale_cache(copy_of_package):
     assert run(copy_of_package) == "3.0"
 
 
+CALLED = "import crfkit.compiler.jit as jit; jit.LARGE = 0" + COUNTED
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_machine_code_that_calls_other_machine_code_is_loaded_with_it(copy_of_package):
+    """Helpers of any size are called, not compiled into what calls them."""
+    assert run(copy_of_package, CALLED) == "2.0\n0 2"
+    assert run(copy_of_package, CALLED) == run(copy_of_package, COUNTED) == "2.0\n2 0"
+    [called] = (copy_of_package / "cache").rglob("helper.factor.*.nbc")
+    old = called.read_bytes()
+    called.unlink()  # what is compiled anew has another name
+    other = "from crfkit.kernels.helper import factor; factor(); " + CALLED.replace("1.0", "3")
+    assert run(copy_of_package, other).startswith("6.0")
+    assert run(copy_of_package, CALLED) == "2.0\n1 1"
+    assert run(copy_of_package, CALLED) == "2.0\n2 0"
+    called.write_bytes(old)
+    assert run(copy_of_package, CALLED) == "2.0\n1 1"
+    helper = copy_of_package / "crfkit" / "kernels" / "helper.py"
+    helper.write_text(helper.read_text().replace("2.0", "3.0"))
+    assert run(copy_of_package, CALLED) == "3.0\n0 2"
+
+
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")
 def test_other_options_of_kernels_make_other_machine_code(copy_of_package):
     assert run(copy_of_package, COUNTED) == "2.0\n0 2"
