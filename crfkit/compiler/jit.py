@@ -42,8 +42,9 @@ if hasattr(DefaultOptions, NO_REFERENCES):
     OPTIONS[NO_REFERENCES] = False
 # Nor can helpers be called from Python: what translates the arguments is compiled for nothing.
 HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
-# Instructions from which on a kernel is called by other kernels: a smaller one is part of each.
-LARGE = 300
+# A kernel of so many instructions, and some for each number that is passed, is called by other
+# kernels; a smaller one is compiled into each of them.
+LARGE, PASSED = 200, 4
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
 
@@ -94,9 +95,11 @@ def _call_if_large(compiled: Any, kinds: tuple[Any, ...]) -> None:
     """
     code = compiled.overloads[kinds]
     library, symbol = code.library, code.fndesc.llvm_func_name
+    library._reload_init.update(code.reload_init)  # what it calls, if it was read from the disk
     bodies = [each for each in library._get_module_for_linking().functions if each.name == symbol]
     size = sum(1 for body in bodies for block in body.blocks for _ in block.instructions)
-    if size >= LARGE and compiled in KERNELS:
+    passed = sum(1 for body in bodies for _ in body.arguments)
+    if bodies and size >= LARGE + PASSED * passed and compiled in KERNELS:
         name = compiled.__module__, compiled.__qualname__
         library._reload_init.add(partial(_load_called, *name, kinds, symbol))
         library._shared_module = parse_assembly("")  # nothing is copied

@@ -61,7 +61,7 @@ def test_an_edited_helper_is_not_served_from_a_stale_cache(copy_of_package):
     assert run(copy_of_package) == "3.0"
 
 
-CALLED = "import crfkit.compiler.jit as jit; jit.LARGE = 0" + COUNTED
+CALLED = "import crfkit.compiler.jit as jit; jit.LARGE = -99" + COUNTED
 
 
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")
@@ -81,6 +81,32 @@ def test_machine_code_that_calls_other_machine_code_is_loaded_with_it(copy_of_pa
     helper = copy_of_package / "crfkit" / "kernels" / "helper.py"
     helper.write_text(helper.read_text().replace("2.0", "3.0"))
     assert run(copy_of_package, CALLED) == "3.0\n0 2"
+
+
+# Of these kernels, `factor` alone is large.
+ONE_CALLED = """
+import crfkit.compiler.jit as jit
+
+choose = jit._call_if_large
+
+def chosen(compiled, kinds):
+    jit.LARGE = -99 if compiled.__name__ == "factor" else 10**6
+    choose(compiled, kinds)
+
+jit._call_if_large = chosen
+"""
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_copy_of_machine_code_from_the_disk_loads_what_that_calls(copy_of_package):
+    (copy_of_package / "crfkit" / "kernels" / "outer.py").write_text(
+        "from crfkit.compiler.jit import kernel\nfrom crfkit.kernels.probe import doubled\n\n\n"
+        "@kernel\ndef outer(x):\n    return 1.0 + doubled(x)\n"
+    )
+    outer = COUNTED.replace("probe", "outer").replace("doubled", "outer")
+    assert run(copy_of_package, ONE_CALLED + COUNTED) == "2.0\n0 2"
+    assert run(copy_of_package, ONE_CALLED + outer) == "3.0\n2 1"
+    assert run(copy_of_package, ONE_CALLED + outer) == "3.0\n2 0"
 
 
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")
