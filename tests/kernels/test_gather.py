@@ -29,15 +29,19 @@ def test_gather_tokens_and_rows_are_together_a_matrix_product(rng, ones, full):
     factor, out = np.empty(len(rows.data)), np.zeros((3, 3))
     gather.gather_tokens(
         gather.SparseRows(
-            rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), values, step
+            *map(frozen, (rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), values)),
+            step,
         ),
         2,
         5,
-        gather.PairWeights(slots, size, table.sum(axis=1), ptr, labels, table[mask]),
+        gather.PairWeights(
+            frozen(slots), size, *map(frozen, (table.sum(axis=1), ptr, labels, table[mask]))
+        ),
         gather.ListedRows(row_ptr, found, factor),
         out,
     )
-    gather.gather_rows(row_ptr, found, factor, step, table[full], out)
+    listed = map(frozen, (row_ptr, found, factor))
+    gather.gather_rows(*listed, step, frozen(table[full]), out)
     np.testing.assert_allclose(out, (x @ table)[2:5], rtol=1e-13, atol=1e-15)
 
 
@@ -47,11 +51,9 @@ def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
     x = (rng.random((30, 5)) < 0.6) * (1.0 if ones else rng.normal(size=(30, 5)))
     residual, out = rng.normal(size=(30, 3)), np.zeros((5, 3))
     _, ptr, rows, values, step = column_arrays(sp.csc_array(x), ones)
-    columns = np.arange(5)
+    listed = [*map(frozen, (np.arange(5), ptr.view(np.int64), rows, values))]
     for begin, end in ((0, cut), (cut, 5)):
-        gather.scatter_rows(
-            columns, ptr.view(np.int64), rows, values, step, begin, end, residual, out
-        )
+        gather.scatter_rows(*listed, step, begin, end, frozen(residual), out)
     np.testing.assert_allclose(out, x.T @ residual, rtol=1e-13, atol=1e-14)
 
 
@@ -78,15 +80,15 @@ def test_exchanged_cells_are_the_adjoint(monkeypatch, rng, ones, cut, bits):
 
 def test_collecting_the_rows_of_a_table_is_the_adjoint_of_spreading_them(rng):
     *_, mask, ptr, labels = make_problem(rng, True)
-    attributes = np.array([1, 3, 4], np.uint32)
+    attributes, ptr, labels = map(frozen, (np.array([1, 3, 4], np.uint32), ptr, labels))
     w, table = rng.normal(size=len(labels)), np.zeros((3, 3))
-    gather.spread_rows(attributes, ptr, labels, w, table)
+    gather.spread_rows(attributes, ptr, labels, frozen(w), table)
     full = np.zeros_like(mask, float)
     full[mask] = w
     np.testing.assert_array_equal(table, full[attributes])
     r, out = rng.normal(size=(3, 3)), np.zeros(len(labels))
     for begin, end in ((0, 2), (2, 3)):
-        gather.collect_rows(attributes, begin, end, ptr, labels, r, out)
+        gather.collect_rows(attributes, begin, end, ptr, labels, frozen(r), out)
     np.testing.assert_allclose(out @ w, (r * table).sum(), rtol=1e-13)
 
 

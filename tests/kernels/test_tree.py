@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit._types import Counts
+from crfkit.compiler.jit import frozen
 from crfkit.data import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
@@ -31,7 +32,7 @@ def random_scores(seed, lengths, size, tables=False, forbidden=0.0, scale=1.0):
     pair[rng.random(pair.shape) < forbidden] = -np.inf
     index = rng.integers(len(pair), size=n if tables else 1).astype(np.uint32)
     order = Forest(parent, offsets).order
-    return TreeScores(unary, pair, index, parent, order, offsets)
+    return TreeScores(*map(frozen, (unary, pair, index, parent, order, offsets)))
 
 
 def labelings(scores, s):
@@ -58,9 +59,8 @@ def exponentials(scores):
     pair_shift = np.where(np.isneginf(pair_shift), 0.0, pair_shift)
     factor = np.exp(scores.pair - pair_shift[:, None, None])
     transposed = np.ascontiguousarray(factor.transpose(0, 2, 1))
-    return ChainExponentials(
-        np.exp(scores.unary - shift[:, None]), shift, factor, transposed, pair_shift
-    )
+    raised = np.exp(scores.unary - shift[:, None]), shift, factor, transposed, pair_shift
+    return ChainExponentials(*map(frozen, raised))
 
 
 def workspace(scores):
@@ -117,7 +117,7 @@ cases = st.builds(
 @given(cases, st.booleans())
 def test_sums_are_those_of_all_labelings(scores, in_logs):
     raised, work, out = exponentials(scores), workspace(scores), outputs(scores)
-    weight = np.linspace(0.5, 2.0, len(scores.offsets) - 1)
+    weight = frozen(np.linspace(0.5, 2.0, len(scores.offsets) - 1))
     for s in range(len(weight)):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
         out.flow[...] = 0.0
@@ -163,7 +163,7 @@ def test_the_n_best_labelings_are_those_of_the_largest_scores(scores, n):
     for s in range(len(scores.offsets) - 1):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         lists = empty_lists(end - begin, size, n)
-        tree_lists(scores, s, np.zeros(0, np.int32), False, lists)
+        tree_lists(scores, s, frozen(np.zeros(0, np.int32)), False, lists)
         value, labels = lists.best[-1, 0], np.zeros((n, len(scores.unary)), np.int32)
         for rank in np.flatnonzero(value > -np.inf):
             tree_trace(scores, s, rank, lists, labels, rank)
@@ -186,14 +186,16 @@ def test_derivatives_are_those_of_the_expected_counts(scale, tables, forbidden):
         if expected(scores, 0) is None:
             continue
         if scale > 1.0:  # a label that is all but impossible
-            scores.unary[0, 0] -= 1000.0
+            falls = np.zeros_like(scores.unary)
+            falls[0, 0] = 1000.0
+            scores = scores._replace(unary=frozen(scores.unary - falls))
         rng = np.random.default_rng(seed + 100)
         directions = (rng.normal(size=values.shape) for values in (scores.unary, scores.pair))
         raised, work, sums = exponentials(scores), workspace(scores), outputs(scores)
         unary, pair = directions
-        tangent = scores._replace(unary=unary, pair=pair)
+        tangent = scores._replace(unary=frozen(unary), pair=frozen(pair))
         out = Counts(np.zeros_like(scores.unary), np.zeros_like(scores.pair))
-        tree_hessian(scores, raised, tangent, np.full(1, 2.0), work, sums, out)
+        tree_hessian(scores, raised, tangent, frozen(np.full(1, 2.0)), work, sums, out)
         assert sums.status[0] == OK
         ends = []
         for step in (-1e-5, 1e-5):
@@ -213,10 +215,10 @@ def test_the_best_labelings_by_errors(scores, last, seed):
     for s in range(len(scores.offsets) - 1):
         begin, end = int(scores.offsets[s]), int(scores.offsets[s + 1])
         lists, path = empty_lists(end - begin, size, last + 1), np.zeros((1, len(truth)), np.int32)
-        tree_lists(scores, s, truth, True, lists)
+        tree_lists(scores, s, frozen(truth), True, lists)
         value = lists.best[-1, 0]
         untraced = empty_lists(end - begin, size, last + 1, traced=False)
-        tree_lists(scores, s, truth, True, untraced)
+        tree_lists(scores, s, frozen(truth), True, untraced)
         np.testing.assert_array_equal(untraced.best[-1, 0], value)
         best = np.full(last + 1, -np.inf)
         for labels, score in labelings(scores, s):
