@@ -271,7 +271,8 @@ class KBestLearner(OnlineLearner):
         return batches.gradient(index, out), top - gold, top
 
     def _apply(self, index: int, delta: FloatArray, weight: float) -> None:
-        positions, update = frozen(self._own.batches.places(index)), self.update._replace(rate=1.0)
+        positions = np.array(self._own.batches.places(index))  # as the kernels' own lists are
+        update = self.update._replace(rate=1.0)
         apply_update(len(positions), positions, delta, 0.0, weight, update, self.state)
         self._record(int(self.state.sums[COUNT]) - 1, positions.astype(np.int64), delta)
 
