@@ -117,7 +117,10 @@ def test_online_updates_are_the_same_compiled_and_in_python(rng, kind, update, c
 @pytest.mark.parametrize("kind", STRUCTURES)
 @pytest.mark.parametrize("pairwise", [True, False], ids=["pairwise", "classic"])
 def test_frank_wolfe_is_the_same_compiled_and_in_python(kind, pairwise):
-    """Costs are such that no two vertices of a sequence have one loss: rounding would decide."""
+    """The seed is one where no two vertices of a sequence are equally good when one is left.
+
+    An exact step makes two of them so; if no other sequence moves them apart, rounding decides.
+    """
     rng = np.random.default_rng(1 if kind == "segments with offsets" else 0)
     with problem(kind, rng) as objective:
         batches = objective.minibatches(1, 0)
