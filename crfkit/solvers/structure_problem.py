@@ -15,7 +15,6 @@ import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.dispatch import implements
-from crfkit.compiler.jit import frozen
 from crfkit.kernels.oracle import (
     FOUND,
     INFINITE,
@@ -175,7 +174,7 @@ def _list_difference(
     of_first = Counts(out.unary[:stop], out.pair)
     structure.add_counts(first, _codes(one, stop), weight, of_first)
     structure.add_counts(first, _codes(other, stop), -weight, of_first)
-    workspace.positions = frozen(batches.places(index))
+    workspace.positions = np.array(batches.places(index))
     workspace.changes = batches.gradient(index, out)
     return len(workspace.changes)
 
