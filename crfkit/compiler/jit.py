@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from llvmlite.binding import parse_assembly
 from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
@@ -100,9 +99,11 @@ def _call_if_large(compiled: Any, kinds: tuple[Any, ...]) -> None:
     size = sum(1 for body in bodies for block in body.blocks for _ in block.instructions)
     passed = sum(1 for body in bodies for _ in body.arguments)
     if bodies and size >= LARGE + PASSED * passed and compiled in KERNELS:
+        from numba.core.codegen import ll
+
         name = compiled.__module__, compiled.__qualname__
         library._reload_init.add(partial(_load_called, *name, kinds, symbol))
-        library._shared_module = parse_assembly("")  # nothing is copied
+        library._shared_module = ll.parse_assembly("")  # nothing is copied
 
 
 def _load_called(module: str, name: str, kinds: tuple[Any, ...], symbol: str) -> None:
