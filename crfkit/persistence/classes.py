@@ -31,14 +31,14 @@ from crfkit.persistence.checks import (
     check_vectorizer,
 )
 from crfkit.persistence.registry import register, register_room
-from crfkit.structures import OF_TOPOLOGY
+from crfkit.structures import Tree
 
 for _room in (
     crfkit.data, crfkit.features, composition, tables, vocabulary, crfkit.labels.costs,
     crfkit.losses, crfkit.inference, crfkit.solvers, crfkit.solvers.margin,
 ):  # fmt: skip
     register_room(_room)
-for _cls in (IterationRecord, FunctionTransformer, *map(type, OF_TOPOLOGY.values())):
+for _cls in (IterationRecord, FunctionTransformer, Tree):
     register(_cls)
 register(check=check_steps)(Pipeline)
 register(check=check_steps)(FeatureUnion)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from crfkit import structures
 from crfkit._parallel import LONG_TOKENS, Chunk, cut
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
@@ -28,7 +29,7 @@ from crfkit.potentials.blocks import (
     Table,
     WeightBlock,
 )
-from crfkit.structures import Chain, SparseChain, Structure
+from crfkit.structures import Chain, Structure
 
 # From so many labels on, and up to this share of the pairs of labels, weights of transitions are
 # kept as they are: the recurrences are then faster than on a table of all pairs.
@@ -183,7 +184,7 @@ class TransitionBlock(WeightBlock):
     def structure(self) -> Structure:
         """The chain that reads such potentials."""
         if self.is_list:
-            return SparseChain(self.source, self.target, self.n_labels)
+            return structures.SparseChain(self.source, self.target, self.n_labels)
         return Chain()
 
     def bind(self, parameters: FloatArray) -> FloatArray:

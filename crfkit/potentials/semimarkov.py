@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from crfkit import structures
 from crfkit._parallel import Chunk, chunk_tokens
 from crfkit._types import CodeArray, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
@@ -53,7 +54,7 @@ from crfkit.potentials.linear import (
     WeightSpace,
     check_not_negative,
 )
-from crfkit.structures import SegmentOffset, SegmentPotentials, SemiMarkov, Spans, Structure
+from crfkit.structures import SegmentOffset, SegmentPotentials, Spans, Structure
 from crfkit.structures.potentials import make_spans, no_spans
 
 # Which tokens of a segment the attributes of a block of weights are counted for.
@@ -289,7 +290,7 @@ class SemiMarkovModel(LinearModel):
         self.n_labels = size = self.n_columns // len(TOKEN_PARTS)
         self.n_codes = 2 * size  # a label, and whether its segment begins there
         self.chunk_tokens = chunk_tokens(size, own_transitions=not self.homogeneous)
-        self.structure = SemiMarkov()
+        self.structure = structures.SemiMarkov()
         self.lengths, segments = self.get(LengthBlock), self.find(SegmentAttributeBlock)
         self.segments = None if segments is None else segments.weights
 
@@ -316,7 +317,7 @@ class SemiMarkovModel(LinearModel):
         transitions = TransitionBlock(self.transition_from, self.transition_to, self.n_labels)
         plain = {"lengths": lengths, "transitions": transitions}
         model = type(self)([plain.get(block.name, block) for block in self.blocks])
-        return model, SemiMarkov(SegmentOffset(np.where(forbidden, -np.inf, 0.0), fixed))
+        return model, structures.SemiMarkov(SegmentOffset(np.where(forbidden, -np.inf, 0.0), fixed))
 
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
         """Return how many potentials a chunk has, at most."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self
 
 import numpy as np
@@ -47,6 +48,31 @@ class NoPathError(ValueError):
         return type(self), (self.sequence, self.position)
 
 
+class NoSegmentationError(NoPathError):
+    """A sequence has no segmentation of finite score.
+
+    Parameters
+    ----------
+    sequence : int
+        Index of the sequence in the data set.
+    position : int
+        The last position that segments from the start of the sequence lead up to.
+    others : tuple of int, default=()
+        Further sequences of the batch that are known to have none; there may be more.
+    """
+
+    def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:
+        self.sequence = sequence
+        self.position = position
+        self.others = others
+        ValueError.__init__(
+            self,
+            f"sequence {sequence}: no segmentation is allowed: none gets past position {position}, "
+            "where every segment is forbidden (score -inf), too short or too long, or every "
+            "transition into it is. Allow at least one segment that begins there.",
+        )
+
+
 class Capability(Enum):
     """Questions that not every structure answers; the value completes a message."""
 
@@ -84,6 +110,8 @@ def structure_for(topology: Topology) -> Structure[Any]:
     TypeError
         If no structure is known for it.
     """
+    if type(topology) not in OF_TOPOLOGY:
+        import_module("crfkit.structures.tree")  # which adds its own
     if type(topology) not in OF_TOPOLOGY:
         known = ", ".join(sorted(kind.__name__ for kind in OF_TOPOLOGY)) or "none"
         raise TypeError(

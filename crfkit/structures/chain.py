@@ -38,7 +38,6 @@ from crfkit.structures.potentials import (
     exp_unary,
     transposed,
 )
-from crfkit.structures.tree import Tree, TreePotentials
 
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
@@ -223,8 +222,13 @@ class Chain(Structure[ChainPotentials]):
         out: Counts,
     ) -> None:
         """Differentiate the counts of some sequences, shape (S,), as those of forests."""
+        from crfkit.structures.tree import Tree, TreePotentials
+
         tokens, which = np.repeat(chosen, np.diff(potentials.offsets)), np.flatnonzero(chosen)
-        paths, direction = (_as_paths(each.take(which)) for each in (potentials, tangent))
+        chains = potentials.take(which)
+        order = np.concatenate([np.arange(n) for n in np.diff(chains.offsets)])
+        paths = TreePotentials(*chains, order - 1, order)
+        direction = TreePotentials(*tangent.take(which), order - 1, order)
         counts = Counts(np.empty_like(paths.unary), out.pair)
         try:
             Tree().hessian_product(paths, direction, weight[which], counts)
@@ -232,13 +236,6 @@ class Chain(Structure[ChainPotentials]):
             self.argmax(potentials)  # raises, and tells where from the start
             raise
         out.unary[tokens] = counts.unary
-
-
-def _as_paths(potentials: ChainPotentials) -> TreePotentials:
-    """Return the forest of the paths that the chains are, from their first tokens on."""
-    begin = np.repeat(potentials.offsets[:-1], np.diff(potentials.offsets))
-    order = np.arange(len(begin)) - begin
-    return TreePotentials(*potentials, order - 1, order)
 
 
 def _is_long(scores: ChainScores) -> bool:

@@ -19,7 +19,14 @@ from crfkit.kernels.semimarkov.arrays import (
 from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
 from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
-from crfkit.structures.base import Capability, NoPathError, Offset, Structure, longest, only_found
+from crfkit.structures.base import (
+    Capability,
+    NoSegmentationError,
+    Offset,
+    Structure,
+    longest,
+    only_found,
+)
 from crfkit.structures.potentials import (
     SegmentPotentials,
     are_moderate,
@@ -29,31 +36,6 @@ from crfkit.structures.potentials import (
     segment_arrays,
     tilted,
 )
-
-
-class NoSegmentationError(NoPathError):
-    """A sequence has no segmentation of finite score.
-
-    Parameters
-    ----------
-    sequence : int
-        Index of the sequence in the data set.
-    position : int
-        The last position that segments from the start of the sequence lead up to.
-    others : tuple of int, default=()
-        Further sequences of the batch that are known to have none; there may be more.
-    """
-
-    def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:
-        self.sequence = sequence
-        self.position = position
-        self.others = others
-        ValueError.__init__(
-            self,
-            f"sequence {sequence}: no segmentation is allowed: none gets past position {position}, "
-            "where every segment is forbidden (score -inf), too short or too long, or every "
-            "transition into it is. Allow at least one segment that begins there.",
-        )
 
 
 class SemiMarkov(Structure[SegmentPotentials]):
@@ -73,7 +55,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
     and Sundberg 1994, over segments: in time ``O(k T K (L + K))``, with ``4 k T K`` numbers) are,
     of equal scores, those of the lowest last label, then the shortest last segment, and so on.
 
-    Sums and searches raise :class:`NoSegmentationError` where a sequence has no segmentation of
+    Sums and searches raise NoSegmentationError where a sequence has no segmentation of
     finite score.
 
     Parameters
