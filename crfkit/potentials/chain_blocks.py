@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit import structures
+import crfkit.structures as structures
 from crfkit._parallel import LONG_TOKENS, Chunk, cut
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences

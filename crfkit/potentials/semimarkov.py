@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit import structures
+import crfkit.structures as structures
 from crfkit._parallel import Chunk, chunk_tokens
 from crfkit._types import CodeArray, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
