@@ -83,7 +83,10 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path):
     shutil.copytree(Path(crfkit.__file__).parent, package, ignore=ignored)
     no_folder = package / "kernels" / "__pycache__"
     no_folder.write_text("a file, not a folder")
-    script = "from crfkit import warmup; warmup.warm_up = warmup.report; exit(warmup.main([]))"
+    script = (
+        f"import tempfile; tempfile.tempdir = {str(no_folder)!r}\n"
+        "from crfkit import warmup; warmup.warm_up = warmup.report; exit(warmup.main([]))"
+    )
     lines = run("-B", "-c", script, cwd=tmp_path, NUMBA_CACHE_DIR=str(no_folder / "here"),
                 XDG_CACHE_HOME=str(no_folder), HOME=str(no_folder))  # fmt: skip
     assert lines[-1].startswith("machine code is not kept: no folder for it can be written.")
