@@ -187,7 +187,7 @@ def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
         if isinstance(sequence, (str, bytes)):
             raise TypeError(
                 f"sequence {s} of {name} is the string {sequence!r}. A sequence is a list with one "
-                "item a token: split it first."
+                f"item a token: split it first; for one sequence pass [{name}]."
             )
         if isinstance(sequence, (set, frozenset)):
             raise TypeError(f"sequence {s} of {name} is a set, which has no order: give a list.")
@@ -200,19 +200,19 @@ def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
         yield sequence
 
 
-def label_list(s: int, labels: Any) -> list[Label]:
+def label_list(s: int, labels: Any, name: str = "y") -> list[Label]:
     """Return one sequence of labels as Python objects; a 2-D array raises TypeError."""
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:
             raise TypeError(
-                f"sequence {s} of y is an array of {labels.ndim} dimensions; it must have one, "
-                "with a label a token."
+                f"sequence {s} of {name} is an array of {labels.ndim} dimensions; it must have "
+                "one, with a label a token."
             )
         return list(labels) if labels.dtype.kind in "mM" else list(labels.tolist())
     if hasattr(labels, "to_numpy"):  # a column of a data frame
-        return label_list(s, labels.to_numpy())
+        return label_list(s, labels.to_numpy(), name)
     if hasattr(labels, "__array__") and not isinstance(labels, (list, tuple)):  # a tensor
-        return label_list(s, np.asarray(labels))
+        return label_list(s, np.asarray(labels), name)
     return [plain_label(label) for label in labels]
 
 
@@ -398,7 +398,12 @@ def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
         )
     items = list(sample_weight)
     if any(np.ndim(item) for item in items):
-        weight = _token_weights(items, offsets)
+        rows = [
+            numeric_array(item, f"sample_weight of sequence {s}").reshape(-1)
+            for s, item in enumerate(items)
+        ]
+        check_lengths(offsets, np.cumsum([0, *map(len, rows)]), "sample_weight")
+        weight = np.concatenate(rows)
     else:
         if len(items) != len(lengths):
             raise ValueError(
@@ -406,20 +411,6 @@ def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
                 "for each sequence, or a list with an array of token weights for each sequence."
             )
         weight = np.repeat(numeric_array(items, "sample_weight"), lengths)
-    _check_weights(weight, offsets)
-    return weight
-
-
-def _token_weights(items: list[Any], offsets: IntArray) -> FloatArray:
-    rows = [
-        numeric_array(item, f"sample_weight of sequence {s}").reshape(-1)
-        for s, item in enumerate(items)
-    ]
-    check_lengths(offsets, np.cumsum([0, *map(len, rows)]), "sample_weight")
-    return np.concatenate(rows)
-
-
-def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
     if len(bad):
         raise ValueError(
@@ -428,3 +419,4 @@ def _check_weights(weight: FloatArray, offsets: IntArray) -> None:
         )
     if len(weight) and not weight.any():
         raise ValueError("all sample weights are 0: no sequence counts.")
+    return weight

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crfkit._types import FloatArray, Frame, IntArray
 from crfkit.data.frames import frame_columns, group_offsets, shared_columns
+from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 from crfkit.data.topology import Topology
@@ -472,10 +473,5 @@ def _check_transitions(
         raise ValueError(
             "the attributes of the transitions have transitions themselves: leave those out."
         )
-    if not np.array_equal(transitions.offsets, offsets):
-        raise ValueError(
-            f"transitions has {len(transitions)} sequences of {transitions.n_tokens} tokens in "
-            f"all, the features have {len(offsets) - 1} of {offsets[-1]}: both must have the same "
-            "lengths."
-        )
+    check_lengths(offsets, transitions.offsets, "transitions")
     return transitions

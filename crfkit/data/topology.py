@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 
 from crfkit._types import IntArray
+from crfkit.data.labels import check_lengths
 from crfkit.data.validation import token_place
 
 
@@ -58,17 +59,7 @@ class Topology(ABC):
 
     def check(self, offsets: IntArray) -> None:
         """Raise ValueError, naming the first sequence, if features have other sequences."""
-        if np.array_equal(offsets, self.offsets):
-            return
-        kind, ours, theirs = type(self).__name__.lower(), np.diff(self.offsets), np.diff(offsets)
-        if len(ours) != len(theirs):
-            raise ValueError(
-                f"the {kind} has {len(ours)} sequences, the features have {len(theirs)}."
-            )
-        s = int(np.argmax(ours != theirs))
-        raise ValueError(
-            f"sequence {s}: the {kind} has {ours[s]} tokens, the features have {theirs[s]}."
-        )
+        check_lengths(offsets, self.offsets, f"the {type(self).__name__.lower()}")
 
     def take(self, sequences: IntArray) -> Self:
         """Return the order of the tokens of chosen sequences."""

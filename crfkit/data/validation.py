@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from numbers import Number
 from typing import Any
 
@@ -85,17 +86,12 @@ def numeric_array(values: Any, where: str) -> FloatArray:
         if array.dtype.kind in "cmMSUV":
             raise TypeError(f"the type is {array.dtype}")
         if array.dtype.kind == "O":
-            _check_objects(array)
+            for value in array.flat:  # text, which NumPy would convert
+                if not (value is None or isinstance(value, (Number, np.bool_))):
+                    raise TypeError(f"{value!r:.80} is of type {type(value).__name__}")
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{where} must be numbers: {error}. Convert the values first.") from error
-
-
-def _check_objects(array: NDArray[np.object_]) -> None:
-    """Raise TypeError if an object is no number, such as text, which NumPy would convert."""
-    for value in array.flat:
-        if not (value is None or isinstance(value, (Number, np.bool_))):
-            raise TypeError(f"{value!r:.80} is of type {type(value).__name__}")
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
@@ -170,6 +166,10 @@ def _check_places(places: NDArray[Any], size: int, name: str, where: str) -> Non
 def stack_matrices(container: Any, sequences: Iterable[Any], n_features: int | None) -> Any:
     """Pack one matrix a sequence into a container with ``from_flat``."""
     items = list(sequences)
+    rows = _stacked_rows(items)
+    if rows is not None and n_features in (None, rows.shape[1]):
+        with suppress(TypeError, ValueError):  # to look at each matrix tells which is wrong
+            return container.from_flat(rows, [item.shape[0] for item in items])
     blocks = [_block(s, item) for s, item in enumerate(items)]
     names = shared_columns(items)
     filled = [(s, block) for s, block in enumerate(blocks) if block is not None]
@@ -186,6 +186,28 @@ def stack_matrices(container: Any, sequences: Iterable[Any], n_features: int | N
     if any(sp.issparse(matrix) for matrix in matrices):
         return container.from_flat(sp.vstack(matrices, format="csr"), lengths, names)
     return container.from_flat(np.vstack(matrices), lengths, names)
+
+
+def _stacked_rows(items: list[Any]) -> sp.csr_array | None:
+    """Return csr matrices as one, whose entries can be checked at once; None where some differ."""
+    if not items or not set(map(type, items)) <= {sp.csr_array, sp.csr_matrix}:
+        return None
+    ptr, indices, data = (
+        np.concatenate([getattr(item, name) for item in items])
+        for name in ("indptr", "indices", "data")
+    )
+    sizes = [(len(x.indptr) - 1, x.shape[0], len(x.indices), len(x.data)) for x in items]
+    rows, shapes, entries, values = np.array(sizes, np.int64).T
+    last = np.cumsum(rows + 1) - 1
+    kinds = ptr.dtype.kind + indices.dtype.kind + data.dtype.kind
+    alike = kinds in ("iib", "iii", "iiu", "iif") and len({item.shape[1:] for item in items}) == 1
+    whole = np.array_equal(rows, shapes) and np.array_equal(entries, values)
+    if not (alike and whole and items[0].ndim == 2):
+        return None
+    if (ptr[last] != entries).any() or ptr[last - rows].any():
+        return None
+    ptr = np.delete(ptr + np.repeat(np.cumsum(entries) - entries, rows + 1), (last - rows)[1:])
+    return sp.csr_array((data, indices, ptr), shape=(int(rows.sum()), items[0].shape[1]))
 
 
 def _block(s: int, item: Any) -> Any:

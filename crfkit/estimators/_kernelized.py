@@ -16,11 +16,8 @@ from crfkit.data.topology import check_no_topology
 from crfkit.persistence import check_chain_model
 from crfkit.potentials.kernelized import Kernel, KernelChainModel, KernelWeights
 from crfkit.potentials.linear import choose_features
-from crfkit.solvers import margin
 
 KERNELS = ("linear", "rbf", "poly", "precomputed")
-# Options of BlockFrankWolfe that its form for kernels has too.
-SHARED_OPTIONS = ("max_iter", "tol", "random_state")
 
 
 def has_kernel(kernel: Any) -> bool:
@@ -78,34 +75,17 @@ class KernelledTokens:
         return KernelChainModel.of_fitted(vars(fitted), self.kernel)
 
 
-def check_kernel(kernel: Any, kernel_params: Any, solver: Any) -> None:
+def check_kernel(kernel: Any, kernel_params: Any) -> None:
     """Raise ValueError or TypeError if these parameters do not go together."""
     if not callable(kernel):
         check_option("kernel", kernel, KERNELS)
     if kernel_params is not None and not isinstance(kernel_params, Mapping):
         raise TypeError(f"kernel_params={kernel_params!r:.80} must be a dict or None.")
-    if not has_kernel(kernel):
-        if kernel_params:
-            raise ValueError(
-                f"kernel_params={kernel_params!r:.80} are for other kernels than "
-                "'linear', which has none."
-            )
-        return
-    bcfw = isinstance(solver, str) and solver == "bcfw"
-    if not (bcfw or isinstance(solver, (margin.BlockFrankWolfe, margin.KernelFrankWolfe))):
+    if kernel_params and not has_kernel(kernel):
         raise ValueError(
-            f"solver={solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' or a "
-            "KernelFrankWolfe."
+            f"kernel_params={kernel_params!r:.80} are for other kernels than 'linear', which has "
+            "none."
         )
-    if isinstance(solver, margin.BlockFrankWolfe):
-        _check_shared_options(solver)
-
-
-def kernel_solver(solver: Any) -> margin.KernelFrankWolfe:
-    """Return the form of a solver that can be used with a kernel."""
-    if isinstance(solver, margin.KernelFrankWolfe):
-        return solver
-    return margin.KernelFrankWolfe(**{name: getattr(solver, name) for name in SHARED_OPTIONS})
 
 
 def check_kernel_chain(model: Any) -> None:
@@ -130,15 +110,3 @@ def check_kernel_chain(model: Any) -> None:
         fits = vectors.n_tokens == len(dual) and vectors.n_features == model.n_features_in_
     if not fits:
         raise ValueError("the support tokens do not fit the coefficients")
-
-
-def _check_shared_options(solver: margin.BlockFrankWolfe) -> None:
-    """Raise ValueError if a solver has options that its form for kernels does not have."""
-    solver.check_parameters()
-    usual = margin.BlockFrankWolfe().get_params()
-    for name, value in solver.get_params().items():
-        if name not in SHARED_OPTIONS and value != usual[name]:
-            raise ValueError(
-                f"BlockFrankWolfe({name}={value!r}) needs kernel='linear'; with a kernel use "
-                "KernelFrankWolfe, which has options of its own."
-            )

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
-from crfkit._types import FloatArray, IntArray, Potentials, SolverResult
+from crfkit._types import FloatArray, Potentials, SolverResult
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream, check_labels, check_lengths, check_sample_weight
 from crfkit.estimators._kernelized import KernelledTokens
@@ -108,7 +108,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
             Between 0 and 1; NaN if there is no token.
         """
         predicted = LabelStream(self.predict(X))
-        truth = LabelStream(self._true_labels(y, predicted.offsets))
+        coding = self._fitted_labels().coding(self)  # true labels are read as predicted ones: tags
+        truth = LabelStream(coding.as_predicted(y, predicted.offsets))
         check_lengths(predicted.offsets, truth.offsets, "y")
         check_labels(truth, self.classes_)
         weight = check_sample_weight(sample_weight, truth.offsets)
@@ -117,10 +118,6 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         classes = list(truth.index)
         right = predicted.codes_for(classes) == truth.codes_for(classes)
         return float(weight[right].sum() / weight.sum())
-
-    def _true_labels(self, y: Any, offsets: IntArray) -> Any:
-        """Return true labels in the form in which `predict` returns them: as tags."""
-        return self._fitted_labels().coding(self).as_predicted(y, offsets)
 
     def _fitted_labels(self) -> LabelSpace:
         """Return the labels of the fitted model, whatever its parameters say by now."""

@@ -13,7 +13,6 @@ from crfkit.estimators._kernelized import (
     check_kernel,
     check_kernel_chain,
     has_kernel,
-    kernel_solver,
 )
 from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators.base import LinearClassifier
@@ -201,7 +200,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         check_option("loss", self.loss, RESCALINGS)
         solver = chosen_solver(self, MARGIN_SOLVERS)
         _check_fits(self.solver)
-        check_kernel(self.kernel, self.kernel_params, self.solver)
+        check_kernel(self.kernel, self.kernel_params)
         labels = labels_of(self.structure, self.warm_start)
         weights = None
         if has_kernel(self.kernel):
@@ -210,7 +209,12 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
                     f"kernel={self.kernel!r:.60} compares tokens, not segments: use "
                     "kernel='linear', or structure='chain'."
                 )
-            solver, weights = kernel_solver(solver), KernelledTokens.of(self)
+            if solver.kernel_form is None:
+                raise ValueError(
+                    f"solver={self.solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' "
+                    "or a KernelFrankWolfe."
+                )
+            solver, weights = solver.kernel_form(), KernelledTokens.of(self)
         return make_problem(
             self, labels=labels, weights=weights, loss=self._loss, scale=float(self.C),
             penalty=ElasticNet(0.0, 0.5), solver=solver,

@@ -205,6 +205,16 @@ class AttributeRows(NamedTuple):
     offsets: IntArray  # (S + 1,) where the sequences begin, and the end
 
     @classmethod
+    def of_entries(
+        cls, rows: IntArray, columns: CodeArray, values: FloatArray, offsets: IntArray
+    ) -> AttributeRows:
+        """Return entries in any order as rows in order, without those of `SKIP` or the value 0."""
+        kept = np.flatnonzero((columns != SKIP) & (values != 0.0))
+        kept = kept[np.argsort(rows[kept], kind="stable")]
+        indptr = _pointers(np.bincount(rows[kept], minlength=int(offsets[-1])))
+        return cls(columns[kept], values[kept], indptr, offsets).in_order()
+
+    @classmethod
     def joined(cls, parts: Sequence[AttributeRows]) -> AttributeRows:
         """Return the rows of several parts, one after the other."""
         plain = all(part.values is None for part in parts)

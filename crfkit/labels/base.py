@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -24,7 +26,9 @@ class Coded(NamedTuple):
 
 
 class LabelCoding(ABC):
-    """How codes are read and written."""
+    """How codes are read and written; `fitted` are the fitted attributes that tell it."""
+
+    fitted: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def write(

@@ -107,21 +107,6 @@ def as_segment(item: Any, where: str, n_tokens: float = np.inf, remedy: str = _S
     return segment
 
 
-def ordered_segments(segments: Iterable[Any], length: int) -> list[Segment]:
-    """Return segments of one sequence in their order.
-
-    ValueError tells that one is empty, outside of the sequence, or overlaps another.
-    """
-    read = [read_segment(item, f"item {i}") for i, item in enumerate(segments)]
-    ordered = sorted(read, key=lambda span: (span.start, span.stop))
-    for i, span in enumerate(ordered):
-        if not 0 <= span.start < span.stop <= length:
-            raise ValueError(f"{span} is empty or outside a sequence of length {length}")
-        if i and ordered[i - 1].stop > span.start:
-            raise ValueError(f"{ordered[i - 1]} and {span} overlap")
-    return ordered
-
-
 def lists(y: Any) -> list[list[Any]]:
     """Return sequences as lists; TypeError if they are none."""
     return [label_list(s, sequence) for s, sequence in enumerate(iterate_sequences(y, "y"))]
@@ -138,12 +123,12 @@ def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Lis
             f"X has {len(offsets) - 1} sequences, but {name} has {len(sequences)}: give one list "
             f"of segments for each sequence of X."
         )
-    labels, places = [], []
+    labels, places, remedy = [], [], "Others are." if name == "y" else _ORDER
     lengths, begins = np.diff(offsets).tolist(), offsets.tolist()
     for s, sequence in enumerate(sequences):
         where = f"sequence {s} of {name}"
         for item in sequence:
-            start, stop, label = as_segment(item, where, lengths[s], "Others are.")
+            start, stop, label = as_segment(item, where, lengths[s], remedy)
             if label is None or label != label:
                 raise TypeError(
                     f"{where}: the label of {item!r:.60} must be hashable, and not None or NaN."

@@ -18,7 +18,6 @@ from crfkit.labels.costs import Cost
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
 from crfkit.labels.schemes import (
     CONLL,
-    INSIDE,
     IO,
     IOB1,
     IOB2,
@@ -32,7 +31,7 @@ from crfkit.labels.schemes import (
     parse_tag,
     write_tag,
 )
-from crfkit.labels.spans import detect_scheme, illegal_tags, spans_of_all
+from crfkit.labels.spans import detect_scheme, illegal_tags, spans_of_all, token_roles
 
 # Instead of a code: any; any that begins a segment; and `EITHER - k`, one of the label k.
 ANY, BEGINS, EITHER = -1, -2, -3
@@ -62,7 +61,7 @@ class SegmentCoding(LabelCoding):
     """
 
     def __init__(self, scheme: str, outside: str) -> None:
-        self.scheme, self.outside = scheme, outside
+        self.scheme, self.outside, self.fitted = scheme, outside, {"scheme_": scheme}
 
     def write(
         self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
@@ -71,8 +70,8 @@ class SegmentCoding(LabelCoding):
         labels = codes % max(len(classes), 1)
         if self.scheme == RUNS:
             return LabelSequences.from_codes(labels, classes, offsets)
-        tags = self._tags(classes)
-        roles = self._roles(segmentation_of(codes, offsets, len(classes)), offsets)
+        tags, runs = self._tags(classes), segmentation_of(codes, offsets, len(classes))
+        roles = token_roles(self._writing, *runs, offsets)
         return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
 
     def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
@@ -134,22 +133,6 @@ class SegmentCoding(LabelCoding):
                 outside = label == self.outside
                 tags[k, role] = label if outside else write_tag(role, str(label), rules)
         return tags
-
-    def _roles(self, runs: Segmentation, offsets: IntArray) -> IntArray:
-        """Return the role of each token in its segment by the rules of the scheme."""
-        rules = self._writing
-        roles = np.full(int(offsets[-1]), INSIDE)
-        marked = np.ones(len(runs.start), bool)
-        if rules.marks != "always":  # only where two segments of a label touch
-            touch = (runs.label[:-1] == runs.label[1:]) & ~np.isin(runs.start[1:], offsets)
-            marked[:] = False
-            marked[1:] |= touch if rules.marks == "left" else False
-            marked[:-1] |= touch if rules.marks == "right" else False
-        single = runs.stop - runs.start == 1
-        roles[runs.stop[marked] - 1] = rules.last
-        roles[runs.start[marked]] = rules.first
-        roles[runs.start[marked & single]] = rules.single
-        return roles
 
 
 def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded:

@@ -6,15 +6,14 @@ equal-length sequences would become a matrix, and tuples would become rows.
 
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Hashable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Hashable, Iterable
 from itertools import chain
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from crfkit.data.labels import iterate_sequences, label_list
 from crfkit.data.validation import token_place
 from crfkit.labels.fields import has_names, is_hashable, segment_fields
 
@@ -23,8 +22,6 @@ Weights: TypeAlias = Iterable[Any] | npt.NDArray[Any]
 IntArray: TypeAlias = npt.NDArray[np.intp]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-
-_UNORDERED_OR_TEXT = (str, bytes, AbstractSet, Mapping)
 
 
 class FlatLabels(NamedTuple):
@@ -52,7 +49,10 @@ def flatten(y: Sequences, name: str) -> FlatLabels:
 
 def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
     """Return sequences as lists or tuples; ``name`` is what errors call the argument."""
-    return [_as_labels(sequence, name, i) for i, sequence in enumerate(_as_outer(y, name))]
+    return [
+        labels if isinstance(labels, (list, tuple)) else label_list(s, labels, name)
+        for s, labels in enumerate(iterate_sequences(y, name))
+    ]
 
 
 def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, FlatLabels]:
@@ -107,38 +107,6 @@ def shown_names(labels: Iterable[Any]) -> list[str]:
 def sequence_index(lengths: IntArray) -> IntArray:
     """Return for each token the index of its sequence."""
     return np.repeat(np.arange(len(lengths), dtype=np.intp), lengths)
-
-
-def _as_outer(y: Sequences, name: str) -> Iterable[Any]:
-    if isinstance(y, np.ndarray):
-        return list(y) if y.ndim else _refuse(y, name)
-    if isinstance(y, _UNORDERED_OR_TEXT) or not isinstance(y, Iterable):
-        _refuse(y, name)
-    return y
-
-
-def _as_labels(sequence: Any, name: str, i: int) -> list[Any] | tuple[Any, ...]:
-    if isinstance(sequence, (list, tuple)):
-        return sequence
-    if isinstance(sequence, np.ndarray) and sequence.ndim == 1:
-        labels: list[Any] = sequence.tolist()
-        return labels
-    is_text = isinstance(sequence, _UNORDERED_OR_TEXT) or isinstance(sequence, np.ndarray)
-    if is_text or not isinstance(sequence, Iterable):
-        _refuse(sequence, f"{name}[{i}]")
-    return list(sequence)
-
-
-def _refuse(found: object, where: str) -> NoReturn:
-    if isinstance(found, str) and "[" in where:
-        name = where.partition("[")[0]
-        hint = f"if {name} is a single sequence, wrap it in a list: [{name}]"
-    else:
-        hint = "pass a list of lists of labels"
-    raise TypeError(
-        f"{where} is {reprlib.repr(found)} ({type(found).__name__}), "
-        f"not a sequence of labels; {hint}"
-    )
 
 
 def _refuse_segments(true: list[Any], pred: list[Any]) -> None:

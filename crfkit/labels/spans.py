@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfkit._types import Segment
+from crfkit.data.labels import object_array
 from crfkit.data.validation import token_place
-from crfkit.labels.fields import ordered_segments
+from crfkit.labels.fields import check_apart, read_listed
 from crfkit.labels.schemes import (
     CONLL,
     DETECTABLE,
@@ -146,13 +148,35 @@ def tags_from_spans(
     rules = get_scheme(scheme, suffix, delimiter)
     if rules.name == CONLL.name:
         raise ValueError("'conll' is a way to read tags; write a scheme such as 'IOB2'")
-    ordered = ordered_segments(spans, length)
+    offsets = np.array([0, length])
+    listed = read_listed([list(spans)], offsets, "spans")
+    check_apart(listed, offsets, "spans")
+    order = np.argsort(listed.start)
+    start, stop, labels = listed.start[order], listed.stop[order], object_array(listed.labels)
+    roles = token_roles(rules, start, stop, labels[order], offsets).tolist()
     tags = [write_tag(OUTSIDE, "", rules)] * length
-    for i, span in enumerate(ordered):
-        tags[span.start : span.stop] = [
-            write_tag(role, str(span.label), rules) for role in _roles(ordered, i, rules)
-        ]
+    for begin, end, label in zip(start.tolist(), stop.tolist(), labels[order], strict=True):
+        tags[begin:end] = [write_tag(role, str(label), rules) for role in roles[begin:end]]
     return tags
+
+
+def token_roles(
+    rules: Scheme, start: IntArray, stop: IntArray, labels: NDArray[Any], offsets: IntArray
+) -> IntArray:
+    """Return the role of each token in its span, (N,): spans are in order, all others inside."""
+    roles = np.full(int(offsets[-1]), INSIDE)
+    marked = np.ones(len(start), bool)
+    if rules.marks != "always":  # only where two spans of a label touch
+        touch = (stop[:-1] == start[1:]) & ~np.isin(start[1:], offsets)
+        touch &= labels[:-1] == labels[1:]
+        marked[:] = False
+        marked[1:] |= touch if rules.marks == "left" else False
+        marked[:-1] |= touch if rules.marks == "right" else False
+    single = stop - start == 1
+    roles[stop[marked] - 1] = rules.last
+    roles[start[marked]] = rules.first
+    roles[start[marked & single]] = rules.single
+    return roles
 
 
 def convert_tags(
@@ -294,7 +318,13 @@ def _read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[Tag
     try:
         table = tag_table([parse_tag(tag, scheme) for tag in vocabulary])
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{_locate_bad_tag(flats, scheme)}: {error}") from None
+        place = next(
+            token_place(flat.offsets, token)
+            for flat in flats
+            for token, tag in enumerate(flat.labels)
+            if not is_tag(tag, scheme)
+        )
+        raise type(error)(f"{place}: {error}") from None
     padded = [
         _padded(code, flat.lengths, len(vocabulary))
         for code, flat in zip(codes, flats, strict=True)
@@ -336,16 +366,6 @@ def _padded(codes: IntArray, lengths: IntArray, fill: int) -> IntArray:
     return padded
 
 
-def _locate_bad_tag(flats: Sequence[FlatLabels], scheme: Scheme) -> str:
-    """Return what messages call the first label that is not a tag of the scheme."""
-    return next(
-        token_place(flat.offsets, token)
-        for flat in flats
-        for token, tag in enumerate(flat.labels)
-        if not is_tag(tag, scheme)
-    )
-
-
 def _describe(
     at: int, flat: FlatLabels, scheme: Scheme, foreign: BoolArray, stops: IntArray
 ) -> IllegalTag:
@@ -364,18 +384,3 @@ def _describe(
     else:
         reason = f"{tag!r} may not follow {flat.labels[token - 1]!r} in {scheme.name}"
     return IllegalTag(sequence, position, tag, reason)
-
-
-def _roles(spans: Sequence[Segment], i: int, scheme: Scheme) -> list[int]:
-    """Return the roles of the tokens of a span."""
-    n_tokens, marked = spans[i].stop - spans[i].start, True
-    if scheme.marks != "always":  # only where two spans of a label touch
-        left, right = (i - 1, i) if scheme.marks == "left" else (i, i + 1)
-        marked = left >= 0 and right < len(spans)
-        marked = marked and spans[left].stop == spans[right].start
-        marked = marked and spans[left].label == spans[right].label
-    if not marked:
-        return [INSIDE] * n_tokens
-    if n_tokens == 1:
-        return [scheme.single]
-    return [scheme.first, *[INSIDE] * (n_tokens - 2), scheme.last]

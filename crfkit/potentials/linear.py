@@ -401,16 +401,12 @@ class WeightSpace(ABC):
     def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
         """Return the model with the weights that are to be fitted."""
 
-    @abstractmethod
-    def other_attributes(self, coding: Any) -> dict[str, Any]:
-        """Return the fitted attributes that tell what codes stand for."""
-
     def attributes(
         self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
     ) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
-        fitted: dict[str, Any] = model.fitted(parameters)
-        return {"classes_": classes} | fitted | self.other_attributes(coding)
+        fitted: dict[str, Any] = model.fitted(parameters) | coding.fitted
+        return {"classes_": classes} | fitted
 
     @property
     def fitted_names(self) -> tuple[str, ...]:
@@ -466,7 +462,3 @@ class TokenWeights(WeightSpace):
                     "first(...), last(...) and single(...) out of the templates."
                 )
         return choose_features(data, training.codes, size, **self._options(features))
-
-    def other_attributes(self, coding: Any) -> dict[str, Any]:
-        """Return nothing: codes stand for labels."""
-        return {}

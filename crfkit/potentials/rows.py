@@ -9,7 +9,6 @@ at most, which may be taken along itself.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -111,7 +110,11 @@ class PreparedRows:
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
         self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)
-        prepare = partial(_prepare, self.layout, self.folding, self._row_edges, place_edges)
+
+        def prepare(part: Part) -> tuple[Rows, Cells]:
+            rows, cells = _split(self.layout, self.folding, self._row_edges, part)
+            return rows, Cells.of(*cells, place_edges)
+
         self._entries = threads(prepare, parts)
         if self.folding:
             self.folding.release_data()
@@ -216,18 +219,6 @@ def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, NDArray
     full = slots < len(layout.attributes)
     before = np.concatenate([[0], np.cumsum(full)])
     return before[indptr - indptr[0]], slots[full], full
-
-
-def _prepare(
-    layout: RowIndex,
-    folding: Folding | None,
-    row_edges: IntArray,
-    place_edges: IntArray,
-    part: Part,
-) -> tuple[Rows, Cells]:
-    """Split the entries of a part, and turn them around, for threads that share the weights."""
-    rows, cells = _split(layout, folding, row_edges, part)
-    return rows, Cells.of(*cells, place_edges)
 
 
 def _split(

@@ -421,10 +421,6 @@ class SegmentWeights(WeightSpace):
             **self._options(features),
         )
 
-    def other_attributes(self, coding: Any) -> dict[str, Any]:
-        """Return how tags write segments."""
-        return {"scheme_": coding.scheme}
-
     def _lengths(self, limits: Limits, runs: Segmentation) -> LengthBlock:
         """Return how the scores of lengths are made."""
         most, least = limits.most, limits.least

@@ -65,6 +65,8 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         Whether it has a method ``partial``, which learns from one batch after the other.
     is_random : bool
         Whether it has a parameter ``random_state``.
+    kernel_form : callable, optional
+        From the solver to the one of its kind for scores that are sums of kernel values.
     shared_checks, checks : dict of str to callable
         How parameters are checked: those of all solvers of its kind, and its own.
     max_iter : int or None
@@ -76,6 +78,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     handles_l1: ClassVar[bool] = False
     handles_partial: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
+    kernel_form: ClassVar[Callable[[Any], Any] | None] = None
     shared_checks: ClassVar[dict[str, Check]] = {}
     checks: ClassVar[dict[str, Check]] = {}
     max_iter: Any = None

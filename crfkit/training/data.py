@@ -21,6 +21,7 @@ from crfkit.data.validation import is_matrix, warn_of_one
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import Coded, LabelCoding, TokenCoding
 from crfkit.labels.costs import Cost, make_cost
+from crfkit.potentials.blocks import TOKENS, features_of
 
 LABELS: LabelCoding = TokenCoding()
 SHOWN_NAMES = 5  # of each kind in a message
@@ -97,8 +98,8 @@ class Schema(NamedTuple):
     @classmethod
     def of(cls, data: PackedSequences) -> Self:
         """Return those of packed sequences."""
-        rows = None if data.segments is None else data.segments.rows
-        return cls(_attributes_of(data), _attributes_of(data.transitions), _attributes_of(rows))
+        parts: list[Any] = list(features_of(data).values())
+        return cls(*(None if x is None else Attributes(x.n_features, x.names) for x in parts))
 
     def check(self, given: Schema, passed: Schema | None = None) -> None:
         """Raise ValueError if data have other attributes than the model, or in another order.
@@ -129,10 +130,6 @@ class Schema(NamedTuple):
             )
         elif ours is not None and theirs is None:
             warn_user(f"X has feature names, but {model} was fitted without feature names")
-
-
-def _attributes_of(part: PackedSequences | None) -> Any:
-    return None if part is None else Attributes(part.n_features, part.names)
 
 
 def _check_names(names: Names | None, expected: Names | None) -> None:
@@ -236,11 +233,9 @@ def read_training(
         )
     check_training(data)
     weight = check_sample_weight(sample_weight, data.offsets)
-    warn_if_badly_scaled(data)
-    if data.transitions is not None:
-        warn_if_badly_scaled(data.transitions, "of transitions ")
-    if data.segments is not None:
-        warn_if_badly_scaled(data.segments.rows, "of segments ")
+    for kind, features in features_of(data).items():
+        if features is not None:
+            warn_if_badly_scaled(features, "" if kind == TOKENS else f"of {kind} ")
     return TrainingData(data, vectorizer, classes, codes, weight, coding=coding)
 
 

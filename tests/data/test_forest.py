@@ -41,9 +41,9 @@ def test_what_is_no_forest_is_refused(parents, message):
 
 def test_a_forest_of_other_sequences_is_refused():
     data = PackedSequences(dense=np.ones((3, 1)), offsets=[0, 2, 3])
-    with pytest.raises(ValueError, match="sequence 0: the forest has 1 tokens, the features"):
+    with pytest.raises(ValueError, match="sequence 0: X has 2 tokens, but the forest has 1 items"):
         data.with_topology(Forest.from_lists([[None], [None, 0]]))
-    with pytest.raises(ValueError, match="the forest has 1 sequences, the features have 2"):
+    with pytest.raises(ValueError, match="X has 2 sequences, but the forest has 1"):
         data.with_topology(Forest.from_lists([[None, 0, 1]]))
     with pytest.raises(ValueError, match="1 parents for 2 tokens"):
         Forest([-1], [0, 2])

@@ -32,6 +32,28 @@ def test_a_model_names_the_sequence_of_an_entry_outside_the_shape():
             call(damaged)
 
 
+def test_a_list_of_rows_is_that_of_each():
+    random = np.random.default_rng(0)
+    blocks = [(random.random((size, 4)) < 0.4) * random.random((size, 4)) for size in (3, 0, 1, 5)]
+    for kind in (sp.csr_array, sp.csr_matrix):
+        packed = PackedSequences.from_matrices(map(kind, blocks))
+        np.testing.assert_array_equal(packed.lengths, [3, 0, 1, 5])
+        np.testing.assert_array_equal(packed.to_csr().toarray(), np.vstack(blocks))
+        assert packed == PackedSequences.from_matrices([sp.csc_array(block) for block in blocks])
+
+
+@pytest.mark.parametrize("pointers", [[0, 2, 1, 3], [1, 1, 2, 3], [0, 1, 2, 4], [0, 1, 2, 2]])
+def test_a_list_of_rows_names_the_one_with_wrong_pointers(pointers):
+    good, bad = sp.eye_array(3, format="csr"), sp.eye_array(3, format="csr")
+    bad.indptr = np.array(pointers, np.int32)
+    if pointers[-1] < 3:  # entries that no row has are left out, as SciPy does
+        packed = PackedSequences.from_matrices([good, bad, good])
+        assert packed.to_csr().nnz == 8
+        return
+    with pytest.raises(ValueError, match="sequence 1 of X is a damaged sparse matrix"):
+        PackedSequences.from_matrices([good, bad, good])
+
+
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
 @pytest.mark.parametrize(
     "pointers", [[0, 2, 1, 3], [1, 1, 2, 3], [0, 1, 2, 4], [0, 1, 3], [0, -1, 2, 3], [0, 0, 0, 1e9]]

@@ -163,7 +163,7 @@ def test_different_labels_have_different_names_in_the_report():
         ([[(0, 3, "a")]], [["O", "B-a"]], "IOB2", ValueError, "y_true, sequence 0: .* not within"),
         ([["a"]], [["a"]], "IOB2", ValueError, "sequence 0, position 0: 'a' is not a tag of IOB2"),
         ([["a"]], [["a"]], "run", ValueError, "unknown tag scheme 'run'"),
-        ("a", [["a"]], None, TypeError, "y_true is 'a'"),
+        ("a", [["a"]], None, TypeError, "y_true must be a list of seq"),
     ],
 )
 def test_errors_name_the_place_and_the_way_out(y_true, y_pred, scheme, error, message):

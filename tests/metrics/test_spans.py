@@ -182,8 +182,8 @@ def test_spans_may_be_given_in_any_order():
     [
         ([(0, 2, "X"), (1, 3, "Y")], "overlap"),
         ([(0, 1, "X"), (0, 1, "Y")], "overlap"),
-        ([(2, 5, "X")], "outside a sequence of length 4"),
-        ([(-1, 1, "X")], "outside"),
+        ([(2, 5, "X")], "not within the 4 tokens"),
+        ([(-1, 1, "X")], "not within"),
         ([(1, 1, "X")], "empty"),
     ],
 )
@@ -217,7 +217,7 @@ def test_spans_are_read_by_the_names_of_their_fields(spans):
         ((0.0, 2, "PER"), TypeError, "with whole numbers"),
         ((True, 2, "PER"), TypeError, "with whole numbers"),
         ((0, 2), TypeError, "is no segment"),
-        ("PER", TypeError, "item 0: 'PER' is no segment"),
+        ("PER", TypeError, "0.*: 'PER' is no segment"),
     ],
 )
 def test_what_cannot_be_told_from_a_span_is_refused(span, error, message):
@@ -305,7 +305,7 @@ def test_unknown_schemes_are_named(scheme):
 
 @pytest.mark.parametrize("function", [spans_from_tags, repair_tags])
 def test_a_string_is_not_a_sequence_of_tags(function):
-    with pytest.raises(TypeError, match="not a sequence of labels"):
+    with pytest.raises(TypeError, match="sequence 0 of tags is the string 'B-PER'"):
         function("B-PER")
 
 

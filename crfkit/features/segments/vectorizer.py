@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._params import check_whole
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit._warnings import warn_user
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
+from crfkit.data.packed import ranges
 from crfkit.features._lexicons import read_lexicons
-from crfkit.features.attributes import SKIP, AttributeRows, FrozenIndex, GrowingIndex
+from crfkit.features.attributes import AttributeRows, FrozenIndex, GrowingIndex
 from crfkit.features.expressions import LEXICON, Templates
-from crfkit.features.functions import checked_functions
+from crfkit.features.functions import Attributes, checked_functions
 from crfkit.features.segments.cells import (
     FoundRuns,
     SegmentPlan,
@@ -294,17 +294,11 @@ def run_rows(found: Sequence[FoundRuns], index: Mapping[str, int]) -> RunRows:
     width = 1 + max(int((f.runs.stop - f.runs.start).max(initial=0)) for f in found)
     keys = [f.runs.start * width + f.runs.stop - f.runs.start for f in found]
     every, codes, place = _joined(keys, [f.codes for f in found])
-    tables = [_table(f.attributes, index) for f in found]
-    whole = sp.csr_array((codes.shape[1], len(index)))
-    for table, row in zip(tables, codes, strict=True):
-        table.resize((table.shape[0], len(index)))
-        whole = whole + table[row]
-    start = every // width
-    rows = AttributeRows(
-        whole.indices.astype(np.int32), whole.data, whole.indptr.astype(np.int64),
-        np.array([0, codes.shape[1]]),
-    )  # fmt: skip
-    return RunRows(TokenRuns(start, start + every % width), place, rows)
+    entries = [_entries(f.attributes, row, index) for f, row in zip(found, codes, strict=True)]
+    rows, columns, values = (np.concatenate(parts) for parts in zip(*entries, strict=True))
+    start, offsets = every // width, np.array([0, codes.shape[1]])
+    found_rows = AttributeRows.of_entries(rows, columns, values, offsets)
+    return RunRows(TokenRuns(start, start + every % width), place, found_rows)
 
 
 def _joined(
@@ -325,19 +319,17 @@ def _joined(
     return every, table[:, first], place.astype(np.int64)
 
 
-def _table(attributes: list[list[tuple[str, float]]], index: Mapping[str, int]) -> sp.csr_array:
-    """Return the attributes of each code as rows; a last, empty one is that of -1."""
-    pairs = [(index[name], value) for row in attributes for name, value in row]
-    columns = np.array([column for column, _ in pairs], np.int32)
-    values = np.array([value for _, value in pairs], np.float64)
-    kept = (columns != SKIP) & (values != 0.0)
-    owners = np.repeat(np.arange(len(attributes)), list(map(len, attributes)))[kept]
-    counts = np.bincount(owners, minlength=len(attributes) + 1)
-    ptr = np.concatenate([[0], np.cumsum(counts)])
-    shape = (len(attributes) + 1, int(columns.max(initial=-1)) + 1)
-    table = sp.csr_array((values[kept], columns[kept], ptr), shape=shape)
-    table.sum_duplicates()
-    return table
+def _entries(
+    attributes: list[Attributes], codes: CodeArray, index: Mapping[str, int]
+) -> tuple[IntArray, CodeArray, FloatArray]:
+    """Return rows, columns and values of the attributes of rows by their codes, -1 for none."""
+    columns = np.array([index[name] for each in attributes for name, _ in each], np.int32)
+    values = np.array([value for each in attributes for _, value in each], np.float64)
+    sizes = np.array([len(each) for each in attributes], np.int64)
+    rows = np.flatnonzero(codes >= 0)
+    counts = sizes[codes[rows]]
+    places = ranges((np.cumsum(sizes) - sizes)[codes[rows]], counts)
+    return np.repeat(rows, counts), columns[places], values[places]
 
 
 def joined(parts: Sequence[RunRows]) -> RunRows:

@@ -8,7 +8,6 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit._types import CodeArray, FloatArray, IntArray
@@ -16,7 +15,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames
 from crfkit.data.packed import ranges
-from crfkit.features.attributes import AttributeRows
+from crfkit.features.attributes import SKIP, AttributeRows
 from crfkit.features.functions import Attributes, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
 from crfkit.features.templates.columns import numbers
@@ -158,10 +157,15 @@ class TemplateVocabulary(LazyNames):
         size = rows_fill(frozen(ids), starts, columns, indptr, indices)
         if 2 * size < indices.size:
             indices = indices[:size].copy()  # lest a large array be kept for a small part of it
-        blocked = AttributeRows(indices[:size], None, indptr, reader.tokens.offsets)
+        offsets, indices = reader.tokens.offsets, indices[:size]
         if not len(named.tokens):
-            return blocked
-        return join(blocked, named.rows(reader.tokens.offsets, len(self.named)), self.n_blocked)
+            return AttributeRows(indices, None, indptr, offsets)
+        tokens = np.repeat(np.arange(reader.n_tokens), np.diff(indptr))
+        columns = np.where(named.columns < 0, SKIP, named.columns + np.int32(self.n_blocked))
+        return AttributeRows.of_entries(
+            np.concatenate([tokens, named.tokens]), np.concatenate([indices, columns]),
+            np.concatenate([np.ones(size), named.values]), offsets,
+        )  # fmt: skip
 
     @cached_property
     def _flat(self) -> tuple[IntArray, CodeArray]:
@@ -333,17 +337,6 @@ class Named(NamedTuple):
     columns: CodeArray
     values: FloatArray
 
-    def rows(self, offsets: IntArray, n_columns: int) -> AttributeRows:
-        """Return the entries as rows, those of one attribute of a token added up."""
-        kept = (self.columns >= 0) & (self.values != 0.0)
-        places = (self.tokens[kept], self.columns[kept])
-        shape = (int(offsets[-1]), n_columns)
-        matrix = sp.coo_array((self.values[kept], places), shape=shape).tocsr()
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-        indices, indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
-        return AttributeRows(indices, matrix.data, indptr, offsets)
-
 
 def named_entries(
     reader: TokenReader, templates: TemplateGroup, column: Callable[[str], int]
@@ -385,15 +378,3 @@ def _names(reader: TokenReader, template: Template, codes: tuple[int, ...]) -> A
     elif len(items) == 1 and items[0][0][0] == FALSE:
         return [(template.lead, 0.0)]
     return attributes_of(template.lead, joint, template.seps, items)
-
-
-def join(first: AttributeRows, second: AttributeRows, shift: int) -> AttributeRows:
-    """Return rows that are those of the first followed by those of the second, `shift` later."""
-    sizes = np.column_stack([np.diff(first.indptr), np.diff(second.indptr)])
-    later = np.repeat(np.tile([False, True], len(sizes)), sizes.ravel())
-    indices, values = np.empty(len(later), np.int32), None
-    indices[~later], indices[later] = first.indices, second.indices + np.int32(shift)
-    if second.values is not None and not np.all(second.values == 1.0):
-        values = np.ones(len(later))
-        values[later] = second.values
-    return AttributeRows(indices, values, first.indptr + second.indptr, first.offsets)

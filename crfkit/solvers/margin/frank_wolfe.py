@@ -14,7 +14,7 @@ from crfkit._types import FloatArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.stochastic import StochasticObjective
-from crfkit.solvers.base import Check, SolverLog, at_least_one, one_of
+from crfkit.solvers.base import Check, Solver, SolverLog, at_least_one, one_of
 from crfkit.solvers.margin.bounds import certified_distance, check_l2, why_certified
 from crfkit.solvers.margin.dual_state import MarginState, make_margin_state
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
@@ -23,6 +23,23 @@ from crfkit.solvers.stochastic.exponentiated_gradient import SAMPLINGS, drawn_by
 STEPS = ("marginals", "pairwise", "classic")
 # The mean of the parameters of a pass is that at so many points of it.
 POINTS = 16
+# Options that the form for kernels has too.
+SHARED_OPTIONS = ("max_iter", "tol", "random_state")
+
+
+def with_kernel(solver: BlockFrankWolfe) -> Solver:
+    """Return the form for kernels; ValueError if an option is set that it does not have."""
+    from crfkit.solvers.margin.kernel_frank_wolfe import KernelFrankWolfe  # few fits need it
+
+    solver.check_parameters()
+    usual, given = BlockFrankWolfe().get_params(), solver.get_params()
+    for name, value in given.items():
+        if name not in SHARED_OPTIONS and value != usual[name]:
+            raise ValueError(
+                f"BlockFrankWolfe({name}={value!r}) needs kernel='linear'; with a kernel use "
+                "KernelFrankWolfe, which has options of its own."
+            )
+    return KernelFrankWolfe(**{name: given[name] for name in SHARED_OPTIONS})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,6 +95,7 @@ class BlockFrankWolfe(MiniBatchSolver):
         ". Scale numeric features to about 1, or use solver='cutting_plane', which depends less on "
         "their scale"
     )
+    kernel_form: ClassVar[Callable[[Any], Any] | None] = with_kernel
     # Each sequence is a batch.
     batch_tokens = 1
     batches_per_update = 1

@@ -50,6 +50,11 @@ def kernel_blocks(solver: KernelFrankWolfe, objective: Any, random: Random) -> K
     return KernelBlocks(objective, int(solver.max_gib * 2**30))
 
 
+def itself(solver: KernelFrankWolfe) -> KernelFrankWolfe:
+    """Return the solver, which is for kernels."""
+    return solver
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelFrankWolfe(MiniBatchSolver):
     """Pairwise block-coordinate Frank-Wolfe for scores that are sums of kernel values.
@@ -83,6 +88,7 @@ class KernelFrankWolfe(MiniBatchSolver):
     handles_l1: ClassVar[bool] = False
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     cut: ClassVar[Callable[..., Any]] = kernel_blocks
+    kernel_form: ClassVar[Callable[[Any], Any] | None] = itself
     batch_tokens = 1
     batches_per_update = 1
 
