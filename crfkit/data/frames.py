@@ -70,14 +70,8 @@ def numeric_block(df: Frame, where: str) -> FloatArray:
 def shared_columns(items: Sequence[Any]) -> list[str] | None:
     """Return the names of the columns of frames, one for each sequence; None where there are none.
 
-    As in scikit-learn, only strings are names. Lists of no tokens are passed over.
-
-    Raises
-    ------
-    TypeError
-        If some of the names are strings and some are not.
-    ValueError
-        If a frame has other columns than the first, or there are arrays among frames.
+    As in scikit-learn, only strings are names: TypeError if some are not. Lists of no tokens are
+    passed over. ValueError if a frame has other columns than the first, or is among arrays.
     """
     frames = {s: list(item.columns) for s, item in enumerate(items) if hasattr(item, "columns")}
     first = next(iter(frames.values()), [])

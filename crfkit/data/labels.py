@@ -239,13 +239,7 @@ class Targets(NamedTuple):
 
     @property
     def labels(self) -> CodeArray:
-        """The code of each token, shape (N,), where each is known to have a single one.
-
-        Raises
-        ------
-        ValueError
-            If some may have several.
-        """
+        """The code of each token, (N,), each known to have one; ValueError if some have several."""
         if self.allowed is not None:
             raise ValueError(
                 "this needs one known label for each token, but some may have several: use "
@@ -288,13 +282,7 @@ class Weights(NamedTuple):
 
     @property
     def shared(self) -> FloatArray:
-        """The weight of each sequence, shape (S,).
-
-        Raises
-        ------
-        ValueError
-            If the weights of the tokens of a sequence differ.
-        """
+        """The weight of each sequence, (S,); ValueError if those of its tokens differ."""
         if self.sequences is None:
             raise ValueError(
                 "this solver needs the same weight for all tokens of a sequence: give "
@@ -380,12 +368,8 @@ def _is_padded(stream: LabelStream) -> bool:
 def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
     """Return a weight for each token, shape (N,), of those of S sequences or of their tokens.
 
-    Raises
-    ------
-    ValueError
-        If the shape fits neither, or a weight is negative, NaN or infinite, or all are 0.
-    TypeError
-        If a weight is not a number.
+    ValueError if the shape fits neither, a weight is negative, NaN or infinite, or all are 0;
+    TypeError if one is no number.
     """
     lengths = np.diff(offsets)
     if sample_weight is None:

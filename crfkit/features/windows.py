@@ -37,12 +37,8 @@ class WindowFeatures(CompiledFeatures):
         The column of the tag; None if there is none.
     tag_prefix : int, default=2
         How many characters of the tag are a feature; 0 for none.
-    columns : list of str, optional
-        Names of the fields of tokens that are tuples.
-    by : str, optional
-        The column of a data frame that tells the sequences apart.
-    min_freq : int, default=0
-        Attributes that occur fewer times in the training data are left out.
+    columns, by, min_freq
+        As for :class:`TemplateFeatures`.
 
     Attributes
     ----------

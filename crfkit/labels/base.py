@@ -57,25 +57,13 @@ class FittedLabels(Protocol):
 
 
 class LabelSpace(ABC):
-    """From labels to codes, and back.
+    """From labels to codes, and back."""
 
-    Attributes
-    ----------
-    of_segments : bool
-        Whether labels are those of segments.
-    """
-
-    of_segments: ClassVar[bool]
+    of_segments: ClassVar[bool]  # whether labels are those of segments
 
     @abstractmethod
     def read(self, y: Any, offsets: IntArray) -> Coded:
-        """Return the codes of labels.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the labels do not fit the sequences, or cannot be read.
-        """
+        """Return the codes of labels; ValueError or TypeError if they do not fit the sequences."""
 
     @abstractmethod
     def coding(self, fitted: FittedLabels) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,13 +69,13 @@ class PotentialsModel(ABC):
         """
 
 
-class FeatureOptions(Protocol):
+class FeatureChoice(NamedTuple):
     """Which features get a weight; see :class:`crfkit.CRFClassifier`."""
 
-    min_freq: int
-    all_possible_states: bool
-    all_possible_transitions: bool
-    boundary_weights: bool
+    min_freq: int = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    boundary_weights: bool = False
 
 
 class LabeledData(Protocol):

@@ -18,7 +18,7 @@ from crfkit.data.names import LazyNames
 from crfkit.data.topology import Topology
 from crfkit.labels.base import LabelSpace
 from crfkit.potentials.attributes import AttributeWeights, NewRows
-from crfkit.potentials.base import FeatureOptions, LabeledData, PotentialsModel
+from crfkit.potentials.base import FeatureChoice, LabeledData, PotentialsModel
 from crfkit.potentials.blocks import Choice, PotentialParts, Reading, Residuals, WeightBlock
 from crfkit.potentials.chain_blocks import (
     SPARSE_CELLS,
@@ -398,7 +398,7 @@ class WeightSpace(ABC):
         self.labels: Any = labels
 
     @abstractmethod
-    def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
+    def choose(self, features: FeatureChoice, training: LabeledData) -> LinearModel:
         """Return the model with the weights that are to be fitted."""
 
     def attributes(
@@ -431,7 +431,7 @@ class WeightSpace(ABC):
         return model, model.bind_parts(weights)
 
     @staticmethod
-    def _options(features: FeatureOptions) -> dict[str, Any]:
+    def _options(features: FeatureChoice) -> dict[str, Any]:
         """Return the options of :class:`crfkit.potentials.blocks.Choice`."""
         return {
             "min_freq": features.min_freq,
@@ -446,7 +446,7 @@ class TokenWeights(WeightSpace):
 
     kind = LinearChainModel
 
-    def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
+    def choose(self, features: FeatureChoice, training: LabeledData) -> LinearModel:
         """Return the model with the weights that are to be fitted."""
         data, size = training.data, len(training.classes)
         if data.segments is not None:

@@ -21,7 +21,7 @@ from crfkit.labels.base import LabelSpace, TokenLabels
 from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.labels.segments import Limits, SegmentLabels, find_limits
 from crfkit.potentials.attributes import AttributeWeights, Part
-from crfkit.potentials.base import FeatureOptions, LabeledData
+from crfkit.potentials.base import FeatureChoice, LabeledData
 from crfkit.potentials.blocks import (
     LABELS,
     SEGMENTS,
@@ -406,7 +406,7 @@ class SegmentWeights(WeightSpace):
 
     kind = SemiMarkovModel
 
-    def choose(self, features: FeatureOptions, training: LabeledData) -> LinearModel:
+    def choose(self, features: FeatureChoice, training: LabeledData) -> LinearModel:
         """Return the model with the weights that are to be fitted."""
         size = len(training.classes)
         runs = segmentation_of(training.codes, training.data.offsets, size)

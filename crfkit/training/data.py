@@ -98,8 +98,9 @@ class Schema(NamedTuple):
     @classmethod
     def of(cls, data: PackedSequences) -> Self:
         """Return those of packed sequences."""
-        parts: list[Any] = list(features_of(data).values())
-        return cls(*(None if x is None else Attributes(x.n_features, x.names) for x in parts))
+        parts = features_of(data).values()
+        found: Any = (None if x is None else Attributes(x.n_features, x.names) for x in parts)
+        return cls(*found)
 
     def check(self, given: Schema, passed: Schema | None = None) -> None:
         """Raise ValueError if data have other attributes than the model, or in another order.

@@ -59,12 +59,7 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
 def find_scorer(scoring: Any) -> Scorer:
     """Return a scorer: by its name, the callable itself, or the method `score` of estimators.
 
-    None and "accuracy" are the last.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is neither, or there is no scorer of that name.
+    None and "accuracy" are the last. TypeError or ValueError if it is neither.
     """
     if scoring is None or isinstance(scoring, str) and scoring == "accuracy":
         return _token_accuracy

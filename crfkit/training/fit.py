@@ -26,6 +26,7 @@ from crfkit.labels.costs import Cost
 from crfkit.losses import LOSSES, Loss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
+from crfkit.potentials.base import FeatureChoice
 from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
@@ -38,15 +39,6 @@ LARGE = 50_000_000  # weights
 # Vectors of P numbers that L-BFGS holds: six pairs of corrections, point, gradient and direction,
 # the same of the iteration before.
 SOLVER_VECTORS = 18
-
-
-class FeatureChoice(NamedTuple):
-    """Which features get a weight; see :class:`crfkit.CRFClassifier`."""
-
-    min_freq: int = 0
-    all_possible_states: bool = False
-    all_possible_transitions: bool = False
-    boundary_weights: bool = False
 
 
 # The parameters that mean the same for all estimators, with what is said by those that lack them.

@@ -28,8 +28,8 @@ from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSegments
 from crfkit.metrics import Segment
 from crfkit.persistence import dumps, load, loads, save
+from crfkit.potentials.base import FeatureChoice
 from crfkit.solvers import LBFGS
-from crfkit.training.fit import FeatureChoice
 from tests.estimators.segmentations import SPANS, TAGS, X, packed, with_segments, with_transitions
 from tests.estimators.test_callbacks import Inspector
 from tests.ids import stable

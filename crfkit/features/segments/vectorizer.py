@@ -52,11 +52,8 @@ class SegmentFeatures(SequenceTransformer):
     ----------
     templates : str or list of str
         The text of the templates, one a line, or a list of them, which may hold lists.
-    columns : list of str, optional
-        Names of the fields of tokens that are tuples. Tokens that are dicts, and frames, have
-        names; the first one here tells which column ``seg.text`` is.
-    by : str, optional
-        The column of a data frame that tells the sequences apart.
+    columns, by
+        As for :class:`TemplateFeatures`; the first of the columns tells which one ``seg.text`` is.
     max_length : int, optional
         The longest segments that have attributes, in tokens. Needed by templates that every
         segment may have an attribute of: all but those with ``in``, which find entries of any
@@ -65,13 +62,10 @@ class SegmentFeatures(SequenceTransformer):
         Attributes that fewer runs of tokens have in the training data are left out. For
         ``seg.text`` and the like, 2 or more: of N tokens, nearly N `max_length` texts occur once.
     lexicons : dict, optional
-        Names of lexicons and their entries: a set of strings, or the path of a file with an entry
-        a line. The tokens of an entry are parted by blanks, also where they are characters:
-        ``" ".join("北京")``. An entry may as well be a tuple of its tokens: ``tuple("北京")``.
+        As for :class:`TemplateFeatures`. The tokens of an entry are parted by blanks, also where
+        they are characters: ``" ".join("北京")``, or are a tuple: ``tuple("北京")``.
     functions : dict of str to callable, optional
-        Functions of the user, called as templates write it: with strings, or lists of words. None
-        is no attribute; a string, True or False, a number or a list of strings follow the rules of
-        :class:`SequenceVectorizer`.
+        As for :class:`TemplateFeatures`, called with strings, or lists of words.
 
     Attributes
     ----------

@@ -99,26 +99,25 @@ class TokenReader:
         if key[0] == INPUT:
             table, codes = self.tokens.read(key[1], partial(StringTable.learn, first), _REMEDY)
         else:
-            table, codes = StringTable(first, _computed_strings(key)), self._computed(key)
+            strings, ranks = self._computed(key)
+            table = StringTable(first, strings)
+            codes = np.where(ranks < 0, ranks, ranks + first).astype(np.int32)
         if learning:
             learned.learn_column(number, table)
         return codes, []
 
-    def _computed(self, key: tuple[Any, ...]) -> CodeArray:
-        """Return the codes of a column that is computed."""
-        first, offsets = len(self.plan.marks), self.tokens.offsets
+    def _computed(self, key: tuple[Any, ...]) -> tuple[list[str], IntArray | CodeArray]:
+        """Return the strings of a column that is computed, and that of each token, -1 for none."""
         if key[0] == LEXICON:
-            found = self._runs(self.learned.entries[key[2]], key[1])
-            return np.where(found < 0, found, found + first).astype(np.int32)
+            return ["B", "I"], self._runs(self.learned.entries[key[2]], key[1])
+        offsets = self.tokens.offsets
         lengths = np.diff(offsets)
         place = np.arange(self.n_tokens) - np.repeat(offsets[:-1], lengths)
         size = np.repeat(lengths, lengths)
         if key[0] in (BOS, EOS):
-            rank: CodeArray = (place == (0 if key[0] == BOS else size - 1)).astype(np.int32)
-        else:
-            rank = (place * key[1] // size).astype(np.int32)
-        rank += np.int32(first)
-        return rank
+            edge = place == (0 if key[0] == BOS else size - 1)
+            return ["False", "True"], edge.astype(np.int64)
+        return [str(i) for i in range(key[1])], place * key[1] // size
 
     def _runs(self, entries: EntryIndex, source: int) -> CodeArray:
         """Return which tokens begin a run of an entry (0) or lie in one (1), else -1."""
@@ -199,10 +198,3 @@ class TokenReader:
             found = [self.learned.items(source, string) for string in strings]
             self._new_items[cell.source] = found
         return self._new_items[cell.source][code - table.size()]
-
-
-def _computed_strings(key: tuple[Any, ...]) -> list[str]:
-    """Return the strings of a column that is computed, in the order of their codes."""
-    if key[0] == LEXICON:
-        return ["B", "I"]
-    return ["False", "True"] if key[0] in (BOS, EOS) else [str(i) for i in range(key[1])]
