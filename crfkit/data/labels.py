@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data.validation import numeric_array, token_place
 
@@ -25,7 +25,7 @@ UNKNOWN = -1  # code of a label that the model has not seen
 MANY = 1 << 20
 
 
-def object_array(items: Iterable[Any]) -> NDArray[np.object_]:
+def object_array(items: Iterable[Any]) -> ObjectArray:
     """Return a 1-D array of objects, also where the objects are tuples or lists."""
     return np.fromiter(items, dtype=object)
 
@@ -45,7 +45,7 @@ class LabelSequences(list[list[Label]]):
     (2,)
     """
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.object_]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ObjectArray:
         if copy is False:
             raise ValueError("LabelSequences is a list: an array of it is always a copy.")
         return object_array(self)
@@ -66,7 +66,7 @@ class LabelSequences(list[list[Label]]):
 
     @classmethod
     def from_codes(
-        cls, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
+        cls, codes: CodeArray, classes: ObjectArray, offsets: IntArray
     ) -> LabelSequences:
         """Return the labels of code arrays: (N,) codes, (K,) labels, (S + 1,) offsets."""
         flat = classes[codes].tolist()
@@ -128,7 +128,7 @@ class LabelStream:
             )
         return self.index.setdefault(label, len(self.index))
 
-    def classes(self) -> NDArray[np.object_]:
+    def classes(self) -> ObjectArray:
         """Return the labels, sorted where they can be compared, shape (K,)."""
         labels: list[Any] = list(self.index)
         try:
@@ -136,7 +136,7 @@ class LabelStream:
         except TypeError:  # labels of mixed types stay in the order of their first appearance
             return object_array(labels)
 
-    def codes_for(self, classes: Sequence[Label] | NDArray[np.object_]) -> CodeArray:
+    def codes_for(self, classes: Sequence[Label] | ObjectArray) -> CodeArray:
         """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,)."""
         known = dict(zip(classes, itertools.count()))
         table = np.array([known.get(label, UNKNOWN) for label in self.index], dtype=np.int32)

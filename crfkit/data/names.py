@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from crfkit._types import ObjectArray
 from crfkit.data.labels import object_array
 
 
@@ -19,21 +17,21 @@ class LazyNames(ABC):
     the features themselves, and most fits never look at them.
     """
 
-    _built: NDArray[np.object_] | None = None
+    _built: ObjectArray | None = None
 
     @abstractmethod
     def __len__(self) -> int:
         """Return D."""
 
     @abstractmethod
-    def _build(self) -> NDArray[np.object_]:
+    def _build(self) -> ObjectArray:
         """Return the names, shape (D,)."""
 
     @abstractmethod
     def leads(self) -> Iterator[str]:
         """Yield what names begin with, as far as it is known without building them."""
 
-    def array(self) -> NDArray[np.object_]:
+    def array(self) -> ObjectArray:
         """Return the names, shape (D,), built once."""
         if self._built is None:
             self._built = self._build()
@@ -45,15 +43,15 @@ class LazyNames(ABC):
         return {key: value for key, value in self.__dict__.items() if key != "_built"}
 
 
-Names = NDArray[np.object_] | LazyNames
+Names = ObjectArray | LazyNames
 
 
-def name_array(names: Names) -> NDArray[np.object_]:
+def name_array(names: Names) -> ObjectArray:
     """Return names as an array."""
     return names.array() if isinstance(names, LazyNames) else names
 
 
-def check_feature_names(names: Any, n_features: int) -> NDArray[np.object_] | None:
+def check_feature_names(names: Any, n_features: int) -> ObjectArray | None:
     """Return names of features as an array; ValueError if there is another number of them."""
     if names is None:
         return None

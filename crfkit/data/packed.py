@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from crfkit._types import FloatArray, Frame, IntArray
+from crfkit._types import FloatArray, Frame, IntArray, ObjectArray
 from crfkit.data.frames import frame_columns, group_offsets, shared_columns
 from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
@@ -84,7 +84,7 @@ class PackedSequences:
         dense: ArrayLike | None = None,
         *,
         offsets: ArrayLike,
-        feature_names: Sequence[str] | NDArray[np.object_] | None = None,
+        feature_names: Sequence[str] | ObjectArray | None = None,
         transitions: PackedSequences | None = None,
         segments: PackedSegments | None = None,
         topology: Topology | None = None,
@@ -247,7 +247,7 @@ class PackedSequences:
         return self._from_arrays(**self.__dict__ | {"topology": topology})
 
     @property
-    def feature_names(self) -> NDArray[np.object_] | None:
+    def feature_names(self) -> ObjectArray | None:
         """Names of the features, shape (D,), or None."""
         return None if self.names is None else name_array(self.names)
 
@@ -293,7 +293,7 @@ class PackedSequences:
         """Return all features as one sparse matrix of shape (N, D)."""
         return self._rows(0, self.n_tokens, as_sparse=True)
 
-    def to_dicts(self, names: NDArray[np.object_] | None = None) -> list[list[dict[str, float]]]:
+    def to_dicts(self, names: ObjectArray | None = None) -> list[list[dict[str, float]]]:
         """Return the sequences as lists of dicts ``{feature: value}``.
 
         `names`, shape (D,), are those of the features, their own if not given. ValueError if there

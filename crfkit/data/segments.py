@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from crfkit._types import IntArray, listed_for
+from crfkit._types import BoolArray, IntArray, listed_for
 
 if TYPE_CHECKING:
     from crfkit.data.packed import PackedSequences
@@ -140,7 +140,7 @@ class LocalSegments(NamedTuple):
     length: IntArray  # (n,)
     row: IntArray  # (n,)
 
-    def with_rows(self, chosen: NDArray[np.bool_]) -> LocalSegments:
+    def with_rows(self, chosen: BoolArray) -> LocalSegments:
         """Return the runs that have one of the chosen rows, (R,), and these alone."""
         if chosen.all():
             return self

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._params import check_option
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.topology import check_no_topology
 from crfkit.persistence import check_chain_model
@@ -62,7 +61,7 @@ class KernelledTokens:
         )  # fmt: skip
 
     def attributes(
-        self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
+        self, model: Any, parameters: FloatArray, classes: ObjectArray, coding: Any
     ) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
         fitted: dict[str, Any] = model.fitted(parameters)

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._params import check_number, check_whole
-from crfkit._types import CodeArray, FloatArray, IntArray, Potentials, ProbableSegment, Segment
+from crfkit._types import (
+    BoolArray,
+    CodeArray,
+    FloatArray,
+    IntArray,
+    Potentials,
+    ProbableSegment,
+    Segment,
+)
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences, object_array
 from crfkit.estimators._probabilities import SHARE, tokens_of
@@ -262,9 +269,7 @@ def _probabilities(structure: Structure, scores: Any, runs: Segmentation) -> Flo
     return np.minimum(proba[np.arange(len(runs.start)), runs.label], 1.0)
 
 
-def _candidates(
-    structure: Structure, scores: Any, least: float, shown: NDArray[np.bool_]
-) -> Segmentation:
+def _candidates(structure: Structure, scores: Any, least: float, shown: BoolArray) -> Segmentation:
     """Return the segments that may have a probability of `least`, in order.
 
     Each is at most as probable as its beginning, its end, and going on at its other tokens.

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, ObjectArray
 from crfkit.data.names import name_array
 from crfkit.labels.segments import longest
 from crfkit.potentials.blocks import LABELS, NAMES_OF, PAIRS, TOKENS
@@ -86,7 +85,7 @@ def weight_view(attribute: str, what: str, rows: str = TOKENS, columns: str = LA
 def names_of_attributes(kind: str, shape: str) -> property:
     """Return a property: the names of the attributes of tokens, of transitions or of segments."""
 
-    def names(self: Any) -> NDArray[np.object_]:
+    def names(self: Any) -> ObjectArray:
         found = vars(self).get(NAMES_OF[kind])
         if found is None:
             raise AttributeError("the model is not fitted, or on features without names")

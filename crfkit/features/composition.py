@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from crfkit._params import check_whole
+from crfkit._types import ObjectArray
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.forest import Forest
 from crfkit.data.labels import object_array
@@ -38,7 +38,7 @@ class JoinedNames(LazyNames):
             if isinstance(block, LazyNames):
                 yield from (f"{prefix}{lead}" for lead in block.leads())
 
-    def _build(self) -> NDArray[np.object_]:
+    def _build(self) -> ObjectArray:
         pairs = zip(self.prefixes, self.blocks, strict=True)
         return object_array(f"{prefix}{name}" for prefix, b in pairs for name in name_array(b))
 
@@ -281,7 +281,7 @@ class TransitionFeatures(SequenceTransformer):
     def _transform(self, X: Any) -> PackedSequences:
         return _as_transitions(self.transformer_.transform(X))
 
-    def _token_names(self) -> NDArray[np.object_]:
+    def _token_names(self) -> ObjectArray:
         return np.empty(0, object)
 
 

@@ -10,13 +10,12 @@ from operator import methodcaller
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from crfkit._params import check_whole
-from crfkit._types import CodeArray
+from crfkit._types import CodeArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import Names, name_array
@@ -99,7 +98,7 @@ class SequenceTransformer(  # type: ignore[call-arg]
             check_is_fitted(self)  # raises, and takes longer to say that all is well
         return self._transform(X)
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: Any = None) -> ObjectArray:
         """Return the names of the attributes of tokens, shape (D,), in the order of the columns."""
         check_is_fitted(self)
         return name_array(self._token_names())
@@ -271,7 +270,7 @@ class SequenceVectorizer(SequenceTransformer):
     def _transform(self, X: Any) -> PackedSequences:
         return self._pack(encode(X, self._index))
 
-    def _token_names(self) -> NDArray[np.object_]:
+    def _token_names(self) -> ObjectArray:
         return self._names
 
     # Neither is made before it is asked for: a model that only learns needs the names alone.

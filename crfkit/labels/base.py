@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, check_labels, check_lengths
 from crfkit.data.validation import token_place
@@ -20,7 +19,7 @@ from crfkit.labels.costs import Cost
 class Coded(NamedTuple):
     """Labels, (K,), the codes of tokens, (N,), and the `LabelCoding` that reads and writes them."""
 
-    classes: NDArray[np.object_]
+    classes: ObjectArray
     codes: CodeArray
     coding: Any
 
@@ -31,9 +30,7 @@ class LabelCoding(ABC):
     fitted: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
-    def write(
-        self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
-    ) -> LabelSequences:
+    def write(self, codes: CodeArray, classes: ObjectArray, offsets: IntArray) -> LabelSequences:
         """Return the labels that codes stand for."""
 
     @abstractmethod
@@ -52,7 +49,7 @@ class LabelCoding(ABC):
 class FittedLabels(Protocol):
     """What a fitted model knows of labels, (K,), and of segments: how tags write them."""
 
-    classes_: NDArray[np.object_]
+    classes_: ObjectArray
     scheme_: str
 
 
@@ -70,13 +67,11 @@ class LabelSpace(ABC):
         """Return how the codes of a fitted model are read and written."""
 
     @abstractmethod
-    def codes(
-        self, fitted: FittedLabels, y: Any, offsets: IntArray
-    ) -> tuple[CodeArray, NDArray[np.bool_]]:
+    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
 
     @abstractmethod
-    def learned_from(self, weight: FloatArray, offsets: IntArray) -> NDArray[np.bool_]:
+    def learned_from(self, weight: FloatArray, offsets: IntArray) -> BoolArray:
         """Return which sequences a model may learn from, (S,), given the weights of tokens, (N,).
 
         Those of weight 0 have no part in a loss, but may have in what is allowed.
@@ -92,9 +87,7 @@ def present(codes: CodeArray) -> tuple[IntArray, CodeArray]:
 class TokenCoding(LabelCoding):
     """A label is a code."""
 
-    def write(
-        self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
-    ) -> LabelSequences:
+    def write(self, codes: CodeArray, classes: ObjectArray, offsets: IntArray) -> LabelSequences:
         """Return the labels that codes stand for."""
         return LabelSequences.from_codes(codes, classes, offsets)
 
@@ -116,7 +109,7 @@ class TokenLabels(LabelSpace):
 
     of_segments = False
 
-    def read(self, y: Any, offsets: IntArray, classes: NDArray[np.object_] | None = None) -> Coded:
+    def read(self, y: Any, offsets: IntArray, classes: ObjectArray | None = None) -> Coded:
         """Return the codes of labels, with respect to given classes or those that occur.
 
         ValueError or TypeError tells that y does not fit the sequences, or a label is not given.
@@ -139,9 +132,7 @@ class TokenLabels(LabelSpace):
         """Return how the codes of a fitted model are read and written."""
         return TokenCoding()
 
-    def codes(
-        self, fitted: FittedLabels, y: Any, offsets: IntArray
-    ) -> tuple[CodeArray, NDArray[np.bool_]]:
+    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
         stream = LabelStream(y)
         check_lengths(offsets, stream.offsets, "y")
@@ -149,6 +140,6 @@ class TokenLabels(LabelSpace):
         known = codes != UNKNOWN
         return np.where(known, codes, 0).astype(np.int32), known
 
-    def learned_from(self, weight: FloatArray, offsets: IntArray) -> NDArray[np.bool_]:
+    def learned_from(self, weight: FloatArray, offsets: IntArray) -> BoolArray:
         """Return which sequences a model may learn from: all, (S,)."""
         return np.ones(len(offsets) - 1, bool)

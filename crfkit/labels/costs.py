@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._params import check_number, check_option
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 
 
@@ -153,7 +152,7 @@ def find_cost(cost: Any, n_labels: int) -> Cost:
     return cost
 
 
-def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:
+def make_cost(cost: Any, classes: ObjectArray) -> Cost:
     """Return a cost, given what users say and the labels, (K,).
 
     That is "hamming", the number of wrong labels; "zero_one", 1 if any is wrong; a dict, the cost
@@ -182,7 +181,7 @@ def make_cost(cost: Any, classes: NDArray[np.object_]) -> Cost:
     return AdditiveCost(table)
 
 
-def _weighted(cost: Mapping[Any, Any], classes: NDArray[np.object_]) -> AdditiveCost:
+def _weighted(cost: Mapping[Any, Any], classes: ObjectArray) -> AdditiveCost:
     known = set(classes.tolist())
     for label, value in cost.items():
         check_number(f"cost[{label!r}]", value)

@@ -6,9 +6,8 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, IntArray
+from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, check_lengths
 from crfkit.data.packed import ranges
@@ -63,9 +62,7 @@ class SegmentCoding(LabelCoding):
     def __init__(self, scheme: str, outside: str) -> None:
         self.scheme, self.outside, self.fitted = scheme, outside, {"scheme_": scheme}
 
-    def write(
-        self, codes: CodeArray, classes: NDArray[np.object_], offsets: IntArray
-    ) -> LabelSequences:
+    def write(self, codes: CodeArray, classes: ObjectArray, offsets: IntArray) -> LabelSequences:
         """Return the tags that codes stand for."""
         labels = codes % max(len(classes), 1)
         if self.scheme == RUNS:
@@ -109,7 +106,7 @@ class SegmentCoding(LabelCoding):
             return label
         return str(label) or UNTYPED
 
-    def places(self, classes: NDArray[np.object_], known: NDArray[np.object_]) -> IntArray:
+    def places(self, classes: ObjectArray, known: ObjectArray) -> IntArray:
         """Return the place of each label among the known ones, `UNKNOWN` for any other, (K,)."""
         place = {self.key(label): k for k, label in enumerate(known.tolist())}
         found = [place.get(self.key(label), UNKNOWN) for label in classes.tolist()]
@@ -124,7 +121,7 @@ class SegmentCoding(LabelCoding):
     def _writing(self) -> Scheme:
         return IOB2 if self.scheme == CONLL.name else get_scheme(self.scheme)
 
-    def _tags(self, classes: NDArray[np.object_]) -> NDArray[np.object_]:
+    def _tags(self, classes: ObjectArray) -> ObjectArray:
         """Return the tag of each label in each role, shape (K, 5)."""
         rules = self._writing
         tags = np.empty((len(classes), 5), object)
@@ -190,7 +187,7 @@ def _coded(listed: Listed, offsets: IntArray, coding: SegmentCoding) -> Coded:
     return Coded(classes, out, coding)
 
 
-def _check_names(classes: NDArray[np.object_], coding: SegmentCoding) -> None:
+def _check_names(classes: ObjectArray, coding: SegmentCoding) -> None:
     """Raise ValueError if two labels have the same tags."""
     names: dict[Hashable, Any] = {}
     for label in classes.tolist():
@@ -248,7 +245,7 @@ def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -
     return RUNS
 
 
-def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> NDArray[np.bool_]:
+def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> BoolArray:
     """Return which sequences of labels a scheme cannot write, whatever the segments: (S,)."""
     found = np.zeros(len(sequences), bool)
     if scheme == RUNS:

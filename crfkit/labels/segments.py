@@ -7,9 +7,8 @@ from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data.labels import UNKNOWN
 from crfkit.data.validation import token_place
@@ -43,7 +42,7 @@ class Limits(NamedTuple):
 
     most: IntArray  # (K,)
     least: IntArray  # (K,)
-    forbidden: NDArray[np.bool_]  # (K, K)
+    forbidden: BoolArray  # (K, K)
 
 
 class SegmentLabels(LabelSpace):
@@ -77,9 +76,7 @@ class SegmentLabels(LabelSpace):
         """Return how the codes of a fitted model are read and written."""
         return SegmentCoding(fitted.scheme_, OUTSIDE_LABEL)
 
-    def codes(
-        self, fitted: FittedLabels, y: Any, offsets: IntArray
-    ) -> tuple[CodeArray, NDArray[np.bool_]]:
+    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
         """Return which codes tokens may have, and whether the model can have their labels: (N,).
 
         What labels leave open (how tokens outside are cut; how a run of labels is) is open there:
@@ -107,14 +104,14 @@ class SegmentLabels(LabelSpace):
         exact = labels + len(fitted.classes_) * (coded.codes >= size)
         return np.where(open_, EITHER - labels, exact).astype(np.int32), known
 
-    def learned_from(self, weight: FloatArray, offsets: IntArray) -> NDArray[np.bool_]:
+    def learned_from(self, weight: FloatArray, offsets: IntArray) -> BoolArray:
         """Return which sequences a model may learn from: lengths are learned from all, (S,)."""
         used = np.diff(np.concatenate([[0], np.cumsum(weight > 0.0)])[offsets]) > 0
-        chosen: NDArray[np.bool_] = used | (np.diff(offsets) == 0)
+        chosen: BoolArray = used | (np.diff(offsets) == 0)
         return chosen
 
 
-def _join(codes: CodeArray, offsets: IntArray, classes: NDArray[np.object_], outside: str) -> None:
+def _join(codes: CodeArray, offsets: IntArray, classes: ObjectArray, outside: str) -> None:
     """Make one segment of each run of tokens outside of spans, where these are to be long."""
     size, labels = len(classes), classes.tolist()
     if outside == "single" or OUTSIDE_LABEL not in labels:
@@ -135,7 +132,7 @@ def _cut(codes: CodeArray, offsets: IntArray, size: int, most: IntArray) -> None
 
 
 def find_limits(
-    segments: Any, coding: SegmentCoding, classes: NDArray[np.object_], runs: Segmentation
+    segments: Any, coding: SegmentCoding, classes: ObjectArray, runs: Segmentation
 ) -> Limits:
     """Return what a user says of segments, for each label, and the lengths that are learned.
 
@@ -160,7 +157,7 @@ def find_limits(
     return Limits(most, least, forbidden)
 
 
-def is_outside(classes: NDArray[np.object_]) -> NDArray[np.bool_]:
+def is_outside(classes: ObjectArray) -> BoolArray:
     """Return which of the labels, at most one, is that of tokens outside: (K,)."""
     return np.array([label == OUTSIDE_LABEL for label in classes.tolist()], bool)
 
@@ -234,7 +231,7 @@ def _check_no_tag(
 
 
 def check_limits(
-    runs: Segmentation, offsets: IntArray, classes: NDArray[np.object_], limits: Limits
+    runs: Segmentation, offsets: IntArray, classes: ObjectArray, limits: Limits
 ) -> None:
     """Raise ValueError if a segment is too long, too short, or follows one it may not follow."""
     sizes, names = runs.stop - runs.start, classes[runs.label]

@@ -5,11 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
-from crfkit._types import CodeArray, FloatArray, Potentials
+from crfkit._types import CodeArray, FloatArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.structures import Structure
 
@@ -83,5 +80,5 @@ class LabeledData(Protocol):
 
     data: PackedSequences  # N tokens
     codes: CodeArray  # (N,)
-    classes: NDArray[np.object_]  # (K,) labels
+    classes: ObjectArray  # (K,) labels
     coding: Any  # what the codes stand for

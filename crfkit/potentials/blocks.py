@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
@@ -83,11 +82,11 @@ class Choice:
     all_states: bool = False  # give all D x K (attribute, label) pairs a weight
     all_transitions: bool = False  # and all K x K transitions, for each of their attributes too
     boundaries: bool = False  # give the labels of first and last tokens weights
-    forbidden: NDArray[np.bool_] | None = None  # (K, K) transitions that are not allowed
+    forbidden: BoolArray | None = None  # (K, K) transitions that are not allowed
     # Of segments: how the scores of lengths are made (those that occur keep their weights), and
     # which attributes count for all tokens of one, for its first, its last, and one alone, (D, 4).
     lengths: LengthBlock | None = None
-    token_parts: NDArray[np.bool_] | None = None
+    token_parts: BoolArray | None = None
 
     @cached_property
     def segments(self) -> Segmentation:
@@ -119,7 +118,7 @@ class Choice:
         return source, target
 
     @property
-    def of_segments(self) -> tuple[LengthBlock, NDArray[np.bool_]]:
+    def of_segments(self) -> tuple[LengthBlock, BoolArray]:
         """The lengths and parts of segments; ValueError where labels are those of tokens."""
         if self.lengths is None or self.token_parts is None:
             raise ValueError("the labels are those of tokens, not of segments.")

@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 import crfkit.structures as structures
 from crfkit._parallel import LONG_TOKENS, Chunk, cut
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
 from crfkit.data.topology import Topology
 from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, distinct_rows
@@ -155,7 +154,7 @@ class TransitionBlock(WeightBlock):
         n_labels: int,
         *,
         keep_list: bool = False,
-        forbidden: NDArray[np.bool_] | None = None,
+        forbidden: BoolArray | None = None,
     ) -> None:
         self.source: CodeArray = np.asarray(source, np.int32)
         self.target: CodeArray = np.asarray(target, np.int32)

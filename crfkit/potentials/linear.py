@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._parallel import SERIAL, Chunk, ThreadMap, chunk_tokens
-from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
+from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.names import LazyNames
 from crfkit.data.topology import Topology
@@ -402,7 +401,7 @@ class WeightSpace(ABC):
         """Return the model with the weights that are to be fitted."""
 
     def attributes(
-        self, model: Any, parameters: FloatArray, classes: NDArray[np.object_], coding: Any
+        self, model: Any, parameters: FloatArray, classes: ObjectArray, coding: Any
     ) -> dict[str, Any]:
         """Return parameters as fitted attributes."""
         fitted: dict[str, Any] = model.fitted(parameters) | coding.fitted

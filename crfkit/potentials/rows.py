@@ -12,10 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
@@ -212,7 +211,7 @@ def _cut(work: IntArray, count: int) -> IntArray:
     return np.concatenate([[0], inner, [len(work)]]).astype(np.int64)
 
 
-def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, NDArray[np.bool_]]:
+def _row_lists(layout: RowIndex, part: Part) -> tuple[IntArray, IdArray, BoolArray]:
     """Return where the full rows of each token start, what they are, and which entries these."""
     indptr = part.data.indptr[part.begin : part.end + 1]
     slots = layout.slots[entries_of(part)]
@@ -369,13 +368,13 @@ class Folding:
         left: IntArray = uses - taken.astype(np.int64)
         return left
 
-    def kept(self, row_ptr: IntArray, slots: IdArray) -> NDArray[np.bool_]:
+    def kept(self, row_ptr: IntArray, slots: IdArray) -> BoolArray:
         """Return which entries are left: those that no other of their token takes along."""
         assert self._links is not None, "to be called before release_data"
         place = np.empty(len(self._links[0]), np.int64)
         kept = np.empty(len(slots), np.uint32)
         fold_keep(frozen(row_ptr), frozen(slots), *self._links, place, kept)
-        marks: NDArray[np.bool_] = kept == 1
+        marks: BoolArray = kept == 1
         return marks
 
     def release_data(self) -> None:

@@ -7,11 +7,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 import crfkit.structures as structures
 from crfkit._parallel import Chunk, chunk_tokens
-from crfkit._types import CodeArray, FloatArray, IdArray, Potentials
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.segments import LocalSegments
 from crfkit.data.topology import check_no_topology
@@ -124,7 +123,7 @@ class LengthBlock(WeightBlock):
     tables: ClassVar = ()  # what is kept are the scores of all lengths
 
     def __init__(
-        self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: NDArray[np.bool_]
+        self, fixed: FloatArray, basis: sp.csr_array | FloatArray, chosen: BoolArray
     ) -> None:
         self.fixed, self.basis, self.chosen = fixed, sp.csr_array(basis), chosen
         self.n_lengths = len(fixed)
@@ -232,7 +231,7 @@ class SegmentAttributeBlock(AttributeBlock):
         return residuals.rows
 
 
-def _weighted_rows(weights: AttributeWeights, rows: PackedSequences) -> NDArray[np.bool_]:
+def _weighted_rows(weights: AttributeWeights, rows: PackedSequences) -> BoolArray:
     """Return which rows have an attribute with a weight, shape (R,)."""
     ptr, some = weights.ptr, np.zeros(rows.n_tokens, bool)
     weighted = np.flatnonzero(ptr[rows.indices + 1] > ptr[rows.indices])
@@ -243,7 +242,7 @@ def _weighted_rows(weights: AttributeWeights, rows: PackedSequences) -> NDArray[
     return some
 
 
-def _in_parts(weights: AttributeWeights, parts: NDArray[np.bool_]) -> AttributeWeights:
+def _in_parts(weights: AttributeWeights, parts: BoolArray) -> AttributeWeights:
     """Return (attribute, label) pairs once for each part that the attribute has, side by side.
 
     `parts` tells which, shape (D, B).
@@ -295,7 +294,7 @@ class SemiMarkovModel(LinearModel):
         self.segments = None if segments is None else segments.weights
 
     @property
-    def forbidden(self) -> NDArray[np.bool_]:
+    def forbidden(self) -> BoolArray:
         """Transitions that are not allowed, shape (K, K)."""
         given = self.get(TransitionBlock).forbidden
         return np.zeros((self.n_labels, self.n_labels), bool) if given is None else given
@@ -389,7 +388,7 @@ def choose_segment_features(
     n_labels: int,
     *,
     lengths: LengthBlock,
-    parts: NDArray[np.bool_],
+    parts: BoolArray,
     **options: Any,
 ) -> SemiMarkovModel:
     """Return a model of segments with weights for what is seen, or for all.
@@ -432,7 +431,7 @@ class SegmentWeights(WeightSpace):
         chosen = np.ones((found.basis.shape[1], len(most)), bool)
         return LengthBlock(fixed, found.basis, chosen)
 
-    def _parts(self, data: Any) -> NDArray[np.bool_]:
+    def _parts(self, data: Any) -> BoolArray:
         """Return which attributes count for all, first, last, and single tokens, shape (D, 4)."""
         wanted = np.array([part in self.labels.segments.token_parts for part in TOKEN_PARTS])
         parts = np.tile(wanted, (data.n_features, 1))

@@ -9,9 +9,8 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IntArray, ObjectArray
 from crfkit.data.names import Names, name_array
 from crfkit.potentials.blocks import LABELS, ONE, PAIRS, Pattern
 from crfkit.potentials.linear import LinearModel
@@ -20,16 +19,13 @@ from crfkit.potentials.linear import LinearModel
 class NamedWeights(NamedTuple):
     """Fitted weights with the names of their attributes and labels."""
 
-    classes: NDArray[np.object_]  # (K,) labels
+    classes: ObjectArray  # (K,) labels
     names: Mapping[str, Names | None]  # of attributes of tokens, transitions and segments
     fitted: Mapping[str, Any]  # fitted attributes
 
 
 def transfer_weights(
-    old: NamedWeights,
-    model: LinearModel,
-    classes: NDArray[np.object_],
-    names: Mapping[str, Names | None],
+    old: NamedWeights, model: LinearModel, classes: ObjectArray, names: Mapping[str, Names | None]
 ) -> FloatArray:
     """Return parameters of a model with the weights of an older one, 0 where that has none.
 
@@ -75,7 +71,7 @@ def _attributes(names: Names | None, old: Names | None, size: int, old_size: int
     )
 
 
-def _match(new: NDArray[np.object_], old: NDArray[np.object_]) -> IntArray:
+def _match(new: ObjectArray, old: ObjectArray) -> IntArray:
     """Return the place of each new name among the old ones, -1 if it is not there."""
     if new is old:
         return np.arange(len(new))

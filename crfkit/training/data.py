@@ -8,10 +8,9 @@ from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import LabelStream, check_lengths, check_sample_weight, iterate_sequences
@@ -167,10 +166,10 @@ class TrainingData(NamedTuple):
 
     data: PackedSequences
     vectorizer: SequenceVectorizer | None  # the vocabulary, if one was learned
-    classes: NDArray[np.object_]  # (K,)
+    classes: ObjectArray  # (K,)
     codes: CodeArray  # (N,)
     weight: FloatArray  # of tokens, (N,)
-    known: NDArray[np.object_] | None = None  # all labels, where this is a part of the data
+    known: ObjectArray | None = None  # all labels, where this is a part of the data
     coding: LabelCoding = LABELS  # what the codes stand for
 
     def cost(self, cost: Any) -> Cost:

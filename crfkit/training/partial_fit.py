@@ -14,10 +14,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import FloatArray
+from crfkit._types import FloatArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.labels.base import TokenLabels
@@ -85,9 +84,9 @@ def learn_batch(
     }
 
 
-def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> NDArray[np.object_]:
+def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> ObjectArray:
     """Return the labels of the model: those of the first call, or of the last fit."""
-    known: NDArray[np.object_] | None = fitted.get("classes_")
+    known: ObjectArray | None = fitted.get("classes_")
     if classes is None:
         if known is None:
             raise ValueError(
@@ -145,7 +144,7 @@ def _store(state: dict[str, Any], model: Any) -> dict[str, Any]:
     return {"arrays": arrays, "others": others}
 
 
-def _distinct(classes: Any) -> NDArray[np.object_]:
+def _distinct(classes: Any) -> ObjectArray:
     """Return the labels that are listed, sorted where they can be compared."""
     if isinstance(classes, (str, bytes)) or not hasattr(classes, "__iter__"):
         raise TypeError(f"classes={classes!r:.60} must be a list of labels.")

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.data.packed import ranges
 from crfkit.features.functions import (
     FLAG_ITEM,
@@ -85,14 +84,14 @@ class SegmentReader:
             self._words[key] = Words(renumbered, list(changed), ends)
         return self._words[key]
 
-    def has_known(self, lexicon: str, text: Text, runs: TokenRuns) -> NDArray[np.bool_]:
+    def has_known(self, lexicon: str, text: Text, runs: TokenRuns) -> BoolArray:
         """Return which runs have a word that entries of a lexicon have, shape (n,)."""
         key, words = (lexicon, text.column, text.word_calls), self.words(text)
         if key not in self._pieces:
             known = self.lexicons[lexicon].trie.codes(words) >= 0
             self._pieces[key] = np.concatenate([[0], np.cumsum(known)])
         counts = self._pieces[key]
-        some: NDArray[np.bool_] = counts[words.begin[runs.stop]] > counts[words.begin[runs.start]]
+        some: BoolArray = counts[words.begin[runs.stop]] > counts[words.begin[runs.start]]
         return some
 
     def runs(self, begin: int, end: int) -> TokenRuns:
@@ -362,10 +361,10 @@ def _coded(results: Iterable[Items], place: CodeArray) -> CodedRuns:
     return CodedRuns(take(table, place), [list(items) for items in index])
 
 
-def _flags(holds: NDArray[np.bool_]) -> CodedRuns:
+def _flags(holds: BoolArray) -> CodedRuns:
     return CodedRuns(np.where(holds, 0, NOTHING).astype(np.int32), [_SET])
 
 
-def _holds(condition: str, variable: str, values: FloatArray | IntArray) -> NDArray[np.bool_]:
+def _holds(condition: str, variable: str, values: FloatArray | IntArray) -> BoolArray:
     tree = ast.parse(condition, mode="eval").body
     return np.broadcast_to(np.asarray(value_of(tree, variable, values), bool), values.shape)

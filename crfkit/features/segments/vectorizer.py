@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._params import check_whole
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
@@ -175,7 +175,7 @@ class SegmentFeatures(SequenceTransformer):
         reader = SegmentReader(learned, X)
         return self._packed(_found(learned, reader, self._index), reader.offsets)
 
-    def _token_names(self) -> NDArray[np.object_]:
+    def _token_names(self) -> ObjectArray:
         return np.empty(0, object)  # tokens have no features; those of segments are in vocabulary_
 
     def _compiled(self, lexicons: dict[str, list[str]]) -> SegmentPlan:
@@ -341,9 +341,7 @@ def frequencies(found: RunRows, size: int) -> IntArray:
     return np.bincount(found.rows.indices, weights, size).astype(np.int64)
 
 
-def packed_segments(
-    found: RunRows, offsets: IntArray, names: NDArray[np.object_]
-) -> PackedSegments:
+def packed_segments(found: RunRows, offsets: IntArray, names: ObjectArray) -> PackedSegments:
     """Return runs as they are packed: equal rows are one, runs without attributes not listed."""
     rows = found.rows.in_order()
     some = np.diff(rows.indptr)[found.row] > 0

@@ -7,15 +7,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.data.packed import ranges
 from crfkit.features._lexicons import BLANK
 from crfkit.features.templates.tables import PairTable
 
 Follow = Callable[[CodeArray, CodeArray], CodeArray]
-Keep = Callable[[CodeArray], NDArray[np.bool_]]
+Keep = Callable[[CodeArray], BoolArray]
 
 
 class TokenRuns(NamedTuple):
@@ -24,7 +23,7 @@ class TokenRuns(NamedTuple):
     start: IntArray
     stop: IntArray
 
-    def take(self, chosen: NDArray[np.bool_] | IntArray) -> TokenRuns:
+    def take(self, chosen: BoolArray | IntArray) -> TokenRuns:
         """Return the chosen runs."""
         return TokenRuns(self.start[chosen], self.stop[chosen])
 
@@ -160,9 +159,9 @@ class Words:
         A run goes on only while enough others are like it so far (Agrawal and Srikant 1994).
         """
 
-        def often(nodes: CodeArray) -> NDArray[np.bool_]:
+        def often(nodes: CodeArray) -> BoolArray:
             _, which, counts = np.unique(nodes, return_inverse=True, return_counts=True)
-            kept: NDArray[np.bool_] = counts[which] >= least
+            kept: BoolArray = counts[which] >= least
             return kept
 
         at_ends, table = self.at_ends(), PairTable()

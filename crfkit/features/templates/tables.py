@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex, check_name
 from crfkit.features.functions import FLAG_ITEM, Items
@@ -105,9 +105,9 @@ class TextTable:
     def _index(self) -> dict[str, int]:
         return {text: code for code, text in enumerate(self.texts)}
 
-    def holding(self, character: str) -> NDArray[np.bool_]:
+    def holding(self, character: str) -> BoolArray:
         """Return which texts hold a character, with a last one that does not."""
-        known: dict[str, NDArray[np.bool_]] = self.__dict__.setdefault("_holding", {})
+        known: dict[str, BoolArray] = self.__dict__.setdefault("_holding", {})
         if character not in known or len(known[character]) != len(self.texts) + 1:
             flags = [*(character in text for text in self.texts), False]
             known[character] = np.array(flags, bool)

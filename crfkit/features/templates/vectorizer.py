@@ -127,9 +127,12 @@ class CompiledFeatures(SequenceTransformer):
     def _restored(self) -> _Compiled:
         """Return the templates, anew after the object was stored."""
         if "_learned" not in self.__dict__:
-            sources = dict(enumerate(self._sources))
-            self._learned = self._as_fitted()._compiled(self.lexicons_, self._strings, sources)
+            self._learned = self._compiled_again()
         return self._learned
+
+    def _compiled_again(self) -> _Compiled:
+        sources = dict(enumerate(self._sources))
+        return self._as_fitted()._compiled(self.lexicons_, self._strings, sources)
 
     def _check_state(self) -> None:
         """Raise ValueError if what was stored does not fit the templates or is damaged."""
@@ -140,7 +143,7 @@ class CompiledFeatures(SequenceTransformer):
             raise ValueError(f"the tables of templates are damaged: {error}.") from error
 
     def _check_tables(self) -> None:
-        compiled = self._restored()
+        compiled = self._compiled_again()
         plan = compiled.tables.plan
         if len(plan.columns) != len(self._strings) or len(plan.sources) != len(self._sources):
             raise ValueError("the tables do not fit the templates.")

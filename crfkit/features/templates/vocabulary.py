@@ -8,9 +8,8 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import object_array
 from crfkit.data.names import LazyNames
@@ -181,7 +180,7 @@ class TemplateVocabulary(LazyNames):
     def _index(self) -> dict[str, int]:
         return {name: column for column, name in enumerate(self.named)}
 
-    def _build(self) -> NDArray[np.object_]:
+    def _build(self) -> ObjectArray:
         keys = {tuple(path): pairs for path, pairs in self.pairs}
         names: list[str] = []
         for (lead, sources, seps), columns in zip(self.blocks, self.columns, strict=True):
@@ -231,7 +230,7 @@ class TemplateVocabulary(LazyNames):
             raise ValueError("the columns of a vocabulary do not fit its templates.")
 
 
-def _places(kept: NDArray[np.bool_], first: int = 0) -> CodeArray:
+def _places(kept: BoolArray, first: int = 0) -> CodeArray:
     """Return numbers from `first` on for what is kept, -1 for the rest."""
     return np.where(kept, first - 1 + np.cumsum(kept), NOTHING).astype(np.int32)
 
