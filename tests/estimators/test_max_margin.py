@@ -249,7 +249,7 @@ def test_subgradients_ignore_a_start_that_is_worse_than_none():
     with pytest.warns(ConvergenceWarning):
         cold = clone(model).fit(X, Y)
         model.fit(X, Y)
-        model.coef_ *= -1e6
+        model.coef_ = -1e6 * model.coef_
         model.fit(X, Y)
     assert model.objective_ == cold.objective_
     np.testing.assert_array_equal(model.transitions_, cold.transitions_)
