@@ -59,10 +59,7 @@ def warm_up() -> list[KernelReport]:
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that two iterations are not enough
-        for exercise in (
-            _forms_of_data, _templates, _solvers, _many_labels, _spread_scores, _long_sequence,
-            _many_entries, _online, _margins, _segments, _trees,
-        ):  # fmt: skip
+        for exercise in (_learners, _forms, _templates, _spread_scores, _large_data, _trees):
             exercise()
     return report()
 
@@ -116,7 +113,49 @@ def _use(crf: Any, X: Any, y: Any) -> None:
     crf.sequence_log_proba(X, y)
 
 
-def _forms_of_data() -> None:
+def _use_spread(crf: Any, X: Any, y: Any) -> None:
+    """Use a model, also with scores that are spread so far that only logarithms hold their sums."""
+    _use(crf, X, y)
+    crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
+    _use(crf, X, y)
+
+
+def _estimators() -> Iterator[Any]:
+    """Yield estimators with every solver, for sequences of tokens and of segments."""
+    for name, solver in SOLVERS.items():
+        for c1 in {0.0, 0.1 * solver.handles_l1}:
+            yield CRFClassifier(c1=c1, solver=name, max_iter=2)
+    yield CRFClassifier(solver="sag", boundary_weights=True, max_iter=2)
+    for kind in (OEG, SAG):  # rounds of batches
+        yield CRFClassifier(solver=kind(batches_per_update=2, batch_tokens=20), max_iter=2)
+    for name in ("oeg", "sag"):
+        yield SemiMarkovCRF(solver=name, max_iter=2)
+    yield CRFClassifier(loss=HingeLoss(rescaling="slack"), max_iter=1)
+    for name in MARGIN_SOLVERS:
+        yield MaxMarginCRF(solver=name, max_iter=2)
+    yield MaxMarginCRF(solver=BlockFrankWolfe(steps="pairwise"), max_iter=2)
+    yield MaxMarginCRF(structure=Segments(), max_iter=1)
+    for online in ({}, {"search": BeamSearch()}, {"update": MIRA(n_best=2)}):
+        yield StructuredPerceptron(max_iter=1, **online)
+    yield StructuredPerceptron(structure=Segments(), max_iter=1)
+
+
+def _learners() -> None:
+    """Fit all estimators; segments, a kernel, and forests, which have no oracle, besides."""
+    X, y = _data()
+    for estimator in _estimators():
+        estimator.fit(_words(X), y)
+    segments = SemiMarkovCRF(max_iter=2).fit(_words(X), y)
+    segments.predict_n_best(_words(X[:2]), 2)
+    _use_spread(segments, _words(X), y)
+    MaxMarginCRF(kernel="rbf", max_iter=2).fit(X, y)
+    data = SequenceVectorizer().fit_transform(X)
+    forest = Forest.from_lists([[None, *range(len(labels) - 1)] for labels in y])
+    for solver, c1 in (("sag", 0.0), (SGD(average=True), 0.0), ("sgd", 0.1)):
+        CRFClassifier(solver=solver, c1=c1, max_iter=2).fit(data.with_topology(forest), y)
+
+
+def _forms() -> None:
     """Fit and predict sparse and dense features, indicators and numbers, with weights."""
     X, y = _data()
     matrices = [np.array([[1.0, token["v"]] for token in sequence]) for sequence in X]
@@ -140,87 +179,27 @@ def _templates() -> None:
     SegmentFeatures(similar, lexicons={"known": ["1 0"]}, max_length=2).fit_transform(words)
 
 
-def _solvers() -> None:
-    """Fit by every solver."""
-    X, y = _data()
-    for name, solver in SOLVERS.items():
-        for c1 in {0.0, 0.1 * solver.handles_l1}:
-            CRFClassifier(c1=c1, solver=name, max_iter=2).fit(_words(X), y)
-    CRFClassifier(solver="sag", boundary_weights=True, max_iter=2).fit(_words(X), y)
-    for kind in (OEG, SAG):  # rounds of batches, and structures without an oracle
-        rounds = CRFClassifier(solver=kind(batches_per_update=2, batch_tokens=20), max_iter=2)
-        rounds.fit(_words(X), y)
-    data = SequenceVectorizer().fit_transform(X)
-    forest = Forest.from_lists([[None, *range(len(labels) - 1)] for labels in y])
-    for chosen, c1 in (("sag", 0.0), (SGD(average=True), 0.0), ("sgd", 0.1)):
-        CRFClassifier(solver=chosen, c1=c1, max_iter=2).fit(data.with_topology(forest), y)
-
-
-def _many_labels() -> None:
-    """Fit and predict few steps between many labels."""
+def _spread_scores() -> None:
+    """Fit and predict few steps between many labels, and scores that are spread far."""
     X, y = _data(60)
     _use(CRFClassifier(max_iter=2).fit(X, y), X, y)
-
-
-def _spread_scores() -> None:
-    """Fit and predict scores that are spread so far that only logarithms hold their sums."""
     for n_labels, solver in ((2, "newton"), (60, "lbfgs")):
         X, y = _data(n_labels)
         crf = CRFClassifier(solver=solver, max_iter=1, warm_start=True).fit(_words(X), y)
         crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
-        crf.fit(_words(X), y)
-        crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
-        _use(crf, _words(X), y)
+        _use_spread(crf.fit(_words(X), y), _words(X), y)
 
 
-def _long_sequence() -> None:
-    """Fit and predict a sequence so long that threads share it."""
+def _large_data() -> None:
+    """Fit a sequence that threads share, and attributes so many that some are folded."""
     rows = sp.csr_array(np.tile(np.eye(2), (LONG_TOKENS // 2 + 1, 1)))
     X = PackedSequences(rows, offsets=[0, rows.shape[0]])
     y = LabelSequences([[0, 1] * (rows.shape[0] // 2)])
-    for spread in (1.0, 1e5):
-        crf = CRFClassifier(max_iter=1).fit(X, y)
-        crf.coef_ = sp.csr_array(crf.coef_ * spread)
-        _use(crf, X, y)
-
-
-def _many_entries() -> None:
-    """Fit so many attributes that some of them are worth folding into others."""
-    rows = np.ones((1 << 13, 9))
-    rows[1:, 8] = 0.0
-    X = PackedSequences(sp.csr_array(rows), offsets=np.arange(0, len(rows) + 1, 8))
+    _use_spread(CRFClassifier(max_iter=1).fit(X, y), X, y)
+    many = np.ones((1 << 13, 9))
+    many[1:, 8] = 0.0
+    X = PackedSequences(sp.csr_array(many), offsets=np.arange(0, len(many) + 1, 8))
     CRFClassifier(max_iter=1).fit(X, [[0, 1] * 4] * len(X))
-
-
-def _margins() -> None:
-    """Fit margins by every solver, and slacks that are rescaled."""
-    X, y = _data()
-    CRFClassifier(loss=HingeLoss(rescaling="slack"), max_iter=1).fit(_words(X), y)
-    for name in MARGIN_SOLVERS:
-        MaxMarginCRF(solver=name, max_iter=2).fit(_words(X), y)
-    MaxMarginCRF(solver=BlockFrankWolfe(steps="pairwise"), max_iter=2).fit(_words(X), y)
-    MaxMarginCRF(kernel="rbf", max_iter=2).fit(X, y)
-
-
-def _online() -> None:
-    """Learn online: in compiled visits, and in any other way."""
-    X, y = _data(3)
-    for parameters in ({}, {"search": BeamSearch()}, {"update": MIRA(n_best=2)}):
-        StructuredPerceptron(max_iter=1, **parameters).fit(_words(X), y)
-
-
-def _segments() -> None:
-    """Fit and predict segments, of scores that are spread far, too; with margins, and online."""
-    X, y = _data()
-    crf = SemiMarkovCRF(max_iter=2).fit(_words(X), y)
-    for _ in range(2):
-        crf.predict_n_best(_words(X[:2]), 2)
-        _use(crf, _words(X), y)
-        crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
-    StructuredPerceptron(structure=Segments(), max_iter=1).fit(_words(X), y)
-    MaxMarginCRF(structure=Segments(), max_iter=1).fit(_words(X), y)
-    for solver in ("oeg", "sag"):
-        SemiMarkovCRF(solver=solver, max_iter=2).fit(_words(X), y)
 
 
 def _trees() -> None:

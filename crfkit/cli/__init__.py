@@ -32,11 +32,7 @@ exit codes: 0 done, 1 a file cannot be read, used or written, 2 wrong usage, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line with these arguments, or those of the process; return its exit code.
-
-    That is 0 if all is done, 1 if a file cannot be read, used or written, 2 for wrong usage, 130 if
-    it was interrupted by Ctrl-C.
-    """
+    """Run the command line with these arguments, or those of the process; return its exit code."""
     if sys.stdout is None:
         print("crfkit: standard output is closed.", file=sys.stderr)
         return EXIT_FAILURE

@@ -96,10 +96,7 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
 def _print_report(
     truth: Any, predicted: Any, arguments: argparse.Namespace, learned: str | None = None
 ) -> None:
-    """Print the report that is asked for, or else the usual one.
-
-    That depends on the scheme that a model has learned, if any, and on the labels.
-    """
+    """Print the report that is asked for, else the usual one of such labels and models."""
     if not truth:
         raise ValueError("the file has no sequences: there is nothing to judge.")
     labels = {label for sequence in (*truth, *predicted) for label in sequence}

@@ -28,10 +28,7 @@ class Labeled(NamedTuple):
 
 
 class DataFormat(abc.ABC):
-    """A format of labeled and unlabeled sequences.
-
-    `label` is the column of the labels, as the user gave it, `sep` what stands between the columns.
-    """
+    """A format of sequences, given the column of the labels as the user named it."""
 
     name: ClassVar[str]
     has_columns: ClassVar[bool] = True  # else the tokens are dicts of attributes
@@ -51,17 +48,13 @@ class DataFormat(abc.ABC):
 
     @abc.abstractmethod
     def read(self, source: Any, width: int | None = None) -> Labeled:
-        """Return tokens and labels of all sequences.
-
-        `width` is the number of columns, without the label, that there have to be.
-        """
+        """Return tokens and labels of all sequences, of so many columns without the label."""
 
     @abc.abstractmethod
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Any]]:
         """Yield the tokens of each sequence, and what `tagged` prints it from.
 
-        `width` is the number of columns that the model was trained on, without the label; None if
-        it is not known.
+        `width` columns, without the label, had the training data; None if that is not known.
         """
 
     @abc.abstractmethod
@@ -101,10 +94,7 @@ class ColumnFormat(DataFormat):
         return labeled
 
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], list[str]]]:
-        """Yield rows without the label column, where there is one, and the rows as text.
-
-        Where the width is not known, there is such a column if the user says which.
-        """
+        """Yield rows without the label column, where there is one, and the rows as text."""
         for rows in iter_columns(source, sep=self.sep, encoding=self.encoding):
             found = len(rows[0])
             lines = [(self.sep or " ").join(row) for row in rows]
@@ -152,10 +142,7 @@ class ConlluFormat(DataFormat):
             yield [tuple(word.text(name) for name in fields) for word in sentence.words], sentence
 
     def tagged(self, sequence: ConlluSentence, columns: Sequence[Sequence[str]]) -> list[str]:
-        """Return all lines of the sentence, its words with the label in its field.
-
-        A second column is put into MISC. Comments, multiword tokens and empty nodes stay.
-        """
+        """Return all lines of the sentence with the label in its field, a second column in MISC."""
         cells, rows = zip(*columns, strict=True), []
         for row in sequence.rows:
             if row.id.isdigit():

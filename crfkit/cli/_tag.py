@@ -128,10 +128,7 @@ def _tagged(
 
 
 def _marginal_columns(model: Any, X: Any, labels: Any, every: bool) -> list[list[list[str]]]:
-    """Return the probability of each label, and with `every` those of all labels.
-
-    The label of a tag is that of its segment, where the model is one of segments.
-    """
+    """Return the probabilities of the labels, or of their segments', or of `every` one."""
     names = model.crf.classes_.tolist()
     place = {label: column for column, label in enumerate(names)}
     columns: list[list[list[str]]] = [[] for _ in range(1 + every * len(names))]

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import time
+from functools import partial
 from typing import Any, ClassVar
 
 from crfkit._params import check_number, check_whole
@@ -49,43 +50,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, help="the file to write")
     parser.add_argument("--template", help="feature templates")
     parser.add_argument("--test", metavar="FILE", help="judge the model on this file afterwards")
-    parser.add_argument("--c1", type=float, default=0.0, help="L1 penalty (default: 0)")
-    parser.add_argument("--c2", type=float, default=1.0, help="L2 penalty (default: 1)")
-    parser.add_argument("--max-iter", type=int, help="iterations at most (default: 1000)")
-    parser.add_argument(
-        "--min-freq", type=int, default=0, help="leave out pairs seen fewer times (default: 0)"
-    )
-    parser.add_argument(
-        "--min-count",
-        type=int,
-        default=0,
-        help="leave out attributes seen fewer times (default: 0)",
-    )
-    parser.add_argument(
-        "--all-states", action="store_true", help="weights for attribute x label pairs not seen"
-    )
-    parser.add_argument(
-        "--all-transitions", action="store_true", help="weights for label pairs not seen"
-    )
-    parser.add_argument(
-        "--boundaries", action="store_true", help="weights for first and last labels"
-    )
-    group = parser.add_argument_group("segments")
-    group.add_argument(
-        "--segments",
-        action="store_true",
-        help="learn a semi-Markov CRF: of the segments that tags, or runs of equal labels, are",
-    )
-    group.add_argument(
-        "--max-length", type=int, help="of segments (default: the longest of each label)"
-    )
-    group.add_argument(
+    number = partial(parser.add_argument, type=float)
+    number("--c1", default=0.0, help="L1 penalty (default: 0)")
+    number("--c2", default=1.0, help="L2 penalty (default: 1)")
+    whole = partial(parser.add_argument, type=int)
+    whole("--max-iter", help="iterations at most (default: 1000)")
+    whole("--min-freq", default=0, help="leave out pairs seen fewer times (default: 0)")
+    whole("--min-count", default=0, help="leave out attributes seen fewer times (default: 0)")
+    flag = partial(parser.add_argument, action="store_true")
+    flag("--all-states", help="weights for attribute x label pairs not seen")
+    flag("--all-transitions", help="weights for label pairs not seen")
+    flag("--boundaries", help="weights for first and last labels")
+    flag("--quiet", help="print nothing but warnings and the report of --test")
+    segments = parser.add_argument_group("segments").add_argument
+    what = "learn a semi-Markov CRF: of the segments that tags, or runs of equal labels, are"
+    segments("--segments", action="store_true", help=what)
+    segments("--max-length", type=int, help="of segments (default: the longest of each label)")
+    segments(
         "--scheme",
         help="of the tags, such as IOB2 or IOBES; runs: labels whose runs are segments; auto: "
         "found by the labels (default)",
-    )
-    parser.add_argument(
-        "--quiet", action="store_true", help="print nothing but warnings and the report of --test"
     )
     add_jobs(parser)
     add_format(parser)
@@ -204,10 +188,7 @@ def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> N
 
 
 class ShownSolver:
-    """A solver that shows its iterations in one line of standard error, if that is a terminal.
-
-    With `max_iter` the line is a bar; if `quiet`, nothing is shown.
-    """
+    """A solver that shows its iterations in a line of a terminal, as a bar if there is a limit."""
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
     handles_l1: ClassVar[bool] = True

@@ -54,10 +54,7 @@ class ZeroValues:
             self._n_tokens += 1
 
     def entries(self, kept: NDArray[np.bool_] | None = None) -> tuple[IntArray, IntArray]:
-        """Return the numbers of the names in `index`, and the tokens.
-
-        Tokens that are not `kept`, shape (N,), are not counted.
-        """
+        """Return the numbers of names in `index`, and the tokens, of those `kept`, (N,)."""
         names = np.array(self._names, np.int64)
         tokens = np.array(self._tokens, np.int64)
         if kept is None:

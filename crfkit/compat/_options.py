@@ -95,10 +95,7 @@ class Options:
         return loss <= limit if self.algorithm == "arow" else loss < limit
 
     def solver(self) -> LBFGS | SGD | OnlineSolver:
-        """Return the solver with its stopping rules, which mean the same as CRFsuite's.
-
-        That of the online algorithms is `is_enough`.
-        """
+        """Return the solver, with stopping rules as CRFsuite's; online, the rule is `is_enough`."""
         values = self.values
         if self.is_online:
             averaged = values.get("averaging", self.algorithm == "ap")

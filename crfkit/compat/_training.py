@@ -121,10 +121,7 @@ def _label_score(match: int, model: int, ref: int) -> LabelScore:
 
 
 class LogWriter:
-    """A callback that writes each iteration into a log, and ends online algorithms.
-
-    `ended` says whether the last iteration met CRFsuite's rule.
-    """
+    """A callback that logs iterations; `ended` says whether the last one met CRFsuite's rule."""
 
     def __init__(
         self, options: Options, log: TrainingLog, holdout: Holdout | None, n_sequences: int
@@ -204,10 +201,7 @@ def fit_classifier(
 
 
 def _by_appearance(training: TrainingData) -> TrainingData:
-    """Return training data with the labels in the order of their first appearance.
-
-    CRFsuite decides by it between equal scores.
-    """
+    """Return training data with the labels by appearance, which decides between equal scores."""
     order = np.argsort(np.unique(training.codes, return_index=True)[1])
     codes = np.argsort(order).astype(np.int32)[training.codes]
     return training._replace(classes=training.classes[order], codes=codes)

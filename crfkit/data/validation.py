@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from numbers import Number
 from typing import Any
@@ -133,19 +133,29 @@ def _check_compressed(sparse: Any, where: str) -> None:
     names = ["row", "column"]
     if sparse.format == "csc":
         sides, names = sides[::-1], names[::-1]
-    pointers, indices = sparse.indptr, sparse.indices
+    check_rows(sparse.indptr, sparse.indices[: len(sparse.data)], sides, where, names[1])
+
+
+def check_rows(
+    pointers: NDArray[Any],
+    indices: NDArray[Any],
+    shape: Sequence[int],
+    where: str,
+    name: str = "column",
+) -> None:
+    """Raise ValueError if pointers do not rise from 0 to entries, or one of these is outside."""
     if (
         pointers.dtype.kind not in "iu"
-        or len(pointers) != sides[0] + 1
+        or len(pointers) != shape[0] + 1
         or pointers[0] != 0
         or (pointers[1:] < pointers[:-1]).any()
-        or pointers[-1] > min(len(indices), len(sparse.data))
+        or pointers[-1] > len(indices)
     ):
         raise ValueError(
             f"{where} is a damaged sparse matrix: its indptr must rise from 0 to the number of its "
-            f"entries, in {sides[0]} steps. Build it anew, for instance from a coo_array."
+            f"entries, in {shape[0]} steps. Build it anew, for instance from a coo_array."
         )
-    _check_places(indices[: pointers[-1]], sides[1], names[1], where)
+    _check_places(indices[: pointers[-1]], shape[1], name, where)
 
 
 def _check_places(places: NDArray[Any], size: int, name: str, where: str) -> None:

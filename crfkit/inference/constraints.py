@@ -16,10 +16,7 @@ from crfkit.structures import NoPathError, NoSegmentationError, Structure
 
 
 def allowed_codes(fixed: CodeArray, size: int) -> BoolArray | None:
-    """Return which of the 2 K codes each token may have, (N, 2 K), or None where all may any.
-
-    Given the fixed ones, shape (N,), and the number of labels.
-    """
+    """Return which codes each token may have, (N, 2 K), given the fixed ones; None for all."""
     if (fixed == ANY).all():
         return None
     allowed = np.ones((len(fixed), 2 * size), bool)
@@ -40,10 +37,7 @@ def with_fixed(potentials: Potentials, fixed: CodeArray) -> Potentials:
 
 
 def conditional_log_proba(structure: Structure, scores: Potentials, fixed: CodeArray) -> FloatArray:
-    """Return the log-probability of the fixed codes of each sequence, shape (S,).
-
-    Raises NoPathError if a sequence has no segmentation at all.
-    """
+    """Return the log-probability of the fixed codes of each sequence, shape (S,)."""
     log_z = expectations(structure, scores)[1]
     clamped, possible = with_fixed(scores, fixed), np.ones(len(log_z), bool)
     try:

@@ -75,10 +75,7 @@ def _strings(data: bytes, places: IntArray, sizes: IntArray, kind: str) -> list[
 
 
 def pack_names(names: Sequence[str], kind: str) -> bytes:
-    """Return the database of strings with the numbers 0, 1, ...
-
-    Damage tells that one occurs twice, holds a NUL, or cannot be encoded.
-    """
+    """Return the database of strings with the numbers 0, 1, ...; Damage if one does not fit."""
     keys = _encode(names, kind)
     sizes = np.fromiter(map(len, keys), np.int64, len(keys))
     places = RECORDS + np.append(0, np.cumsum(sizes + RECORD.itemsize))

@@ -50,10 +50,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def open_for_writing(path: str) -> Iterator[IO[bytes]]:
-    """Open a path for bytes: a file is replaced by :func:`replacing`.
-
-    A pipe or a device such as /dev/stdout is written to instead.
-    """
+    """Open a path for bytes: a file is replaced as a whole, a pipe or a device written to."""
     special = os.path.exists(path) and not os.path.isfile(path)
     with open(path, "wb") if special else replacing(path) as raw:
         yield raw
@@ -67,10 +64,7 @@ def _take_place(temporary: str, path: str) -> None:
 
 
 def _stem(path: str) -> str:
-    """Return how the names of the temporary files for a path begin.
-
-    A hash, as the name of the file may be as long as the file system allows.
-    """
+    """Return how temporary files for a path begin: by a hash, as its name may be long already."""
     name = os.fsencode(os.path.basename(path))
     return f".crfkit-{hashlib.blake2b(name, digest_size=8).hexdigest()}-"
 
@@ -86,10 +80,7 @@ def _open_temporary(folder: str, stem: str) -> tuple[IO[bytes], str]:
 
 
 def _lock(file: IO[bytes], otherwise: bool) -> bool:
-    """Mark a file as being written; False if another process has it.
-
-    `otherwise` is returned where the system, or the file system, has no locks.
-    """
+    """Mark a file as being written, False if another process has it; `otherwise` without locks."""
     if fcntl is None:
         return otherwise
     try:

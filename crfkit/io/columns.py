@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import groupby
 
 from crfkit.io.streams import (
     ColumnFormatError,
@@ -46,13 +46,9 @@ def _rows(
 def _sequences(
     rows: Iterator[Row], columns: Sequence[int] | None, name: str
 ) -> Iterator[list[Row]]:
-    sequence: list[Row] = []
-    for row in chain(rows, [()]):
-        if row:
-            sequence.append(row if columns is None else _selected(row, columns, name))
-        elif sequence:
-            yield sequence
-            sequence = []
+    for has_cells, group in groupby(rows, bool):
+        if has_cells:
+            yield list(group) if columns is None else [_selected(r, columns, name) for r in group]
 
 
 def _selected(row: Row, columns: Sequence[int], name: str) -> Row:

@@ -164,12 +164,9 @@ def read_crfsuite_text(source: Source, *, encoding: str = "utf-8") -> CRFsuiteDa
 
     Parameters and errors are those of :func:`iter_crfsuite_text`, which reads lazily.
     """
-    X, y, weight = [], [], []
-    for sequence in iter_crfsuite_text(source, encoding=encoding):
-        X.append(sequence.attributes)
-        y.append(sequence.labels)
-        weight.append(sequence.weight)
-    return CRFsuiteData(X, y, np.array(weight, dtype=np.float64))
+    sequences = list(iter_crfsuite_text(source, encoding=encoding))
+    X, y = [each.attributes for each in sequences], [each.labels for each in sequences]
+    return CRFsuiteData(X, y, np.array([each.weight for each in sequences], np.float64))
 
 
 def _escape(text: object, kind: str) -> str:

@@ -105,10 +105,7 @@ class LogLoss(Loss):
 def _clamped_part(
     structure: Structure, clamped: Potentials, before: FloatArray, level: FloatArray, out: Counts
 ) -> float:
-    """Subtract the sums over the labelings that are left; returns their value.
-
-    Only sequences that have the level, ``level > before``, are summed.
-    """
+    """Subtract sums over the labelings that are left, where ``level > before``; returns them."""
     chosen = np.flatnonzero(level > before)
     some, factor = clamped.take(chosen), (before - level)[chosen]
     part = structure.zeros(some)

@@ -22,10 +22,7 @@ MOST_VERTICES = 30
 
 
 class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
-    """The largest loss of a labelling, which is linear in the scores: convex, with corners.
-
-    A subclass finds the labelling and says what its loss is.
-    """
+    """The largest loss of a labelling, which is linear in the scores: convex, with corners."""
 
     is_convex: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = False
@@ -200,10 +197,7 @@ def _worst_by_errors(
     gold: FloatArray,
     most: int | None = None,
 ) -> CodeArray:
-    """Return the labellings of the largest ``d (1 + score - gold)``, for ``d`` wrong labels.
-
-    With `most`, all numbers from that on count as it.
-    """
+    """Return the labellings of the largest ``d (1 + score - gold)``, for ``d`` wrong labels."""
     value = structure.max_by_hamming(scores, labels, most)
     gain = np.zeros_like(value)
     gain[:, 1:] = np.arange(1, value.shape[1]) * (1.0 + value[:, 1:] - gold[:, None])

@@ -147,10 +147,7 @@ def sequence_accuracy_score(
 def _score_flat(
     metric: Callable[..., Any], y_true: Sequences, y_pred: Sequences, kwargs: dict[str, Any]
 ) -> Any:
-    """Call a scikit-learn metric on label numbers.
-
-    Numbers rather than labels, because scikit-learn takes neither tuples nor mixed types.
-    """
+    """Call a scikit-learn metric on numbers of labels, as it takes no tuples and mixed types."""
     true, pred = flatten_pair(y_true, y_pred)
     labels = kwargs.get("labels")
     vocabulary, (true_codes, pred_codes) = encode_labels(

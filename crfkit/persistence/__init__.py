@@ -4,16 +4,7 @@
 what must hold between restored arrays, and `files` is what users call.
 """
 
-from crfkit.persistence.checks import (
-    check_chain_model,
-    check_csr,
-    check_inner,
-    check_packed,
-    check_rows,
-    check_runs,
-    check_steps,
-    check_vectorizer,
-)
+from crfkit.persistence.checks import check_chain_model
 from crfkit.persistence.container import ModelFileError
 from crfkit.persistence.files import SaveMixin, describe, dumps, load, loads, save
 from crfkit.persistence.registry import register, register_room
@@ -22,13 +13,6 @@ __all__ = [
     "ModelFileError",
     "SaveMixin",
     "check_chain_model",
-    "check_csr",
-    "check_inner",
-    "check_packed",
-    "check_rows",
-    "check_runs",
-    "check_steps",
-    "check_vectorizer",
     "describe",
     "dumps",
     "load",

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from crfkit.data import PackedSegments, PackedSequences
+from crfkit.data import PackedSegments, PackedSequences, validation
 from crfkit.data.names import LazyNames
 from crfkit.data.segments import check_segments
 from crfkit.data.topology import Topology
@@ -30,11 +30,7 @@ _INDEX_TYPES = (np.int32, np.int64)
 
 
 def check_csr(data: Any, indices: Any, indptr: Any, shape: Any) -> None:
-    """Raise ValueError if these are no parts of a sparse matrix in rows.
-
-    They are values and columns of the entries, both (nnz,), where the rows start, (rows + 1,), and
-    a list of the numbers of rows and columns.
-    """
+    """Raise ValueError if these are no parts of a sparse matrix in rows, by SciPy's names."""
     two = isinstance(shape, list) and len(shape) == 2
     if not two or not all(type(size) is int and 0 <= size < 2**62 for size in shape):
         raise ValueError(f"a sparse matrix of shape {shape!r:.60}")
@@ -53,12 +49,9 @@ def check_rows(indptr: Any, indices: Any, *, rows: int, columns: int) -> None:
     for name, part in (("indptr", indptr), ("indices", indices)):
         if not _is_vector(part) or part.dtype not in _INDEX_TYPES:
             raise ValueError(f"{name} is no array of whole numbers")
-    if len(indptr) != rows + 1:
-        raise ValueError(f"{len(indptr)} row pointers for {rows} rows")
-    if indptr[0] != 0 or indptr[-1] != len(indices) or np.any(indptr[1:] < indptr[:-1]):
-        raise ValueError(f"the row pointers do not rise from 0 to {len(indices)}")
-    if len(indices) and (indices.min() < 0 or indices.max() >= columns):
-        raise ValueError(f"the column of an entry is not one of {columns}")
+    validation.check_rows(indptr, indices, (rows, columns), "a part")
+    if indptr[-1] != len(indices):
+        raise ValueError(f"the row pointers do not rise to {len(indices)}")
 
 
 def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
@@ -76,10 +69,14 @@ def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
 
 
 def check_steps(composed: Any) -> None:
-    """Raise ValueError if steps are no pairs of a name and what transforms, at the end predicts."""
+    """Raise ValueError if steps are no pairs of a name and what transforms, at the end predicts.
+
+    Or, where there is one inner transformer, if it is none.
+    """
     parts = vars(composed)
-    names = ("steps", "transformer_list", "transformers", "transformers_")
-    for name in names:
+    for name in {"transformer", "transformer_"} & parts.keys():
+        check_transformer(parts[name])
+    for name in ("steps", "transformer_list", "transformers", "transformers_"):
         steps = parts.get(name, [])
         if type(steps) is not list or not all(
             type(step) is tuple and len(step) == 2 and type(step[0]) is str for step in steps
@@ -98,13 +95,6 @@ def check_transformer(step: Any, method: str = "transform") -> None:
         fits = hasattr(step, "transform") or hasattr(step, method)
     if not fits or isinstance(step, type):
         raise ValueError(f"{type(step).__name__} is no step of a pipeline")
-
-
-def check_inner(outer: Any) -> None:
-    """Raise ValueError if the transformer that another one uses is none."""
-    parts = vars(outer)
-    for name in {"transformer", "transformer_"} & parts.keys():
-        check_transformer(parts[name])
 
 
 def check_packed(packed: PackedSequences) -> None:

@@ -15,21 +15,10 @@ import crfkit.solvers
 import crfkit.solvers.margin
 from crfkit._types import IterationRecord
 from crfkit.data import PackedSegments, PackedSequences
-from crfkit.features import (
-    SequenceUnion,
-    SequenceVectorizer,
-    TransitionFeatures,
-    TreeFeatures,
-    composition,
-)
+from crfkit.features import SequenceVectorizer, composition
+from crfkit.features.composition import SequenceUnion, TransitionFeatures, TreeFeatures
 from crfkit.features.templates import tables, vocabulary
-from crfkit.persistence.checks import (
-    check_inner,
-    check_packed,
-    check_runs,
-    check_steps,
-    check_vectorizer,
-)
+from crfkit.persistence.checks import check_packed, check_runs, check_steps, check_vectorizer
 from crfkit.persistence.registry import register, register_room
 from crfkit.structures import Tree
 
@@ -40,11 +29,8 @@ for _room in (
     register_room(_room)
 for _cls in (IterationRecord, FunctionTransformer, Tree):
     register(_cls)
-register(check=check_steps)(Pipeline)
-register(check=check_steps)(FeatureUnion)
-register(check=check_steps)(SequenceUnion)
-register(check=check_inner)(TransitionFeatures)
-register(check=check_inner)(TreeFeatures)
+for _cls in (Pipeline, FeatureUnion, SequenceUnion, TransitionFeatures, TreeFeatures):
+    register(check=check_steps)(_cls)
 register(check=check_vectorizer)(SequenceVectorizer)
 register(check=check_packed)(PackedSequences)
 register(check=check_runs)(PackedSegments)

@@ -122,11 +122,7 @@ class ArrayStore:
 
 
 def _write_all(stream: IO[bytes], data: bytes | memoryview) -> None:
-    """Write all of `data`, also to a stream without a buffer, which may take a part of it.
-
-    Such a stream returns None where it would have to wait; a file-like object of the user that
-    returns None has taken all.
-    """
+    """Write all of `data`, also to a stream without a buffer, which may take a part of it."""
     rest = memoryview(data)
     while len(rest):
         taken: Any = stream.write(rest)

@@ -85,10 +85,7 @@ class Registry:
 
 
 def _public_classes(room: ModuleType) -> Iterator[type]:
-    """Yield the classes that a module exports, or defines, where it does not say what it exports.
-
-    Those of its dicts, by which estimators find losses, solvers and decoders, are among them.
-    """
+    """Yield the classes that a module exports, or else defines, and those of its dicts."""
     names = getattr(room, "__all__", None)
     for name in list(vars(room) if names is None else names):
         item = getattr(room, name)
@@ -182,10 +179,7 @@ def function_name(function: Callable[..., Any]) -> str:
 def known_functions(
     allow: Iterable[str | Callable[..., Any]],
 ) -> dict[str, Callable[..., Any] | None]:
-    """Return the functions that a file may name, None where one is still to be imported.
-
-    TypeError tells that `allow` is a string or holds anything but ``"module:name"`` and functions.
-    """
+    """Return the functions that a file may name, None where one is still to be imported."""
     if isinstance(allow, str):
         raise TypeError(f"allow must be a list of names or functions, such as [{allow!r}].")
     known: dict[str, Callable[..., Any] | None] = {}
@@ -202,10 +196,7 @@ def known_functions(
 def find_functions(
     known: dict[str, Callable[..., Any] | None], wanted: Iterable[str]
 ) -> dict[str, Callable[..., Any]]:
-    """Return the functions that a file wants, by name.
-
-    ValueError names all that are not allowed, or one that cannot be imported.
-    """
+    """Return the functions that a file wants, by name; ValueError if one is not allowed."""
     names = sorted(set(wanted))
     missing = [name for name in names if name not in known]
     if missing:

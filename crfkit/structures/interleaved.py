@@ -26,10 +26,7 @@ def sum_interleaved(
     weight: FloatArray,
     out: ChainSums,
 ) -> IntArray | None:
-    """Sum the short sequences of a batch; returns those that are left, None for all.
-
-    For at least MIN_LANES sequences whose transitions share a table of at most MAX_LABELS labels.
-    """
+    """Sum short sequences that share one table; returns those that are left, None for all."""
     lanes = deal(scores)
     if lanes is None or factor.min() < TINY:
         return None
@@ -48,10 +45,7 @@ class Lanes(NamedTuple):
 
 
 def deal(scores: ChainScores) -> Lanes | None:
-    """Deal the sequences of a batch to lanes; None where that does not pay.
-
-    A few sequences that are much longer than the others are left out.
-    """
+    """Deal sequences, but for a few long ones, to lanes; None where that does not pay."""
     lengths = np.diff(scores.offsets)
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     sizes = lengths[order]
@@ -79,10 +73,7 @@ def sum_lanes(
     weight: FloatArray,
     out: ChainSums,
 ) -> IntArray:
-    """Sum the sequences in the lanes, as the kernel ``chain_sum`` does.
-
-    Returns those that must be computed otherwise: a probability vanishes.
-    """
+    """Sum the sequences in the lanes; returns those in which a probability vanishes."""
     node = np.empty((len(lanes.token), scores.unary.shape[1], lanes.token.shape[1]))
     alpha = np.empty_like(node)
     shift, norm, inverse, least = (np.empty(lanes.fresh.shape) for _ in range(4))

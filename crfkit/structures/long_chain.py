@@ -47,11 +47,7 @@ BATCH = 64
 def sum_in_blocks(
     chain: Structure, scores: ChainPotentials, weight: FloatArray, out: Counts, threads: ThreadMap
 ) -> FloatArray:
-    """Return log Z and the expected counts of one long sequence, exactly, in blocks over threads.
-
-    The result is the same to the last bit for any number of threads, and that of the whole
-    sequence but for rounding. Raises NoPathError if it has no path of finite score.
-    """
+    """Return log Z and the expected counts of one long sequence, in blocks over threads."""
     if scores.pair.size > BLOCK_TOKENS * scores.unary.shape[1]:  # many tables
         return chain.log_partition(scores, weight, out)
     blocks = _cut(scores)
@@ -227,11 +223,7 @@ Way = Callable[[ChainPotentials, int, slice], list[Run]]
 
 
 def viterbi_in_blocks(scores: ChainPotentials, size: int, threads: ThreadMap) -> CodeArray | None:
-    """Return the labels of the best path of a sequence, shape (N,), in blocks of so many tokens.
-
-    None where it had better be found in one piece: no path is left, or best paths do not meet. The
-    number of threads changes nothing.
-    """
+    """Return the labels of the best path, (N,), in blocks; None where one piece is better."""
     blocks = cut(slice(0, len(scores.unary)), size)
     few = len(scores.transition_index) == 1 and scores.unary.shape[1] <= survivors.MAX_LABELS
     ways: list[tuple[Way, int]] = [(_side_by_side, REACH)] * few + [(_one_by_one, FURTHER * REACH)]
@@ -289,10 +281,7 @@ def _further(scores: ChainPotentials, reach: int, run: Run) -> Run:
 
 
 def _run(scores: ChainPotentials, own: slice, stop: int, label: int | None = None) -> Run:
-    """Return the run that looks at the tokens up to `stop`; its first may only have that label.
-
-    Raises NoPathLeft if it has no path of finite score.
-    """
+    """Return the run that looks at the tokens up to `stop`; its first may only have that label."""
     table, tokens = frozen(scores.transition_index), slice(own.start, stop)
     unary, table = frozen(scores.unary[tokens]), table[tokens] if len(table) > 1 else table
     pair, ends = frozen(scores.pair), stop >= len(scores.unary)

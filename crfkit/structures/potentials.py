@@ -264,10 +264,7 @@ def transposed(tables: FloatArray) -> FloatArray:
 
 
 def make_spans(n_tokens: int, stop: IntArray, length: IntArray, row: IntArray) -> Spans:
-    """Return segments with rows, (n,) each, in the form that structures read; none twice.
-
-    `stop` is the token after the last one of each segment, of `n_tokens` in all.
-    """
+    """Return segments with rows, (n,) each, as structures read them; `stop` is exclusive."""
     sides: list[NDArray[np.int64]] = []
     for token in (stop - 1, stop - length):
         order = np.lexsort((length, token))
@@ -293,10 +290,7 @@ def segment_arrays(scores: SegmentPotentials) -> SegmentScores:
 
 
 def are_moderate(scores: SegmentPotentials) -> NDArray[np.bool_]:
-    """Whether no score that a sequence reads may make a product overflow, shape (S,).
-
-    Potentials of others do not count, so that what is computed for one does not depend on them.
-    """
+    """Whether no score that a sequence reads may make a product overflow, shape (S,)."""
     size, sizes = scores.n_labels, np.diff(scores.offsets)
     blocks = np.split(scores.pair, [scores.n_transitions, scores.n_transitions + scores.n_lengths])
     blocks[1] = blocks[1][: int(sizes.max(initial=0))]

@@ -38,6 +38,7 @@ EQUAL = (
     "runs/V a/D cat/N",
 )
 
+ROUNDING = 1e-6  # of probabilities, where sums are made in another order
 REPEATS = "weights that repeat"  # needed where a weight of 3 has to be as good as three sequences
 
 
@@ -119,10 +120,7 @@ class AllForBoth:
 
 
 def fresh(estimator: Any, **parameters: Any) -> Any:
-    """Return an unfitted copy that repeats itself, with other parameters where given.
-
-    An estimator that cross-validates is given a splitter for which one sequence is enough.
-    """
+    """Return an unfitted copy that repeats itself, and cross-validates one sequence, if at all."""
     steady = {"random_state": 0, "warm_start": False, "cv": AllForBoth()}
     known = {name: value for name, value in steady.items() if has_parameter(estimator, name)}
     return clone(estimator).set_params(**known | parameters)
@@ -140,17 +138,11 @@ def has_parameter(estimator: Any, name: str) -> bool:
     return name in estimator.get_params(deep=False)
 
 
-def assert_same_predictions(model: Any, other: Any, X: Any, other_X: Any = None) -> None:
+def assert_same_predictions(
+    model: Any, other: Any, X: Any, other_X: Any = None, atol: float = 0.0
+) -> None:
     """Raise AssertionError unless both predict the same, to the last bit, the other `other_X`."""
-    _compare(model, other, X, X if other_X is None else other_X, 0.0)
-
-
-def assert_close_predictions(model: Any, other: Any, X: Any) -> None:
-    """Raise AssertionError unless both predict the same but for rounding."""
-    _compare(model, other, X, X, 1e-6)
-
-
-def _compare(model: Any, other: Any, X: Any, other_X: Any, atol: float) -> None:
+    other_X = X if other_X is None else other_X
     assert model.predict(X) == other.predict(other_X), "the predicted labels differ"
     if hasattr(model, "predict_proba"):
         pairs = zip(model.predict_proba(X), other.predict_proba(other_X), strict=True)
@@ -162,10 +154,7 @@ def _compare(model: Any, other: Any, X: Any, other_X: Any, atol: float) -> None:
 def raises(
     kinds: type[Exception] | tuple[type[Exception], ...], *parts: str, doing: str
 ) -> Iterator[None]:
-    """Raise AssertionError unless the block raises an error whose message has all the parts.
-
-    Upper and lower case are alike; `doing` tells what the block does.
-    """
+    """Raise AssertionError unless the block raises an error that says all the parts."""
     try:
         yield
     except kinds as error:

@@ -73,9 +73,12 @@ def check_tags_of_a_sequence_classifier(estimator: Any) -> None:
 
 
 def check_fit_returns_self(estimator: Any) -> None:
-    """``fit`` returns the estimator itself."""
+    """``fit`` returns the estimator itself, which ``check_is_fitted`` accepts from then on."""
     model = fresh(estimator)
+    with raises(NotFittedError, doing="check_is_fitted before fit"):
+        check_is_fitted(model)
     assert model.fit(*make_data()) is model
+    check_is_fitted(model)
 
 
 def check_unfitted_raises_not_fitted(estimator: Any) -> None:
@@ -83,14 +86,6 @@ def check_unfitted_raises_not_fitted(estimator: Any) -> None:
     for name, call in call_each(fresh(estimator), *make_data()):
         with raises(NotFittedError, "fit", doing=f"{name} before fit"):
             call()
-
-
-def check_is_fitted_after_fit(estimator: Any) -> None:
-    """``check_is_fitted`` raises before ``fit`` and passes after it."""
-    model = fresh(estimator)
-    with raises(NotFittedError, doing="check_is_fitted before fit"):
-        check_is_fitted(model)
-    check_is_fitted(model.fit(*make_data()))
 
 
 def check_parameters_unchanged_by_fit(estimator: Any) -> None:
@@ -114,33 +109,20 @@ def check_fit_adds_only_fitted_attributes(estimator: Any) -> None:
 
 
 def check_fit_does_not_change_data(estimator: Any) -> None:
-    """``fit`` leaves X and y as they are."""
-    (X, y), (X_before, y_before) = make_data(), make_data()
-    fitted(estimator, X, y)
-    assert X == X_before and y == y_before, "fit changed its data"
+    """``fit`` leaves X and y, and the arrays of packed sequences, as they are."""
+    for convert in (list, as_packed):
+        (X, y), (X_before, y_before) = make_data(), make_data()
+        data = convert(X)
+        fitted(estimator, data, y)
+        assert data == convert(X_before) and y == y_before, "fit changed its data"
 
 
-def check_fit_does_not_change_packed_data(estimator: Any, X: Tokens, y: Labels) -> None:
-    """``fit`` leaves the arrays of packed sequences as they are."""
-    packed = as_packed(X)
-    before = copy.deepcopy(packed)
-    fitted(estimator, packed, y)
-    assert packed == before, "fit changed packed sequences"
-
-
-def check_predict_does_not_change_data(estimator: Any) -> None:
-    """Prediction and scoring leave X and y as they are."""
-    (X, y), (X_before, y_before) = make_data(), make_data()
-    for name, call in call_each(fitted(estimator), X, y):
-        call()
-        assert X == X_before and y == y_before, f"{name} changed its data"
-
-
-def check_predict_does_not_change_model(model: Any, X: Tokens, y: Labels) -> None:
-    """Prediction and scoring leave the public attributes as they are."""
-    before = _public(model)
+def check_predict_changes_nothing(model: Any, X: Tokens, y: Labels) -> None:
+    """Prediction and scoring leave X, y and the public attributes of the model as they are."""
+    before, data = _public(model), make_data()
     for name, call in call_each(model, X, y):
         call()
+        assert (X, y) == data, f"{name} changed its data"
         assert _public(model) == before, f"{name} changed the model"
 
 
@@ -157,7 +139,7 @@ def check_fit_twice_gives_the_same(estimator: Any, X: Tokens, y: Labels) -> None
 
 
 def check_refit_forgets(estimator: Any) -> None:
-    """``fit`` on other data gives the model that a new estimator gives."""
+    """``fit`` on other data gives the model that a new estimator gives, without old names."""
     X = [[["p"], ["q"]], [["q"], ["p"], ["p"]]]
     y = [["P", "Q"], ["Q", "P", "P"]]
     model, new = fitted(estimator), fitted(estimator, X, y)
@@ -166,10 +148,6 @@ def check_refit_forgets(estimator: Any) -> None:
     assert list(model.classes_) == ["P", "Q"], "fit kept old classes"
     assert model.n_features_in_ == 2, "fit kept old features"
     assert_same_predictions(model, new, X)
-
-
-def check_refit_forgets_attributes(model: Any) -> None:
-    """``fit`` on data without names forgets the names of the features of the last fit."""
     model.fit([np.eye(2), np.eye(2)], [["P", "Q"], ["P", "Q"]])
     assert model.n_features_in_ == 2
     assert not hasattr(model, "feature_names_in_"), "fit kept old names of features"
@@ -249,22 +227,9 @@ def check_cross_validation(estimator: Any) -> None:
         for form in (X, as_packed(X)):
             scores = cross_val_score(fresh(estimator), form, y, cv=2, error_score="raise")
             assert scores.shape == (2,) and np.all((scores >= 0) & (scores <= 1))
-
-
-def check_cross_val_predict(estimator: Any) -> None:
-    """``cross_val_predict`` gives one list of labels a sequence, on ragged and equal lengths."""
-    for equal in (False, True):
-        X, y = make_data(equal=equal)
         predicted = cross_val_predict(fresh(estimator), X, y, cv=2)
         assert predicted.shape == (len(X),)
         assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
-
-
-@needs("random_state")
-def check_random_state(estimator: Any, X: Tokens, y: Labels) -> None:
-    """The same ``random_state`` gives the same model to the last bit."""
-    model, other = (clone(estimator).set_params(random_state=3).fit(X, y) for _ in range(2))
-    assert_same_predictions(model, other, X)
 
 
 @needs("warm_start")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -55,18 +56,9 @@ def check_bad_values_in_dicts_raise(estimator: Any) -> None:
                 call()
 
 
-def check_bad_values_in_arrays_raise(estimator: Any) -> None:
-    """A NaN or infinite value in an array is refused with its place."""
-    _check_bad_values(estimator, np.copy)
-
-
-def check_bad_values_in_sparse_matrices_raise(estimator: Any) -> None:
-    """A NaN or infinite value in a sparse matrix is refused with its place."""
-    _check_bad_values(estimator, sp.csr_array)
-
-
-def _check_bad_values(estimator: Any, convert: Callable[[Any], Any]) -> None:
-    for value in BAD_VALUES:
+def check_bad_values_in_matrices_raise(estimator: Any) -> None:
+    """A NaN or infinite value in an array, or in a sparse matrix, is refused with its place."""
+    for value, convert in product(BAD_VALUES, (np.copy, sp.csr_array)):
         X, y = make_data()
         arrays = as_arrays(X)
         good = list(map(convert, arrays))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
+from itertools import product
 from operator import methodcaller
 from typing import Any
 
@@ -17,6 +18,7 @@ from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.testing._data import (
     REPEATS,
+    ROUNDING,
     Check,
     Labels,
     Tokens,
@@ -24,7 +26,6 @@ from crfkit.testing._data import (
     as_packed,
     as_sparse,
     as_strings,
-    assert_close_predictions,
     assert_same_predictions,
     fitted,
     fresh,
@@ -49,19 +50,14 @@ def _check_form(
     assert_same_predictions(fitted(estimator, X, y), model, X, convert(X))
 
 
-def check_strings_as_dicts(estimator: Any) -> None:
-    """Lists of attribute strings give the model of the dicts with these attributes."""
-    _check_form(estimator, as_strings)
+def check_strings_and_packed_as_dicts(estimator: Any) -> None:
+    """Lists and sets of attribute strings, and packed sequences, give the model of the dicts."""
+    for convert in (as_strings, _as_sets, as_packed):
+        _check_form(estimator, convert)
 
 
-def check_sets_as_dicts(estimator: Any) -> None:
-    """Sets of attribute strings give the model of the dicts with these attributes."""
-    _check_form(estimator, lambda X: [list(map(set, sequence)) for sequence in as_strings(X)])
-
-
-def check_packed_as_dicts(estimator: Any) -> None:
-    """Packed sequences give the model of the dicts they were made from."""
-    _check_form(estimator, as_packed)
+def _as_sets(X: Tokens) -> list[list[set[str]]]:
+    return [list(map(set, sequence)) for sequence in as_strings(X)]
 
 
 def check_sparse_matrices_as_packed(estimator: Any, X: Tokens, y: Labels) -> None:
@@ -90,7 +86,7 @@ def check_sparse_formats(estimator: Any) -> None:
 def check_arrays_as_packed(estimator: Any, X: Tokens, y: Labels) -> None:
     """One dense array a sequence gives the model of the same values stored sparsely."""
     model = fitted(estimator, as_arrays(X), y)
-    assert_close_predictions(fitted(estimator, as_sparse(X), y), model, as_arrays(X))
+    assert_same_predictions(fitted(estimator, as_sparse(X), y), model, as_arrays(X), atol=ROUNDING)
 
 
 def check_three_dimensional_array(estimator: Any) -> None:
@@ -122,15 +118,14 @@ def check_generators_of_tokens(estimator: Any, X: Tokens, y: Labels) -> None:
     assert model.predict((t for t in s) for s in X) == model.predict(X)
 
 
-def check_tuples(estimator: Any) -> None:
-    """Tuples are read as lists, on both levels."""
-    _check_form(estimator, *(2 * [lambda sequences: tuple(map(tuple, sequences))]))
+def check_containers(estimator: Any) -> None:
+    """Tuples, and arrays of objects, are read as lists, also where the lengths are equal."""
+    for equal, convert in product((False, True), (_as_tuples, object_array)):
+        _check_form(estimator, convert, convert, equal=equal)
 
 
-def check_object_arrays(estimator: Any) -> None:
-    """Arrays of objects are read as lists, also where the lengths are equal."""
-    for equal in (False, True):
-        _check_form(estimator, object_array, object_array, equal=equal)
+def _as_tuples(sequences: Iterable[Any]) -> tuple[tuple[Any, ...], ...]:
+    return tuple(map(tuple, sequences))
 
 
 def check_object_arrays_of_tokens(estimator: Any) -> None:
@@ -161,17 +156,12 @@ def check_read_only_input(estimator: Any, X: Tokens, y: Labels) -> None:
         assert_same_predictions(model, other, form, read_only(form))
 
 
-def check_dtypes(estimator: Any) -> None:
-    """Arrays of float32, integers and booleans give the model of float64."""
-    kinds = (np.float32, np.int64, np.int8, np.uint16, bool)
-    _check_matrices(estimator, as_arrays, *(methodcaller("astype", kind) for kind in kinds))
-
-
-def check_memory_layouts(estimator: Any) -> None:
-    """Arrays in Fortran order, strided or reversed give the model of the contiguous ones."""
+def check_types_and_layouts_of_arrays(estimator: Any) -> None:
+    """Arrays of other types, in Fortran order, strided or reversed give the same model."""
     _check_matrices(
         estimator,
         as_arrays,
+        *(methodcaller("astype", kind) for kind in ("f4", "i8", "i1", "u2", bool)),
         np.asfortranarray,
         lambda array: np.repeat(array, 2, axis=1)[:, ::2],
         lambda array: array[::-1].copy()[::-1],
@@ -272,28 +262,14 @@ def check_weights_of_one(estimator: Any, model: Any, X: Tokens, y: Labels) -> No
 
 @needs("sample_weight")
 def check_weight_containers(estimator: Any, X: Tokens, y: Labels) -> None:
-    """Weights may be an array, a list, a tuple, of integers or of float32."""
-    weight = np.arange(1.0, len(X) + 1)
-    model = fitted(estimator, X, y, sample_weight=weight)
-    for other in (list(weight), tuple(weight), weight.astype(int), weight.astype(np.float32)):
-        assert_same_predictions(model, fitted(estimator, X, y, sample_weight=other), X)
-
-
-@needs("sample_weight")
-def check_weights_of_tokens(estimator: Any, X: Tokens, y: Labels) -> None:
-    """A weight for all tokens of a sequence is the weight of the sequence."""
+    """Weights may be in any container, of any type of numbers, and those of all tokens."""
     weight = np.arange(1.0, len(X) + 1)
     per_token = [np.full(len(labels), w) for labels, w in zip(y, weight, strict=True)]
     model = fitted(estimator, X, y, sample_weight=weight)
-    assert_same_predictions(model, fitted(estimator, X, y, sample_weight=per_token), X)
-
-
-@needs("sample_weight")
-def check_weights_are_not_changed(estimator: Any, X: Tokens, y: Labels) -> None:
-    """``fit`` leaves the weights as they are."""
-    weight = np.arange(1.0, len(X) + 1)
-    fitted(estimator, X, y, sample_weight=weight)
-    np.testing.assert_array_equal(weight, np.arange(1.0, len(X) + 1))
+    np.testing.assert_array_equal(weight, np.arange(1.0, len(X) + 1), "fit changed the weights")
+    numbers = (weight.astype(int), weight.astype(np.float32))
+    for other in (list(weight), tuple(weight), *numbers, per_token):
+        assert_same_predictions(model, fitted(estimator, X, y, sample_weight=other), X)
 
 
 @needs("sample_weight")
@@ -312,7 +288,7 @@ def check_integer_weights_repeat_sequences(estimator: Any, X: Tokens, y: Labels)
     repeated = [(s, t) for s, t, n in zip(X, y, counts, strict=True) for _ in range(n)]
     weighted = fitted(estimator, X, y, sample_weight=counts)
     plain = fitted(estimator, [s for s, _ in repeated], [t for _, t in repeated])
-    assert_close_predictions(plain, weighted, X)
+    assert_same_predictions(plain, weighted, X, atol=ROUNDING)
 
 
 @needs("sample_weight", "predict_proba", REPEATS)
@@ -320,7 +296,7 @@ def check_weight_zero_leaves_out(estimator: Any, X: Tokens, y: Labels) -> None:
     """A sequence of weight 0 is as good as left out, where others have its features too."""
     weight = [1.0] * len(X) + [0.0] * 2
     weighted = fitted(estimator, X + X[:2], y + y[:2], sample_weight=weight)
-    assert_close_predictions(fitted(estimator), weighted, X)
+    assert_same_predictions(fitted(estimator), weighted, X, atol=ROUNDING)
 
 
 @needs("sample_weight")

@@ -74,7 +74,7 @@ def test_checks_of_what_an_estimator_does_not_offer_are_left_out():
 def test_online_estimators_need_not_see_a_weight_as_repetition():
     assert "check_integer_weights_repeat_sequences" in names(VoteClassifier())
     assert "check_integer_weights_repeat_sequences" not in names(Online())
-    assert "check_random_state" in names(Online())
+    assert "check_fit_twice_gives_the_same" in names(Online())
 
 
 def test_checks_leave_the_estimator_alone():

@@ -19,23 +19,16 @@ from crfkit.estimators import CRFClassifier
 from crfkit.estimators.base import SequenceClassifier
 from crfkit.persistence import register
 
-#: Parameters of python-crfsuite by the names of the constructor.
+#: Parameters of python-crfsuite that have another name here.
 _NAMES = {
     "min_freq": "feature.minfreq",
     "all_possible_states": "feature.possible_states",
     "all_possible_transitions": "feature.possible_transitions",
     "pa_type": "type",
-    **{
-        f"calibration_{name}": f"calibration.{name}"
-        for name in ("eta", "rate", "samples", "candidates", "max_trials")
-    },
-} | {
-    name: name
-    for name in (
-        "c1", "c2", "max_iterations", "num_memories", "epsilon", "period", "delta", "linesearch",
-        "max_linesearch", "c", "error_sensitive", "averaging", "variance", "gamma",
-    )
-}  # fmt: skip
+}
+_NO_PARAMETERS = (
+    "algorithm", "verbose", "model_filename", "keep_tempfiles", "trainer_cls", "n_jobs",
+)  # fmt: skip
 
 
 def _of_model(name: str, doc: str) -> property:
@@ -177,9 +170,9 @@ class CRF(SequenceClassifier):
             if getattr(self, name):
                 warn_user(f"{name} has no effect and is deprecated: leave it out.", FutureWarning)
         options = Options("lbfgs" if self.algorithm is None else self.algorithm)
-        for name, parameter in _NAMES.items():
-            value = getattr(self, name)
-            if value is not None:
+        for name, value in self.get_params(deep=False).items():
+            if name not in _NO_PARAMETERS and value is not None:
+                parameter = _NAMES.get(name, name.replace("calibration_", "calibration."))
                 options.set(parameter, value, name)
         return options
 
