@@ -32,6 +32,12 @@ Check = Callable[[str, Any], None]
 at_least_one: Check = partial(check_whole, least=1)
 
 
+def optional_count(name: str, value: object) -> None:
+    """Check a number of at least 1, or None."""
+    if value is not None:
+        at_least_one(name, value)
+
+
 def one_of(*options: str) -> Check:
     """Return the check of a parameter with such options."""
     return partial(check_option, options=options)

@@ -7,7 +7,7 @@ single precision; ``1.0 * float(a)`` is in double precision, with and without th
 
 from __future__ import annotations
 
-from crfkit._types import FloatArray, IdArray, SingleArray
+from crfkit._types import FloatArray, IdArray, IntArray, SingleArray
 from crfkit.compiler.jit import kernel
 
 
@@ -152,20 +152,66 @@ def orthant_gradient(
 
 
 @kernel
-def orthant_align(
+def orthant_direction(
+    places: IntArray,  # (A,) the free parameters: not 0, or with a pseudo-gradient that is not
+    w: FloatArray,  # (P,)
     descent: FloatArray,  # (P,) pseudo-gradient
-    direction: FloatArray,  # (P,) in and out
-    out: FloatArray,  # (1,) out
-) -> None:
-    """Set a direction to 0 where it does not descend; return its slope."""
+    memory: SingleArray,  # (R, P) changes of the parameters in even rows, of the gradient in odd
+    rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
+    ratios: FloatArray,  # (r,) scale of a change of the parameters over that of the gradient
+    products: FloatArray,  # (2, r) workspace
+    moved: FloatArray,  # (A,) workspace
+    out: FloatArray,  # (P,) out, 0 at first
+) -> float:
+    """Two-loop recursion over the free parameters alone; the slope along ``out``.
+
+    A pair of changes counts as far as it lies within the free parameters, if its curvature there is
+    clearly positive. A parameter that is 0 only moves where that descends.
+    """
+    scale = 0.0
+    for a in range(places.shape[0]):
+        moved[a] = descent[places[a]]
+    for i in range(rows.shape[0] - 1, -1, -1):
+        row = rows[i]
+        curvature = 0.0
+        square = 0.0
+        along = 0.0
+        for a in range(places.shape[0]):
+            step = 1.0 * float(memory[row, places[a]])
+            change = 1.0 * float(memory[row + 1, places[a]])
+            curvature += step * change
+            square += change * change
+            along += step * moved[a]
+        if not ratios[i] * curvature > 1e-10 * square:
+            products[0, i] = 0.0
+            continue
+        products[0, i] = curvature
+        products[1, i] = along / curvature
+        if scale == 0.0:
+            scale = ratios[i] * curvature / square
+        for a in range(places.shape[0]):
+            moved[a] -= products[1, i] * float(memory[row + 1, places[a]])
+    if scale == 0.0:
+        scale = 1.0
+    for a in range(places.shape[0]):
+        moved[a] *= scale
+    for i in range(rows.shape[0]):
+        if products[0, i] == 0.0:
+            continue
+        row = rows[i]
+        across = 0.0
+        for a in range(places.shape[0]):
+            across += moved[a] * float(memory[row + 1, places[a]])
+        factor = ratios[i] * products[1, i] - across / products[0, i]
+        for a in range(places.shape[0]):
+            moved[a] += factor * float(memory[row, places[a]])
     slope = 0.0
-    for p in range(descent.shape[0]):
-        product = direction[p] * descent[p]
-        if product >= 0.0:
-            direction[p] = 0.0
-        else:
-            slope += product
-    out[0] = slope
+    for a in range(places.shape[0]):
+        p = places[a]
+        if w[p] != 0.0 or moved[a] * descent[p] > 0.0:
+            out[p] = -moved[a]
+            slope -= moved[a] * descent[p]
+    return slope
 
 
 @kernel

@@ -22,6 +22,7 @@ from crfkit.solvers.base import (
     Solver,
     SolverLog,
     at_least_one,
+    optional_count,
     check_match,
 )
 
@@ -35,7 +36,7 @@ CHECKS: dict[str, Check] = {
     "gtol": check_number,
 }
 # Of those that learn the curvature from some steps, and search along lines.
-QUASI_NEWTON: dict[str, Check] = {"memory": at_least_one, "max_line_search": at_least_one}
+QUASI_NEWTON: dict[str, Check] = {"memory": optional_count, "max_line_search": at_least_one}
 SCALE = "Scale numeric features to about 1, or increase c2"
 # Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any
 # number of threads, and so are the sums.
@@ -45,10 +46,10 @@ RANGE = 1 << 14
 class Vectors:
     """Vectors of P parameters in fixed ranges, which the open threads of an objective share."""
 
-    def __init__(self, objective: Any, size: int) -> None:
+    def __init__(self, objective: Any, size: int, width: int = RANGE) -> None:
         self.size = size
         self._threads: ThreadMap = getattr(objective, "threads", SERIAL)
-        self.ranges = [slice(i, min(i + RANGE, size)) for i in range(0, max(size, 1), RANGE)]
+        self.ranges = [slice(i, min(i + width, size)) for i in range(0, max(size, 1), width)]
 
     def run(self, kernel: Callable[..., Result], *arguments: Any) -> list[Result]:
         """Call a kernel for each range: with the range of a vector, with the item of a list."""
@@ -90,10 +91,6 @@ class Vectors:
         out = np.empty(self.size)
         self.run(kernels.orthant_gradient, frozen(w), frozen(gradient), float(l1), out)
         return out
-
-    def align(self, direction: FloatArray, descent: FloatArray) -> float:
-        """Set a direction to 0 where it does not descend; return its slope."""
-        return float(self.total((1,), kernels.orthant_align, frozen(descent), direction)[0])
 
     def orthant_step(
         self, w: FloatArray, factor: float, direction: FloatArray, descent: FloatArray
