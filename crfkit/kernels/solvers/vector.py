@@ -158,7 +158,7 @@ def orthant_direction(
     descent: FloatArray,  # (P,) pseudo-gradient
     memory: SingleArray,  # (R, P) changes of the parameters in even rows, of the gradient in odd
     rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
-    ratios: FloatArray,  # (r,) scale of a change of the parameters over that of the gradient
+    ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace
     moved: FloatArray,  # (A,) workspace
     out: FloatArray,  # (P,) out, 0 at first

@@ -99,7 +99,7 @@ class CorrectionPairs:
         of their part of the Hessian. For vectors of one range.
         """
         rows = 2 * np.array(self._places, np.uint32)
-        ratios = self._scales[rows + 1] / self._scales[rows]
+        ratios = self._scales[rows] / self._scales[rows + 1]
         work, out = np.empty((2, len(rows))), np.zeros(len(w))
         slope = orthant_direction(
             frozen(free), frozen(w), frozen(descent), frozen(self._rows[0]), frozen(rows),
