@@ -23,7 +23,7 @@ from crfkit.solvers.batch.line_search import orthant_search, wolfe_search
 
 
 # Pairs are as many as have so many numbers, within bounds: with more, fewer iterations are needed.
-NUMBERS = 1 << 22
+NUMBERS = 3 << 21
 FEW_PAIRS, MANY_PAIRS = 6, 48
 
 
@@ -151,7 +151,7 @@ class LBFGS(BatchSolver):
         Stop when the norm of the gradient is below this times the norm of the parameters (or 1).
     memory : int or None, default=None
         Number of correction pairs, in single precision. None: 48, fewer where they would take more
-        than 16 MiB, and at least 6.
+        than 24 MiB, and at least 6.
     max_line_search : int, default=20
         Evaluations in one line search at most.
 
