@@ -16,7 +16,7 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.linear import choose_features
-from crfkit.solvers import LBFGS, ProximalQuasiNewton, Solver
+from crfkit.solvers import LBFGS, OWLQN, Solver
 
 
 @contextmanager
@@ -45,5 +45,5 @@ def solve(
 def optimum(data: Labeled, c1: float, c2: float) -> float:
     """Return the objective that a search finds, far closer than the targets of 0.01 %."""
     smooth = LBFGS(tol=1e-8, gtol=1e-8, max_iter=10_000)
-    solver: Solver = ProximalQuasiNewton(tol=1e-6, max_iter=3000) if c1 else smooth
+    solver: Solver = OWLQN(tol=1e-8, gtol=1e-8, max_iter=10_000) if c1 else smooth
     return solve(data, c1, c2, solver)[0].value

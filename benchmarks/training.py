@@ -180,7 +180,7 @@ def fits(name: str, c1: float, c2: float) -> bool:
     """Whether a solver can minimize an objective with these penalties."""
     if name in LEFT_OUT or (CHOSEN and name not in CHOSEN) or (c1 and not SOLVERS[name].handles_l1):
         return False
-    return not ((name == "oeg" and not c2) or (name in ("owlqn", "proximal") and not c1))
+    return not ((name == "oeg" and not c2) or (name == "owlqn" and not c1))
 
 
 def measure(quick: bool, dataset: str, c1: float, c2: float) -> dict[str, Any]:

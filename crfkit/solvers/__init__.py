@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from crfkit.solvers.batch.lbfgs import LBFGS as LBFGS
     from crfkit.solvers.batch.lbfgs import OWLQN as OWLQN
     from crfkit.solvers.batch.newton import NewtonCG as NewtonCG
-    from crfkit.solvers.batch.proximal import ProximalQuasiNewton as ProximalQuasiNewton
     from crfkit.solvers.batch.rprop import Rprop as Rprop
     from crfkit.solvers.historical.iterative_scaling import GIS as GIS
     from crfkit.solvers.historical.iterative_scaling import IIS as IIS
@@ -34,7 +33,6 @@ SOLVERS: MutableMapping[str, type[Solver]] = LazyClasses(
         "oeg": "OEG",
         "sag": "SAG",
         "sgd": "SGD",
-        "proximal": "ProximalQuasiNewton",
         "cg": "ConjugateGradient",
         "newton": "NewtonCG",
         "rprop": "Rprop",
@@ -52,7 +50,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "batch.conjugate_gradient": "ConjugateGradient",
         "batch.lbfgs": "LBFGS OWLQN",
         "batch.newton": "NewtonCG",
-        "batch.proximal": "ProximalQuasiNewton",
         "batch.rprop": "Rprop",
         "historical.iterative_scaling": "GIS IIS",
         "online.passes": "OnlineSolver",

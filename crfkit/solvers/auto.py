@@ -22,9 +22,6 @@ MANY_TOKENS = 20_000
 DUAL_BYTES = 1 << 30
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
-# With less of an L1 norm so many weights stay that the inner problems of the proximal method cost
-# more than the passes that it saves.
-MUCH_L1 = 0.5
 # OEG hands over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
@@ -38,11 +35,11 @@ class AutoSolver(Solver):
     """Online exponentiated gradient where it pays, else a quasi-Newton method.
 
     For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
-    a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
-    :class:`ProximalQuasiNewton` where ``c1 >= 0.5``, OWL-QN where it is less; :class:`OEG` for the
-    log loss of much data with many sparse attributes and ``c2 > 0``; else L-BFGS. Where the gap of
-    OEG shrinks too slowly, L-BFGS goes on from its parameters. The rules were found by trial; the
-    performance page of the documentation compares their choices with the batch solvers.
+    a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others, OWL-QN where
+    ``c1 > 0``; :class:`OEG` for the log loss of much data with many sparse attributes and
+    ``c2 > 0``; else L-BFGS. Where the gap of OEG shrinks too slowly, L-BFGS goes on from its
+    parameters. The rules were found by trial; the performance page of the documentation compares
+    their choices with the batch solvers.
 
     Parameters
     ----------
@@ -127,7 +124,7 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
             return margin.BlockFrankWolfe(random_state=random_state)
         return solvers.SGD(random_state=random_state)
     if objective.l1:
-        return solvers.ProximalQuasiNewton() if objective.l1 >= MUCH_L1 else solvers.OWLQN()
+        return solvers.OWLQN()
     if is_fast_dual(objective, start):
         return solvers.OEG(random_state=random_state)
     return solvers.LBFGS()

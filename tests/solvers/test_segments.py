@@ -90,7 +90,6 @@ def optimum(objective):
 EXACT = {
     "lbfgs": (LBFGS(tol=0.0, gtol=1e-8), 1e-9),
     "owlqn": (OWLQN(tol=0.0, gtol=1e-8), 1e-9),
-    "proximal": (SOLVERS["proximal"](tol=0.0, gtol=1e-8), 1e-9),
     "cg": (SOLVERS["cg"](tol=0.0, gtol=1e-8), 1e-9),
     "cg preconditioned": (SOLVERS["cg"](tol=0.0, gtol=1e-8, preconditioner=True), 1e-9),
     "rprop": (SOLVERS["rprop"](tol=0.0, gtol=1e-6), 1e-9),
@@ -140,7 +139,7 @@ def test_iterative_scaling_needs_attributes_of_segments_that_are_not_negative():
             solve(SOLVERS["iis"](), objective)
 
 
-@pytest.mark.parametrize("name", ["owlqn", "proximal", "oeg"])
+@pytest.mark.parametrize("name", ["owlqn", "rprop", "oeg"])
 def test_solvers_that_take_an_l1_penalty_agree(name):
     with problem("poisson", penalty=(0.2, 0.5)) as objective:
         best = solve(OWLQN(tol=0.0, gtol=1e-9), objective)

@@ -22,8 +22,8 @@ from crfkit.solvers.base import (
     Solver,
     SolverLog,
     at_least_one,
-    optional_count,
     check_match,
+    optional_count,
 )
 
 # Relative decrease below which a value of this size cannot be told from rounding.

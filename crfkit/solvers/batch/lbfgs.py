@@ -21,7 +21,6 @@ from crfkit.solvers.base import Check
 from crfkit.solvers.batch.base import QUASI_NEWTON, BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import orthant_search, wolfe_search
 
-
 # Pairs are as many as have so many numbers, within bounds: with more, fewer iterations are needed.
 NUMBERS = 3 << 21
 FEW_PAIRS, MANY_PAIRS = 6, 48

@@ -1,0 +1,108 @@
+"""OWL-QN: the directions of the free parameters, its steps, the L1 optimum."""
+
+import numpy as np
+import pytest
+
+from crfkit._parallel import ThreadMap
+from crfkit.objective.penalties import ElasticNet
+from crfkit.solvers import LBFGS, OWLQN
+from crfkit.solvers.batch.base import Point, Vectors
+from crfkit.solvers.batch.lbfgs import CorrectionPairs
+from tests.objective.test_batch import make_data, make_objective
+from tests.solvers.test_solvers import Quadratic
+
+
+def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0):
+    """The memory after some steps on a quadratic, and the last steps and changes, as rounded."""
+    objective = Quadratic(rng, size=size)
+    vectors = Vectors(None, size, width=size)
+    memory_of_steps, points = CorrectionPairs(memory, vectors), []
+    for _ in range(n_steps + 1):
+        w = np.round(rng.normal(size=size), 3)
+        value, gradient = objective.value_and_grad(w)
+        points.append(Point(0.0, w, value, scale * gradient))
+    for before, after in zip(points, points[1:], strict=False):
+        memory_of_steps.add(before, after)
+    last = points[-memory - 1 :]
+    steps, changes = (
+        np.diff([getattr(point, name) for point in last], axis=0) for name in ("w", "gradient")
+    )
+    return memory_of_steps, steps, changes
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
+def test_the_direction_is_that_of_dense_bfgs_of_the_free_parameters(rng, scale):
+    memory, steps, changes = pairs_of(rng, scale=scale)
+    free = np.array([0, 2, 3, 5, 6, 8])
+    steps, changes = steps[:, free], changes[:, free]
+    kept = [i for i in range(len(steps)) if steps[i] @ changes[i] > 0.0]
+    newest = kept[-1]
+    inverse = np.eye(len(free)) * (steps[newest] @ changes[newest]) / np.sum(changes[newest] ** 2)
+    for i in kept:
+        part = np.eye(len(free)) - np.outer(steps[i], changes[i]) / (steps[i] @ changes[i])
+        inverse = part @ inverse @ part.T
+        inverse += np.outer(steps[i], steps[i]) / (steps[i] @ changes[i])
+    descent, w = rng.normal(size=9), rng.normal(size=9)
+    direction, slope = memory.direction_within(free, w, descent)
+    expected = np.zeros(9)
+    expected[free] = -inverse @ descent[free]
+    np.testing.assert_allclose(direction, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(slope, direction @ descent, rtol=1e-12)
+    # Parameters that are 0 stay where the direction does not descend.
+    from_zero, _ = memory.direction_within(free, np.zeros(9), descent)
+    np.testing.assert_array_equal(from_zero, np.where(direction * descent < 0.0, direction, 0.0))
+
+
+def test_without_pairs_the_direction_is_that_of_steepest_descent(rng):
+    memory = CorrectionPairs(3, Vectors(None, 5, width=5))
+    descent = rng.normal(size=5)
+    direction, slope = memory.direction_within(np.arange(5), np.zeros(5), descent)
+    np.testing.assert_array_equal(direction, -descent)
+    np.testing.assert_allclose(slope, -descent @ descent)
+
+
+@pytest.mark.parametrize("l1", [0.5, 3.0])
+@pytest.mark.parametrize("l2", [0.0, 0.2])
+def test_the_optimum_meets_the_conditions_of_a_subgradient(rng, l1, l2):
+    data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=30)), n_features=6)
+    with ThreadMap(1) as threads:
+        objective = make_objective(data, codes, threads, ElasticNet(l1, l2), all_states=True)
+        start = np.zeros(objective.n_parameters)
+        found = OWLQN(tol=0.0, gtol=1e-9).solve(objective, start)
+        gradient = objective.value_and_grad(found.parameters)[1]
+    assert found.converged
+    zero = found.parameters == 0.0
+    assert zero.any()
+    assert not zero.all()
+    assert np.abs(gradient[zero]).max() <= l1 * (1.0 + 1e-9)
+    np.testing.assert_allclose(gradient[~zero], -l1 * np.sign(found.parameters[~zero]), atol=1e-6)
+
+
+def test_results_are_bit_equal_for_any_number_of_threads(rng):
+    data, codes = make_data(rng, lengths=tuple(rng.integers(1, 9, size=60)), n_features=30)
+    results = []
+    for n_jobs in (1, 2):
+        with ThreadMap(n_jobs) as threads:
+            objective = make_objective(data, codes, threads, ElasticNet(0.3, 0.1))
+            solver = OWLQN(max_iter=12)
+            results.append(solver.solve(objective, np.zeros(objective.n_parameters)).parameters)
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+def test_steps_that_are_too_long_are_shortened(rng):
+    objective = Quadratic(rng, l1=0.1)
+    objective.matrix *= 1e6
+    result = OWLQN(tol=1e-12, gtol=1e-9).solve(objective, np.zeros(8))
+    assert result.converged
+    values = [record.value for record in result.history]
+    assert np.all(np.diff(values) <= 0.0)
+
+
+@pytest.mark.parametrize("solver", [LBFGS, OWLQN])
+@pytest.mark.parametrize("memory", [1, 3, None])
+def test_any_number_of_pairs_leads_to_the_optimum(rng, solver, memory):
+    objective = Quadratic(rng, l1=0.0)
+    result = solver(memory=memory, tol=0.0, gtol=1e-9, max_iter=5000).solve(objective, np.zeros(8))
+    best = np.linalg.solve(objective.matrix, -objective.value_and_grad(np.zeros(8))[1])
+    assert result.converged
+    np.testing.assert_allclose(result.parameters, best, atol=1e-6)
