@@ -128,11 +128,15 @@ def test_modules_are_short():
 
 
 def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
-    """The eighteenth is the structure of a perceptron, whose names are those of its relatives."""
+    """Beside `features`; the eighteenth is the structure of a perceptron."""
     named = [c for c in sources().classes if not c.path.startswith("estimators/_")]
     public = [c for c in named if room_of(c.path) == "estimators"]
     fields = {
-        c.name: [n for n in c.node.body if isinstance(n, ast.AnnAssign)]
+        c.name: [
+            n
+            for n in c.node.body
+            if isinstance(n, ast.AnnAssign) and ast.unparse(n.target) != "features"
+        ]
         for c in public
         if any("dataclass" in ast.unparse(d) for d in c.node.decorator_list)
     }

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from crfkit.cli._common import chosen_format, user_errors
 from crfkit.cli._formats import FORMATS, DataFormat
@@ -125,7 +125,11 @@ def open_model(path: str, allow: Sequence[str] = ()) -> OpenedModel:
             stream.seek(0)
             model = load(source, allow=allow)
         *before, last = model if isinstance(model, Pipeline) else [model]
-        return OpenedModel(model[:-1] if before else None, _classifier(path, last), about, size)
+        crf = _classifier(path, last)
+        own = getattr(crf, "vectorizer_", None)
+        if own is not None and not isinstance(own, SequenceVectorizer):
+            before.append(own)
+        return OpenedModel(make_pipeline(*before) if before else None, crf, about, size)
 
 
 def _seekable(file: IO[bytes], path: str) -> IO[bytes]:

@@ -164,6 +164,16 @@ def iterate_sequences(sequences: Any, name: str) -> Iterator[Any]:
     return _checked_sequences(sequences, name)
 
 
+def by_sequence(y: Any, offsets: IntArray) -> Any:
+    """Return labels by sequence: a column of a data frame, with one for each token, is cut."""
+    if not hasattr(y, "to_numpy") or hasattr(y, "columns") or len(y) != offsets[-1]:
+        return y
+    labels = y.to_numpy()
+    if len(labels) and hasattr(labels[0], "__len__") and not isinstance(labels[0], str):
+        return y  # a column of sequences of one token
+    return [labels[begin:end] for begin, end in itertools.pairwise(offsets.tolist())]
+
+
 def _checked_sequences(sequences: Any, name: str) -> Iterator[Any]:
     if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
         raise TypeError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from crfkit._types import FloatArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.labels import by_sequence
 from crfkit.inference.base import expectations, marginals
 from crfkit.inference.constraints import conditional_log_proba
 from crfkit.labels.segmentation import ANY
@@ -70,7 +71,7 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
         another; 0 for an empty sequence.
     """
     data, labels = self._pack(X), self._fitted_labels()
-    codes, known = labels.codes(self, y, data.offsets)
+    codes, known = labels.codes(self, by_sequence(y, data.offsets), data.offsets)
     sequences = np.repeat(np.arange(len(data)), data.lengths)
     cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
     if labels.of_segments:

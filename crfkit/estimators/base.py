@@ -19,7 +19,13 @@ from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray, Potentials, SolverResult
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream, check_labels, check_lengths, check_sample_weight
+from crfkit.data.labels import (
+    LabelStream,
+    by_sequence,
+    check_labels,
+    check_lengths,
+    check_sample_weight,
+)
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
@@ -109,7 +115,8 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         """
         predicted = LabelStream(self.predict(X))
         coding = self._fitted_labels().coding(self)  # true labels are read as predicted ones: tags
-        truth = LabelStream(coding.as_predicted(y, predicted.offsets))
+        labels = by_sequence(y, predicted.offsets)
+        truth = LabelStream(coding.as_predicted(labels, predicted.offsets))
         check_lengths(predicted.offsets, truth.offsets, "y")
         check_labels(truth, self.classes_)
         weight = check_sample_weight(sample_weight, truth.offsets)

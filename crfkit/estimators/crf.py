@@ -66,6 +66,10 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         the solvers of :class:`crfkit.MaxMarginCRF` as objects.
     max_iter : int or None, default=None
         Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
+    features : transformer or None, default=None
+        Makes the attributes of what X holds, such as words, rows of columns or a data frame:
+        ``TemplateFeatures(...)``, or any transformer whose output `fit` takes. A clone is fitted
+        first, and kept in `vectorizer_`.
     min_freq : int, default=0
         (Attribute, label) and (label, next label) pairs that occur fewer times in the training
         data get no weight. Occurrences are counted, whatever the value of the attribute.
@@ -110,8 +114,9 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Weights of attributes of transitions; column ``i * K + j`` leads from label ``i`` to ``j``.
     start_weights_, end_weights_ : ndarray of shape (K,)
         Weights of first and last labels; zeros without `boundary_weights`.
-    vectorizer_ : SequenceVectorizer or None
-        The vocabulary, where the model was fitted on dicts or strings.
+    vectorizer_ : transformer or None
+        What makes the attributes: the fitted `features`, or the SequenceVectorizer of a model that
+        was fitted on dicts or strings.
     n_features_in_ : int
         Number of attributes D.
     feature_names_in_, transition_feature_names_in_ : ndarray of shape (D,), (D2,)
@@ -168,6 +173,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     cost: Any = "hamming"
     solver: str | Solver = "auto"
     max_iter: int | None = None
+    features: Any = None
     min_freq: int = 0
     all_possible_states: bool = False
     all_possible_transitions: bool = False
@@ -195,7 +201,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         ----------
         X : PackedSequences, or iterable of S sequences
             Each sequence a list of tokens (dicts, or lists or sets of attribute strings), or an
-            array or sparse matrix of shape (T, D). Generators are read once.
+            array or sparse matrix of shape (T, D); or what `features` takes. Generators are read
+            once.
         y : iterable of S sequences of labels
             One label a token; any hashable objects but None and NaN.
         sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional

@@ -29,7 +29,7 @@ Grid = tuple[FloatArray, FloatArray]  # penalties c1 and c2 to be tried, from st
 STRONGEST, WEAKEST = 10.0, 1e-3
 
 _PASSED_ON = (
-    "solver", "max_iter", "min_freq", "all_possible_states", "all_possible_transitions",
+    "solver", "max_iter", "features", "min_freq", "all_possible_states", "all_possible_transitions",
     "boundary_weights", "decoding", "random_state", "n_jobs", "verbose",
 )  # fmt: skip
 
@@ -73,6 +73,7 @@ class CRFClassifierCV(LinearClassifier):
         Fit the best penalties to all data. Without, the model only has its scores.
     solver : str or Solver, default="auto"
     max_iter : int or None, default=None
+    features : transformer or None, default=None
     min_freq : int, default=0
     all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
     random_state : int, RandomState instance or None, default=None
@@ -122,6 +123,7 @@ class CRFClassifierCV(LinearClassifier):
     refit: bool = True
     solver: str | Solver = "auto"
     max_iter: int | None = None
+    features: Any = None
     min_freq: int = 0
     all_possible_states: bool = False
     all_possible_transitions: bool = False

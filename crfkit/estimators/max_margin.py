@@ -93,6 +93,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         :class:`~crfkit.solvers.margin.KernelFrankWolfe`.
     max_iter : int or None, default=None
         Passes over the data at most; None leaves it to the solver.
+    features : transformer or None, default=None
     min_freq : int, default=0
     all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
         As for :class:`CRFClassifier`.
@@ -165,6 +166,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     kernel_params: Any = None
     solver: str | Solver = "bcfw"
     max_iter: int | None = None
+    features: Any = None
     min_freq: int = 0
     all_possible_states: bool = False
     all_possible_transitions: bool = False

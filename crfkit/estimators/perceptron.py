@@ -61,6 +61,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         stop after a pass without a mistake, and do not warn.
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
+    features : transformer or None, default=None
     min_freq : int, default=0
     all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
         As for :class:`CRFClassifier`.
@@ -144,6 +145,7 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     max_iter: int = 10
     tol: float | None = None
     shuffle: bool = True
+    features: Any = None
     min_freq: int = 0
     all_possible_states: bool = False
     all_possible_transitions: bool = False

@@ -80,6 +80,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     n_jobs : int or None, default=None
     verbose : int, default=0
         As for :class:`crfkit.CRFClassifier`.
+    features : transformer or None, default=None
+        As for :class:`crfkit.CRFClassifier`.
     min_freq : int, default=0
         Pairs that occur fewer times in the training data get no weight.
     early_stopping : bool or EarlyStopping, default=False
@@ -193,6 +195,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     cost: Any = "hamming"
     solver: str | Solver = "auto"
     max_iter: int | None = None
+    features: Any = None
     min_freq: int = 0
     early_stopping: bool | EarlyStopping = False
     random_state: Any = None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.data.labels import iterate_sequences, label_list
+from crfkit.data.labels import by_sequence, iterate_sequences, label_list
 from crfkit.data.validation import token_place
 from crfkit.labels.fields import has_names, is_hashable, segment_fields
 
@@ -61,7 +61,9 @@ def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, Flat
     ValueError tells that they differ in number or length, TypeError that they are segments
     instead, or no sequences.
     """
-    given = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
+    predicted = as_lists(y_pred, "y_pred")
+    y_true = by_sequence(y_true, np.cumsum([0, *map(len, predicted)]))
+    given = as_lists(y_true, "y_true"), predicted
     _refuse_segments(*given)
     true, pred = flatten(given[0], "y_true"), flatten(given[1], "y_pred")
     check_same_lengths(true.lengths, pred.lengths, "y_pred")

@@ -8,12 +8,20 @@ from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data import LabelSequences, PackedSequences
-from crfkit.data.labels import LabelStream, check_lengths, check_sample_weight, iterate_sequences
+from crfkit.data.labels import (
+    LabelStream,
+    by_sequence,
+    check_lengths,
+    check_sample_weight,
+    iterate_sequences,
+)
 from crfkit.data.names import Names, name_array
 from crfkit.data.packed import ranges
 from crfkit.data.validation import is_matrix, warn_of_one
@@ -25,11 +33,16 @@ from crfkit.potentials.blocks import TOKENS, features_of
 LABELS: LabelCoding = TokenCoding()
 SHOWN_NAMES = 5  # of each kind in a message
 MOST_LABELS = 20_000
-Packed = tuple[PackedSequences, SequenceVectorizer | None]
+Packed = tuple[PackedSequences, Any]  # sequences, and what made them: a fitted transformer or None
 
 
-def pack_training(X: Any) -> Packed:
-    """Pack training features; where tokens are dicts or strings, learn their vocabulary."""
+def pack_training(X: Any, y: Any = None, features: Any = None) -> Packed:
+    """Pack training features; where tokens are dicts or strings, learn their vocabulary.
+
+    A clone of `features`, if there is one, is fitted and makes something that can be packed.
+    """
+    if features is not None:
+        return _pack_made(X, y, features)
     if isinstance(X, PackedSequences):
         return X, None
     matrices, sequences = _look_ahead(X)
@@ -39,13 +52,29 @@ def pack_training(X: Any) -> Packed:
     return vectorizer.fit_transform(sequences), vectorizer
 
 
-def pack_new(X: Any, vectorizer: SequenceVectorizer | None, n_features: int) -> PackedSequences:
-    """Pack features for a model with D attributes, and a vocabulary if it was not matrices.
+def _pack_made(X: Any, y: Any, features: Any) -> Packed:
+    """Pack what a transformer makes of tokens; if that are dicts, learn their vocabulary too."""
+    if isinstance(X, PackedSequences):
+        raise ValueError(
+            "X are PackedSequences, which have their features: give the tokens that "
+            "features=... makes them of, or set features=None."
+        )
+    features = clone(features)
+    data, vectorizer = pack_training(features.fit_transform(X, y))
+    if vectorizer is None:
+        return data, features
+    return data, Pipeline([("features", features), ("vectorizer", vectorizer)])
+
+
+def pack_new(X: Any, vectorizer: Any, n_features: int) -> PackedSequences:
+    """Pack features for a model with D attributes, by what made those of the training data.
 
     Raises TypeError or ValueError if they do not fit.
     """
     if isinstance(X, PackedSequences):
         data = X
+    elif not (vectorizer is None or isinstance(vectorizer, SequenceVectorizer)):
+        return pack_new(vectorizer.transform(X), None, n_features)
     else:
         matrices, sequences = _look_ahead(X)
         if vectorizer is not None and not matrices:
@@ -165,7 +194,7 @@ class TrainingData(NamedTuple):
     """What a model is fitted to: S sequences of N tokens with D attributes and K labels."""
 
     data: PackedSequences
-    vectorizer: SequenceVectorizer | None  # the vocabulary, if one was learned
+    vectorizer: Any  # the fitted transformer that made the data, if one did
     classes: ObjectArray  # (K,)
     codes: CodeArray  # (N,)
     weight: FloatArray  # of tokens, (N,)
@@ -220,11 +249,11 @@ def read_training(
     sample_weight: Any,
     *,
     read: Callable[[Any, IntArray], Coded],
-    pack: Callable[[Any], Packed] = pack_training,
+    pack: Callable[[Any, Any], Packed] = pack_training,
 ) -> TrainingData:
     """Read and check what `fit` was given; `read` turns labels and offsets into codes."""
-    data, vectorizer = pack(X)
-    classes, codes, coding = read(y, data.offsets)
+    data, vectorizer = pack(X, y)
+    classes, codes, coding = read(by_sequence(y, data.offsets), data.offsets)
     if len(classes) > MOST_LABELS:
         raise ValueError(
             f"y has {len(classes):,} different labels, such as {classes[0]!r:.40} and "
@@ -250,7 +279,7 @@ def check_training(data: PackedSequences) -> None:
             "from it. Leave empty sequences out of the training data."
         )
     blocks = (data, data.transitions, data.segments)
-    if all(block is None or block.n_features == 0 for block in blocks):
+    if not any([block.n_features for block in blocks if block is not None]):
         raise ValueError("no token of X has any feature: there is nothing to learn from.")
 
 
@@ -285,7 +314,9 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
     try:
         data = pack_new(X, training.vectorizer, training.data.n_features)
         Schema.of(training.data).check(Schema.of(data))
-        stream = LabelStream(training.coding.as_predicted(y, data.offsets))
+        stream = LabelStream(
+            training.coding.as_predicted(by_sequence(y, data.offsets), data.offsets)
+        )
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:
         raise type(error)(f"in X_val or y_val: {error}") from error

@@ -10,10 +10,10 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -30,8 +30,33 @@ from crfkit.potentials.base import FeatureChoice
 from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
-from crfkit.training.data import TrainingData, read_training
+from crfkit.training.data import TrainingData, pack_training, read_training
 from crfkit.training.early_stopping import EarlyStopping, Watch
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9 there are no callbacks
+
+    class _Untold:
+        """Stands for the context of a fit: nobody is told of it."""
+
+        def subcontext(self, **told: Any) -> _Untold:
+            """Return that of a part of the fit."""
+            return self
+
+        def call_on_fit_task_begin(self, **told: Any) -> bool:
+            """Do nothing, and do not end the fit."""
+            return False
+
+        call_on_fit_task_end = call_on_fit_task_begin
+
+    _members = {"_init_callback_context": lambda estimator, **options: _Untold()}
+    CallbackSupportMixin = type("CallbackSupportMixin", (), _members)
+
+    def with_callbacks(fit: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method itself."""
+        return fit
+
 
 __all__ = ["CallbackSupportMixin", "Fit", "FitProgress", "ParameterCounts", "with_callbacks"]
 
@@ -43,7 +68,10 @@ SOLVER_VECTORS = 18
 
 # The parameters that mean the same for all estimators, with what is said by those that lack them.
 _FLAGS = (*FeatureChoice._fields[1:], "warm_start")
-_USUAL = {**dict.fromkeys(_FLAGS, False), "early_stopping": False, "validation_fraction": 0.1}
+_USUAL = {
+    **dict.fromkeys(_FLAGS, False), "early_stopping": False, "validation_fraction": 0.1,
+    "features": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -56,6 +84,8 @@ class Problem:
         From the training data, whose labels a cost may name, to the loss.
     scale : float
         The loss is multiplied by it.
+    transformer : transformer, optional
+        Makes the attributes of tokens.
     weights : object, optional
         Chooses the weights and names fitted ones, as a WeightSpace; that of `labels` if not given.
     early_stopping : EarlyStopping or None
@@ -72,6 +102,7 @@ class Problem:
     solver: Any
     scale: float = 1.0
     features: FeatureChoice = FeatureChoice()
+    transformer: Any = None
     weights: Any = None
     early_stopping: EarlyStopping | None = None
     validation_fraction: float = 0.1
@@ -82,7 +113,8 @@ class Problem:
 
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Read and check what the model is to be fitted to."""
-        training = read_training(X, y, sample_weight, read=self.labels.read)
+        pack = partial(pack_training, features=self.transformer)
+        training = read_training(X, y, sample_weight, read=self.labels.read, pack=pack)
         used = self.labels.learned_from(training.weight, training.data.offsets)
         return training if used.all() else training.take(np.flatnonzero(used))
 
@@ -132,11 +164,14 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
         raise ValueError(
             f"validation_fraction={given['validation_fraction']!r} must be between 0 and 1."
         )
+    if given["features"] is not None:
+        check_method("features", given["features"], "fit_transform")
     check_random_state(given["random_state"])
     estimator._decoder()
     return Problem(
         features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),
-        early_stopping=_rules(given["early_stopping"]), verbose=int(given["verbose"]),
+        transformer=given["features"], early_stopping=_rules(given["early_stopping"]),
+        verbose=int(given["verbose"]),
         **{name: given[name] for name in ("validation_fraction", "random_state", "n_jobs")},
         **parts,
     )  # fmt: skip

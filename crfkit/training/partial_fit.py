@@ -19,6 +19,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
+from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import TokenLabels
 from crfkit.potentials.blocks import NAMES_OF, names_of
 from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
@@ -67,7 +68,9 @@ def learn_batch(
         )
     training = read_training(
         *batch,
-        pack=pack_training if schema is None else partial(_pack, fitted=fitted, schema=schema),
+        pack=partial(pack_training, features=problem.transformer)
+        if schema is None
+        else partial(_pack, fitted=fitted, schema=schema),
         read=partial(TokenLabels().read, classes=_all_classes(classes, fitted)),
     )
     model = problem.model(training)
@@ -104,10 +107,13 @@ def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> ObjectArray:
     return known
 
 
-def _pack(X: Any, *, fitted: Mapping[str, Any], schema: Schema) -> Packed:
-    """Pack further training features; new attributes of tokens get the next columns."""
+def _pack(X: Any, y: Any, *, fitted: Mapping[str, Any], schema: Schema) -> Packed:
+    """Pack further training features; new attributes of tokens get the next columns.
+
+    Those of other transformers than a SequenceVectorizer are the ones of the first batch.
+    """
     vectorizer = fitted["vectorizer_"]
-    if vectorizer is None or isinstance(X, PackedSequences):
+    if isinstance(X, PackedSequences) or not isinstance(vectorizer, SequenceVectorizer):
         data = pack_new(X, vectorizer, fitted["n_features_in_"])
     else:
         data, vectorizer = vectorizer.extend(X)

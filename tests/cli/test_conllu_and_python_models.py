@@ -81,15 +81,17 @@ def test_labels_that_are_no_chunk_tags_are_reported_one_by_one(tmp_path, tagger,
     assert out == run(capsys, *evaluate, "--report", "tokens")[1]
 
 
-def test_a_model_saved_from_python_tags_with_its_templates(corpus, tmp_path, capsys):
+@pytest.mark.parametrize("as_parameter", [False, True], ids=["pipeline", "features="])
+def test_a_model_saved_from_python_tags_with_its_templates(corpus, tmp_path, capsys, as_parameter):
     X, y = read_conll(corpus / "train.txt.gz")
     codes = {label: code for code, label in enumerate(sorted({t for tags in y for t in tags}))}
     numbers = [[codes[label] for label in tags] for tags in y]
     features = TemplateFeatures.from_file(corpus / "template.txt")
-    pipeline = make_pipeline(features, CRFClassifier()).fit(X, numbers)
+    model = make_pipeline(features, CRFClassifier())
+    model = CRFClassifier(features=features) if as_parameter else model
     path = tmp_path / "m.crfkit"
-    crfkit.save(pipeline, path)
-    expected = [str(k) for s in pipeline.predict(read_columns(corpus / "raw.txt")) for k in s]
+    crfkit.save(model.fit(X, numbers), path)
+    expected = [str(k) for s in model.predict(read_columns(corpus / "raw.txt")) for k in s]
     for arguments in ([corpus / "raw.txt"], [corpus / "test.txt", "--label", "-1"]):
         _, out, _ = run(capsys, "tag", path, *arguments)
         assert [line.split(" ")[-1] for line in out.splitlines() if line] == expected

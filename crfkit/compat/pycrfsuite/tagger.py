@@ -139,7 +139,7 @@ class Tagger:
 
         ValueError tells that it was fitted on others, and has no vocabulary.
         """
-        if getattr(classifier, "vectorizer_", None) is None:
+        if not isinstance(getattr(classifier, "vectorizer_", None), SequenceVectorizer):
             raise ValueError("the model was not fitted on dicts or strings: it has no vocabulary.")
         tagger = cls()
         tagger._opened = _Opened(classifier, {})
