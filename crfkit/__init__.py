@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from crfkit.persistence import save as save
 
 _ROOMS = frozenset(
-    "compat data datasets estimators features inference io labels losses metrics objective "
-    "persistence potentials solvers structures testing".split()
+    "compat data datasets estimators features inference io labels losses metrics model_selection "
+    "objective persistence potentials solvers structures testing".split()
 )
 # Names are imported when they are asked for: `crfkit --help` need not wait for scikit-learn.
 __all__, _find, _names = lazy_names(

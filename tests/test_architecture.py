@@ -18,7 +18,7 @@ LEVELS = {
     "_parallel": 0, "compiler": 0,
     "kernels": 1, "data": 1,
     "structures": 2, "features": 2, "labels": 2,
-    "potentials": 3, "losses": 3, "metrics": 3, "testing": 3,
+    "potentials": 3, "losses": 3, "metrics": 3, "testing": 3, "model_selection": 3,
     "objective": 4, "oracles": 4, "inference": 4, "io": 4,
     "solvers": 5, "datasets": 5,
     "training": 6, "persistence": 6,
@@ -149,7 +149,7 @@ def test_estimators_only_assign_their_parameters_which_are_eighteen_at_most():
 DEBT = json.loads(Path(__file__).with_name("architecture_debt.json").read_text(encoding="utf-8"))
 # Rooms that get whatever users pass, whatever a file holds, and whatever numba is.
 BOUNDARIES = {"cli", "compat", "compiler", "data", "features", "io", "labels", "metrics",
-              "persistence", "testing", "warmup"}  # fmt: skip
+              "model_selection", "persistence", "testing", "warmup"}  # fmt: skip
 # Users pass objects of these rooms, too: to ask which of them it is, is to validate an input.
 INPUTS = {"data", "features", "labels"}
 

@@ -344,6 +344,13 @@ class PackedSequences:
             f"{self.n_features:,} attributes{''.join(more)}, {self.nbytes:,} bytes>"
         )
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        raise TypeError(
+            "PackedSequences are sequences of different lengths, no table. What asks for one (such "
+            "as BaggingClassifier, SelfTrainingClassifier or permutation_importance) takes an item "
+            "for a token: see 'The doors of scikit-learn' in the guide to model selection."
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PackedSequences):
             return NotImplemented

@@ -16,6 +16,7 @@ from crfkit._warnings import warn_user
 from crfkit.estimators import _probabilities
 from crfkit.estimators.base import LinearClassifier, fitted_attributes
 from crfkit.estimators.crf import CRFClassifier
+from crfkit.model_selection import StratifiedSequenceKFold
 from crfkit.objective.batch import Objective
 from crfkit.persistence import check_chain_model, register
 from crfkit.solvers import Solver
@@ -33,6 +34,7 @@ _PASSED_ON = (
     "boundary_weights", "decoding", "random_state", "n_jobs", "verbose",
 )  # fmt: skip
 
+register(StratifiedSequenceKFold)
 for _splitter in (
     "GroupKFold", "GroupShuffleSplit", "KFold", "LeaveOneGroupOut", "LeaveOneOut",
     "PredefinedSplit", "ShuffleSplit", "TimeSeriesSplit",
@@ -181,7 +183,7 @@ class CRFClassifierCV(LinearClassifier):
     ) -> dict[str, Any]:
         """Return the fitted attributes that tell of the search."""
         labels, places, paths = training.labels, np.arange(len(training.data)), []
-        folds = list(model_selection.check_cv(self.cv).split(places, groups=groups))
+        folds = list(model_selection.check_cv(self.cv).split(places, labels, groups))
         if not folds:
             raise ValueError("cv gives no folds: is it an iterator that was used up?")
         for number, (train, test) in enumerate(folds, 1):

@@ -93,7 +93,8 @@ def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> ObjectArray:
     if classes is None:
         if known is None:
             raise ValueError(
-                "the first call of partial_fit needs classes: all labels that will occur."
+                "the first call of partial_fit needs classes: all labels that will occur. In "
+                "learning_curve: params={'classes': labels}."
             )
         return known
     given = _distinct(classes)

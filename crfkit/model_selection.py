@@ -1,0 +1,164 @@
+"""Cross-validation of sequences, where scikit-learn's expects a label for each item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.utils import check_random_state, indexable
+
+from crfkit._params import check_whole
+from crfkit._types import FloatArray, IntArray
+from crfkit.data.labels import LabelStream
+from crfkit.labels.fields import holds_segments
+from crfkit.labels.sequences import as_lists
+
+
+class OutOfFold(NamedTuple):
+    """Probabilities by models that did not learn from the sequence.
+
+    Attributes
+    ----------
+    proba : list of S ndarrays of shape (T, K)
+        Of the labels of each token; 0 for a label that the model of the fold does not know.
+    classes : ndarray of shape (K,)
+        The labels, in the order of the columns.
+    """
+
+    proba: list[FloatArray]
+    classes: NDArray[np.object_]
+
+
+def cross_val_proba(
+    estimator: Any, X: Any, y: Any, *, groups: Any = None, cv: Any = None
+) -> OutOfFold:
+    """Return the marginal probabilities of sequences that a model has not learned from.
+
+    What ``cross_val_predict(method="predict_proba")`` is for other classifiers: it takes `y` as one
+    label for each item, and arrays of one length.
+
+    Parameters
+    ----------
+    estimator : estimator with `predict_proba`
+        Of each fold a clone is fitted; a Pipeline too.
+    X, y : sequences of length S
+        As for its `fit`; each item is a sequence.
+    groups : array of shape (S,), optional
+        For splitters by groups.
+    cv : int, splitter or iterable, optional
+        As for scikit-learn's functions; five folds if not given.
+
+    Raises
+    ------
+    ValueError
+        If a sequence is in no test part.
+
+    Examples
+    --------
+    >>> from crfkit import CRFClassifier
+    >>> from crfkit.model_selection import cross_val_proba
+    >>> X, y = [[["the"], ["dog"]], [["dog"]]] * 4, [["D", "N"], ["N"]] * 4
+    >>> found = cross_val_proba(CRFClassifier(), X, y, cv=4)
+    >>> found.classes.tolist(), [rows.shape for rows in found.proba[:2]]
+    (['D', 'N'], [(2, 2), (1, 2)])
+    """
+    X, y = indexable(X, y)
+    folds = []
+    for train, test in check_cv(cv).split(X, y, groups):
+        model = clone(estimator).fit(_take(X, train), _take(y, train))
+        folds.append((test, model.classes_.tolist(), model.predict_proba(_take(X, test))))
+    classes = LabelStream([labels for _, labels, _ in folds]).classes()
+    columns = {label: column for column, label in enumerate(classes.tolist())}
+    found: dict[int, FloatArray] = {}
+    for test, labels, rows in folds:
+        own = [columns[label] for label in labels]
+        for place, proba in zip(test.tolist(), rows, strict=True):
+            found[place] = np.zeros((len(proba), len(classes)))
+            found[place][:, own] = proba
+    missing = set(range(len(y))) - set(found)
+    if missing:
+        raise ValueError(f"sequence {min(missing)} is in no test part: cv must test each one.")
+    return OutOfFold([found[place] for place in range(len(y))], classes)
+
+
+def _take(items: Any, places: IntArray) -> Any:
+    """Return chosen sequences."""
+    return items[places] if hasattr(items, "shape") else [items[place] for place in places]
+
+
+class StratifiedSequenceKFold(BaseCrossValidator):  # type: ignore[misc]
+    """Folds of whole sequences that have about the same share of the tokens of each label.
+
+    The rarest labels are dealt first, each sequence to the fold that lacks most of them (Sechidis,
+    Tsoumakas and Vlahavas 2011).
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    random_state : int, RandomState instance or None, default=None
+        Puts the sequences into a random order first; None: they are dealt as they come.
+
+    References
+    ----------
+    Sechidis, Tsoumakas and Vlahavas (2011), "On the stratification of multi-label data".
+
+    Examples
+    --------
+    >>> from crfkit.model_selection import StratifiedSequenceKFold
+    >>> y = [["A", "A"], ["A"], ["A", "B"], ["B", "A"]]
+    >>> [test.tolist() for _, test in StratifiedSequenceKFold(2).split(y, y)]
+    [[0, 2], [1, 3]]
+    """
+
+    def __init__(self, n_splits: int = 5, *, random_state: Any = None) -> None:
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
+
+    def _iter_test_indices(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[IntArray]:
+        check_whole("n_splits", self.n_splits, 2)
+        if y is None or len(y) < self.n_splits:
+            given = "no labels" if y is None else f"{len(y)} sequences"
+            raise ValueError(f"{self.n_splits} folds cannot be made of {given}.")
+        order = np.arange(len(y))
+        if self.random_state is not None:
+            order = check_random_state(self.random_state).permutation(order)
+        folds = _deal(_counts(y), self.n_splits, order)
+        return (np.flatnonzero(folds == fold) for fold in range(self.n_splits))
+
+
+def _counts(y: Any) -> IntArray:
+    """Return how many tokens, or segments, of each sequence have each label, (S, K)."""
+    sequences = as_lists(y, "y")
+    if holds_segments(sequences):
+        sequences = [[label for *_, label in segments] for segments in sequences]
+    stream = LabelStream(sequences)
+    counts = np.zeros((len(sequences), max(len(stream.index), 1)), np.int64)
+    rows = np.repeat(np.arange(len(sequences)), np.diff(stream.offsets))
+    np.add.at(counts, (rows, stream.codes), 1)
+    return counts
+
+
+def _deal(counts: IntArray, n_folds: int, order: IntArray) -> IntArray:
+    """Return the fold of each sequence, (S,), given its labels, (S, K)."""
+    folds = np.full(len(counts), -1)
+    lacking = np.tile(counts.sum(axis=0) / n_folds, (n_folds, 1))
+    sizes = np.zeros(n_folds, np.int64)
+    for label in [*np.argsort(counts.sum(axis=0), kind="stable"), None]:  # last those of no token
+        column = np.ones(len(counts)) if label is None else counts[:, label]
+        rows = order[(folds[order] < 0) & (column[order] > 0)]
+        for row in rows[np.argsort(-column[rows], kind="stable")]:
+            own = sizes if label is None else -lacking[:, label]
+            fold = np.lexsort((sizes, -lacking.sum(axis=1), own))[0]
+            folds[row] = fold
+            lacking[fold] -= counts[row]
+            sizes[fold] += 1
+    return folds

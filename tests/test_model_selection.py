@@ -1,0 +1,235 @@
+"""The doors of scikit-learn: what works on sequences, and what says where else to go."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn import config_context
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    cross_val_predict,
+    cross_val_score,
+    learning_curve,
+    permutation_test_score,
+)
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from crfkit import (
+    CRFClassifier,
+    CRFClassifierCV,
+    LabelSequences,
+    SemiMarkovCRF,
+    SequenceVectorizer,
+    load,
+    make_sequence_union,
+    save,
+)
+from crfkit.metrics import get_scorer
+from crfkit.model_selection import StratifiedSequenceKFold, cross_val_proba
+
+WORDS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sees": "V"}
+
+
+@pytest.fixture(params=[False, True], ids=["ragged", "equal"])
+def data(request):
+    rng = np.random.default_rng(0)
+    lengths = [4] * 12 if request.param else [1 + i % 5 for i in range(12)]
+    words = [rng.choice(list(WORDS), size) for size in lengths]
+    X = [[{"w": str(word), "length": len(word)} for word in row] for row in words]
+    return X, [[WORDS[word] for word in row] for row in words]
+
+
+@pytest.mark.parametrize("form", ["lists", "packed", "pipeline"])
+def test_probabilities_out_of_fold_are_those_of_folds_by_hand(data, form):
+    X, y = data
+    model = CRFClassifier()
+    if form == "pipeline":
+        model = make_pipeline(SequenceVectorizer(), model)
+    found = cross_val_proba(
+        model, SequenceVectorizer().fit_transform(X) if form == "packed" else X, y, cv=3
+    )
+    assert found.classes.tolist() == ["D", "N", "V"]
+    assert [rows.shape for rows in found.proba] == [(len(labels), 3) for labels in y]
+    alone = CRFClassifier().fit(X[4:], y[4:])
+    for rows, own in zip(found.proba[:4], alone.predict_proba(X[:4]), strict=True):
+        np.testing.assert_allclose(rows, own, atol=1e-4)
+
+
+def test_a_label_that_a_fold_does_not_know_has_probability_0(data):
+    X, y = data
+    y = [["X"] * len(y[0]), *y[1:]]
+    found = cross_val_proba(CRFClassifier(), X, LabelSequences(y), cv=3)
+    assert found.classes.tolist() == ["D", "N", "V", "X"]
+    assert not found.proba[0][:, 3].any() and found.proba[5][:, 3].all()
+
+
+def test_probabilities_of_segments_by_groups(data):
+    X, y = data
+    spans = [[(t, t + 1, label) for t, label in enumerate(labels)] for labels in y]
+    groups = np.arange(12) // 3
+    found = cross_val_proba(SemiMarkovCRF(), X, spans, groups=groups, cv=GroupKFold(3))
+    assert {"D", "N", "V"} <= set(found.classes)
+
+
+def test_each_sequence_must_be_tested(data):
+    with pytest.raises(ValueError, match="sequence 2 is in no test part"):
+        cross_val_proba(CRFClassifier(), *data, cv=PredefinedSplit([0, 1, -1, *[0, 1] * 4, 0]))
+
+
+def test_folds_have_equal_shares_of_labels():
+    rng = np.random.default_rng(0)
+    y = [rng.choice(["O", "A", "B"], p=[0.9, 0.08, 0.02], size=rng.integers(1, 9)).tolist()
+         for _ in range(300)]  # fmt: skip
+
+    def spread(cv):
+        shares = [
+            [sum(y[place].count(label) for place in test) for label in "OAB"]
+            for _, test in cv.split(y, y)
+        ]
+        return np.ptp(shares, axis=0)
+
+    for cv in (StratifiedSequenceKFold(5), StratifiedSequenceKFold(5, random_state=0)):
+        tests = [test for _, test in cv.split(y, y)]
+        assert sorted(np.concatenate(tests)) == list(range(300))
+        assert np.all(spread(cv) <= [3, 2, 2])
+        assert cv.get_n_splits() == 5
+    assert np.any(spread(KFold(5)) > [20, 5, 2])
+    first, second = (StratifiedSequenceKFold(3, random_state=s) for s in (0, 1))
+    assert any((a != b).any() for (a, _), (b, _) in zip(first.split(y, y), second.split(y, y),
+               strict=True) if len(a) == len(b))  # fmt: skip
+
+
+def test_folds_of_segments_and_of_sequences_without_any():
+    y = [[(0, 1, "A")], [], [(1, 2, "A")], [(0, 1, "B"), (2, 4, "B")], [(3, 4, "B")], []]
+    tests = [test.tolist() for _, test in StratifiedSequenceKFold(2).split(y, y)]
+    assert sorted(tests[0] + tests[1]) == [0, 1, 2, 3, 4, 5]
+    assert all(len({0, 2} & set(test)) == 1 and len({1, 5} & set(test)) == 1 for test in tests)
+
+
+@pytest.mark.parametrize(
+    ("n_splits", "y", "error", "text"),
+    [(1, [["A"]] * 3, ValueError, "n_splits"), (4, [["A"]] * 3, ValueError, "4 folds .* 3 seq"),
+     (2, None, ValueError, "no labels"), (2.5, [["A"]] * 3, TypeError, "n_splits")],
+)  # fmt: skip
+def test_folds_that_cannot_be_made_are_refused(n_splits, y, error, text):
+    with pytest.raises(error, match=text):
+        list(StratifiedSequenceKFold(n_splits).split([["a"]] * 3, y))
+
+
+def test_stratified_folds_serve_searches_and_files(data, tmp_path):
+    X, y = data
+    cv = StratifiedSequenceKFold(3)
+    scores = cross_val_score(CRFClassifier(), X, y, cv=cv, error_score="raise")
+    search = GridSearchCV(CRFClassifier(), {"c2": [1.0]}, cv=cv, error_score="raise").fit(X, y)
+    path = CRFClassifierCV(c2s=[1.0], cv=cv).fit(X, y)
+    assert search.best_score_ == pytest.approx(np.mean(scores)) == pytest.approx(path.best_score_)
+    save(path, tmp_path / "path")
+    assert load(tmp_path / "path").cv.n_splits == 3
+
+
+def test_a_learning_curve_by_batches_is_told_the_labels(data):
+    crf = CRFClassifier(solver="sgd")
+    options = {"cv": 3, "exploit_incremental_learning": True, "error_score": "raise"}
+    with pytest.raises(ValueError, match="params={'classes': labels}"):
+        learning_curve(crf, *data, **options)
+    _, scores, _ = learning_curve(crf, *data, params={"classes": ["D", "N", "V"]}, **options)
+    assert scores.shape == (5, 3) and np.all(scores > 0.3)
+
+
+def test_labels_are_permuted_among_sequences_of_one_length(data):
+    X, y = data
+    score, permuted, _ = permutation_test_score(
+        CRFClassifier(), X, y, groups=[len(labels) for labels in y], cv=list(KFold(3).split(X)),
+        n_permutations=5, random_state=0,
+    )  # fmt: skip
+    assert score > permuted.mean()
+
+
+@pytest.mark.parametrize("name", ["flat_accuracy", "flat_f1_weighted"])
+def test_scorers_of_sequences_take_the_place_of_those_of_items(data, name):
+    scores = cross_val_score(CRFClassifier(), *data, cv=3, scoring=get_scorer(name))
+    assert np.all(scores > 0.5)
+
+
+def test_a_union_of_sequences_takes_the_place_of_that_of_tables(data):
+    X, y = data
+    parts = SequenceVectorizer(), SequenceVectorizer(min_freq=2)
+    with pytest.raises(ValueError):
+        FeatureUnion([("all", parts[0]), ("frequent", parts[1])]).fit_transform(X)
+    crf = CRFClassifier(features=make_sequence_union(*parts)).fit(X, y)
+    assert "sequencevectorizer-2__w:the" in crf.feature_names_in_
+
+
+@pytest.mark.parametrize("form", ["lists", "packed"])
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda X, y: BaggingClassifier(CRFClassifier()).fit(X, y),
+        lambda X, y: SelfTrainingClassifier(CRFClassifier()).fit(X, y),
+        lambda X, y: CalibratedClassifierCV(CRFClassifier()).fit(X, y),
+        lambda X, y: cross_val_predict(CRFClassifier(), X, y, method="predict_proba"),
+        lambda X, y: cross_val_score(CRFClassifier(), X, y, scoring="accuracy",
+                                     error_score="raise"),
+    ],
+    ids=["bagging", "self-training", "calibration", "probabilities", "accuracy"],
+)  # fmt: skip
+def test_doors_for_tables_stay_shut(data, form, door):
+    """scikit-learn refuses lists itself; none of these gives a wrong result."""
+    X, y = data
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        door(SequenceVectorizer().fit_transform(X) if form == "packed" else X, y)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [np.asarray, lambda X: permutation_importance(CRFClassifier(), X, X),
+     lambda X: BaggingClassifier(CRFClassifier()).fit(X, [0] * 12)],
+)  # fmt: skip
+def test_packed_sequences_say_that_they_are_no_table(data, ask):
+    with pytest.raises(TypeError, match="no table.* guide to model selection"):
+        ask(SequenceVectorizer().fit_transform(data[0]))
+
+
+def test_columns_of_a_frame_are_no_sequences_before_they_are_cut():
+    frame = pd.DataFrame({"sentence": [0, 0, 1], "w": ["a", "dog", "dog"]})
+    columns = ColumnTransformer([("w", SequenceVectorizer(), ["w"])])
+    with pytest.raises(TypeError, match="data frame.*sequences_from_frame"):
+        columns.fit_transform(frame)
+
+
+def test_a_validation_part_passes_through_a_pipeline_that_is_told_so(data):
+    X, y = data
+    with config_context(enable_metadata_routing=True):
+        crf = CRFClassifier(early_stopping=True).set_fit_request(X_val=True, y_val=True)
+        model = Pipeline([("features", SequenceVectorizer()), ("crf", crf)],
+                         transform_input=["X_val"])  # fmt: skip
+        model.fit(X, y, X_val=X[:4], y_val=y[:4])
+    alone = CRFClassifier(early_stopping=True).fit(X, y, X_val=X[:4], y_val=y[:4])
+    assert model[-1].validation_scores_ == alone.validation_scores_
+
+
+def test_the_last_step_of_a_pipeline_answers_all_questions(data):
+    X, y = data
+    model = make_pipeline(SequenceVectorizer(), CRFClassifier()).fit(X, y)
+    packed = model[:-1].transform(X)
+    assert len(model[-1].predict_marginals(packed)) == len(model[-1].sequence_log_proba(packed, y))
+
+
+def test_a_fitted_search_is_not_saved_but_its_model_is(data, tmp_path):
+    search = GridSearchCV(CRFClassifier(), {"c2": [1.0]}, cv=3).fit(*data)
+    with pytest.raises(TypeError, match="best_estimator_"):
+        save(search, tmp_path / "search")
+    save(search.best_estimator_, tmp_path / "model")
+    assert load(tmp_path / "model").predict(data[0]) == search.predict(data[0])
+
+
+def test_the_oldest_scikit_learn_has_what_is_used():
+    assert tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 6)
