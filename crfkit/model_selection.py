@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, check_cv
 from sklearn.utils import check_random_state, indexable
 
 from crfkit._params import check_whole
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IntArray, ObjectArray
 from crfkit.data.labels import LabelStream
 from crfkit.labels.fields import holds_segments
 from crfkit.labels.sequences import as_lists
@@ -30,7 +29,7 @@ class OutOfFold(NamedTuple):
     """
 
     proba: list[FloatArray]
-    classes: NDArray[np.object_]
+    classes: ObjectArray
 
 
 def cross_val_proba(

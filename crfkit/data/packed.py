@@ -344,7 +344,7 @@ class PackedSequences:
             f"{self.n_features:,} attributes{''.join(more)}, {self.nbytes:,} bytes>"
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> ObjectArray:
         raise TypeError(
             "PackedSequences are sequences of different lengths, no table. What asks for one (such "
             "as BaggingClassifier, SelfTrainingClassifier or permutation_importance) takes an item "
