@@ -6,7 +6,7 @@ import itertools
 from array import array
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,9 +65,7 @@ class LabelSequences(list[list[Label]]):
         return LabelSequences(self)
 
     @classmethod
-    def from_codes(
-        cls, codes: CodeArray, classes: ObjectArray, offsets: IntArray
-    ) -> LabelSequences:
+    def from_codes(cls, codes: CodeArray, classes: ObjectArray, offsets: IntArray) -> Self:
         """Return the labels of code arrays: (N,) codes, (K,) labels, (S + 1,) offsets."""
         flat = classes[codes].tolist()
         return cls([flat[b:e] for b, e in itertools.pairwise(offsets.tolist())])
@@ -234,18 +232,10 @@ def plain_label(label: Any) -> Label:
 
 
 class Targets(NamedTuple):
-    """The codes that tokens are known to have, in full or in part.
+    """The codes that tokens are known to have, in full or in part."""
 
-    Attributes
-    ----------
-    states : ndarray of shape (N,)
-        The code of each token, of any that are allowed where several are.
-    allowed : ndarray of bool, shape (N, C), optional
-        Which codes each token may have. If not given, its state alone.
-    """
-
-    states: CodeArray
-    allowed: BoolArray | None = None
+    states: CodeArray  # (N,) the code of each token, any of those allowed where several are
+    allowed: BoolArray | None = None  # (N, C) which codes each may have; its state alone if None
 
     @property
     def labels(self) -> CodeArray:
@@ -270,18 +260,10 @@ class Targets(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """How much tokens and sequences count.
+    """How much tokens and sequences count."""
 
-    Attributes
-    ----------
-    tokens : ndarray of shape (N,)
-        The weight of each token.
-    sequences : ndarray of shape (S,), or None
-        The weight of each sequence; None where the tokens of one have different weights.
-    """
-
-    tokens: FloatArray
-    sequences: FloatArray | None
+    tokens: FloatArray  # (N,)
+    sequences: FloatArray | None  # (S,); None where the tokens of one have different weights
 
     @classmethod
     def of(cls, tokens: FloatArray, offsets: IntArray) -> Weights:

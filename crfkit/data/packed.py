@@ -215,10 +215,7 @@ class PackedSequences:
     def with_transitions(self, transitions: PackedSequences | None) -> PackedSequences:
         """Return the same features with other attributes of the transitions; nothing is copied.
 
-        Raises
-        ------
-        ValueError
-            If the sequences have other lengths, or `transitions` has transitions itself.
+        ValueError if those sequences have other lengths, or transitions themselves.
         """
         checked = _check_transitions(transitions, self.offsets)
         return self._from_arrays(**self.__dict__ | {"transitions": checked})
@@ -226,10 +223,7 @@ class PackedSequences:
     def with_segments(self, segments: PackedSegments | None) -> PackedSequences:
         """Return the same features with other attributes of segments; nothing is copied.
 
-        Raises
-        ------
-        ValueError
-            If the segments are those of other sequences.
+        ValueError if the segments are those of other sequences.
         """
         checked = check_segments(segments, self.offsets)
         return self._from_arrays(**self.__dict__ | {"segments": checked})
@@ -237,10 +231,7 @@ class PackedSequences:
     def with_topology(self, topology: Topology | None) -> PackedSequences:
         """Return the same features of sequences whose tokens are ordered in another way.
 
-        Raises
-        ------
-        ValueError
-            If the topology is that of other sequences.
+        ValueError if the topology is that of other sequences.
         """
         if topology is not None:
             topology.check(self.offsets)
@@ -314,11 +305,8 @@ class PackedSequences:
     def __getitem__(self, key: Any) -> Any:
         """Return one sequence as a matrix of shape (T, D), or a container of the chosen ones.
 
-        Raises
-        ------
-        TypeError
-            If one sequence is asked for and there are attributes of transitions or of segments,
-            which no matrix has: ``packed[[i]]`` is a container of this sequence.
+        TypeError if one is asked for and there are attributes of transitions or of segments, which
+        no matrix has: ``packed[[i]]`` is a container of this sequence.
         """
         if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
             key = key[0]  # scikit-learn indexes what has a shape with [key, ...]

@@ -17,14 +17,9 @@ class Topology(ABC):
 
     A transition leads from there into each token. Weights of first labels are those of the tokens
     that none is before, weights of last labels those of the tokens that are before none.
-
-    Attributes
-    ----------
-    offsets : ndarray of shape (S + 1,)
-        Sequence ``s`` is tokens ``offsets[s]:offsets[s + 1]``.
     """
 
-    offsets: IntArray
+    offsets: IntArray  # (S + 1,): sequence `s` is tokens `offsets[s]:offsets[s + 1]`
 
     @property
     @abstractmethod

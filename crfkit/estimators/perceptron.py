@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray
 from crfkit.estimators import _segment_predictions
 from crfkit.estimators._views import if_segments, length_distribution
@@ -17,8 +16,8 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.persistence import register
 from crfkit.solvers.online.learner import MistakeLoss, count_updates
-from crfkit.solvers.online.passes import AVERAGES, OnlineSolver
-from crfkit.solvers.online.updates import UpdateRule, find_coefficients
+from crfkit.solvers.online.passes import OnlineSolver
+from crfkit.solvers.online.updates import UpdateRule
 from crfkit.training.data import TrainingData
 from crfkit.training.early_stopping import EarlyStopping
 from crfkit.training.fit import CallbackSupportMixin, Fit, Problem, make_problem, with_callbacks
@@ -182,15 +181,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Make one pass over a batch of data from the weights so far, or from 0.
 
-        As :meth:`CRFClassifier.partial_fit`, also in what is raised. The mean goes on over all
-        calls; "vote" cannot be used.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for `fit`, in the same form in each call.
-        classes : sequence of labels, optional
-            All labels that will ever occur; needed in the first call.
+        As :meth:`CRFClassifier.partial_fit`, whose parameters and errors it has. The mean goes on
+        over all calls; "vote" cannot be used.
         """
         return self._learn_batch((X, y, sample_weight), classes)
 
@@ -208,13 +200,11 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         return self.search
 
     def _problem(self) -> Problem:
-        check_whole("max_iter", self.max_iter)
-        check_flag("shuffle", self.shuffle)
-        if self.tol is not None:
-            check_number("tol", self.tol)
-        if self.averaging is not None:
-            check_option("averaging", self.averaging, AVERAGES)
-        rule = find_coefficients(self.update)
+        solver = OnlineSolver(
+            self.update, averaging=self.averaging, max_iter=self.max_iter, tol=self.tol,
+            shuffle=self.shuffle, search=self.search,
+        )  # fmt: skip
+        rule = solver.checked_update()
         labels = labels_of(self.structure, self.warm_start)
         for name, wrong, right in (
             ("averaging='vote'", self.averaging == "vote", "averaging='average'"),
@@ -226,10 +216,6 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
                     f"{name} looks at labels of tokens, not of segments: use {right}, or "
                     "structure='chain'."
                 )
-        solver = OnlineSolver(
-            self.update, averaging=self.averaging, max_iter=self.max_iter, tol=self.tol,
-            shuffle=self.shuffle, search=self.search,
-        )  # fmt: skip
         if self.random_state is not None:
             solver.random_state = self.random_state
         solver.recorder = Ballot() if self.averaging == "vote" else None

@@ -99,7 +99,12 @@ class Segments(BaseEstimator):  # type: ignore[misc]
         check_option("outside", self.outside, ("single", "long"))
         if self.scheme not in ("auto", RUNS):
             get_scheme(self.scheme)
-        _check_kinds(self.length)
+        # Features of lengths; functions are called with real lengths alone.
+        if isinstance(self.length, Iterable) and not isinstance(self.length, str):
+            _check_collection("length", self.length)
+            length_basis([kind for kind in self.length if not callable(kind)], 1)
+        elif not callable(self.length):
+            length_basis(self.length, 1)
         if self.max_length is not None:
             _check_lengths("max_length", self.max_length)
         _check_collection("token_parts", self.token_parts)
@@ -140,15 +145,6 @@ def _check_lengths(name: str, given: Any) -> None:
         return
     for label, length in given.items():
         check_whole(f"{name}[{label!r}]", length, 1)
-
-
-def _check_kinds(given: Any) -> None:
-    """Raise if features of lengths cannot be used; functions are called with real lengths alone."""
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        _check_collection("length", given)
-        length_basis([kind for kind in given if not callable(kind)], 1)
-    elif not callable(given):
-        length_basis(given, 1)
 
 
 def _check_single(name: str, given: Any) -> None:

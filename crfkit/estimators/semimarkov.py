@@ -64,16 +64,12 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     constraints : SegmentConstraints or None, default=None
         Shortest lengths, pairs of labels that are not allowed, and what becomes of segments that
         are too long.
-    c1 : float, default=0.0
-        Weight of the L1 penalty; makes weights exactly 0.
-    c2 : float, default=1.0
-        Weight of the L2 penalty.
-    loss : str or Loss, default="log"
-        As for :class:`crfkit.CRFClassifier`: "log", "softmax_margin", "hinge", "annealed_hinge" or
-        an object.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         As for :class:`crfkit.CRFClassifier`, for each token, by the labels of segments. A token of
         the right label where a segment wrongly begins, or does not, costs as much as the worst one.
+    c1 : float, default=0.0
+    c2 : float, default=1.0
+    loss : str or Loss, default="log"
     solver : str or Solver, default="auto"
     max_iter : int or None, default=None
     random_state : int, RandomState instance or None, default=None

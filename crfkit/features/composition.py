@@ -110,10 +110,7 @@ class SequenceUnion(SequenceTransformer):
     def set_params(self, **params: Any) -> Self:
         """Set parameters, replace a part by its name, or set its ``name__parameter``.
 
-        Raises
-        ------
-        ValueError
-            If there is no such parameter.
+        ValueError if there is no such parameter.
         """
         if "transformers" in params:
             self.transformers = params.pop("transformers")

@@ -14,15 +14,9 @@ from crfkit._warnings import warn_user
 
 
 class Cost(ABC):
-    """The cost of a labelling, given the true one: never negative, 0 for the true one.
+    """The cost of a labelling, given the true one: never negative, 0 for the true one."""
 
-    Attributes
-    ----------
-    is_additive : bool
-        Whether it is a sum over tokens, and has `added`.
-    """
-
-    is_additive: ClassVar[bool] = False
+    is_additive: ClassVar[bool] = False  # a sum over tokens, which has `added`
 
     @abstractmethod
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
@@ -57,15 +51,8 @@ class AdditiveCost(Cost):
     It can be added to the unary scores, and so works with any structure (Taskar, Guestrin and
     Koller 2003, section 3: the Hamming loss is the case of ones off the diagonal).
 
-    Parameters
-    ----------
-    table : ndarray of shape (K, K)
-        ``table[i, j]``: the cost of label `j` where `i` is true; zeros on the diagonal.
-
-    Raises
-    ------
-    ValueError
-        If a cost is negative or not finite, or the true label has one.
+    `table`, shape (K, K), has at ``[i, j]`` the cost of label `j` where `i` is true. ValueError if
+    one is negative or not finite, or not 0 on the diagonal.
     """
 
     is_additive: ClassVar[bool] = True

@@ -169,7 +169,7 @@ class AttributeWeights:
     `by_token` tell which have full rows in training, and in reading token by token.
     """
 
-    def __init__(self, ptr: IntArray, columns: CodeArray, *, n_columns: int, n_sparse: int) -> None:
+    def __init__(self, ptr: IntArray, columns: CodeArray, n_columns: int, n_sparse: int) -> None:
         self.ptr, self.columns = np.asarray(ptr, np.int64), np.asarray(columns, np.int32)
         self.n_columns, self.n_sparse = n_columns, n_sparse
         self.n_features, self.n_parameters = len(self.ptr) - 1, len(self.columns)
@@ -212,20 +212,15 @@ class NewRows:
             np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32),
             np.empty(size) if step else np.empty(1),
         )  # fmt: skip
-        gather_tokens(
-            SparseRows(
-                frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
-                frozen(values), step,
-            ),
-            begin,
-            end,
-            PairWeights(
-                layout.codes[0], layout.shape[0], single, layout.ptr, layout.columns,
-                frozen(bound.pairs),
-            ),
-            listed,
-            out,
+        rows = SparseRows(
+            frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
+            frozen(values), step,
         )  # fmt: skip
+        weights = PairWeights(
+            layout.codes[0], layout.shape[0], single, layout.ptr, layout.columns,
+            frozen(bound.pairs),
+        )  # fmt: skip
+        gather_tokens(rows, begin, end, weights, listed, out)
         gather_rows(
             frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
             step, table, out,

@@ -12,36 +12,16 @@ from crfkit.structures import Structure
 
 
 class PotentialsModel(ABC):
-    """A function from P parameters and packed features to potentials.
+    """A function from P parameters and packed features to potentials."""
 
-    Attributes
-    ----------
-    is_linear : bool
-        Whether potentials are sums of parameters times features: the model is a `LinearModel`.
-    is_kernelized : bool
-        Whether they are sums of kernel values: the model is a `KernelChainModel`.
-    n_parameters : int
-        Number of parameters P.
-    n_labels : int
-        Number of labels K.
-    n_codes : int
-        How many codes a token may have.
-    n_columns : int
-        Number of unary potentials of a token.
-    chunk_tokens : int
-        Number of tokens that a chunk of sequences should have.
-    structure : Structure
-        The structure that reads the potentials.
-    """
-
-    is_linear: ClassVar[bool]
-    is_kernelized: ClassVar[bool] = False
-    n_parameters: int
-    n_labels: int
-    n_codes: int
-    n_columns: int
-    chunk_tokens: int
-    structure: Structure
+    is_linear: ClassVar[bool]  # sums of parameters times features: the model is a `LinearModel`
+    is_kernelized: ClassVar[bool] = False  # sums of kernel values: it is a `KernelChainModel`
+    n_parameters: int  # P
+    n_labels: int  # K
+    n_codes: int  # how many codes a token may have
+    n_columns: int  # unary potentials of a token
+    chunk_tokens: int  # tokens that a chunk of sequences should have
+    structure: Structure  # reads the potentials
 
     @property
     @abstractmethod

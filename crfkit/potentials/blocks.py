@@ -285,32 +285,18 @@ class Reading(NamedTuple):
 
 
 class WeightBlock(ABC):
-    """Some of the weights of a linear model: entries of a matrix with named rows and columns.
+    """Some of the weights of a linear model: entries of a matrix with named rows and columns."""
 
-    Attributes
-    ----------
-    name : str
-        What a model finds them by.
-    kind : str
-        What they are, for people, and what they are counted by.
-    tables : tuple of Table
-        The fitted attributes that they become; of several, the columns stand side by side. Empty
-        where the model makes something else of them.
-    is_full : bool
-        Whether each place of the matrix has a weight.
-    is_known : bool
-        Whether compiled oracles have such weights, and each model its fitted attributes, empty ones
-        where it lacks the block.
-    pattern : Pattern
-        Where the weights stand; made by `__init__`.
-    """
-
-    name: ClassVar[str]
-    kind: ClassVar[str]
+    name: ClassVar[str]  # what a model finds them by
+    kind: ClassVar[str]  # what they are, for people, and what they are counted by
+    # The fitted attributes that they become; of several, the columns stand side by side. Empty
+    # where the model makes something else of them.
     tables: ClassVar[tuple[Table, ...]]
-    is_full: ClassVar[bool] = False
+    is_full: ClassVar[bool] = False  # each place of the matrix has a weight
+    # Compiled oracles have such weights, and each model its fitted attributes, empty ones where it
+    # lacks the block.
     is_known: ClassVar[bool] = False
-    pattern: Pattern
+    pattern: Pattern  # where the weights stand; made by `__init__`
 
     @classmethod
     @abstractmethod

@@ -48,8 +48,7 @@ class AttributeBlock(WeightBlock):
     @classmethod
     def of_pattern(cls, pattern: Pattern) -> Self:
         """Return the block with these weights."""
-        ptr, columns, n_columns, n_sparse = pattern
-        return cls(AttributeWeights(ptr, columns, n_columns=n_columns, n_sparse=n_sparse))
+        return cls(AttributeWeights(*pattern))
 
     def bind(self, parameters: FloatArray) -> BoundWeights:
         """Return the weights in their places."""

@@ -48,40 +48,16 @@ class Prepared(NamedTuple):
 
 
 class LinearModel(PotentialsModel):
-    """Potentials that are sums of weights, by blocks.
+    """Potentials that are sums of weights, by blocks, whose parameters follow one another.
 
-    The parameters are those of the blocks, one after the other.
-
-    Parameters
-    ----------
-    blocks : list of WeightBlock
-        In the order in which they add to the potentials.
-
-    Attributes
-    ----------
-    block_types : dict
-        The blocks that such a model may have, by their names. To give all models another one, add
-        it: its `choose` decides whether a model has it.
-    other_tables : tuple of str
-        Fitted attributes that potentials are made of, and that are no weights of a block.
-    state : AttributeWeights
-        Which (attribute, column) pairs have a weight, for the attributes of tokens.
-    transition_attributes : AttributeWeights or None
-        The same for attributes of transitions, where any have weights.
-    transition_from, transition_to : ndarray of shape (P2,)
-        The labels before and after of the transitions that have a weight.
-    table_cells : int
-        How many potentials a table of transitions has.
-    boundaries : bool
-        Whether first and last labels have weights of their own.
-    homogeneous : bool
-        Whether all transitions share one table of pair potentials.
-    extra_blocks : list of WeightBlock
-        The blocks that compiled oracles do not know.
+    The blocks are in the order in which they add to the potentials.
     """
 
     is_linear = True
+    # The blocks that such a model may have, by their names. To give all models another one, add it:
+    # its `choose` decides whether a model has it.
     block_types: ClassVar[dict[str, type[WeightBlock]]]
+    # Fitted attributes that potentials are made of, and that are no weights of a block.
     other_tables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, blocks: list[WeightBlock]) -> None:
@@ -89,15 +65,18 @@ class LinearModel(PotentialsModel):
         self._by_name = {block.name: block for block in blocks}
         self._ends = [0, *itertools.accumulate([block.n_parameters for block in blocks])]
         self.n_parameters = self._ends[-1]
+        # Which (attribute, column) pairs have a weight, of attributes of tokens and of transitions.
         self.state = cast(AttributeBlock, self._by_name["state"]).weights
         self.n_columns = self.state.n_columns
         transitions, pairs = self.get(TransitionBlock), self.find(TransitionAttributeBlock)
+        self.transition_attributes = None if pairs is None else pairs.weights
+        # The labels before and after of the transitions that have a weight, (P2,), and how many
+        # potentials a table of transitions has; whether all of them share one.
         self.transition_from, self.transition_to = transitions.source, transitions.target
         self.table_cells = transitions.table_cells
-        self.transition_attributes = None if pairs is None else pairs.weights
         self.homogeneous = pairs is None and not transitions.is_list
-        self.boundaries = StartBlock.name in self._by_name
-        self.extra_blocks = [block for block in blocks if not block.is_known]
+        self.boundaries = StartBlock.name in self._by_name  # first and last labels have weights
+        self.extra_blocks = [block for block in blocks if not block.is_known]  # not in oracles
 
     @classmethod
     @abstractmethod

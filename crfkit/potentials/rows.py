@@ -105,7 +105,10 @@ class PreparedRows:
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
         self.weights, self.layout, self.parts = weights, weights.full, parts
-        self.folding = self._find_folding(threads)
+        self.folding = None  # which rows stand for others; none where the weights are the table
+        if not (self.layout.complete or any(part.data.values is not None for part in parts)):
+            lists = threads(lambda part: _row_lists(self.layout, part)[:2], parts)
+            self.folding = find_folding(lists, self.layout.shape[0])
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
         self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)
@@ -117,13 +120,6 @@ class PreparedRows:
         self._entries = threads(prepare, parts)
         if self.folding:
             self.folding.release_data()
-
-    def _find_folding(self, threads: ThreadMap) -> Folding | None:
-        """Return which rows stand for others; not where the weights are the table."""
-        if self.layout.complete or any(part.data.values is not None for part in self.parts):
-            return None
-        lists = threads(lambda part: _row_lists(self.layout, part)[:2], self.parts)
-        return find_folding(lists, self.layout.shape[0])
 
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
         """Add the scores of part `index` to `out`, shape (n, C)."""

@@ -253,10 +253,7 @@ def _in_parts(weights: AttributeWeights, parts: BoolArray) -> AttributeWeights:
     rows, columns = attributes[chosen], weights.columns[chosen] + which * width
     order = np.lexsort((columns, rows))
     shape = weights.n_features, width * count
-    found = Pattern.of_rows(rows[order], columns[order], shape, weights.n_sparse)
-    return AttributeWeights(
-        found.ptr, found.columns, n_columns=found.n_columns, n_sparse=found.n_sparse
-    )
+    return AttributeWeights(*Pattern.of_rows(rows[order], columns[order], shape, weights.n_sparse))
 
 
 class SemiMarkovModel(LinearModel):
@@ -354,15 +351,10 @@ class SemiMarkovModel(LinearModel):
         if rows is None or spans is None:
             rows, spans = np.zeros((0, size)), no_spans(len(parts.unary))
         lengths: FloatArray = parts.lengths  # type: ignore[assignment]
+        index = np.zeros(1, np.uint32) if parts.index is None else parts.index
+        pair, sizes = np.concatenate([transitions, lengths, rows]), (len(transitions), len(lengths))
         return SegmentPotentials(
-            parts.unary,
-            np.concatenate([transitions, lengths, rows]),
-            np.zeros(1, np.uint32) if parts.index is None else parts.index,
-            parts.offsets,
-            chunk.first,
-            len(transitions),
-            len(lengths),
-            spans,
+            parts.unary, pair, index, parts.offsets, chunk.first, *sizes, spans
         )
 
     def residuals(
@@ -410,14 +402,10 @@ class SegmentWeights(WeightSpace):
         size = len(training.classes)
         runs = segmentation_of(training.codes, training.data.offsets, size)
         limits = find_limits(self.labels.segments, training.coding, training.classes, runs)
+        options = self._options(features) | {"forbidden": limits.forbidden}
+        lengths, parts = self._lengths(limits, runs), self._parts(training.data)
         return choose_segment_features(
-            training.data,
-            training.codes,
-            size,
-            lengths=self._lengths(limits, runs),
-            parts=self._parts(training.data),
-            forbidden=limits.forbidden,
-            **self._options(features),
+            training.data, training.codes, size, lengths=lengths, parts=parts, **options
         )
 
     def _lengths(self, limits: Limits, runs: Segmentation) -> LengthBlock:

@@ -127,7 +127,7 @@ class Schema(NamedTuple):
     def of(cls, data: PackedSequences) -> Self:
         """Return those of packed sequences."""
         parts = features_of(data).values()
-        found: Any = (None if x is None else Attributes(x.n_features, x.names) for x in parts)
+        found: Any = [None if x is None else Attributes(x.n_features, x.names) for x in parts]
         return cls(*found)
 
     def check(self, given: Schema, passed: Schema | None = None) -> None:

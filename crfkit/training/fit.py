@@ -76,37 +76,20 @@ _USUAL = {
 
 @dataclass(frozen=True)
 class Problem:
-    """What a model is, and how it is fitted.
-
-    Attributes
-    ----------
-    loss : callable
-        From the training data, whose labels a cost may name, to the loss.
-    scale : float
-        The loss is multiplied by it.
-    transformer : transformer, optional
-        Makes the attributes of tokens.
-    weights : object, optional
-        Chooses the weights and names fitted ones, as a WeightSpace; that of `labels` if not given.
-    early_stopping : EarlyStopping or None
-        Watches the fit on the share `validation_fraction` of the sequences, which `random_state`
-        chooses.
-    further : callable, optional
-        From the fit, its first parameters and the number of iterations that count to further
-        fitted attributes.
-    """
+    """What a model is, and how it is fitted."""
 
     labels: LabelSpace
-    loss: Callable[[TrainingData], Loss]
+    loss: Callable[[TrainingData], Loss]  # training data, whose labels a cost may name, to the loss
     penalty: ElasticNet
     solver: Any
-    scale: float = 1.0
+    scale: float = 1.0  # the loss is multiplied by it
     features: FeatureChoice = FeatureChoice()
-    transformer: Any = None
-    weights: Any = None
-    early_stopping: EarlyStopping | None = None
-    validation_fraction: float = 0.1
+    transformer: Any = None  # makes the attributes of tokens
+    weights: Any = None  # chooses weights and names fitted ones: a WeightSpace, that of the labels
+    early_stopping: EarlyStopping | None = None  # watches the fit on a share of the sequences,
+    validation_fraction: float = 0.1  # which `random_state` chooses
     random_state: Any = None
+    # From the fit, its first parameters and how many iterations count to more fitted attributes.
     further: Callable[..., dict[str, Any]] | None = None
     n_jobs: int | None = None
     verbose: int = 0
@@ -253,15 +236,9 @@ def _check_uses_cost(loss: Any, cost: Any) -> None:
 
 
 class ParameterCounts(NamedTuple):
-    """Numbers of weights.
+    """Numbers of weights."""
 
-    Attributes
-    ----------
-    by_kind : dict of str to int
-        By what the weights are: "attribute x label", "label x label", and so on.
-    """
-
-    by_kind: dict[str, int]
+    by_kind: dict[str, int]  # by what they are: "attribute x label", "label x label", and so on
 
     @property
     def total(self) -> int:

@@ -13,7 +13,17 @@ from crfkit.features._lexicons import EntryIndex, find_runs
 from crfkit.features.expressions import LEXICON
 from crfkit.features.functions import FLAG, Functions, Items, as_items, evaluate
 from crfkit.features.templates.columns import TokenTable
-from crfkit.features.templates.plan import ABSENT, APPLY, BOS, EOS, INPUT, Cell, Plan, Source
+from crfkit.features.templates.plan import (
+    ABSENT,
+    APPLY,
+    BOS,
+    EOS,
+    INPUT,
+    Cell,
+    ColumnKey,
+    Plan,
+    Source,
+)
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable, take
 from crfkit.kernels.text.hashing import codes_move
 
@@ -89,9 +99,7 @@ class TokenReader:
             self.base.append(codes)
             self.new.append(new)
 
-    def _read(
-        self, number: int, key: tuple[Any, ...], learning: bool
-    ) -> tuple[CodeArray, list[str]]:
+    def _read(self, number: int, key: ColumnKey, learning: bool) -> tuple[CodeArray, list[str]]:
         """Return the codes of a column, shape (N,), and strings that were not learned."""
         first, learned = len(self.plan.marks), self.learned
         if key[0] == INPUT and not learning:
@@ -106,7 +114,7 @@ class TokenReader:
             learned.learn_column(number, table)
         return codes, []
 
-    def _computed(self, key: tuple[Any, ...]) -> tuple[list[str], IntArray | CodeArray]:
+    def _computed(self, key: ColumnKey) -> tuple[list[str], IntArray | CodeArray]:
         """Return the strings of a column that is computed, and that of each token, -1 for none."""
         if key[0] == LEXICON:
             return ["B", "I"], self._runs(self.learned.entries[key[2]], key[1])

@@ -16,6 +16,7 @@ from crfkit.data.validation import token_place
 from crfkit.features.attributes import finite_number
 
 Reference = str | int
+Columns = Sequence[str] | None  # names of the fields of tokens
 ColumnReader = Callable[[Reference], list[Any]]
 Read = TypeVar("Read")
 
@@ -53,7 +54,7 @@ class TokenTable(NamedTuple):
         return token_place(self.offsets, token)
 
 
-def checked_columns(columns: Sequence[str] | None) -> list[str] | None:
+def checked_columns(columns: Columns) -> list[str] | None:
     """Return the names of fields; ValueError if they are no list of different names."""
     listed = None if columns is None else list(columns)
     repeated = listed is not None and len(set(listed)) < len(listed)
@@ -62,7 +63,7 @@ def checked_columns(columns: Sequence[str] | None) -> list[str] | None:
     return listed
 
 
-def read_tokens(X: Iterable[Any], columns: Sequence[str] | None, by: str | None) -> TokenTable:
+def read_tokens(X: Iterable[Any], columns: Columns, by: str | None) -> TokenTable:
     """Read sequences once.
 
     Tokens are tuples or lists of strings, of which `columns` names the fields, dicts of strings, or
@@ -92,7 +93,7 @@ def read_tokens(X: Iterable[Any], columns: Sequence[str] | None, by: str | None)
     )
 
 
-def _position(reference: Reference, columns: Sequence[str] | None, kind: str) -> int:
+def _position(reference: Reference, columns: Columns, kind: str) -> int:
     """Return the number of a field; ValueError if `columns` does not name it."""
     if isinstance(reference, int):
         return reference
@@ -106,9 +107,7 @@ def _position(reference: Reference, columns: Sequence[str] | None, kind: str) ->
     return list(columns).index(reference)
 
 
-def _tuple_reader(
-    flat: list[Any], offsets: IntArray, columns: Sequence[str] | None
-) -> ColumnReader:
+def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> ColumnReader:
     widths = set(map(len, flat))
     width = len(columns) if columns is not None else len(flat[0])
     if widths != {width}:
@@ -131,7 +130,7 @@ def _tuple_reader(
     return column
 
 
-def _dict_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | None) -> ColumnReader:
+def _dict_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> ColumnReader:
     def column(reference: Reference) -> list[Any]:
         name = _name(reference, columns, "dicts")
         try:
@@ -146,7 +145,7 @@ def _dict_reader(flat: list[Any], offsets: IntArray, columns: Sequence[str] | No
     return column
 
 
-def _name(reference: Reference, columns: Sequence[str] | None, kind: str) -> str:
+def _name(reference: Reference, columns: Columns, kind: str) -> str:
     """Return the name of a field; ValueError if only `columns` could tell it."""
     if isinstance(reference, str):
         return reference
@@ -158,9 +157,7 @@ def _name(reference: Reference, columns: Sequence[str] | None, kind: str) -> str
     return columns[reference]
 
 
-def _string_reader(
-    flat: list[Any], offsets: IntArray, columns: Sequence[str] | None
-) -> ColumnReader:
+def _string_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> ColumnReader:
     if columns is not None and len(columns) != 1:
         raise ValueError(
             f"tokens are strings, such as {flat[0]!r}, which have one field, but "
@@ -187,7 +184,7 @@ _READERS: dict[tuple[type, ...], Callable[..., ColumnReader]] = {
 }
 
 
-def _read_frame(frame: Any, columns: Sequence[str] | None, by: str | None) -> TokenTable:
+def _read_frame(frame: Any, columns: Columns, by: str | None) -> TokenTable:
     if by is None:
         raise ValueError(
             "X is a data frame: name the column that tells the sequences apart, by='...'."

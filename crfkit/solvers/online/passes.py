@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from crfkit._params import check_flag, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random, SolverResult
+from crfkit.kernels.solvers.online import UpdateCoefficients
 from crfkit.labels.costs import AdditiveCost
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
@@ -132,16 +133,20 @@ class OnlineSolver(Solver):
             raise ValueError(f"{_TOO_LARGE}.") from error
         return parameters, learner.save() if isinstance(learner, OnlineLearner) else {}
 
-    def _begin(self, objective: Any) -> tuple[Random, OnlineProblem]:
-        """Check the parameters."""
-        check_match(self, objective)
+    def checked_update(self) -> UpdateCoefficients:
+        """Check the options, and return the coefficients of the rule."""
         check_whole("max_iter", self.max_iter)
         check_flag("shuffle", self.shuffle)
         if self.tol is not None:
             check_number("tol", self.tol)
         if self.averaging is not None:
             check_option("averaging", self.averaging, AVERAGES)
-        update = find_coefficients(self.rule)
+        return find_coefficients(self.rule)
+
+    def _begin(self, objective: Any) -> tuple[Random, OnlineProblem]:
+        """Check the parameters."""
+        check_match(self, objective)
+        update = self.checked_update()
         if self.averaging == "batch" and (not update.rate or self.search is not None):
             raise ValueError(
                 "averaging='batch' has steps of one length and an exact search: use the rule "
