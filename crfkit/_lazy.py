@@ -1,11 +1,19 @@
-"""Names and classes that are imported when they are asked for, so that a package loads fast."""
+"""Public names of packages; names that are imported when they are asked for."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+
+def public_names(package: str) -> list[str]:
+    """Return ``__all__`` of a package whose modules are imported with it, but for modules."""
+    members = vars(sys.modules[package]).items()
+    public = {name for name, value in members if not isinstance(value, ModuleType)}
+    return sorted(name for name in public - {"public_names"} if not name.startswith("_"))
 
 
 def lazy_names(

@@ -1,52 +1,28 @@
-"""Reading and writing of files and texts with labeled tokens (public names, nothing else)."""
+"""Reading and writing of files and texts with labeled tokens."""
 
-from crfkit.io.columns import iter_columns, read_columns, read_conll, write_columns
-from crfkit.io.conllu import (
-    ConlluSentence,
-    ConlluToken,
-    conllu_features_and_labels,
-    iter_conllu,
-    read_conllu,
-    write_conllu,
-)
-from crfkit.io.crfsuite_model import (
-    CRFsuiteModel,
-    ModelFormatError,
-    read_crfsuite_model,
-    write_crfsuite_model,
-)
-from crfkit.io.crfsuite_text import (
-    CRFsuiteData,
-    CRFsuiteSequence,
-    iter_crfsuite_text,
-    read_crfsuite_text,
-    write_crfsuite_text,
-)
-from crfkit.io.offsets import spans_to_tags, tags_to_spans, token_offsets
-from crfkit.io.streams import ColumnFormatError
+from crfkit._lazy import public_names
+from crfkit.io.columns import iter_columns as iter_columns
+from crfkit.io.columns import read_columns as read_columns
+from crfkit.io.columns import read_conll as read_conll
+from crfkit.io.columns import write_columns as write_columns
+from crfkit.io.conllu import ConlluSentence as ConlluSentence
+from crfkit.io.conllu import ConlluToken as ConlluToken
+from crfkit.io.conllu import conllu_features_and_labels as conllu_features_and_labels
+from crfkit.io.conllu import iter_conllu as iter_conllu
+from crfkit.io.conllu import read_conllu as read_conllu
+from crfkit.io.conllu import write_conllu as write_conllu
+from crfkit.io.crfsuite_model import CRFsuiteModel as CRFsuiteModel
+from crfkit.io.crfsuite_model import ModelFormatError as ModelFormatError
+from crfkit.io.crfsuite_model import read_crfsuite_model as read_crfsuite_model
+from crfkit.io.crfsuite_model import write_crfsuite_model as write_crfsuite_model
+from crfkit.io.crfsuite_text import CRFsuiteData as CRFsuiteData
+from crfkit.io.crfsuite_text import CRFsuiteSequence as CRFsuiteSequence
+from crfkit.io.crfsuite_text import iter_crfsuite_text as iter_crfsuite_text
+from crfkit.io.crfsuite_text import read_crfsuite_text as read_crfsuite_text
+from crfkit.io.crfsuite_text import write_crfsuite_text as write_crfsuite_text
+from crfkit.io.offsets import spans_to_tags as spans_to_tags
+from crfkit.io.offsets import tags_to_spans as tags_to_spans
+from crfkit.io.offsets import token_offsets as token_offsets
+from crfkit.io.streams import ColumnFormatError as ColumnFormatError
 
-__all__ = [
-    "CRFsuiteData",
-    "CRFsuiteModel",
-    "CRFsuiteSequence",
-    "ColumnFormatError",
-    "ConlluSentence",
-    "ConlluToken",
-    "ModelFormatError",
-    "conllu_features_and_labels",
-    "iter_columns",
-    "iter_conllu",
-    "iter_crfsuite_text",
-    "read_columns",
-    "read_conll",
-    "read_conllu",
-    "read_crfsuite_model",
-    "read_crfsuite_text",
-    "spans_to_tags",
-    "tags_to_spans",
-    "token_offsets",
-    "write_columns",
-    "write_conllu",
-    "write_crfsuite_model",
-    "write_crfsuite_text",
-]
+__all__ = public_names(__name__)

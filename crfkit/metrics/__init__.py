@@ -1,74 +1,40 @@
 """Metrics of tokens, whole sequences, entities and segments; tag schemes; scorers."""
 
-from crfkit._types import Segment
-from crfkit.labels.schemes import allowed_transitions
-from crfkit.labels.spans import (
-    IllegalTag,
-    convert_tags,
-    detect_scheme,
-    illegal_tags,
-    repair_tags,
-    spans_from_tags,
-    tags_from_spans,
-    validate_tags,
-)
-from crfkit.metrics import scorers
+from crfkit._lazy import public_names
+from crfkit._types import Segment as Segment
+from crfkit.labels.schemes import allowed_transitions as allowed_transitions
+from crfkit.labels.spans import IllegalTag as IllegalTag
+from crfkit.labels.spans import convert_tags as convert_tags
+from crfkit.labels.spans import detect_scheme as detect_scheme
+from crfkit.labels.spans import illegal_tags as illegal_tags
+from crfkit.labels.spans import repair_tags as repair_tags
+from crfkit.labels.spans import spans_from_tags as spans_from_tags
+from crfkit.labels.spans import tags_from_spans as tags_from_spans
+from crfkit.labels.spans import validate_tags as validate_tags
+from crfkit.metrics import scorers as scorers
+from crfkit.metrics.entity import conlleval_report as conlleval_report
+from crfkit.metrics.entity import entity_classification_report as entity_classification_report
+from crfkit.metrics.entity import entity_f1_score as entity_f1_score
 from crfkit.metrics.entity import (
-    conlleval_report,
-    entity_classification_report,
-    entity_f1_score,
-    entity_precision_recall_fscore_support,
-    entity_precision_score,
-    entity_recall_score,
+    entity_precision_recall_fscore_support as entity_precision_recall_fscore_support,
 )
-from crfkit.metrics.scorers import get_scorer, get_scorer_names
+from crfkit.metrics.entity import entity_precision_score as entity_precision_score
+from crfkit.metrics.entity import entity_recall_score as entity_recall_score
+from crfkit.metrics.scorers import get_scorer as get_scorer
+from crfkit.metrics.scorers import get_scorer_names as get_scorer_names
+from crfkit.metrics.segments import segment_classification_report as segment_classification_report
+from crfkit.metrics.segments import segment_f1_score as segment_f1_score
 from crfkit.metrics.segments import (
-    segment_classification_report,
-    segment_f1_score,
-    segment_precision_recall_fscore_support,
-    segment_precision_score,
-    segment_recall_score,
+    segment_precision_recall_fscore_support as segment_precision_recall_fscore_support,
 )
-from crfkit.metrics.tokens import (
-    flat_accuracy_score,
-    flat_classification_report,
-    flat_f1_score,
-    flat_fbeta_score,
-    flat_precision_score,
-    flat_recall_score,
-    sequence_accuracy_score,
-)
+from crfkit.metrics.segments import segment_precision_score as segment_precision_score
+from crfkit.metrics.segments import segment_recall_score as segment_recall_score
+from crfkit.metrics.tokens import flat_accuracy_score as flat_accuracy_score
+from crfkit.metrics.tokens import flat_classification_report as flat_classification_report
+from crfkit.metrics.tokens import flat_f1_score as flat_f1_score
+from crfkit.metrics.tokens import flat_fbeta_score as flat_fbeta_score
+from crfkit.metrics.tokens import flat_precision_score as flat_precision_score
+from crfkit.metrics.tokens import flat_recall_score as flat_recall_score
+from crfkit.metrics.tokens import sequence_accuracy_score as sequence_accuracy_score
 
-__all__ = [
-    "IllegalTag",
-    "Segment",
-    "allowed_transitions",
-    "conlleval_report",
-    "convert_tags",
-    "detect_scheme",
-    "entity_classification_report",
-    "entity_f1_score",
-    "entity_precision_recall_fscore_support",
-    "entity_precision_score",
-    "entity_recall_score",
-    "flat_accuracy_score",
-    "flat_classification_report",
-    "flat_f1_score",
-    "flat_fbeta_score",
-    "flat_precision_score",
-    "flat_recall_score",
-    "get_scorer",
-    "get_scorer_names",
-    "illegal_tags",
-    "repair_tags",
-    "scorers",
-    "segment_classification_report",
-    "segment_f1_score",
-    "segment_precision_recall_fscore_support",
-    "segment_precision_score",
-    "segment_recall_score",
-    "sequence_accuracy_score",
-    "spans_from_tags",
-    "tags_from_spans",
-    "validate_tags",
-]
+__all__ = [*public_names(__name__), "scorers"]
