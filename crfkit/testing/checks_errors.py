@@ -137,19 +137,12 @@ def check_one_sequence_raises(estimator: Any, X: Tokens, y: Labels) -> None:
             fresh(estimator).fit(array, y)
 
 
-def check_unhashable_labels_raise(estimator: Any, X: Tokens, y: Labels) -> None:
-    """A label that cannot be hashed is refused with its sequence and position."""
-    with raises(TypeError, "sequence 1", "position 2", "hashable", doing="fit with list labels"):
-        fresh(estimator).fit(X, [y[0], y[1][:2] + [["V"]], *y[2:]])
-
-
-def check_missing_labels_raise(estimator: Any, X: Tokens, y: Labels) -> None:
-    """A label that is None or NaN is refused with its sequence and position."""
-    for missing in (None, np.nan):
-        with raises(
-            ValueError, "sequence 1", "position 2", str(missing), doing="fit with no label"
-        ):
-            fresh(estimator).fit(X, [y[0], [*y[1][:2], missing], *y[2:]])
+def check_labels_that_are_none_raise(estimator: Any, X: Tokens, y: Labels) -> None:
+    """A label that is None, NaN or not hashable is refused with its sequence and position."""
+    for label, part in ((None, "None"), (np.nan, "nan"), (["V"], "hashable")):
+        kind = TypeError if part == "hashable" else ValueError
+        with raises(kind, "sequence 1", "position 2", part, doing=f"fit with the label {label}"):
+            fresh(estimator).fit(X, [y[0], [*y[1][:2], label], *y[2:]])
 
 
 def check_other_number_of_features_raises(estimator: Any, X: Tokens, y: Labels) -> None:

@@ -104,18 +104,12 @@ def check_one_model_predicts_all_forms(model: Any, X: Tokens) -> None:
 
 
 def check_generators(estimator: Any, X: Tokens, y: Labels) -> None:
-    """Generators of sequences give the model of the lists, in ``fit`` and in prediction."""
-    model = fitted(estimator, (s for s in X), (s for s in y))
-    assert_same_predictions(fitted(estimator), model, X)
-    assert model.predict(s for s in X) == model.predict(X)
-    assert model.score((s for s in X), (s for s in y)) == model.score(X, y)
-
-
-def check_generators_of_tokens(estimator: Any, X: Tokens, y: Labels) -> None:
-    """Sequences that are themselves generators are read as lists."""
-    model = fitted(estimator, ((t for t in s) for s in X), ((k for k in s) for s in y))
-    assert_same_predictions(fitted(estimator), model, X)
-    assert model.predict((t for t in s) for s in X) == model.predict(X)
+    """Generators of sequences, or also of their tokens, are read as lists, in prediction too."""
+    for inner in (list, lambda sequence: (each for each in sequence)):
+        model = fitted(estimator, (inner(s) for s in X), (inner(s) for s in y))
+        assert_same_predictions(fitted(estimator), model, X)
+        assert model.predict(inner(s) for s in X) == model.predict(X)
+        assert model.score((inner(s) for s in X), (inner(s) for s in y)) == model.score(X, y)
 
 
 def check_containers(estimator: Any) -> None:
@@ -301,26 +295,21 @@ def check_weight_zero_leaves_out(estimator: Any, X: Tokens, y: Labels) -> None:
 
 @needs("sample_weight")
 def check_bad_weights_raise(estimator: Any, X: Tokens, y: Labels) -> None:
-    """Weights of the wrong number, or that are negative, NaN, infinite or all 0, are refused."""
+    """Weights of the wrong number, negative, NaN, infinite, all 0 or that are text are refused."""
     n = len(X)
-    cases: tuple[tuple[list[float], tuple[str, ...]], ...] = (
+    cases: tuple[tuple[list[Any], tuple[str, ...]], ...] = (
         ([1.0] * (n - 1), (str(n), str(n - 1), "sample_weight")),
         ([1.0, -1.0] + [1.0] * (n - 2), ("sequence 1", "-1")),
         ([np.nan] + [1.0] * (n - 1), ("sequence 0", "nan")),
         ([1.0] * (n - 1) + [np.inf], (f"sequence {n - 1}", "inf")),
         ([0.0] * n, ("weight", "0")),
+        (["a"] * n, ("sample_weight",)),
+        (["1"] * n, ("sample_weight",)),  # also where text could be read as numbers
     )
     for weight, parts in cases:
-        with raises(ValueError, *parts, doing=f"fit with sample_weight={weight}"):
+        kind = TypeError if isinstance(weight[0], str) else ValueError
+        with raises(kind, *parts, doing=f"fit with sample_weight={weight}"):
             fitted(estimator, X, y, sample_weight=weight)
-
-
-@needs("sample_weight")
-def check_weights_that_are_no_numbers_raise(estimator: Any, X: Tokens, y: Labels) -> None:
-    """Weights that are text are refused, also where the text could be read as numbers."""
-    for text in ("a", "1"):
-        with raises(TypeError, "sample_weight", doing=f"fit with weights {text!r}"):
-            fitted(estimator, X, y, sample_weight=[text] * len(X))
 
 
 @needs("sample_weight")

@@ -12,7 +12,6 @@ from crfkit.compat._counting import ZeroValues
 from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import save_crfsuite
-from crfkit.data import PackedSequences
 from crfkit.data.labels import label_list, object_array
 from crfkit.features.attributes import AttributeRows, GrowingIndex, encode, expand
 
@@ -157,25 +156,19 @@ class Trainer:
             The group that is left out of the training and scored after each iteration; -1 for none.
         """
         names = list(self._index)
-        data = self._pack(names)
+        rows = AttributeRows.joined([encode([], self._index), *self._rows])
+        data = rows.in_order().packed(object_array(names))  # by first appearance
         held = np.array(self._groups, np.int64) == holdout
         labels = object_array(self._labels)
         dev = (data[held], labels[held]) if held.any() else None
         zeros = (self._zeros, np.repeat(~held, data.lengths))
-        classifier, self.logparser = fit_classifier(
+        classifier, log = fit_classifier(
             self._options, data[~held], labels[~held], dev, zeros=zeros
         )
-        self._tell(self.logparser)
-        if os.fspath(model):
-            save_crfsuite(classifier, model)
-
-    def _tell(self, log: TrainingLog) -> None:
+        self.logparser = log
         self.message(f"Number of features: {log.featgen_num_features}\n")
         for entry in log.iterations:
             scored = f"  accuracy {entry['item_accuracy_float']:.4f}" if entry["scores"] else ""
             self.message(f"iteration {entry['num']:4d}  loss {entry['loss']:.6f}{scored}\n")
-
-    def _pack(self, names: list[str]) -> PackedSequences:
-        """Return all sequences with the attributes in the order of their first appearance."""
-        rows = AttributeRows.joined([encode([], self._index), *self._rows])
-        return rows.in_order().packed(object_array(names))
+        if os.fspath(model):
+            save_crfsuite(classifier, model)
