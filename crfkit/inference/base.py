@@ -98,23 +98,10 @@ class Decoder(ABC):
     def decode(
         self, structure: Structure, potentials: Potentials, allowed: BoolArray | None = None
     ) -> CodeArray:
-        """Return codes of tokens, shape (N,).
+        """Return codes of tokens, shape (N,), of those that are `allowed`, shape (N, C), if given.
 
-        Parameters
-        ----------
-        structure : Structure
-            Answers questions about the potentials.
-        potentials : Potentials
-            Of the parts of S sequences of N tokens.
-        allowed : ndarray of bool, shape (N, C), optional
-            Which codes each token may have. If not given, any.
-
-        Raises
-        ------
-        NoPathError
-            If nothing is left of a sequence.
-        ValueError
-            If the decoder cannot be given constraints.
+        NoPathError tells that nothing is left of a sequence, ValueError that the decoder cannot be
+        given constraints.
         """
         if allowed is None:
             return self.search(structure, potentials)
@@ -130,10 +117,7 @@ class Decoder(ABC):
     ) -> tuple[CodeArray, FloatArray]:
         """Return the best labelings of the only sequence, as :meth:`Structure.k_best`.
 
-        Raises
-        ------
-        ValueError
-            If the decoder, or the structure, has no such lists.
+        ValueError tells that the decoder, or the structure, has no such lists.
         """
         raise ValueError(f"{type(self).__name__} has no lists of labelings: use ViterbiDecoder.")
 

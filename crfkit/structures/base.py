@@ -103,13 +103,7 @@ OF_TOPOLOGY: dict[type[Topology], Structure[Any]] = {}
 
 
 def structure_for(topology: Topology) -> Structure[Any]:
-    """Return the structure of sequences with this topology.
-
-    Raises
-    ------
-    TypeError
-        If no structure is known for it.
-    """
+    """Return the structure of sequences with this topology; TypeError if none is known for it."""
     if type(topology) not in OF_TOPOLOGY:
         import_module("crfkit.structures.tree")  # which adds its own
     if type(topology) not in OF_TOPOLOGY:
@@ -158,125 +152,58 @@ class Structure(ABC, Generic[P]):
 
     @abstractmethod
     def log_partition(self, potentials: P, weight: FloatArray, out: Counts) -> FloatArray:
-        """Return log Z of each sequence and the expected counts of its parts.
+        """Return log Z of each sequence, shape (S,), and the expected counts of its parts.
 
-        Parameters
-        ----------
-        potentials : Potentials
-            Of S sequences.
-        weight : ndarray of shape (S,)
-            Factor of the expected counts of each sequence.
-        out : Counts
-            The expected unary counts (marginals) replace ``out.unary``, the pair counts are added
-            to ``out.pair``.
-
-        Returns
-        -------
-        ndarray of shape (S,)
-            The logarithm of the sum of ``exp(score)`` over all labelings; 0 for an empty sequence.
+        Log Z is the logarithm of the sum of ``exp(score)`` over all labelings; 0 for an empty
+        sequence. The expected counts are multiplied by `weight`, shape (S,): those of labels
+        (marginals) replace ``out.unary``, those of pairs are added to ``out.pair``.
         """
 
     @abstractmethod
     def argmax(self, potentials: P) -> tuple[CodeArray, FloatArray]:
-        """Return the best labeling of each sequence and its score.
+        """Return the codes of the best labelings, shape (N,), and their scores, shape (S,).
 
-        Returns
-        -------
-        labels : ndarray of shape (N,)
-            Codes of all tokens.
-        value : ndarray of shape (S,)
-            Scores; 0 for an empty sequence.
+        The score of an empty sequence is 0.
         """
 
     @abstractmethod
     def score(self, potentials: P, labels: CodeArray) -> FloatArray:
-        """Return the score of one labeling of each sequence.
+        """Return the scores of labelings, shape (S,), given the codes of all tokens, (N,).
 
-        Parameters
-        ----------
-        potentials : Potentials
-            Of S sequences.
-        labels : ndarray of shape (N,)
-            Codes of all tokens.
-
-        Returns
-        -------
-        ndarray of shape (S,)
-            Sum of the scores of the parts; ``-inf`` for what is forbidden.
+        A score is the sum of those of the parts; ``-inf`` for what is forbidden.
         """
 
     @abstractmethod
     def add_counts(self, potentials: P, labels: CodeArray, weight: FloatArray, out: Counts) -> None:
-        """Add a weight to the parts of one labeling of each sequence.
+        """Add `weight`, shape (S,), to the parts in `out` of one labeling of each sequence.
 
-        Parameters
-        ----------
-        potentials : Potentials
-            Tells the sequences; the scores themselves are not read.
-        labels : ndarray of shape (N,)
-            Codes of all tokens.
-        weight : ndarray of shape (S,)
-            What is added to each part.
-        out : Counts
-            Added to.
+        The potentials only tell the sequences; `labels` are the codes of all tokens, shape (N,).
         """
 
     def hessian_product(self, potentials: P, tangent: P, weight: FloatArray, out: Counts) -> None:
         """Differentiate the expected counts along a direction of the potentials.
 
-        This is the product of the Hessian of log Z, summed, with that direction.
-
-        Parameters
-        ----------
-        potentials, tangent : Potentials
-            Where, and the direction: finite, and of the same parts.
-        weight : ndarray of shape (S,)
-            Factor of each sequence.
-        out : Counts
-            The derivatives of the unary counts replace ``out.unary``, those of the pair counts are
-            added to ``out.pair``.
+        This is the product of the Hessian of log Z, summed with `weight`, shape (S,), and the
+        tangent, which is finite and of the same parts. The derivatives of the unary counts replace
+        ``out.unary``, those of the pair counts are added to ``out.pair``.
         """
         raise self.lacks(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
 
     def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labelings of the largest scores of the only sequence, and these scores.
 
-        Parameters
-        ----------
-        potentials : Potentials
-            Of one sequence of T tokens.
-        k : int
-            How many labelings at most, at least 1: there may be fewer of a finite score.
-
-        Returns
-        -------
-        labels : ndarray of shape (n, T)
-            Label codes, the best labeling first.
-        value : ndarray of shape (n,)
-            Their scores.
+        Codes have the shape (n, T), the best labeling first, scores (n,); `n` is at most `k`, and
+        less where fewer labelings have a finite score.
         """
         raise self.lacks(Capability.K_BEST, "structure='chain'")
 
     def max_by_hamming(
         self, potentials: P, labels: CodeArray, most: int | None = None
     ) -> FloatArray:
-        """Return the largest score of each sequence for each number of wrong labels.
+        """Return the largest scores by numbers of wrong labels, 0, 1, ..., L - 1, shape (S, L).
 
-        Parameters
-        ----------
-        potentials : Potentials
-            Of S sequences.
-        labels : ndarray of shape (N,)
-            Label codes of all tokens: what is right.
-        most : int, optional
-            The last number, at least 1; it stands for all from it on. If not given, the length of
-            the longest sequence.
-
-        Returns
-        -------
-        ndarray of shape (S, L)
-            Scores of the best labelings with 0, 1, ..., ``L - 1`` wrong labels; ``-inf`` where
-            there is none.
+        `labels` are right; a score is ``-inf`` where there is no such labeling. `most`, at least 1,
+        is the last number, and stands for all from it on; if not given, the longest length.
         """
         raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
 
@@ -285,17 +212,9 @@ class Structure(ABC, Generic[P]):
     ) -> CodeArray:
         """Return the best labels of each sequence with some number of wrong labels, shape (N,).
 
-        Parameters
-        ----------
-        potentials, labels, most
-            As for :meth:`max_by_hamming`.
-        errors : ndarray of shape (S,)
-            How many labels are to be wrong. 0 gives `labels`.
-
-        Raises
-        ------
-        ValueError
-            If a sequence has no such labeling of finite score, or the search takes too much memory.
+        `labels` and `most` are as for :meth:`max_by_hamming`, `errors`, shape (S,), are the
+        numbers: 0 gives `labels`. ValueError tells that a sequence has no such labeling of finite
+        score, or the search takes too much memory.
         """
         raise self.lacks(Capability.ARGMAX_BY_HAMMING, "rescaling='margin' with cost='hamming'")
 
@@ -311,13 +230,7 @@ class Structure(ABC, Generic[P]):
         return self.offset is None or self.offset.is_hard
 
     def with_offset(self, potentials: P) -> P:
-        """Return the potentials with what the structure adds to them.
-
-        Raises
-        ------
-        ValueError
-            If they are those of another structure.
-        """
+        """Return the potentials with what it adds; ValueError if they are of another structure."""
         if not isinstance(potentials, self.potentials):
             raise ValueError(
                 f"the structure {type(self).__name__} reads {self.potentials.__name__}, not "
