@@ -162,7 +162,7 @@ def test_scorers_of_sequences_take_the_place_of_those_of_items(data, name):
 def test_a_union_of_sequences_takes_the_place_of_that_of_tables(data):
     X, y = data
     parts = SequenceVectorizer(), SequenceVectorizer(min_freq=2)
-    with pytest.raises(ValueError):
+    with pytest.raises((ValueError, TypeError)):  # by the version
         FeatureUnion([("all", parts[0]), ("frequent", parts[1])]).fit_transform(X)
     crf = CRFClassifier(features=make_sequence_union(*parts)).fit(X, y)
     assert "sequencevectorizer-2__w:the" in crf.feature_names_in_
@@ -194,6 +194,8 @@ def test_doors_for_tables_stay_shut(data, form, door):
      lambda X: BaggingClassifier(CRFClassifier()).fit(X, [0] * 12)],
 )  # fmt: skip
 def test_packed_sequences_say_that_they_are_no_table(data, ask):
+    if ask is not np.asarray and sklearn.__version__ < "1.9":
+        pytest.skip("older versions ask for other attributes of arrays first")
     with pytest.raises(TypeError, match="no table.* guide to model selection"):
         ask(SequenceVectorizer().fit_transform(data[0]))
 

@@ -52,8 +52,8 @@ def predict_segments(self: Any, X: Any, *, fixed: Any = None) -> list[list[Segme
 
     Notes
     -----
-    A pipeline does not have this method. Ask its last step:
-    ``pipeline[-1].predict_segments(pipeline[:-1].transform(X))``; so for the others here.
+    A pipeline does not have this method, nor the others here: give the model its `features`, or ask
+    the last step, ``pipeline[-1].predict_segments(pipeline[:-1].transform(X))``.
     """
     data = self._pack(X)
     return _segments_of(self, _best_codes(self, data, _fixed(self, fixed, data)), data.offsets)
