@@ -334,8 +334,8 @@ class PackedSequences:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ObjectArray:
         raise TypeError(
-            "PackedSequences are sequences of different lengths, no table. In place of FeatureUnion "
-            "take make_sequence_union; in place of what takes an item for a token, such as "
+            "PackedSequences are sequences of different lengths, no table. In place of "
+            "FeatureUnion take make_sequence_union; in place of what takes an item for a token, such as "
             "BaggingClassifier or permutation_importance, see 'The doors of scikit-learn' in the "
             "guide to model selection."
         )
