@@ -335,9 +335,9 @@ class PackedSequences:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> ObjectArray:
         raise TypeError(
             "PackedSequences are sequences of different lengths, no table. In place of "
-            "FeatureUnion take make_sequence_union; in place of what takes an item for a token, such as "
-            "BaggingClassifier or permutation_importance, see 'The doors of scikit-learn' in the "
-            "guide to model selection."
+            "FeatureUnion take make_sequence_union; in place of what takes an item for a token, "
+            "such as BaggingClassifier or permutation_importance, see 'The doors of scikit-learn' "
+            "in the guide to model selection."
         )
 
     def __eq__(self, other: object) -> bool:
