@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from numba.extending import overload
 
 from crfkit.compiler.cache import depends_on
-from crfkit.compiler.jit import HELPER_OPTIONS
+from crfkit.compiler.jit import PART_OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,7 +50,7 @@ def dispatched(declaration: F) -> F:
 
     update_wrapper(call, declaration)
     call.dispatched = part  # type: ignore[attr-defined]
-    overload(call, strict=False, jit_options=HELPER_OPTIONS | {"forceinline": True})(choose)
+    overload(call, strict=False, jit_options=PART_OPTIONS)(choose)
     return call  # type: ignore[return-value]
 
 

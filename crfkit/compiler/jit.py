@@ -9,6 +9,7 @@ the machine code is cached on disk.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -17,6 +18,8 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.options import DefaultOptions
 from numpy.typing import NDArray
 
@@ -44,8 +47,14 @@ HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
 # A kernel of so many instructions, and some for each number that is passed, is called by other
 # kernels; a smaller one is compiled into each of them.
 LARGE, PASSED = 200, 4
+TESTED = (0, 68)  # the newest version of numba that is known to work as its private names say
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
+
+
+def is_tested() -> bool:
+    """Whether this version of numba is none after the tested ones."""
+    return tuple(int(number) for number in re.findall(r"\d+", numba.__version__)[:2]) <= TESTED
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -134,13 +143,47 @@ def counts_references() -> bool:
 
 def count_references() -> None:
     """Let kernels that are compiled from now on return arrays, as vectors in Python do."""
-    for options in (OPTIONS, HELPER_OPTIONS):
+    for options in (OPTIONS, HELPER_OPTIONS, PART_OPTIONS):
         options.pop(NO_REFERENCES, None)
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a part, for kernels to be compiled into: no machine code is made of it alone."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """What is told the environment of machine code: nothing."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
+
+
+class _PartCompiler(Compiler):  # type: ignore[misc]
+    """Compiles parts."""
+
+    def define_pipelines(self) -> Any:
+        codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
+        self.state.library = _PartLibrary(codegen, name)
+        return super().define_pipelines()
+
+
+PART_OPTIONS = HELPER_OPTIONS | {"forceinline": True}
+if is_tested():
+    PART_OPTIONS["pipeline_class"] = _PartCompiler
 
 
 def part(function: F) -> F:
     """Compile a function into each place in kernels that calls it; Python cannot call it."""
-    return _compiled(function, **HELPER_OPTIONS, forceinline=True)  # type: ignore[no-any-return]
+    return _compiled(function, **PART_OPTIONS)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:

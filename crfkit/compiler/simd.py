@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -29,7 +28,7 @@ from numba.extending import intrinsic, models, register_model
 from numpy.typing import NDArray
 
 from crfkit._types import FloatArray
-from crfkit.compiler.jit import count_references
+from crfkit.compiler.jit import count_references, is_tested
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,9 +70,6 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
-
-
-TESTED = (0, 68)  # the newest version of numba whose code generators are known to work
 
 
 def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
@@ -120,8 +116,7 @@ def _intrinsic(function: F, result: Any, emit: Callable[..., Any]) -> F:
 @cache
 def _emits() -> bool:
     """Whether instructions can be built with this version of numba."""
-    version = tuple(int(number) for number in re.findall(r"\d+", numba.__version__)[:2])
-    return version <= TESTED or _doubles()
+    return is_tested() or _doubles()
 
 
 def _doubles() -> bool:

@@ -134,3 +134,22 @@ def test_a_problem_may_be_any_object_in_python():
     assert interpreted(total)(Words(), 2) == 2.0
     with pytest.raises(TypeError, match="ndarray has no value"):
         interpreted(total)(np.zeros(1), 1)
+
+
+@part
+def _twice(x):
+    return 2.0 * x
+
+
+@kernel
+def _four_times(x):
+    return _twice(_twice(x))
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_part_has_no_machine_code_of_its_own():
+    assert _four_times(3.0) == 12.0
+    for function, has_code in ((_twice, False), (_four_times, True)):
+        (compiled,) = function.overloads.values()
+        name = compiled.fndesc.llvm_func_name
+        assert bool(compiled.library.get_pointer_to_function(name)) is has_code
