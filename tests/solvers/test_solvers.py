@@ -1,9 +1,13 @@
 """All solvers: the common optimum, stopping, interruption."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
+from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OWLQN, SOLVERS
@@ -385,3 +389,18 @@ def test_rprop_halves_steps_that_leave_the_domain(rng):
     objective.center = np.full(8, 0.5)
     result = SOLVERS["rprop"](tol=0.0, gtol=1e-8, step=40.0).solve(objective, np.zeros(8))
     np.testing.assert_allclose(result.parameters, objective.center, atol=1e-6)
+
+
+@pytest.mark.parametrize("c2", [1.0, 0.01])
+@pytest.mark.parametrize("seed", range(4))
+def test_features_far_from_1_are_not_called_converged_above_the_optimum(seed, c2):
+    random = np.random.default_rng(seed)
+    weights = random.normal(size=(5, 3))
+    X = [random.normal(size=(random.integers(3, 12), 5)) for _ in range(30)]
+    y = [(x @ weights + random.gumbel(size=(len(x), 3))).argmax(1).tolist() for x in X]
+    X = [1e4 * (x + 1.0) for x in X]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = CRFClassifier(c2=c2).fit(X, y)
+        best = CRFClassifier(c2=c2, solver=SOLVERS["newton"](max_iter=2000)).fit(X, y)
+    assert not found.converged_ or found.objective_ <= 1.001 * best.objective_

@@ -37,6 +37,9 @@ CHECKS: dict[str, Check] = {
 }
 # Of those that learn the curvature from some steps, and search along lines.
 QUASI_NEWTON: dict[str, Check] = {"memory": optional_count, "max_line_search": at_least_one}
+# A stall is the optimum if the norms of gradient and parameters have a product below this part of
+# the value; else the curvature is forgotten once.
+FLAT = 0.1
 SCALE = "Scale numeric features to about 1, or increase c2"
 # Parameters in a range: a few such vectors fit the second-level cache. The cut is the same for any
 # number of threads, and so are the sums.
@@ -220,7 +223,7 @@ class BatchSolver(Solver):
         if norm <= self.gtol * size:
             return f"the gradient norm {norm:.3g} is below gtol", True
         if self._has_stalled(log, restarted):
-            if norm * size <= max(1.0, abs(record.value)):
+            if norm * size <= FLAT * abs(record.value):
                 return f"the objective fell by less than tol in {self.period} iterations", True
             if restarted:
                 return (
