@@ -55,8 +55,17 @@ class Forest(Topology):
             raise ValueError(
                 f"{self.parent.shape[0]} parents for {self.offsets[-1]} tokens: give one a token."
             )
-        self._check_parents()
-        self.order: IntArray = order_from(self.before, self.offsets) - self._begin
+        begin, lengths = self._begin, np.diff(self.offsets)
+        own, size = np.arange(len(self.parent)) - begin, np.repeat(lengths, lengths)
+        bad = (self.parent < -1) | (self.parent >= size) | (self.parent == own)
+        if bad.any():
+            t = int(np.argmax(bad))
+            what = "itself" if self.parent[t] == own[t] else self.parent[t]
+            raise ValueError(
+                f"{token_place(self.offsets, t)}: the parent is {what}; it must be the position of "
+                f"another of the {size[t]} tokens, counted from 0, or None for a root."
+            )
+        self.order: IntArray = order_from(self.before, self.offsets) - begin
 
     @classmethod
     def from_lists(cls, parents: Iterable[Iterable[Any]]) -> Self:
@@ -104,16 +113,3 @@ class Forest(Topology):
                 raise ValueError(f"the {name} of a forest is no array of int64")
         if not np.array_equal(Forest(self.parent, self.offsets).order, self.order):
             raise ValueError("the order of the tokens is not that of their parents")
-
-    def _check_parents(self) -> None:
-        begin = self._begin
-        size = np.repeat(np.diff(self.offsets), np.diff(self.offsets))
-        own = np.arange(len(self.parent)) - begin
-        bad = (self.parent < -1) | (self.parent >= size) | (self.parent == own)
-        if bad.any():
-            t = int(np.argmax(bad))
-            what = "itself" if self.parent[t] == own[t] else self.parent[t]
-            raise ValueError(
-                f"{token_place(self.offsets, t)}: the parent is {what}; it must be the position of "
-                f"another of the {size[t]} tokens, counted from 0, or None for a root."
-            )
