@@ -157,6 +157,6 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
 
 
 def _dual_bytes(model: LinearModel, tokens: int) -> float:
-    """Return what OEG holds: two numbers for each score, each batch with a table of steps."""
+    """Return the bytes that OEG holds: 8 for each score, where each batch has a table of steps."""
     table: float = model.table_cells
-    return float(16 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))
+    return float(8 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))

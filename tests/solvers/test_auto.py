@@ -164,7 +164,7 @@ def test_tables_of_steps_count_as_memory_of_the_dual(sparse):
     with ThreadMap(1) as threads:
         model = make_objective(*sparse, threads).model
     per_token = auto._dual_bytes(model, 400) / 400
-    assert per_token == pytest.approx(16 * (3 + 9 / 400))
+    assert per_token == pytest.approx(8 * (3 + 9 / 400))
 
 
 def test_the_expected_number_of_passes_follows_the_gap():
