@@ -34,11 +34,11 @@ def check_option(name: str, value: Any, options: Iterable[str]) -> None:
         raise ValueError(f"{name}={value!r} is not known; choose one of {known}.")
 
 
-def check_method(name: str, value: Any, method: str) -> None:
-    """Raise TypeError if a parameter is neither a string nor an object with a method."""
+def check_method(name: str, value: Any, method: str, other: str = "a string") -> None:
+    """Raise TypeError if a parameter that is no string (or other thing) has not a method."""
     if isinstance(value, type) or not callable(getattr(value, method, None)):
         raise TypeError(
-            f"{name}={value!r} must be a string or an object with the method {method!r}."
+            f"{name}={value!r} must be {other} or an object with the method {method!r}."
         )
 
 

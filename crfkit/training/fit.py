@@ -148,7 +148,7 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
             f"validation_fraction={given['validation_fraction']!r} must be between 0 and 1."
         )
     if given["features"] is not None:
-        check_method("features", given["features"], "fit_transform")
+        check_method("features", given["features"], "fit_transform", "None")
     check_random_state(given["random_state"])
     estimator._decoder()
     return Problem(

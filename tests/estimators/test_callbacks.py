@@ -5,13 +5,15 @@ import copy
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from crfkit import CRFClassifier, LabelSequences, PackedSequences, SequenceVectorizer
+
+callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has none")
+ProgressBar, ScoringMonitor = callback.ProgressBar, callback.ScoringMonitor
 
 X = [[{"w": "a"}, {"w": "b"}], [{"w": "a"}], [{"w": "b"}, {"w": "b"}, {"w": "a"}]] * 2
 y = [["A", "B"], ["A"], ["B", "B", "A"]] * 2

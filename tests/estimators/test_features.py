@@ -163,7 +163,7 @@ def test_frames_and_their_columns_of_labels():
     [
         (TEMPLATES, TEMPLATES.fit_transform(X), ValueError, "X are PackedSequences"),
         (SequenceVectorizer, X, TypeError, "features=.* method 'fit_transform'"),
-        ("window", X, TypeError, "features='window'"),
+        ("window", X, TypeError, "features='window' must be None or an object"),
     ],
 )
 def test_features_that_cannot_be_used_are_refused(features, data, error, text):
