@@ -61,9 +61,10 @@ def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, Flat
     ValueError tells that they differ in number or length, TypeError that they are segments
     instead, or no sequences.
     """
-    predicted = as_lists(y_pred, "y_pred")
-    y_true = by_sequence(y_true, np.cumsum([0, *map(len, predicted)]))
-    given = as_lists(y_true, "y_true"), predicted
+    if hasattr(y_true, "to_numpy"):  # maybe a column of a frame
+        y_pred = as_lists(y_pred, "y_pred")
+        y_true = by_sequence(y_true, np.cumsum([0, *map(len, y_pred)]))
+    given = as_lists(y_true, "y_true"), as_lists(y_pred, "y_pred")
     _refuse_segments(*given)
     true, pred = flatten(given[0], "y_true"), flatten(given[1], "y_pred")
     check_same_lengths(true.lengths, pred.lengths, "y_pred")
