@@ -19,7 +19,7 @@ def test_python_blocks_run_in_order(capsys, monkeypatch, tmp_path):
     shown = capsys.readouterr().out
     assert "[['DET', 'NOUN', 'VERB']]" in shown
     assert "micro avg" in shown
-    assert "crfclassifier__c2" in shown
+    assert "{'c2': " in shown and "'features__min_freq': " in shown
     for promised in re.findall(r"^# (.+)$", "\n".join(blocks("python")), flags=re.MULTILINE):
         assert promised in shown
 

@@ -179,9 +179,12 @@ def check_chain_model(model: Any) -> None:
 def _check_what_predicts(model: Any, n_features: int) -> None:
     """Check what is used beside weights: vocabulary, structure, decoder and threads."""
     vectorizer = getattr(model, "vectorizer_", None)
-    if vectorizer is not None:
-        check_transformer(vectorizer)
-    if type(vectorizer) is SequenceVectorizer and vectorizer.n_features_in_ != n_features:
+    if vectorizer is not None and (
+        isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")
+    ):
+        raise ValueError("vectorizer_ is no transformer")
+    size = getattr(vectorizer, "n_features_in_", None)
+    if type(vectorizer) is SequenceVectorizer and size != n_features:
         raise ValueError("vectorizer_ has not as many features as the model has")
     structure = getattr(model, "structure_", None)
     if structure is not None and not isinstance(structure, Structure):

@@ -463,8 +463,9 @@ def test_steps_that_cannot_be_used_are_refused(step):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("vectorizer_", np.zeros(3)), ("decoding", 3), ("decoding", b"viterbi"), ("n_jobs", "2"),
-     ("structure_", ("tree",)), ("structure_", np.zeros(2))],
+    [("vectorizer_", np.zeros(3)), ("vectorizer_", "drop"), ("decoding", 3),
+     ("decoding", b"viterbi"), ("n_jobs", "2"), ("structure_", ("tree",)),
+     ("structure_", np.zeros(2))],
 )  # fmt: skip
 def test_what_prediction_needs_beside_weights_is_checked(name, value):
     kernel = MaxMarginCRF(kernel="rbf", max_iter=200).fit(*models.sentences(4, 4))
