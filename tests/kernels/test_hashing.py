@@ -4,9 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crfkit.compiler.jit import frozen
-from crfkit.features.attributes import AttributeRows
+from crfkit.features.attributes import SKIP, AttributeRows
 from crfkit.features.templates.tables import PairTable
-from crfkit.features.templates.vocabulary import join
 from crfkit.kernels.text import hashing
 
 codes = st.integers(-1, 2**31 - 1) | st.integers(-1, 3)
@@ -77,13 +76,11 @@ def test_rows_leave_out_what_is_unknown_or_beyond_its_template():
     assert indices[:n].tolist() == [1, 0, 2, 1]
 
 
-def test_joined_rows_follow_each_other_row_by_row():
-    offsets = np.array([0, 3])
-    first = AttributeRows(array([4, 5, 6]), None, array([0, 2, 2, 3], np.int64), offsets)
-    second = AttributeRows(
-        array([7, 8]), np.array([2.0, 3.0]), array([0, 1, 2, 2], np.int64), offsets
-    )
-    joined = join(first, second, 10)
-    assert joined.indices.tolist() == [4, 5, 17, 18, 6]
-    assert joined.values.tolist() == [1.0, 1.0, 2.0, 3.0, 1.0]
-    assert joined.indptr.tolist() == [0, 3, 4, 5]
+def test_entries_of_two_origins_follow_each_other_row_by_row():
+    rows = AttributeRows.of_entries(
+        np.array([0, 0, 2, 0, 1, 0, 1, 2]), array([4, 5, 6, 17, 18, 17, SKIP, 3]),
+        np.array([1.0, 1.0, 1.0, 2.0, 3.0, 0.5, 4.0, 0.0]), np.array([0, 3]),
+    )  # fmt: skip
+    assert rows.indices.tolist() == [4, 5, 17, 18, 6]
+    assert rows.values.tolist() == [1.0, 1.0, 2.5, 3.0, 1.0]
+    assert rows.indptr.tolist() == [0, 3, 4, 5]
