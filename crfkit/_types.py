@@ -22,6 +22,7 @@ CodeArray = NDArray[np.int32]
 ByteArray = NDArray[np.uint8]
 BoolArray = NDArray[np.bool_]
 LabelArray = NDArray[np.uint16]
+PlaceArray = NDArray[np.uint16] | NDArray[np.uint32]  # of 16 bits where these are enough
 ObjectArray = NDArray[np.object_]
 Random = np.random.RandomState
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from crfkit._types import FloatArray, IdArray
+from crfkit._types import FloatArray, PlaceArray
 from crfkit.compiler.jit import part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -93,7 +93,7 @@ def strips_top(scores: FloatArray, row: int) -> float:
 
 
 @part
-def _column_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+def _column_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
                 table: FloatArray, row: int, out: FloatArray, start: int) -> None:  # fmt: skip
     """Add the last columns of rows, two rows at a time; those before `start` are left out."""
     p, one = table.shape[1] - WIDTH, values[0]
@@ -109,7 +109,7 @@ def _column_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: 
 
 
 @part
-def strips_add(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+def strips_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
                table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``.
 

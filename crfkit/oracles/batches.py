@@ -178,6 +178,7 @@ class ChainBatchOracle(CompiledBatchOracle):
         tokens = with_boundaries(data, model.boundaries)
         design = make_design(weights, tokens, threads, heads=data.offsets[first])
         transitions = make_design(weights, tables, threads, wide=True, heads=table_heads)
+        weights.release_layout()
         self.problem = ChainBatches(
             frozen(first), frozen(data.offsets), frozen(batches.weight), frozen(batches.labels),
             frozen(index), design, weights.bits, transitions, weights.wide_bits, weights.base,

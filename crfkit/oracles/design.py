@@ -24,6 +24,8 @@ from crfkit.oracles.weights import AlignedWeights, aligned
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8
+# Positions in a batch are numbers of 16 bits if none is larger.
+SMALL = 65_535
 
 
 def pieces_of(count: int) -> list[tuple[int, int]]:
@@ -65,6 +67,7 @@ def make_design(
     `dense_heads`.
     """
     n_tokens, (features, places) = len(data.indptr) - 1, kernel_inputs(weights, data, wide)
+    groups = frozen(np.arange(n_tokens + 1) if heads is None else heads)
     rows, cells = np.zeros((2, n_tokens + 1), np.int64)
     threads(
         lambda piece: entries_count(*piece, features, places, rows[1:], cells[1:]),
@@ -72,12 +75,13 @@ def make_design(
     )
     row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
     n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
-    positions, own = np.empty((2, n_cells), np.uint32)
+    most = max(places.width * _longest(groups), _longest(row_ptr[groups]))
+    kind: type = np.uint32 if heads is None or most > SMALL else np.uint16
     design = Design(
-        row_ptr, np.empty(n_rows, np.uint32), _numbers(n_rows, stride), cell_ptr, own, positions,
-        _numbers(n_cells, stride), stride, dense_of(data), places.n_rows, NO_BATCHES,
+        row_ptr, np.empty(n_rows, np.uint32), _numbers(n_rows, stride), cell_ptr,
+        np.empty(n_cells, kind), np.empty(n_cells, np.uint32), _numbers(n_cells, stride), stride,
+        dense_of(data), places.n_rows, NO_BATCHES,
     )  # fmt: skip
-    groups = frozen(np.arange(n_tokens + 1) if heads is None else heads)
     pieces = pieces_of(len(groups) - 1)
     threads(lambda piece: entries_deal(*piece, groups, features, places, design), pieces)
     design = Design(*frozen_arrays(design))
@@ -100,12 +104,18 @@ def _batch_rows(
 
     threads(count, pieces)
     ptr = frozen(np.cumsum(counts))
-    rows, ends = np.empty((2, int(ptr[-1])), np.uint32)
+    kind, size = design.cells.dtype, int(ptr[-1])
     lists = BatchRows(
-        heads, dense_heads, ptr, rows, ends, np.empty(n, np.uint32), _numbers(n, design.stride)
-    )
+        heads, dense_heads, ptr, np.empty(size, np.uint32), np.empty(size, kind), np.empty(n, kind),
+        _numbers(n, design.stride),
+    )  # fmt: skip
     threads(lambda piece: rows_deal(*piece, np.zeros(n_rows, np.int64), design, lists), pieces)
     return BatchRows(*frozen_arrays(lists))
+
+
+def _longest(ptr: IntArray) -> int:
+    """Return how much the longest of some runs has, given where they start."""
+    return int(np.diff(ptr).max(initial=0))
 
 
 def _numbers(size: int, stride: int) -> FloatArray:
@@ -129,7 +139,7 @@ NO_BATCHES = BatchRows(_HEADS, _HEADS, _HEADS, _NONE, _NONE, _NONE, frozen(np.on
 
 def batch_room(design: Design, width: int) -> BatchRoom:
     """Return room for the largest batch, whose rows have so many columns."""
-    tokens, n_dense = int(np.diff(design.batches.heads).max(initial=0)), design.dense.shape[1]
+    tokens, n_dense = _longest(design.batches.heads), design.dense.shape[1]
     scores, residual = aligned(tokens, width), aligned(tokens, width)
     return BatchRoom(
         scores=scores,

@@ -49,6 +49,7 @@ class ChainOracle(Oracle):
             )
             longest = int(np.diff(data.offsets).max(initial=0))
             self._most += 2 * longest * _most_of_token(self._transitions)
+        weights.release_layout()
 
     def norms(self, data: PackedSequences) -> FloatArray:
         """Return the sum of the squares of the attributes of each token, shape (N,)."""

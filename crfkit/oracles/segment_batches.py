@@ -56,6 +56,7 @@ class SegmentBatchOracle(CompiledBatchOracle):
         )  # fmt: skip
         count = np.arange(len(first))
         transitions = make_design(weights, no_features(len(heads) - 1), threads, True, count)
+        weights.release_layout()
         unary, most = size * place.row_heads, size * int(np.diff(place.row_heads).max(initial=0))
         self.index = BlockIndex(frozen(unary), frozen(unary[-1] + count * size**2), most)
         fixed = rows.fixed.transitions[0, :size, :size], rows.fixed.lengths[: rows.n_lengths, :size]

@@ -211,6 +211,7 @@ class SegmentOracle(Oracle):
         of_spans[data.offsets] = rows.of_groups
         self._n_spans = int(np.diff(rows.of_groups).max(initial=0))
         design = make_design(rows.weights, rows.with_dense(), threads)
+        rows.weights.release_layout()
         self.problem = SegmentProblem(
             frozen(data.offsets), model.n_labels, design, rows.weights.base, frozen(rows.parts),
             frozen(rows.of_parts), frozen(of_spans), rows.spans.ends,

@@ -97,6 +97,11 @@ class AlignedWeights:
         self.bits = _bits(rows, 0, self.n_rows, width)
         self.wide_bits = _bits(rows, self.wide_first, self.n_wide, n_labels * width)
 
+    def release_layout(self) -> None:
+        """Let go of where the weights of each attribute stand, which only designs are made of."""
+        self.layout = self.wide_layout = _no_rows()
+        self.state_positions = self.wide_positions = self.layout.columns
+
     def table(self, flat: FloatArray) -> FloatArray:
         """Return the rows of a vector: a view, shape (H, W)."""
         return flat[: self.wide_first].reshape(self.n_rows, self.width)

@@ -165,8 +165,7 @@ class AttributeWeights:
 
     A column, one of C, is a label, or a transition. Attribute ``a`` has weights for the columns
     ``columns[ptr[a]:ptr[a + 1]]``, which rise; `ptr` has shape (D + 1,), `columns` (P,). Attributes
-    from `n_sparse` on are dense features, whose weights stand from `first_dense` on. `full` and
-    `by_token` tell which have full rows in training, and in reading token by token.
+    from `n_sparse` on are dense features, whose weights stand from `first_dense` on.
     """
 
     def __init__(self, ptr: IntArray, columns: CodeArray, n_columns: int, n_sparse: int) -> None:
@@ -174,9 +173,20 @@ class AttributeWeights:
         self.n_columns, self.n_sparse = n_columns, n_sparse
         self.n_features, self.n_parameters = len(self.ptr) - 1, len(self.columns)
         self.first_dense = int(self.ptr[n_sparse])
+
+    @cached_property
+    def full(self) -> RowIndex:
+        """Which attributes have full rows in training."""
+        return self._rows(FULL)
+
+    @cached_property
+    def by_token(self) -> RowIndex:
+        """Which have them in reading token by token."""
+        return self._rows(FULL_BY_TOKEN)
+
+    def _rows(self, full: tuple[int, int]) -> RowIndex:
         unsigned = frozen(self.ptr.view(np.uint64)), frozen(self.columns.view(np.uint32))
-        self.full = RowIndex(*unsigned, n_columns, n_sparse, FULL)
-        self.by_token = RowIndex(*unsigned, n_columns, n_sparse, FULL_BY_TOKEN)
+        return RowIndex(*unsigned, self.n_columns, self.n_sparse, full)
 
     def dense_table(self, weights: FloatArray) -> FloatArray:
         """Return the weights of dense features as a new table of shape (F, C)."""

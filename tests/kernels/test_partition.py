@@ -26,7 +26,10 @@ def make_model(rng, n_labels, n_attributes):
 
 @pytest.mark.parametrize("n_labels", [2, 9, 26])
 @pytest.mark.parametrize("values", [False, True])
-def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
+@pytest.mark.parametrize("bits", [16, 32])
+def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values, bits, monkeypatch):
+    if bits == 32:
+        monkeypatch.setattr("crfkit.oracles.design.SMALL", 0)
     model, mask = make_model(rng, n_labels, 20)
     weights = chain_weights(model)
     x = (rng.random((sum(LENGTHS), 20)) < 0.5).astype(float)
@@ -37,6 +40,8 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values):
     with ThreadMap(2) as threads:
         heads = np.array([chunk.tokens.start for chunk in chunks] + [data.n_tokens])
         design = make_design(weights, data, threads, heads=heads)
+    lists = design.batches
+    assert {array.itemsize for array in (design.cells, lists.tokens, lists.ends)} == {bits // 8}
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import ByteArray, FloatArray, IdArray, IntArray
+from crfkit._types import ByteArray, FloatArray, IdArray, IntArray, PlaceArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -33,8 +33,8 @@ class BatchRows(NamedTuple):
     dense_heads: IntArray  # (B + 1,) where those with dense features start; others have none
     ptr: IntArray  # (B + 1,) where the rows of each batch start
     rows: IdArray  # (C,) rows that occur in each batch, rising
-    ends: IdArray  # (C,) where the tokens of each end, from those of the batch on
-    tokens: IdArray  # (n,) tokens of the batch, rising within a row
+    ends: PlaceArray  # (C,) where the tokens of each end, from those of the batch on
+    tokens: PlaceArray  # (n,) tokens of the batch, rising within a row
     values: FloatArray  # (n,) or (1,)
 
 
@@ -49,7 +49,7 @@ class Design(NamedTuple):
     rows: IdArray  # (n,) rows of the table of weights
     row_values: FloatArray  # (n,) or (1,)
     cell_ptr: IntArray  # (N + 1,) where its single weights start
-    cells: IdArray  # (m,) their columns
+    cells: PlaceArray  # (m,) their columns
     positions: IdArray  # (m,) where they stand in the vector
     cell_values: FloatArray  # (m,) or (1,)
     stride: int  # 0 where all values are 1 and one is kept, else 1
