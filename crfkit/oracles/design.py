@@ -24,7 +24,7 @@ from crfkit.oracles.weights import AlignedWeights, aligned
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8
-# Positions in a batch are numbers of 16 bits if none is larger.
+# Columns, and positions in a batch, are numbers of 16 bits if none is larger.
 SMALL = 65_535
 
 
@@ -76,7 +76,7 @@ def make_design(
     row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
     n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
     most = max(places.width * _longest(groups), _longest(row_ptr[groups]))
-    kind: type = np.uint32 if heads is None or most > SMALL else np.uint16
+    kind: type = np.uint32 if most > SMALL else np.uint16
     design = Design(
         row_ptr, np.empty(n_rows, np.uint32), _numbers(n_rows, stride), cell_ptr,
         np.empty(n_cells, kind), np.empty(n_cells, np.uint32), _numbers(n_cells, stride), stride,
