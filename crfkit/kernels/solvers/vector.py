@@ -161,6 +161,7 @@ def orthant_direction(
     ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace
     moved: FloatArray,  # (A,) workspace
+    align: bool,  # whether all parameters only move where that descends
     out: FloatArray,  # (P,) out, 0 at first
 ) -> float:
     """Two-loop recursion over the free parameters alone; the slope along ``out``.
@@ -208,7 +209,7 @@ def orthant_direction(
     slope = 0.0
     for a in range(places.shape[0]):
         p = places[a]
-        if w[p] != 0.0 or moved[a] * descent[p] > 0.0:
+        if (w[p] != 0.0 and not align) or moved[a] * descent[p] > 0.0:
             out[p] = -moved[a]
             slope -= moved[a] * descent[p]
     return slope
