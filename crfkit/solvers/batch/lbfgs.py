@@ -99,8 +99,8 @@ class CorrectionPairs:
         """Return the direction of the free parameters alone, and the slope along it.
 
         The inner products are those of the free parameters, so that the pairs stand for the inverse
-        of their part of the Hessian. For vectors of one range. With `align`, each parameter descends
-        for itself.
+        of their part of the Hessian. For vectors of one range. With `align`, each parameter
+        descends for itself.
         """
         rows = 2 * np.array(self._places, np.uint32)
         ratios = self._scales[rows] / self._scales[rows + 1]
@@ -194,10 +194,10 @@ class OWLQN(BatchSolver):
 
     Minimizes a differentiable function plus ``c1 sum |w|``; many parameters end at exactly 0. A
     step moves the parameters that are not 0, or that a step against the gradient would move away
-    from it. The inverse Hessian is that of these alone, and only parameters that are 0 must descend
-    each for itself (the projected scaled sub-gradient of Schmidt 2010, section 2.3): where all
-    must, as in the original (and here in the first 50 steps, which it makes longer), the direction is no longer that of the quasi-Newton method, and the
-    last 1 % above the optimum take several times as many iterations.
+    from it. The inverse Hessian is that of these alone. In the first 50 steps each parameter must
+    descend for itself, as in the original; then only those that are 0 (the projected scaled
+    sub-gradient of Schmidt 2010, section 2.3): where all must, the direction is no longer that of
+    the quasi-Newton method, and the last 1 % above the optimum take several times as many steps.
 
     Parameters
     ----------
