@@ -19,6 +19,13 @@ def check_number(name: str, value: Any, least: float = 0.0) -> None:
         raise ValueError(f"{name}={value!r} must be finite and at least {least:g}.")
 
 
+def check_positive(name: str, value: Any) -> None:
+    """Raise if a parameter is not a finite number above 0."""
+    check_number(name, value)
+    if value == 0.0:
+        raise ValueError(f"{name}={value!r} must be above 0.")
+
+
 def check_whole(name: str, value: Any, least: int | None = 0) -> None:
     """Raise if a parameter is not a whole number, or one below `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):

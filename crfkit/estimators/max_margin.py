@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit._params import check_number, check_option
+from crfkit._params import check_option, check_positive
 from crfkit.data.labels import Weights
 from crfkit.estimators import _segment_predictions
 from crfkit.estimators._kernelized import (
@@ -196,9 +196,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         return self._learn(*self._task(X, y, sample_weight))
 
     def _problem(self) -> Problem:
-        check_number("C", self.C)
-        if not self.C > 0.0:
-            raise ValueError(f"C={self.C!r} must be above 0.")
+        check_positive("C", self.C)
         check_option("loss", self.loss, RESCALINGS)
         solver = chosen_solver(self, MARGIN_SOLVERS)
         _check_fits(self.solver)

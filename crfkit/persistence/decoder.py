@@ -38,6 +38,7 @@ _OLD_ATTRIBUTES = {
     "step_coef_": "transition_coef_",
     "step_vocabulary_": "transition_vocabulary_",
     "_step_names": "_transition_names",
+    "visit_steps": "max_steps",
 }
 # Parts of the arrays that `partial_fit` remembers.
 _OLD_PARTS = {

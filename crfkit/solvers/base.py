@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -41,19 +41,6 @@ def optional_count(name: str, value: object) -> None:
 def one_of(*options: str) -> Check:
     """Return the check of a parameter with such options."""
     return partial(check_option, options=options)
-
-
-class SmoothObjective(Protocol):
-    """What a gradient solver needs of an objective."""
-
-    evaluations: int
-
-    @property
-    def l1(self) -> float:
-        """Weight of the L1 norm, not part of the differentiable value."""
-
-    def value_and_grad(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return the differentiable value and its gradient."""
 
 
 class Solver(BaseEstimator, ABC):  # type: ignore[misc]
@@ -100,13 +87,13 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
+        self, objective: Objective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Return the parameters found and why the search stopped.
 
         Parameters
         ----------
-        objective : SmoothObjective
+        objective : Objective
             With the methods that the solver requires.
         start : ndarray of shape (P,)
             First parameters; not changed.
@@ -116,7 +103,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         """
 
 
-def check_match(solver: Solver, objective: SmoothObjective) -> None:
+def check_match(solver: Solver, objective: Objective) -> None:
     """Raise ValueError if a solver cannot minimize an objective."""
     name = type(solver).__name__
     missing = [method for method in solver.requires if not hasattr(objective, method)]
@@ -127,8 +114,8 @@ def check_match(solver: Solver, objective: SmoothObjective) -> None:
             f"solver {name} needs a differentiable objective, but c1={objective.l1:g}. "
             "Use solver='owlqn' (or 'auto'), or c1=0."
         )
-    loss: Any = getattr(objective, "loss", None)
-    for need in () if loss is None else solver.needs_of_loss:
+    loss = objective.loss
+    for need in solver.needs_of_loss:
         if not getattr(loss, need):
             other = "lbfgs" if loss.is_smooth else "sgd"
             raise ValueError(
@@ -146,7 +133,7 @@ class SolverLog:
 
     def __init__(
         self,
-        objective: SmoothObjective,
+        objective: Objective,
         callback: Callback | None,
         count: Callable[[], int] | None = None,
         *,

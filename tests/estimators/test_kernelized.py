@@ -238,7 +238,7 @@ def test_the_tolerance_of_the_default_method_counts_for_kernels_too(words):
         ({"kernel": "rbf", "solver": BlockFrankWolfe(steps="long")}, ValueError, "steps='long'"),
         ({"kernel": "rbf", "solver": BlockFrankWolfe(steps="classic")}, ValueError,
          r"BlockFrankWolfe\(steps='classic'\) needs kernel='linear'; .*KernelFrankWolfe"),
-        ({"kernel": "rbf", "solver": BlockFrankWolfe(visit_steps=2)}, ValueError, "visit_steps=2"),
+        ({"kernel": "rbf", "solver": BlockFrankWolfe(max_steps=2)}, ValueError, "max_steps=2"),
         ({"kernel": "rbf", "solver": BlockFrankWolfe(averaging=False)}, ValueError, "averaging"),
         ({"kernel": "rbf", "solver": BlockFrankWolfe(check_every=1)}, ValueError, "check_every=1"),
         ({"kernel": "rbf", "solver": BlockFrankWolfe(sampling="uniform")}, ValueError, "uniform"),

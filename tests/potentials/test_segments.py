@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap, make_chunks
-from crfkit._types import Counts
 from crfkit.data import PackedSegments, PackedSequences
 from crfkit.features.lengths import length_basis
 from crfkit.labels.segmentation import segmentation_of
@@ -26,6 +25,7 @@ from crfkit.potentials.semimarkov import (
 from crfkit.structures import SemiMarkov
 from crfkit.structures.potentials import make_spans
 from tests.oracles import finite_difference, random_runs, random_segment_codes
+from tests.potentials.test_active import assert_chunks_agree_with_the_whole
 
 LENGTHS, LABELS, LONGEST = (3, 1, 6, 2, 4), 2, 3
 
@@ -102,26 +102,7 @@ def test_weights_of_tokens_have_a_gradient_too(rng):
 def test_what_chunks_depend_on_agrees_with_the_whole(rng, transitions, segments, boundaries):
     data, codes = make_data(rng, transitions=transitions, segments=segments)
     model = choose(rng, data, codes, boundaries=boundaries)
-    chunks = make_chunks(data.offsets, 5)
-    bound = model.bind(rng.normal(size=model.n_parameters))
-    with ThreadMap(1) as threads:
-        for chunk in chunks:
-            prepared = model.prepare_active(data, chunk)
-            scores = model.prepared_scores(bound, prepared, 0)
-            expected = model.scores(bound, data, chunk)
-            np.testing.assert_allclose(scores.unary, expected.unary, atol=1e-13)
-            np.testing.assert_allclose(scores.pair, expected.pair, atol=1e-13)
-            residual = Counts(
-                rng.normal(size=scores.unary.shape), rng.normal(size=scores.pair.shape)
-            )
-            whole = np.zeros(model.n_parameters)
-            alone = model.prepare(data, [chunk], threads)
-            model.pullback(residual.unary.copy(), [residual.pair], alone, threads, whole)
-            found = np.zeros(model.n_parameters)
-            places = model.active(prepared)
-            assert len(np.unique(places)) == len(places)
-            found[places] = model.active_gradient(residual, prepared)
-            np.testing.assert_allclose(found, whole, atol=1e-12)
+    assert_chunks_agree_with_the_whole(rng, model, data)
 
 
 def test_the_score_of_a_segmentation_is_the_sum_of_the_weights_of_its_features(rng):

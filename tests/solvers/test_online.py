@@ -326,7 +326,7 @@ def test_a_cost_asks_for_a_margin(rng, threads, general):
         (OnlineSolver("pa1", averaging="batch"), ValueError, "averaging='batch' has steps of one"),
         (OnlineSolver(averaging="batch", search=BeamSearch()), ValueError, "an exact search"),
         (OnlineSolver(search="beam"), TypeError, "search='beam'"),
-        (OnlineSolver(search=BeamSearch), TypeError, "must be None or a BeamSearch"),
+        (OnlineSolver(search=BeamSearch), TypeError, "must be None, a BeamSearch or an object"),
         (OnlineSolver(NoRule()), TypeError, r"NoRule.coefficients\(\) returned 3"),
         (OnlineSolver(cost=ZeroOneCost()), ValueError, "no sum over tokens"),
         (OnlineSolver(MIRA(n_best=2), search=BeamSearch()), ValueError, "n_best > 1 goes with"),

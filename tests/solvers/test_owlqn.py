@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import SERIAL, ThreadMap
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OWLQN
 from crfkit.solvers.batch.base import Point, Vectors
@@ -15,7 +15,7 @@ from tests.solvers.test_solvers import Quadratic
 def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0):
     """The memory after some steps on a quadratic, and the last steps and changes, as rounded."""
     objective = Quadratic(rng, size=size)
-    vectors = Vectors(None, size, width=size)
+    vectors = Vectors(SERIAL, size, width=size)
     memory_of_steps, points = CorrectionPairs(memory, vectors), []
     for _ in range(n_steps + 1):
         w = np.round(rng.normal(size=size), 3)
@@ -54,7 +54,7 @@ def test_the_direction_is_that_of_dense_bfgs_of_the_free_parameters(rng, scale):
 
 
 def test_without_pairs_the_direction_is_that_of_steepest_descent(rng):
-    memory = CorrectionPairs(3, Vectors(None, 5, width=5))
+    memory = CorrectionPairs(3, Vectors(SERIAL, 5, width=5))
     descent = rng.normal(size=5)
     direction, slope = memory.direction_within(np.arange(5), np.zeros(5), descent)
     np.testing.assert_array_equal(direction, -descent)

@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from crfkit import CRFClassifier
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import SERIAL, ThreadMap
+from crfkit.losses import LogLoss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.solvers import LBFGS, OWLQN, SOLVERS
 from crfkit.solvers.batch import base
@@ -20,6 +21,8 @@ from tests.objective.test_batch import make_data, make_objective
 
 class Quadratic:
     """``1/2 (w - b)' A (w - b)`` with a known optimum."""
+
+    loss, threads = LogLoss(), SERIAL
 
     def __init__(self, rng, size=8, l1=0.0):
         root = rng.normal(size=(size, size))
@@ -124,7 +127,7 @@ def test_owlqn_of_a_quadratic_equals_its_closed_form(rng):
 
 def test_the_pseudo_gradient_is_the_steepest_one_sided_derivative():
     w, gradient = np.array([1.0, -1.0, 0.0, 0.0, 0.0]), np.array([0.1, 0.1, 2.0, -2.0, 0.5])
-    found = Vectors(None, 5).pseudo_gradient(w, gradient, 1.0)
+    found = Vectors(SERIAL, 5).pseudo_gradient(w, gradient, 1.0)
     np.testing.assert_allclose(found, [1.1, -0.9, 1.0, -1.0, 0.0])
 
 
@@ -139,7 +142,7 @@ def single(a):
 
 def test_the_direction_is_that_of_dense_bfgs(rng):
     objective = Quadratic(rng, size=5)
-    pairs, history = CorrectionPairs(4, Vectors(None, 5)), []
+    pairs, history = CorrectionPairs(4, Vectors(SERIAL, 5)), []
     for _ in range(6):
         step = single(rng.normal(size=5))
         history.append((step, single(objective.matrix @ step)))
@@ -156,7 +159,7 @@ def test_the_direction_is_that_of_dense_bfgs(rng):
 
 
 def test_pairs_without_curvature_are_not_kept():
-    pairs = CorrectionPairs(3, Vectors(None, 2))
+    pairs = CorrectionPairs(3, Vectors(SERIAL, 2))
     add_pair(pairs, np.array([1.0, 0.0]), np.array([-1.0, 0.0]))
     add_pair(pairs, np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     assert not pairs
@@ -223,6 +226,7 @@ def test_parameters_out_of_range_are_errors(rng, name, value):
 def test_a_line_that_leaves_the_domain_is_searched_nearer():
     class Barrier:
         l1, evaluations = 0.0, 0
+        loss, threads = LogLoss(), SERIAL
 
         def value_and_grad(self, w):
             self.evaluations += 1
@@ -288,9 +292,7 @@ def test_long_vectors_are_cut_into_ranges(rng, monkeypatch):
     monkeypatch.setattr(base, "RANGE", 7)
     a, b = rng.normal(size=(2, 40))
     with ThreadMap(2) as threads:
-        objective = Quadratic(rng)
-        objective.threads = threads
-        long = Vectors(objective, 40)
+        long = Vectors(threads, 40)
         np.testing.assert_allclose(long.dot(a, b), a @ b, rtol=1e-12)
         np.testing.assert_allclose(long.size_of(a), [np.linalg.norm(a), np.abs(a).sum()])
         np.testing.assert_allclose(long.step(a, 0.3, b), a + 0.3 * b, rtol=1e-14)
@@ -298,7 +300,7 @@ def test_long_vectors_are_cut_into_ranges(rng, monkeypatch):
         expected = np.where((a + 2.0 * b) * a > 0.0, a + 2.0 * b, 0.0)
         np.testing.assert_allclose(moved, expected, rtol=1e-14)
         np.testing.assert_allclose(decrease, b @ (expected - a), rtol=1e-12)
-    assert Vectors(None, 0).dot(np.zeros(0), np.zeros(0)) == 0.0
+    assert Vectors(SERIAL, 0).dot(np.zeros(0), np.zeros(0)) == 0.0
 
 
 def test_cg_with_its_preconditioner_reaches_the_same_optimum(crf_objective):

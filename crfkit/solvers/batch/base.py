@@ -10,15 +10,15 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from crfkit._parallel import SERIAL, Result, ThreadMap
+from crfkit._parallel import Result, ThreadMap
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers import vector as kernels
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import (
     Callback,
     Check,
-    SmoothObjective,
     Solver,
     SolverLog,
     at_least_one,
@@ -47,11 +47,10 @@ RANGE = 1 << 14
 
 
 class Vectors:
-    """Vectors of P parameters in fixed ranges, which the open threads of an objective share."""
+    """Vectors of P parameters in fixed ranges, which open threads share."""
 
-    def __init__(self, objective: Any, size: int, width: int = RANGE) -> None:
-        self.size = size
-        self._threads: ThreadMap = getattr(objective, "threads", SERIAL)
+    def __init__(self, threads: ThreadMap, size: int, width: int = RANGE) -> None:
+        self.size, self.threads = size, threads
         self.ranges = [slice(i, min(i + width, size)) for i in range(0, max(size, 1), width)]
 
     def run(self, kernel: Callable[..., Result], *arguments: Any) -> list[Result]:
@@ -65,7 +64,7 @@ class Vectors:
         def work(index: int) -> Result:
             return kernel(*[part(argument, index) for argument in arguments])
 
-        return self._threads(work, range(len(self.ranges)))
+        return self.threads(work, range(len(self.ranges)))
 
     def total(self, shape: tuple[int, ...], kernel: Callable[..., None], *arguments: Any) -> Any:
         """Add up what a kernel writes for each range as its last argument, in their order."""
@@ -147,7 +146,7 @@ class BatchSolver(Solver):
     gtol: float = 1e-5
 
     def solve(
-        self, objective: SmoothObjective, start: FloatArray, callback: Callback | None = None
+        self, objective: Objective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Minimize an objective, see :meth:`crfkit.solvers.Solver.solve`.
 
@@ -156,26 +155,28 @@ class BatchSolver(Solver):
         """
         self.check_parameters()
         check_match(self, objective)
-        vectors, log = Vectors(objective, len(start)), SolverLog(objective, callback)
+        vectors, log = Vectors(objective.threads, len(start)), SolverLog(objective, callback)
         return log.guard(self._iterate, objective, vectors, start, log)
 
     @abstractmethod
-    def _memory(self, objective: Any, vectors: Vectors) -> Memory:
+    def _memory(self, objective: Objective, vectors: Vectors) -> Memory:
         """Return the empty memory of the method."""
 
     @abstractmethod
-    def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Any) -> Point | None:
+    def _step(
+        self, objective: Objective, vectors: Vectors, point: Point, memory: Any
+    ) -> Point | None:
         """Return the next point, or None if there is none that is better."""
 
     def _evaluate(
-        self, objective: SmoothObjective, vectors: Vectors, w: FloatArray
+        self, objective: Objective, vectors: Vectors, w: FloatArray
     ) -> tuple[float, FloatArray]:
         """Return the value to be decreased and the gradient of its differentiable part."""
         value, gradient = objective.value_and_grad(w)
         return value + (objective.l1 * vectors.size_of(w)[1] if objective.l1 else 0.0), gradient
 
     def _iterate(
-        self, objective: SmoothObjective, vectors: Vectors, start: FloatArray, log: SolverLog
+        self, objective: Objective, vectors: Vectors, start: FloatArray, log: SolverLog
     ) -> SolverResult:
         memory = self._memory(objective, vectors)
         value, gradient = self._evaluate(objective, vectors, start)
@@ -205,7 +206,7 @@ class BatchSolver(Solver):
                 following = self._step(objective, vectors, point, memory)
         return _without_step(log, size)
 
-    def _descent(self, objective: SmoothObjective, vectors: Vectors, point: Point) -> FloatArray:
+    def _descent(self, objective: Objective, vectors: Vectors, point: Point) -> FloatArray:
         """Return the (pseudo-)gradient."""
         if not objective.l1:
             return point.gradient

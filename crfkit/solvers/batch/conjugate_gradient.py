@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from crfkit._params import check_flag
 from crfkit._types import FloatArray
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import wolfe_search
@@ -47,12 +48,11 @@ class ConjugateGradient(BatchSolver):
     max_line_search: int = 20
     preconditioner: bool = False
 
-    def _memory(self, objective: Any, vectors: Vectors) -> Conjugate:
-        known = self.preconditioner and hasattr(objective, "hessian_diagonal")
-        return Conjugate(objective if known else None, vectors)
+    def _memory(self, objective: Objective, vectors: Vectors) -> Conjugate:
+        return Conjugate(objective if self.preconditioner else None, vectors)
 
     def _step(
-        self, objective: Any, vectors: Vectors, point: Point, memory: Conjugate
+        self, objective: Objective, vectors: Vectors, point: Point, memory: Conjugate
     ) -> Point | None:
         direction, slope, _, first_step = memory.direction(point)
         if not slope < 0.0:
@@ -74,7 +74,7 @@ class Line(NamedTuple):
 class Conjugate:
     """The last direction, and the diagonal that scales gradients, if an objective tells it."""
 
-    def __init__(self, objective: Any, vectors: Vectors) -> None:
+    def __init__(self, objective: Objective | None, vectors: Vectors) -> None:
         self._objective, self._vectors = objective, vectors
         self._diagonal: FloatArray | None = None
         self._asked = 0

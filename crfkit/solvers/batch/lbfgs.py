@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from crfkit.kernels.solvers.vector import (
     memory_store,
     orthant_direction,
 )
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Check
 from crfkit.solvers.batch.base import QUASI_NEWTON, BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import orthant_search, wolfe_search
@@ -172,11 +173,11 @@ class LBFGS(BatchSolver):
     memory: int | None = None
     max_line_search: int = 20
 
-    def _memory(self, objective: Any, vectors: Vectors) -> CorrectionPairs:
+    def _memory(self, objective: Objective, vectors: Vectors) -> CorrectionPairs:
         return CorrectionPairs(_memory_for(self.memory, vectors.size), vectors)
 
     def _step(
-        self, objective: Any, vectors: Vectors, point: Point, memory: CorrectionPairs
+        self, objective: Objective, vectors: Vectors, point: Point, memory: CorrectionPairs
     ) -> Point | None:
         direction = memory.direction(point.descent)
         slope = vectors.dot(direction, point.gradient)
@@ -215,12 +216,12 @@ class OWLQN(BatchSolver):
     memory: int | None = None
     max_line_search: int = 20
 
-    def _memory(self, objective: Any, vectors: Vectors) -> CorrectionPairs:
-        one_range = Vectors(objective, vectors.size, width=max(vectors.size, 1))
+    def _memory(self, objective: Objective, vectors: Vectors) -> CorrectionPairs:
+        one_range = Vectors(vectors.threads, vectors.size, width=max(vectors.size, 1))
         return CorrectionPairs(_memory_for(self.memory, vectors.size), one_range)
 
     def _step(
-        self, objective: Any, vectors: Vectors, point: Point, memory: CorrectionPairs
+        self, objective: Objective, vectors: Vectors, point: Point, memory: CorrectionPairs
     ) -> Point | None:
         free = np.flatnonzero((point.w != 0.0) | (point.descent != 0.0))
         align = memory.n_added < ALIGNED

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from crfkit._types import FloatArray
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import ROUNDING
@@ -45,11 +46,11 @@ class NewtonCG(BatchSolver):
     period: int = 2
     max_products: int = 100
 
-    def _memory(self, objective: Any, vectors: Vectors) -> TrustRegion:
+    def _memory(self, objective: Objective, vectors: Vectors) -> TrustRegion:
         return TrustRegion()
 
     def _step(
-        self, objective: Any, vectors: Vectors, point: Point, memory: TrustRegion
+        self, objective: Objective, vectors: Vectors, point: Point, memory: TrustRegion
     ) -> Point | None:
         norm = vectors.size_of(point.gradient)[0]
         memory.start(norm)
@@ -68,7 +69,7 @@ class NewtonCG(BatchSolver):
                 return Point(1.0, w, value, gradient, slope)
 
     def _truncated_cg(
-        self, objective: Any, vectors: Vectors, point: Point, memory: TrustRegion
+        self, objective: Objective, vectors: Vectors, point: Point, memory: TrustRegion
     ) -> tuple[FloatArray, FloatArray]:
         """Solve ``H step = -gradient`` inside the region; returns the step and the residual."""
         radius = memory.radius

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from crfkit._params import check_number
+from crfkit._params import check_positive
 from crfkit._types import FloatArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import sign_step
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Check
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 
@@ -19,12 +20,6 @@ from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 GROW, SHRINK = 1.2, 0.5
 # How often all steps are halved where the objective is not finite.
 RETRIES = 60
-
-
-def _check_positive(name: str, value: Any) -> None:
-    check_number(name, value)
-    if not value > 0.0:
-        raise ValueError(f"{name} must be above 0, not {value!r}.")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -49,16 +44,16 @@ class Rprop(BatchSolver):
     handles_l1: ClassVar[bool] = True
     may_rise: ClassVar[bool] = True
 
-    checks: ClassVar[dict[str, Check]] = {"step": _check_positive, "max_step": _check_positive}
+    checks: ClassVar[dict[str, Check]] = {"step": check_positive, "max_step": check_positive}
 
     step: float = 0.1
     max_step: float = 50.0
 
-    def _memory(self, objective: Any, vectors: Vectors) -> StepSizes:
+    def _memory(self, objective: Objective, vectors: Vectors) -> StepSizes:
         return StepSizes(self.step, self.max_step, vectors)
 
     def _step(
-        self, objective: Any, vectors: Vectors, point: Point, memory: StepSizes
+        self, objective: Objective, vectors: Vectors, point: Point, memory: StepSizes
     ) -> Point | None:
         for _ in range(RETRIES):
             w = memory.moved(point, projected=objective.l1 > 0.0)

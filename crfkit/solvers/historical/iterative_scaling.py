@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from crfkit._types import FloatArray, IntArray
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Check, at_least_one
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 from crfkit.solvers.batch.line_search import ROUNDING
@@ -41,12 +42,14 @@ class GIS(BatchSolver):
     max_iter: int = 10_000
     tol: float = 1e-7
 
-    def _memory(self, objective: Any, vectors: Vectors) -> Counts:
+    def _memory(self, objective: Objective, vectors: Vectors) -> Counts:
         totals = objective.total_counts()
         levels = np.array([totals.max(initial=1.0)])
         return Counts(objective.observed_counts(), levels, np.zeros(len(totals), np.int64))
 
-    def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Counts) -> Point | None:
+    def _step(
+        self, objective: Objective, vectors: Vectors, point: Point, memory: Counts
+    ) -> Point | None:
         return scaled(objective, point, memory)
 
 
@@ -76,10 +79,12 @@ class IIS(BatchSolver):
     tol: float = 1e-7
     max_levels: int = 8
 
-    def _memory(self, objective: Any, vectors: Vectors) -> Counts:
+    def _memory(self, objective: Objective, vectors: Vectors) -> Counts:
         return Counts(objective.observed_counts(), *self._levels(objective.total_counts()))
 
-    def _step(self, objective: Any, vectors: Vectors, point: Point, memory: Counts) -> Point | None:
+    def _step(
+        self, objective: Objective, vectors: Vectors, point: Point, memory: Counts
+    ) -> Point | None:
         return scaled(objective, point, memory)
 
     def _levels(self, totals: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -112,7 +117,7 @@ class Counts:
         """Learn nothing from steps."""
 
 
-def scaled(objective: Any, point: Point, counted: Counts) -> Point | None:
+def scaled(objective: Objective, point: Point, counted: Counts) -> Point | None:
     """Return the point that an update leads to, or None if it is not better."""
     if len(counted.levels) == 1:
         expected = [point.gradient + counted.observed - 2.0 * objective.l2 * point.w]

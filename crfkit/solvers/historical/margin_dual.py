@@ -12,6 +12,7 @@ import numpy as np
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, Potentials, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.stochastic import dual_step
+from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, SolverLog, one_of
 from crfkit.solvers.margin.bounds import DualSearch, check_dual, inner, why_certified
@@ -66,7 +67,7 @@ class MarginEG(MiniBatchSolver):
     batch_tokens: int = 1
     random_state: int | np.random.RandomState | None = 0
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         check_dual(self, objective)
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> Ascent:
@@ -252,7 +253,7 @@ class SMO(MiniBatchSolver):
     alpha: str = "largest"
     random_state: int | np.random.RandomState | None = 0
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         check_dual(self, objective)
         if not objective.structure.is_chain:
             raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from crfkit._types import Counts, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.labels.costs import find_cost
+from crfkit.losses import HingeLoss
+from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import SolverLog
 from crfkit.solvers.stochastic.base import Search
@@ -43,7 +45,7 @@ def _inner(scores: Potentials, residual: Counts) -> float:
     return float(sum(np.sum(a[b != 0.0] * b[b != 0.0]) for a, b in pairs))
 
 
-def check_l2(solver: Any, objective: Any) -> None:
+def check_l2(solver: Any, objective: Objective) -> None:
     """Raise ValueError if there is no L2 penalty: without one, there is no bound."""
     if not objective.penalty.l2 > 0.0:
         raise ValueError(
@@ -85,7 +87,7 @@ def has_exact_values(loss: Any) -> bool:
     return not (loss.rescaling == "slack" and loss.search == "approximate")
 
 
-def check_convex(solver: Any, objective: Any) -> None:
+def check_convex(solver: Any, objective: Objective) -> None:
     """Raise ValueError if the loss of an objective is not convex."""
     name, loss = type(solver).__name__, objective.loss
     if not (loss.is_convex and objective.has_sequence_weights):
@@ -95,7 +97,7 @@ def check_convex(solver: Any, objective: Any) -> None:
         )
 
 
-def check_dual(solver: Any, objective: Any) -> None:
+def check_dual(solver: Any, objective: Objective) -> None:
     """Raise ValueError if an objective is no margin whose dual is one of tokens' labels."""
     check_l2(solver, objective)
     name, loss = type(solver).__name__, objective.loss
@@ -106,7 +108,7 @@ def check_dual(solver: Any, objective: Any) -> None:
             f"{type(loss).__name__}{f' with {rescaled} rescaling' if rescaled else ''}. Use "
             "another solver."
         )
-    if not find_cost(loss.cost, objective.model.n_codes).is_additive:
+    if not find_cost(cast(HingeLoss, loss).cost, objective.model.n_codes).is_additive:
         raise ValueError(
             f"solver {name} needs a cost that is a sum over tokens: cost='hamming', a dict or "
             "a matrix. Use another solver for this cost."

@@ -14,6 +14,7 @@ from crfkit._types import FloatArray, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.simplex import simplex_ascend
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Callback, Check, Solver, SolverLog, check_match, one_of
 from crfkit.solvers.margin.bounds import (
     Tangent,
@@ -82,7 +83,7 @@ class CuttingPlane(Solver):
     tol: float = 1e-3
 
     def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
+        self, objective: Objective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Minimize an objective with a convex loss, see :meth:`crfkit.solvers.Solver.solve`.
 
@@ -98,7 +99,7 @@ class CuttingPlane(Solver):
         log = SolverLog(objective, callback)
         return log.guard(lambda: self._iterate(objective, start, log))
 
-    def _iterate(self, objective: Any, start: FloatArray, log: SolverLog) -> SolverResult:
+    def _iterate(self, objective: Objective, start: FloatArray, log: SolverLog) -> SolverResult:
         planes: Any = (_OnePlane if self.slack == "one" else _OwnPlanes)(objective)
         w, best, lowest = start.copy(), start.copy(), math.inf
         while True:
@@ -127,7 +128,7 @@ class CuttingPlane(Solver):
 class _OnePlane:
     """Tangents of the whole loss."""
 
-    def __init__(self, objective: Any) -> None:
+    def __init__(self, objective: Objective) -> None:
         self.objective, self.c2 = objective, objective.penalty.l2
         self.slopes: list[FloatArray] = []
         self.offsets, self.gram = np.empty(0), np.empty((0, 0))
@@ -196,7 +197,7 @@ class _Planes:
 class _OwnPlanes:
     """Tangents of the loss of each sequence."""
 
-    def __init__(self, objective: Any) -> None:
+    def __init__(self, objective: Objective) -> None:
         self.objective, self.c2 = objective, objective.penalty.l2
         self.batches = objective.minibatches(1, 0)
         self.planes = [_Planes() for _ in range(len(self.batches))]

@@ -13,6 +13,7 @@ from crfkit._params import check_flag
 from crfkit._types import FloatArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, Solver, SolverLog, at_least_one, one_of
 from crfkit.solvers.margin.bounds import certified_distance, check_l2, why_certified
@@ -69,9 +70,9 @@ class BlockFrankWolfe(MiniBatchSolver):
         marginals of labels and steps (Taskar, Guestrin and Koller 2003, section 4), much faster for
         long sequences: on a chain, with margin rescaling and a cost that is a sum over tokens; else
         as "pairwise".
-    visit_steps : int, default=1
-        Steps in a visit at most; it ends where the part of the sequence in the gap is a tenth of
-        what it was.
+    max_steps : int, default=1
+        Steps of a sequence at most before the next one has its turn; they end where its part of the
+        gap is a tenth of what it was.
     averaging : bool, default=True
         Whether the mean of the parameters of a pass is looked at too.
     check_every, sampling
@@ -102,7 +103,7 @@ class BlockFrankWolfe(MiniBatchSolver):
 
     checks: ClassVar[dict[str, Check]] = {
         "steps": one_of(*STEPS),
-        "visit_steps": at_least_one,
+        "max_steps": at_least_one,
         "sampling": one_of(*SAMPLINGS),
         "averaging": check_flag,
     }
@@ -110,13 +111,13 @@ class BlockFrankWolfe(MiniBatchSolver):
     max_iter: int = 1000
     tol: float = 1e-3
     steps: str = "marginals"
-    visit_steps: int = 1
+    max_steps: int = 1
     averaging: bool = True
     check_every: int | None = None
     sampling: str = "gap"
     random_state: int | np.random.RandomState | None = 0
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         check_l2(self, objective)
         if not objective.loss.is_hinge:
             raise ValueError(
@@ -125,7 +126,7 @@ class BlockFrankWolfe(MiniBatchSolver):
             )
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Search:
-        state = make_margin_state(batches, self.steps, int(self.visit_steps))
+        state = make_margin_state(batches, self.steps, int(self.max_steps))
         return _Search(state, self.averaging, start)
 
     def _pass(self, search: _Search, number: int, random: Random, log: SolverLog) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from crfkit.kernels.solvers.kernelized import (
     kernelized_updates,
 )
 from crfkit.labels.costs import find_cost
+from crfkit.losses import HingeLoss
+from crfkit.objective.batch import Objective
 from crfkit.oracles.weights import aligned
-from crfkit.potentials.kernelized import Gram
+from crfkit.potentials.kernelized import Gram, KernelChainModel
 from crfkit.solvers.base import Check, SolverLog, at_least_one
 from crfkit.solvers.margin.bounds import (
     certified_distance,
@@ -45,7 +47,7 @@ NOT_DEFINITE = (
 ENOUGH = 0.1
 
 
-def kernel_blocks(solver: KernelFrankWolfe, objective: Any, random: Random) -> KernelBlocks:
+def kernel_blocks(solver: KernelFrankWolfe, objective: Objective, random: Random) -> KernelBlocks:
     """Compute what is kept of the kernel values of an objective's tokens."""
     return KernelBlocks(objective, int(solver.max_gib * 2**30))
 
@@ -71,7 +73,7 @@ class KernelFrankWolfe(MiniBatchSolver):
     max_iter, tol
         As for :class:`BlockFrankWolfe`.
     steps : int, default=10
-        As `visit_steps` there.
+        As `max_steps` there.
     max_gib : float, default=2.0
         GiB that kernel values may take. Where all do not fit, those of a sequence are computed when
         they are needed, and the latest ones are kept.
@@ -100,7 +102,7 @@ class KernelFrankWolfe(MiniBatchSolver):
     max_gib: float = 2.0
     random_state: int | np.random.RandomState | None = 0
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         check_dual(self, objective)
         if not objective.model.is_kernelized:
             raise ValueError(
@@ -119,8 +121,9 @@ class KernelFrankWolfe(MiniBatchSolver):
 class KernelBlocks:
     """The sequences as blocks of the dual, and the kernel values between their tokens."""
 
-    def __init__(self, objective: Any, max_bytes: int) -> None:
-        self.model, self.loss, self.penalty = objective.model, objective.loss, objective.penalty
+    def __init__(self, objective: Objective, max_bytes: int) -> None:
+        self.model = cast(KernelChainModel, objective.model)
+        self.loss, self.penalty = cast(HingeLoss, objective.loss), objective.penalty
         self.structure, self.codes = objective.structure, objective.labels
         self.offsets = objective.data.offsets
         self.weight = Weights.of(objective.weight, self.offsets).shared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from crfkit._params import check_flag
 from crfkit._types import FloatArray, IntArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import vector_dot
+from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Check, SolverLog
 from crfkit.solvers.margin.bounds import (
@@ -69,7 +70,7 @@ class Subgradient(MiniBatchSolver):
     batch_tokens: int = 1
     random_state: int | np.random.RandomState | None = 0
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         check_l2(self, objective)
         check_convex(self, objective)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from crfkit.kernels.solvers.online import (
 )
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import Loss
+from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder
+from crfkit.potentials import LinearModel
 from crfkit.solvers.structure_problem import OnlineStructureProblem, StructureWorkspace
 from crfkit.structures import NoSegmentationError, Structure, check_prefixes
 
@@ -51,7 +53,7 @@ class PrefixSearch(Protocol):
 class OnlineProblem(NamedTuple):
     """What is learned, and how."""
 
-    objective: Any  # neither its loss nor its penalty is read
+    objective: Objective  # neither its loss nor its penalty is read
     update: UpdateCoefficients
     cost: AdditiveCost | None = None  # added to the scores of labels when they are predicted
     search: PrefixSearch | None = None  # predicts instead of the structure
@@ -108,9 +110,6 @@ class OnlineLearner(ABC):
         oracle: Oracle | None = None,
     ) -> None:
         self.problem, saved, self._oracle = problem, saved or {}, oracle
-        *numbers, pays, n_best = problem.update
-        rate, cap, extra, variance = map(float, numbers)
-        self.update = UpdateCoefficients(rate, cap, extra, variance, int(pays), int(n_best))
         sums = np.zeros(N_SUMS)
         sums[COUNT] = saved.get("count", 1.0)
         zeros = np.zeros(len(start))
@@ -200,7 +199,7 @@ class SequentialLearner(OnlineLearner):
             number = 0
             while number < len(piece):
                 number, size, status = self._updates(
-                    piece, number, pause, self.update, *self._fixed
+                    piece, number, pause, self.problem.update, *self._fixed
                 )
                 if status == INFINITE:
                     raise InfiniteScoresError
@@ -241,7 +240,7 @@ class KBestLearner(OnlineLearner):
         if not np.isfinite(scores.unary).all():
             raise InfiniteScoresError
         best = problem.label_order.predict(
-            lambda seen: batches.structure.k_best(seen, self.update.n_best)[0], scores
+            lambda seen: batches.structure.k_best(seen, self.problem.update.n_best)[0], scores
         )
         paths = [path for path in best if (path != labels).any()]
         if not paths:
@@ -252,7 +251,7 @@ class KBestLearner(OnlineLearner):
         losses = rises + costs
         factors, loss = np.zeros(len(paths)), max(float(losses.max()), 0.0)
         if loss > LEFT * float((abs(tops) + costs).max()):
-            factors = hildreth(deltas @ deltas.T, losses, self.update.cap)
+            factors = hildreth(deltas @ deltas.T, losses, self.problem.update.cap)
         if factors.any() or (best[0] != labels).any():
             self.state.sums[[LOSS, MISTAKES]] += weight * loss, 1.0
         if factors.any():
@@ -272,7 +271,7 @@ class KBestLearner(OnlineLearner):
 
     def _apply(self, index: int, delta: FloatArray, weight: float) -> None:
         positions = np.array(self._own.batches.places(index))  # as the kernels' own lists are
-        update = self.update._replace(rate=1.0)
+        update = self.problem.update._replace(rate=1.0)
         apply_update(len(positions), positions, delta, 0.0, weight, update, self.state)
         self._record(int(self.state.sums[COUNT]) - 1, positions.astype(np.int64), delta)
 
@@ -355,7 +354,7 @@ def make_learner(
     if problem.search is not None:
         check_prefixes(objective.structure)
     else:
-        model, structure = objective.model.linear(objective.structure)
+        model, structure = cast(LinearModel, objective.model).linear(objective.structure)
         order = problem.label_order
         oracle = find_oracle(model, structure, objective.data, order, objective.threads)
     return SequentialLearner(problem, start, saved, oracle)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._params import check_flag, check_number, check_option, check_whole
+from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IntArray, Random, SolverResult
 from crfkit.kernels.solvers.online import UpdateCoefficients
 from crfkit.labels.costs import AdditiveCost
+from crfkit.objective.batch import Objective
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.solvers.base import Callback, Solver, SolverLog, check_match
 from crfkit.solvers.online.learner import (
@@ -93,7 +94,7 @@ class OnlineSolver(Solver):
     random_state: int | np.random.RandomState | None = 0
 
     def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
+        self, objective: Objective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Learn from the data of an objective, see :meth:`crfkit.solvers.Solver.solve`.
 
@@ -111,7 +112,7 @@ class OnlineSolver(Solver):
         return log.guard(lambda: self._iterate(problem, start, random, log))
 
     def partial(
-        self, objective: Any, start: FloatArray, state: dict[str, Any] | None
+        self, objective: Objective, start: FloatArray, state: dict[str, Any] | None
     ) -> tuple[FloatArray, dict[str, Any]]:
         """Make one pass over an objective of some data.
 
@@ -143,7 +144,7 @@ class OnlineSolver(Solver):
             check_option("averaging", self.averaging, AVERAGES)
         return find_coefficients(self.rule)
 
-    def _begin(self, objective: Any) -> tuple[Random, OnlineProblem]:
+    def _begin(self, objective: Objective) -> tuple[Random, OnlineProblem]:
         """Check the parameters."""
         check_match(self, objective)
         update = self.checked_update()
@@ -160,17 +161,15 @@ class OnlineSolver(Solver):
         _ = problem.weight  # raises where that cannot be used
         return check_random_state(self.random_state), problem
 
-    def _check_search(self, objective: Any, n_best: int, cost: Any) -> None:
+    def _check_search(self, objective: Objective, n_best: int, cost: Any) -> None:
         """Raise if labels cannot be predicted in the way that is asked for."""
         if cost is not None and not isinstance(cost, AdditiveCost):
             raise ValueError(
                 f"the cost {type(cost).__name__} is no sum over tokens, which is added to the "
                 "scores: use 'hamming', costs of labels or a matrix."
             )
-        search = self.search
-        known = not isinstance(search, type) and callable(getattr(search, "violation", None))
-        if search is not None and not known:
-            raise TypeError(f"search={self.search!r} must be None or a BeamSearch.")
+        if self.search is not None:
+            check_method("search", self.search, "violation", "None, a BeamSearch")
         if n_best == 1:
             return
         if self.search is not None or cost is not None:

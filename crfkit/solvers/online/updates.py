@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sklearn.base import BaseEstimator
 
-from crfkit._params import check_flag, check_number, check_option, check_whole
+from crfkit._params import check_flag, check_method, check_option, check_positive, check_whole
 from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE, UpdateCoefficients
 
 VARIANTS = ("PA", "PA-I", "PA-II")
@@ -46,7 +46,7 @@ class Perceptron(BaseEstimator):  # type: ignore[misc]
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""
-        _check_positive("learning_rate", self.learning_rate)
+        check_positive("learning_rate", self.learning_rate)
         return UpdateCoefficients(rate=float(self.learning_rate))
 
 
@@ -76,7 +76,7 @@ class PassiveAggressive(BaseEstimator):  # type: ignore[misc]
         """Return the coefficients of the rule."""
         check_option("variant", self.variant, VARIANTS)
         check_flag("error_sensitive", self.error_sensitive)
-        _check_positive("C", self.C)
+        check_positive("C", self.C)
         pays = ROOT if self.error_sensitive else ONE
         cap = float(self.C) if self.variant == "PA-I" else math.inf
         extra = 0.5 / float(self.C) if self.variant == "PA-II" else 0.0
@@ -105,8 +105,8 @@ class AROW(BaseEstimator):  # type: ignore[misc]
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""
-        _check_positive("variance", self.variance)
-        _check_positive("gamma", self.gamma)
+        check_positive("variance", self.variance)
+        check_positive("gamma", self.gamma)
         extra, variance = float(self.gamma), float(self.variance)
         return UpdateCoefficients(extra=extra, variance=variance, pays=WHOLE)
 
@@ -132,7 +132,7 @@ class MIRA(BaseEstimator):  # type: ignore[misc]
 
     def coefficients(self) -> UpdateCoefficients:
         """Return the coefficients of the rule."""
-        _check_positive("C", self.C)
+        check_positive("C", self.C)
         check_whole("n_best", self.n_best, 1)
         return UpdateCoefficients(cap=float(self.C), pays=WHOLE, n_best=int(self.n_best))
 
@@ -152,21 +152,14 @@ def find_coefficients(update: Any) -> UpdateCoefficients:
     if isinstance(update, str):
         check_option("update", update, UPDATES)
         update = UPDATES[update]
-    if isinstance(update, type) or not callable(getattr(update, "coefficients", None)):
-        raise TypeError(
-            f"update={update!r} must be one of {sorted(UPDATES)}, or an object such as "
-            "crfkit.solvers.Perceptron()."
-        )
+    check_method("update", update, "coefficients", f"one of {sorted(UPDATES)}")
     found = update.coefficients()
-    if not isinstance(found, UpdateCoefficients):
+    try:
+        *numbers, pays, n_best = found
+        rate, cap, extra, variance = map(float, numbers)
+        return UpdateCoefficients(rate, cap, extra, variance, int(pays), int(n_best))
+    except (TypeError, ValueError) as error:
         raise TypeError(
             f"{type(update).__name__}.coefficients() returned {found!r:.60}; it must return a "
             "crfkit.solvers.online.UpdateCoefficients."
-        )
-    return found
-
-
-def _check_positive(name: str, value: Any) -> None:
-    check_number(name, value)
-    if value == 0.0:
-        raise ValueError(f"{name}={value!r} must be above 0.")
+        ) from error

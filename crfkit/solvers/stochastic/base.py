@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from crfkit._params import check_number, check_whole
 from crfkit._types import FloatArray, IterationRecord, Random, SolverResult
+from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Callback, Check, Solver, SolverLog, at_least_one, check_match
 
@@ -61,7 +62,7 @@ class Search(ABC):
         raise NotImplementedError
 
 
-def minibatches(solver: Any, objective: Any, random: Random) -> StochasticObjective:
+def minibatches(solver: Any, objective: Objective, random: Random) -> StochasticObjective:
     """Cut the data of an objective into batches of the size that a solver asks for."""
     tokens = solver.batch_tokens
     if tokens is None:
@@ -113,7 +114,7 @@ class MiniBatchSolver(Solver):
     random_state: int | np.random.RandomState | None
 
     def solve(
-        self, objective: Any, start: FloatArray, callback: Callback | None = None
+        self, objective: Objective, start: FloatArray, callback: Callback | None = None
     ) -> SolverResult:
         """Minimize an objective with linear potentials, see :meth:`crfkit.solvers.Solver.solve`.
 
@@ -131,7 +132,7 @@ class MiniBatchSolver(Solver):
         log = SolverLog(objective, callback, count, keeps_best=self.keeps_best)
         return log.guard(lambda: self._iterate(self._start(batches, start, random), random, log))
 
-    def _begin(self, objective: Any) -> tuple[Random, Any]:
+    def _begin(self, objective: Objective) -> tuple[Random, Any]:
         """Check the parameters and cut the data."""
         self.check_parameters()
         check_match(self, objective)
@@ -139,7 +140,7 @@ class MiniBatchSolver(Solver):
         random = check_random_state(self.random_state)
         return random, self.cut(objective, random)
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         """Raise ValueError if the method cannot minimize an objective."""
 
     @abstractmethod

@@ -12,6 +12,7 @@ from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.eg import DualBlocks, DualSettings, DualWeights, eg_updates
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
+from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
@@ -102,7 +103,7 @@ class OEG(MiniBatchSolver):
     sampling: str = "gap"
     random_state: int | np.random.RandomState | None = 0
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         if not objective.penalty.l2 > 0.0:
             raise ValueError("solver OEG needs c2 > 0, but c2=0. Use solver='lbfgs' or 'owlqn'.")
 

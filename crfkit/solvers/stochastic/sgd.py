@@ -20,6 +20,7 @@ from crfkit.kernels.solvers.sgd import (
     sgd_updates,
 )
 from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
+from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import Check, SolverLog, at_least_one
@@ -103,7 +104,7 @@ class SGD(MiniBatchSolver):
     random_state: int | np.random.RandomState | None = 0
 
     def partial(
-        self, objective: Any, start: FloatArray, state: dict[str, Any] | None
+        self, objective: Objective, start: FloatArray, state: dict[str, Any] | None
     ) -> tuple[FloatArray, dict[str, Any]]:
         """Make one pass over an objective of some data: their loss and the whole penalty.
 
@@ -129,7 +130,7 @@ class SGD(MiniBatchSolver):
         mean = start + descent.averaged / count * (descent.mean() - start)
         return mean, state | {"averaged": count, "last": last}
 
-    def _check_objective(self, objective: Any) -> None:
+    def _check_objective(self, objective: Objective) -> None:
         if self.average and objective.l1:
             raise ValueError(
                 f"solver SGD with average=True needs c1=0, but c1={objective.l1:g}: a mean of "
