@@ -215,7 +215,7 @@ class CRFClassifierCV(LinearClassifier):
         path = Path(np.zeros(shape), np.zeros(shape, np.int64), [])
         row = np.zeros(fit.model.n_parameters)  # weights at the strongest c2, for the next c1
         with ThreadMap(self.n_jobs) as threads:
-            objective = fit.problem.objective(fit.model, training, threads)
+            objective = fit.problem.objective(fit.model, fit.training, threads)
             for i, c1 in enumerate(grid[0]):
                 weights, before = row, row
                 for j, c2 in enumerate(grid[1]):

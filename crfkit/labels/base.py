@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
+from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, check_labels, check_lengths
 from crfkit.data.validation import token_place
@@ -34,8 +34,13 @@ class LabelCoding(ABC):
         """Return the labels that codes stand for."""
 
     @abstractmethod
-    def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
-        """Return which labels occur, rising, and codes with respect to these."""
+    def restrict(
+        self, codes: CodeArray, n_labels: int, known: BoolArray
+    ) -> tuple[IntArray, CodeArray]:
+        """Return which labels occur, rising, and codes with respect to these.
+
+        Those of tokens whose label is not `known`, (N,), may be any: they have no weight.
+        """
 
     @abstractmethod
     def cost(self, cost: Cost) -> Cost:
@@ -70,18 +75,13 @@ class LabelSpace(ABC):
     def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
 
-    @abstractmethod
-    def learned_from(self, weight: FloatArray, offsets: IntArray) -> BoolArray:
-        """Return which sequences a model may learn from, (S,), given the weights of tokens, (N,).
 
-        Those of weight 0 have no part in a loss, but may have in what is allowed.
-        """
-
-
-def present(codes: CodeArray) -> tuple[IntArray, CodeArray]:
-    """Return which codes occur, rising, and codes with respect to these."""
-    found, fewer = np.unique(codes, return_inverse=True)
-    return found.astype(np.int64), fewer.astype(np.int32)
+def present(codes: CodeArray, known: BoolArray) -> tuple[IntArray, CodeArray]:
+    """Return which `known` codes occur, rising, and codes with respect to these, 0 of others."""
+    found = np.unique(codes[known])
+    fewer = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
+    fewer[found] = np.arange(len(found))
+    return found.astype(np.int64), fewer[codes]
 
 
 class TokenCoding(LabelCoding):
@@ -91,9 +91,11 @@ class TokenCoding(LabelCoding):
         """Return the labels that codes stand for."""
         return LabelSequences.from_codes(codes, classes, offsets)
 
-    def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
-        """Return which labels occur, rising, and codes with respect to these."""
-        return present(codes)
+    def restrict(
+        self, codes: CodeArray, n_labels: int, known: BoolArray
+    ) -> tuple[IntArray, CodeArray]:
+        """Return which labels are known to occur, rising, and codes with respect to these."""
+        return present(codes, known)
 
     def cost(self, cost: Cost) -> Cost:
         """Return the cost itself."""
@@ -139,7 +141,3 @@ class TokenLabels(LabelSpace):
         codes = stream.codes_for(fitted.classes_)
         known = codes != UNKNOWN
         return np.where(known, codes, 0).astype(np.int32), known
-
-    def learned_from(self, weight: FloatArray, offsets: IntArray) -> BoolArray:
-        """Return which sequences a model may learn from: all, (S,)."""
-        return np.ones(len(offsets) - 1, bool)

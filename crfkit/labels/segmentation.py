@@ -71,9 +71,11 @@ class SegmentCoding(LabelCoding):
         roles = token_roles(self._writing, *runs, offsets)
         return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
 
-    def restrict(self, codes: CodeArray, n_labels: int) -> tuple[IntArray, CodeArray]:
-        """Return which labels occur, rising, and codes with respect to these."""
-        found, labels = present(codes % n_labels)
+    def restrict(
+        self, codes: CodeArray, n_labels: int, known: BoolArray
+    ) -> tuple[IntArray, CodeArray]:
+        """Return which labels occur, known or not, rising, and codes with respect to these."""
+        found, labels = present(codes % n_labels, np.ones(len(codes), bool))
         return found, (labels + len(found) * (codes >= n_labels)).astype(np.int32)
 
     def cost(self, cost: Cost) -> Cost:

@@ -104,12 +104,6 @@ class SegmentLabels(LabelSpace):
         exact = labels + len(fitted.classes_) * (coded.codes >= size)
         return np.where(open_, EITHER - labels, exact).astype(np.int32), known
 
-    def learned_from(self, weight: FloatArray, offsets: IntArray) -> BoolArray:
-        """Return which sequences a model may learn from: lengths are learned from all, (S,)."""
-        used = np.diff(np.concatenate([[0], np.cumsum(weight > 0.0)])[offsets]) > 0
-        chosen: BoolArray = used | (np.diff(offsets) == 0)
-        return chosen
-
 
 def _join(codes: CodeArray, offsets: IntArray, classes: ObjectArray, outside: str) -> None:
     """Make one segment of each run of tokens outside of spans, where these are to be long."""

@@ -60,5 +60,6 @@ class LabeledData(Protocol):
 
     data: PackedSequences  # N tokens
     codes: CodeArray  # (N,)
+    weight: FloatArray  # (N,): the label of a token of weight 0 is not known
     classes: ObjectArray  # (K,) labels
     coding: Any  # what the codes stand for

@@ -22,6 +22,7 @@ from crfkit._parallel import SERIAL, Chunk, ThreadMap
 from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
+from crfkit.data.labels import UNKNOWN
 from crfkit.data.names import Names
 from crfkit.data.topology import Topology
 from crfkit.kernels.design.gather import seen_list
@@ -78,6 +79,7 @@ class Choice:
     data: PackedSequences  # N tokens with D attributes, and attributes of transitions into them
     codes: CodeArray  # (N,) of segments, k where one of label k goes on, K + k where one begins
     n_labels: int
+    known: BoolArray | None = None  # (N,) whether a token has its label indeed; None: all have
     min_freq: float = 0  # what occurs fewer times has no weight
     all_states: bool = False  # give all D x K (attribute, label) pairs a weight
     all_transitions: bool = False  # and all K x K transitions, for each of their attributes too
@@ -89,21 +91,38 @@ class Choice:
     token_parts: BoolArray | None = None
 
     @cached_property
+    def labels(self) -> CodeArray:
+        """The label of each token, -1 where it is not known, (N,)."""
+        labels = self.codes % self.n_labels
+        return labels if self.known is None else np.where(self.known, labels, UNKNOWN)
+
+    @cached_property
     def segments(self) -> Segmentation:
-        """The segments that the codes stand for."""
-        return segmentation_of(self.codes, self.data.offsets, self.n_labels)
+        """The segments that the codes stand for, all of whose tokens have a known label."""
+        runs = segmentation_of(self.codes, self.data.offsets, self.n_labels)
+        if self.known is None:
+            return runs
+        whole = np.logical_and.reduceat(self.known, runs.start)
+        return Segmentation(*(part[whole] for part in runs))
 
     @cached_property
     def transitions(self) -> IntArray:
         """``i * K + j`` of the transition from label i to j into each token, -1 for none, (N,)."""
-        if self.data.topology is not None:
+        if self.lengths is not None:
+            return self._transitions_of_segments()
+        labels = self.labels
+        if self.data.topology is None:
+            found = transition_columns(self.codes, self.data.offsets, self.n_labels)
+            before = np.arange(-1, len(labels) - 1)
+        else:
             before = self.data.topology.before
-            pairs = self.codes[before].astype(np.int64) * self.n_labels + self.codes
-            return np.where(before < 0, -1, pairs)
-        if self.lengths is None:
-            return transition_columns(self.codes, self.data.offsets, self.n_labels)
+            found = self.codes[before].astype(np.int64) * self.n_labels + self.codes
+        return np.where((before < 0) | (np.minimum(labels, labels[before]) < 0), -1, found)
+
+    def _transitions_of_segments(self) -> IntArray:
         found, runs = np.full(len(self.codes), -1, np.int64), self.segments
-        follows = np.flatnonzero(~np.isin(runs.start, self.data.offsets[:-1]))
+        begins = np.isin(runs.start[1:], self.data.offsets)
+        follows = np.flatnonzero((runs.start[1:] == runs.stop[:-1]) & ~begins) + 1
         found[runs.start[follows]] = runs.label[follows - 1] * self.n_labels + runs.label[follows]
         return found
 

@@ -115,7 +115,7 @@ class StateBlock(AttributeBlock):
     def choose(cls, choice: Choice) -> Self:
         """Return the (attribute, label) pairs that occur, or all."""
         return cls(
-            choice.pairs(choice.data, choice.codes, choice.n_labels, everything=choice.all_states)
+            choice.pairs(choice.data, choice.labels, choice.n_labels, everything=choice.all_states)
         )
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:

@@ -409,9 +409,10 @@ class WeightSpace(ABC):
         return model, model.bind_parts(weights)
 
     @staticmethod
-    def _options(features: FeatureChoice) -> dict[str, Any]:
+    def _options(features: FeatureChoice, training: LabeledData) -> dict[str, Any]:
         """Return the options of :class:`crfkit.potentials.blocks.Choice`."""
         return {
+            "known": None if training.weight.all() else training.weight > 0.0,
             "min_freq": features.min_freq,
             "all_states": features.all_possible_states,
             "all_transitions": features.all_possible_transitions,
@@ -439,4 +440,4 @@ class TokenWeights(WeightSpace):
                     "which a model of single tokens cannot use: fit a SemiMarkovCRF, or leave "
                     "first(...), last(...) and single(...) out of the templates."
                 )
-        return choose_features(data, training.codes, size, **self._options(features))
+        return choose_features(data, training.codes, size, **self._options(features, training))

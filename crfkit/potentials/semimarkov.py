@@ -84,8 +84,8 @@ class SegmentStateBlock(AttributeBlock):
         What a label never has at first tokens tells that it does not begin there, so that pairs
         seen anywhere in segments have weights for first, last and single tokens, too.
         """
-        labels = (choice.codes % choice.n_labels).astype(np.int32)
-        seen = choice.pairs(choice.data, labels, choice.n_labels, everything=choice.all_states)
+        pairs = choice.data, choice.labels, choice.n_labels
+        seen = choice.pairs(*pairs, everything=choice.all_states)
         return cls(_in_parts(seen, choice.of_segments[1]))
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
@@ -402,7 +402,7 @@ class SegmentWeights(WeightSpace):
         size = len(training.classes)
         runs = segmentation_of(training.codes, training.data.offsets, size)
         limits = find_limits(self.labels.segments, training.coding, training.classes, runs)
-        options = self._options(features) | {"forbidden": limits.forbidden}
+        options = self._options(features, training) | {"forbidden": limits.forbidden}
         lengths, parts = self._lengths(limits, runs), self._parts(training.data)
         return choose_segment_features(
             training.data, training.codes, size, lengths=lengths, parts=parts, **options

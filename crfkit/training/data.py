@@ -214,6 +214,15 @@ class TrainingData(NamedTuple):
         """The labels as sequences."""
         return self.coding.write(self.codes, self.classes, self.data.offsets)
 
+    def of_weight(self) -> TrainingData:
+        """Return the sequences with a token whose weight is not 0, and the labels of such tokens.
+
+        The others have no part in a loss, but would have in what is allowed and what has weights.
+        """
+        if self.weight.all():
+            return self
+        return self.take(np.flatnonzero(np.maximum.reduceat(self.weight, self.data.offsets[:-1])))
+
     def take(self, sequences: IntArray) -> TrainingData:
         """Return some of the sequences, with the labels that occur in them.
 
@@ -223,8 +232,8 @@ class TrainingData(NamedTuple):
         """
         data = self.data
         tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
-        present, codes = self.coding.restrict(self.codes[tokens], len(self.classes))
         weight = self.weight[tokens]
+        present, codes = self.coding.restrict(self.codes[tokens], len(self.classes), weight > 0.0)
         if not weight.any():
             raise ValueError(
                 "the sequences that are left to learn from all have the sample weight 0: give "

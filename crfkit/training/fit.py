@@ -97,9 +97,7 @@ class Problem:
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Read and check what the model is to be fitted to."""
         pack = partial(pack_training, features=self.transformer)
-        training = read_training(X, y, sample_weight, read=self.labels.read, pack=pack)
-        used = self.labels.learned_from(training.weight, training.data.offsets)
-        return training if used.all() else training.take(np.flatnonzero(used))
+        return read_training(X, y, sample_weight, read=self.labels.read, pack=pack)
 
     def model(self, training: TrainingData) -> Any:
         """Return the model of potentials with the weights that are to be fitted."""
@@ -259,8 +257,8 @@ class Fit:
     """The model that is chosen for training data, and the search for its parameters."""
 
     def __init__(self, problem: Problem, training: TrainingData) -> None:
-        self.problem, self.training = problem, training
-        self.model = problem.model(training)
+        self.problem, self.training = problem, training.of_weight()
+        self.model = problem.model(self.training)
 
     def attributes(self, parameters: FloatArray) -> dict[str, Any]:
         """Return the fitted attributes that prediction needs."""

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from crfkit import CRFClassifier, SemiMarkovCRF
+from crfkit import CRFClassifier, SemiMarkovCRF, SequenceVectorizer
 from crfkit._parallel import ThreadMap
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import FittedModel
@@ -89,3 +89,39 @@ def test_tokens_without_a_label_may_have_any_of_the_weight_0():
     fits = [clone(model).fit(X, [["A", y, "A", "B"]] * 2, sample_weight=weight) for y in "AB"]
     one, other = (fit.predict_proba(X) for fit in fits)
     np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [CRFClassifier(), CRFClassifier(solver="oeg", c2=0.1)], ids=repr)
+def test_a_sequence_of_weight_0_is_as_good_as_not_there(model):
+    data = SequenceVectorizer().fit_transform([*X, [["a"], ["b"]]])
+    whole = clone(model).fit(data, [*Y, ["NEW", "B"]], sample_weight=[1.0] * len(X) + [0.0])
+    alone = clone(model).fit(data[: len(X)], Y)
+    assert whole.classes_.tolist() == alone.classes_.tolist()
+    assert whole.n_parameters_ == alone.n_parameters_
+    np.testing.assert_array_equal(whole.coef_.toarray(), alone.coef_.toarray())
+
+
+def test_a_token_of_weight_0_decides_nothing():
+    """Neither its label nor a transition to or from it is known."""
+    model = CRFClassifier(min_freq=1)
+    X = [[["a"], ["b"], ["c"]], [["a"], ["c"], ["c"]]]
+    weight = [[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]
+    fits = [
+        model.fit(X, [["A", label, "C"], ["A", "C", "C"]], sample_weight=weight).n_parameters_
+        for label in ("A", "B", "C")
+    ]
+    assert model.classes_.tolist() == ["A", "C"]
+    assert dict(model.state_features_).keys() == {("a", "A"), ("c", "C")}
+    assert dict(model.transition_features_).keys() == {("A", "C"), ("C", "C")}
+    assert len(set(fits)) == 1
+
+
+def test_segments_with_a_token_of_weight_0_have_no_weights_of_their_own():
+    X = [[["a"], ["b"], ["c"], ["d"]]] * 2
+    y = [[(0, 2, "A"), (2, 4, "C")], [(0, 1, "A"), (1, 4, "C")]]
+    model = SemiMarkovCRF(length="indicator").fit(X, y, sample_weight=[[1, 1, 0, 1], [1, 1, 1, 1]])
+    assert ("c", "C") in dict(model.state_features_)
+    weights = [[1, 1, 0, 1], [0, 0, 0, 0]]
+    model = SemiMarkovCRF(length="indicator").fit(X, y, sample_weight=weights)
+    assert dict(model.state_features_).keys() == {("a", "A"), ("b", "A"), ("d", "C")}
+    assert not model.transitions_.any()
