@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from crfkit._types import IntArray
 from crfkit.data.segments import check_offsets
 from crfkit.data.topology import Topology, order_from
-from crfkit.data.validation import token_place
+from crfkit.data.validation import protect, token_place
 
 
 class Forest(Topology):
@@ -49,7 +49,7 @@ class Forest(Topology):
     """
 
     def __init__(self, parent: ArrayLike, offsets: ArrayLike) -> None:
-        self.parent: IntArray = np.asarray(parent, np.int64)
+        self.parent: IntArray = np.array(parent, np.int64)
         self.offsets = check_offsets(offsets)
         if self.parent.shape != (self.offsets[-1],):
             raise ValueError(
@@ -66,6 +66,7 @@ class Forest(Topology):
                 f"another of the {size[t]} tokens, counted from 0, or None for a root."
             )
         self.order: IntArray = order_from(self.before, self.offsets) - begin
+        protect(self.__dict__)
 
     @classmethod
     def from_lists(cls, parents: Iterable[Iterable[Any]]) -> Self:
@@ -103,7 +104,13 @@ class Forest(Topology):
         new = copy.copy(self)
         new.parent, new.order = arrays
         new.offsets = offsets
+        protect(new.__dict__)
         return new
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state; its arrays are read-only, as kernels do not check them again."""
+        self.__dict__.update(state)
+        protect(state)
 
     def _check_state(self) -> None:
         """Raise ValueError unless the restored arrays are those of a forest."""

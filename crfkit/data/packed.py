@@ -16,7 +16,7 @@ from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 from crfkit.data.topology import Topology
-from crfkit.data.validation import check_dense, sparse_arrays, stack_matrices, token_place
+from crfkit.data.validation import check_dense, protect, sparse_arrays, stack_matrices, token_place
 
 UNIT = np.ones(1)
 TAKEN = 1 << 14  # tokens whose entries are copied at a time: their places take twice the room
@@ -56,7 +56,7 @@ class PackedSequences:
     sparse : scipy.sparse.csr_array of shape (N, D1) or None
         A new view of the sparse block (ones are filled in).
     dense, offsets, feature_names, transitions, segments, topology
-        As given, as arrays.
+        As given, as arrays. Those of numbers are read-only.
 
     Raises
     ------
@@ -102,13 +102,19 @@ class PackedSequences:
         self.topology = topology
         if topology is not None:
             topology.check(self.offsets)
+        protect(self.__dict__)
 
     @classmethod
     def _from_arrays(cls, **arrays: Any) -> Self:
         """Build without checks, from arrays that have passed them (names and so on too)."""
         new = cls.__new__(cls)
-        new.__dict__.update(arrays)
+        new.__setstate__(arrays)
         return new
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state; its arrays are read-only, as kernels do not check them again."""
+        self.__dict__.update(state)
+        protect(state)
 
     @classmethod
     def from_matrices(cls, sequences: Iterable[Any], n_features: int | None = None) -> Self:

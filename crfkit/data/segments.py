@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._types import BoolArray, IntArray, listed_for
+from crfkit.data.validation import protect
 
 if TYPE_CHECKING:
     from crfkit.data.packed import PackedSequences
@@ -37,7 +38,7 @@ class PackedSegments:
     ptr : ndarray of shape (N + 1,)
         Where the runs that end at each token are listed, and the end.
     length, row : ndarray of shape (n,)
-        Their lengths, rising for each token, and rows.
+        Their lengths, rising for each token, and rows; all arrays are read-only.
 
     Raises
     ------
@@ -66,14 +67,20 @@ class PackedSegments:
         self.ptr: IntArray = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.length: IntArray = (stop - start)[order]
         self.row: IntArray = row[order]
+        protect(self.__dict__)
 
     @classmethod
     def _from_arrays(
         cls, rows: PackedSequences, ptr: IntArray, length: IntArray, row: IntArray
     ) -> PackedSegments:
         new = cls.__new__(cls)
-        new.rows, new.ptr, new.length, new.row = rows, ptr, length, row
+        new.__setstate__({"rows": rows, "ptr": ptr, "length": length, "row": row})
         return new
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a state; its arrays are read-only, as kernels do not check them again."""
+        self.__dict__.update(state)
+        protect(state)
 
     @property
     def n_features(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from numbers import Number
 from typing import Any
@@ -51,6 +51,15 @@ def warn_of_one(
         )
 
 
+def protect(attributes: Mapping[str, Any]) -> None:
+    """Make arrays read-only: what was checked, or derived from them, would not see them change."""
+    for value in attributes.values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        elif sp.issparse(value):
+            protect(vars(value))
+
+
 def token_place(offsets: IntArray, token: int) -> str:
     """Return how messages name a token, given by its number through all sequences."""
     s = int(np.searchsorted(offsets, token, side="right")) - 1
@@ -95,12 +104,12 @@ def numeric_array(values: Any, where: str) -> FloatArray:
 
 
 def check_dense(dense: ArrayLike, where: str = "the dense block") -> FloatArray:
-    """Return a float64 block in C order; not a copy, where it is one already."""
+    """Return a float64 block in C order: a view, where it is one already."""
     is_frame = hasattr(dense, "columns")
     block = numeric_block(dense, where) if is_frame else numeric_array(dense, where)
     if block.ndim != 2:
         raise ValueError(_DIMENSIONS.format(where, block.ndim))
-    return np.ascontiguousarray(block)
+    return np.ascontiguousarray(block).view()
 
 
 def check_sparse(sparse: Any, where: str = "the sparse block") -> sp.csr_array:

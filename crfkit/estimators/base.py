@@ -26,6 +26,7 @@ from crfkit.data.labels import (
     check_lengths,
     check_sample_weight,
 )
+from crfkit.data.validation import protect
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
@@ -183,7 +184,7 @@ class LinearClassifier(SequenceClassifier):
             The weights by kind, their total and the memory that fitting them takes.
         """
         problem = self._problem()
-        return ParameterCounts(problem.model(problem.read(X, y)).parameter_counts)
+        return ParameterCounts(Fit(problem, problem.read(X, y)).model.parameter_counts)
 
     def _task(
         self, X: Any, y: Any, sample_weight: Any, X_val: Any = None, y_val: Any = None
@@ -377,14 +378,6 @@ class _Cached(NamedTuple):
         if self.sizes != sizes or any(state.get("data") is not old for state, old in self.values):
             return False
         return all(fitted.get(name) is part for name, part in self.parts.items())
-
-
-def protect(attributes: Mapping[str, Any]) -> None:
-    """Make fitted arrays read-only: what was derived from them would not see them change."""
-    for value in attributes.values():
-        for array in vars(value).values() if sp.issparse(value) else (value,):
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:

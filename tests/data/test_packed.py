@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crfkit import PackedSequences
-from crfkit.data import PackedSegments, sequences_from_frame
+from crfkit.data import Forest, PackedSegments, sequences_from_frame
 
 
 @pytest.fixture(params=["sparse", "dense", "both", "ones"])
@@ -209,3 +209,28 @@ def test_a_dense_block_in_the_right_form_is_not_copied(rng):
     x = rng.normal(size=(4, 2))
     x.flags.writeable = False
     assert np.shares_memory(PackedSequences(dense=x, offsets=[0, 4]).dense, x)
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [lambda x: x, lambda x: pickle.loads(pickle.dumps(x)), copy.deepcopy, lambda x: x[[1, 0]]],
+    ids=["itself", "pickle", "copy", "chosen"],
+)
+def test_arrays_are_checked_once_and_cannot_be_changed_afterwards(copied):
+    """Kernels do not look at bounds."""
+    own = np.eye(3)
+    rows = PackedSequences.from_flat(np.eye(4), [4])
+    packed = PackedSequences(
+        sp.csr_array(2.0 * np.eye(3)), own, offsets=[0, 1, 3],
+        transitions=PackedSequences.from_flat(sp.csr_array(np.eye(3)), [1, 2]),
+        segments=PackedSegments(rows, [0, 1, 3], [1], [3], [0]),
+        topology=Forest([-1, 1 - 2, 0], [0, 1, 3]),
+    )  # fmt: skip
+    packed = copied(packed)
+    parts = packed, packed.transitions, packed.segments, packed.segments.rows, packed.topology
+    arrays = [array for part in parts for array in vars(part).values() if hasattr(array, "dtype")]
+    assert len(arrays) >= 15
+    for array in arrays:
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 99
+    own[0, 0] = 5.0  # the array of the user stays what it was
