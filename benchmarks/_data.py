@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import itertools
-import lzma
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import _conll
 import numpy as np
 import scipy.sparse as sp
 from _conll import Columns, data_home
+from _words import FILES, Attributes, read_blocks, word_attributes
 
 from crfkit import PackedSequences, SequenceVectorizer
 from crfkit._types import CodeArray
@@ -81,45 +80,9 @@ def attributes(X: PackedSequences) -> Iterator[list[Any]]:
         yield [token(row) for row in range(first, last)]
 
 
-def word_attributes(rows: Columns) -> list[list[str]]:
-    """Return about 20 attributes of each word, its tag if it has one, and its neighbors."""
-    own = [_of_word(*row) for row in rows]
-    size = len(own)
-    return [
-        ["bias", *own[t],
-         *(["BOS"] if t == 0 else [f"-1:{name}" for name in own[t - 1]]),
-         *(["EOS"] if t == size - 1 else [f"+1:{name}" for name in own[t + 1]])]
-        for t in range(size)
-    ]  # fmt: skip
-
-
-@functools.cache
-def _of_word(word: str, tag: str = "") -> list[str]:
-    """Return the attributes of one word."""
-    kinds = ("X" if c.isupper() else "x" if c.islower() else "0" if c.isdigit() else c
-             for c in word)  # fmt: skip
-    shape = "".join(kind for kind, _ in itertools.groupby(kinds))
-    found = [f"w={word.lower()}", f"s2={word[-2:]}", f"s3={word[-3:]}", f"shape={shape}"]
-    found += [name for name, has in (("title", word.istitle()), ("upper", word.isupper()),
-                                     ("digit", word.isdigit())) if has]  # fmt: skip
-    return [*found, f"pos={tag}", f"pos2={tag[:2]}"] if tag else found
-
-
-def read_blocks(path: str, separator: str) -> list[Columns]:
-    """Return the sequences of a packed file of columns, the label last."""
-    opener: Any = lzma.open if path.endswith(".xz") else gzip.open
-    with opener(data_home() / path, "rt", encoding="utf-8") as file:
-        blocks = file.read().split("\n\n")
-    return [[line.split(separator) for line in block.strip("\n").split("\n")]
-            for block in blocks if block.strip()]  # fmt: skip
-
-
 def _every_tenth(rows: list[Columns]) -> tuple[list[Columns], list[Columns]]:
     """Return all sequences to learn from, and each tenth of them to tag."""
     return rows, rows[9::10]
-
-
-Attributes = Callable[[Columns], list[list[str]]]
 
 
 def _read(name: str) -> tuple[list[Columns], list[Columns], Attributes]:
@@ -134,8 +97,7 @@ def _read(name: str) -> tuple[list[Columns], list[Columns], Attributes]:
     elif name == "usaddress":
         parts = (read_blocks(f"usaddress/{part}.tsv.gz", "\t") for part in ("train", "test"))
     else:
-        path = {"gmb_ner": "gmb_ner/gmb.txt.xz", "citations_cora": "citations_cora/cora.iob.tsv.gz"}
-        parts = iter(_every_tenth(read_blocks(path[name], "\t")))
+        parts = iter(_every_tenth(read_blocks(*FILES[name])))
     return next(parts), next(parts), lambda rows: word_attributes([row[:-1] for row in rows])
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from _conll import data_home
-from _data import read_blocks
+from _words import read_blocks
 
 from crfkit.datasets import fetch_ud, make_segment_sequences
 from crfkit.metrics import segment_f1_score, spans_from_tags, tags_from_spans

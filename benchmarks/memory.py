@@ -1,7 +1,9 @@
 """Peak memory of training: each solver, and python-crfsuite, in a process of its own.
 
-The attributes are read sequence by sequence, so that no more than one is held as strings. Beyond
-the encoded data is what training adds to the memory that is in use when the data are encoded.
+A process imports what it needs and no more: that of python-crfsuite neither NumPy nor crfkit. The
+sequences are read one by one, so that no more than one is held as strings. Beyond the imports is
+what reading, encoding and training take; "start" is the memory of numba and scikit-learn alone, or
+of python-crfsuite.
 """
 
 from __future__ import annotations
@@ -10,40 +12,67 @@ import functools
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import _measure
 
-ITERATIONS = 10
-PACKAGES = ("lbfgs", "oeg", "python-crfsuite")
+ITERATIONS = 5
+PACKAGES = ("lbfgs", "oeg", "auto", "python-crfsuite")
+DATASETS = (
+    "gmb_ner", "brown_pos", "conll2002_es", "conll2000", "ud_english_ewt", "headers_cora",
+    "usaddress",
+)  # fmt: skip
 QUICK_SEQUENCES = 300
 
 
 def train(package: str, dataset: str, limit: int | None) -> dict[str, float]:
     """Train for some iterations in this process and return its memory, in MiB."""
-    import _crfsuite
-    import _data
+    import _words
 
+    run = crfsuite if package == "python-crfsuite" else functools.partial(crfkit, package)
+    found = run(_words.stream(dataset, limit))
+    peak = _measure.peak_mib()
+    return found | {"peak": peak, "beyond the start": peak - found["start"]}
+
+
+def crfsuite(stream: Iterator[Any]) -> dict[str, float]:
+    """Train by python-crfsuite."""
+    import pycrfsuite
+
+    start = _measure.rss_mib()
+    trainer = pycrfsuite.Trainer(algorithm="lbfgs", verbose=False)
+    for attributes, labels in stream:
+        trainer.append(attributes, labels)
+    encoded = _measure.rss_mib()
+    trainer.set_params({"c2": 1.0, "max_iterations": ITERATIONS})
+    trainer.train("")
+    return {"start": start, "encoded": encoded}
+
+
+def crfkit(solver: str, stream: Iterator[Any]) -> dict[str, float]:
+    """Train by a solver of crfkit."""
+    import numba  # noqa: F401
+    import sklearn.base  # noqa: F401
+
+    start = _measure.rss_mib()
     from crfkit import CRFClassifier, SequenceVectorizer
 
-    X, y = _data.stream(dataset, limit)
-    before = _measure.rss_mib()
-    found = {"before": before}
-    if package == "python-crfsuite":
-        peer = _crfsuite.trainer(X, y)
-        encoded = _measure.rss_mib()
-        peer.run(c2=1.0, max_iterations=ITERATIONS)
-    else:
-        packed = SequenceVectorizer().fit_transform(X)
-        encoded = _measure.rss_mib()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some iterations are not enough, on purpose
-            CRFClassifier(solver=package, max_iter=ITERATIONS, n_jobs=2).fit(packed, y)
-        found["bytes a token"] = packed.nbytes / packed.n_tokens
-    peak = _measure.peak_mib()
-    return found | {"encoded": encoded, "peak": peak, "beyond the encoded data": peak - encoded}
+    y: list[list[str]] = []
+
+    def attributes() -> Iterator[list[list[str]]]:
+        for tokens, labels in stream:
+            y.append(labels)
+            yield tokens
+
+    packed = SequenceVectorizer().fit_transform(attributes())
+    encoded = _measure.rss_mib()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some iterations are not enough, on purpose
+        CRFClassifier(solver=solver, max_iter=ITERATIONS, n_jobs=2).fit(packed, y)
+    size = packed.nbytes / packed.n_tokens
+    return {"start": start, "encoded": encoded, "bytes a token": size}
 
 
 def measure(dataset: str, limit: int | None) -> dict[str, Any]:
@@ -52,16 +81,16 @@ def measure(dataset: str, limit: int | None) -> dict[str, Any]:
     runs = {name: _measure.in_child("memory.py", name, *arguments) for name in PACKAGES}
     theirs = runs["python-crfsuite"]
     shares = {
-        name: {key: runs[name][key] / theirs[key] for key in ("peak", "beyond the encoded data")}
+        name: {key: runs[name][key] / theirs[key] for key in ("peak", "beyond the start")}
         for name in PACKAGES[:-1]
     }
     return {"MiB": runs, "share of python-crfsuite's": shares}
 
 
 def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return the measurements by name."""
+    """Return the measurements by name: the six largest data sets of words, and the smallest."""
     limit = QUICK_SEQUENCES if quick else None
-    return {name: functools.partial(measure, name, limit) for name in ("conll2000", "gmb_ner")}
+    return {name: functools.partial(measure, name, limit) for name in DATASETS}
 
 
 def plot(results: dict[str, Any], folder: Path) -> None:
