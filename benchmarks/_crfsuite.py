@@ -14,12 +14,16 @@ from crfkit.compat.crfsuite import save_crfsuite
 
 
 class Iteration(NamedTuple):
-    """A line of the log: seconds since the start of training, its own seconds, passes, loss."""
+    """A line of the log: seconds since the start of training, its own seconds, passes, loss.
+
+    And the seconds of the processor since the start.
+    """
 
     at: float
     seconds: float
     passes: int
     loss: float
+    processor: float
 
 
 class Trainer(pycrfsuite.Trainer):  # type: ignore[misc]
@@ -28,24 +32,25 @@ class Trainer(pycrfsuite.Trainer):  # type: ignore[misc]
     What `train` does before the first one counts: it chooses the features, as crfkit does.
     """
 
-    started = 0.0
+    started = started_processor = 0.0
 
     def message(self, message: str) -> None:
         """Read a line of the log."""
         super().message(message)
         if message.startswith("Seconds required for this iteration"):
-            self.ends.append(time.perf_counter() - self.started)
+            now = time.perf_counter(), time.process_time()
+            self.ends.append((now[0] - self.started, now[1] - self.started_processor))
 
     def run(self, path: str = "", **options: Any) -> list[Iteration]:
         """Train with some parameters and return the log; without a path no model is written."""
         self.set_params(options)
-        self.ends: list[float] = []
-        self.started = time.perf_counter()
+        self.ends: list[tuple[float, float]] = []
+        self.started, self.started_processor = time.perf_counter(), time.process_time()
         self.train(path)
         log, passes = [], 1  # of the start
-        for end, entry in zip(self.ends, self.logparser.iterations, strict=True):
+        for (end, processor), entry in zip(self.ends, self.logparser.iterations, strict=True):
             passes += entry.get("linesearch_trials", 1)
-            log.append(Iteration(end, entry["time"], passes, entry["loss"]))
+            log.append(Iteration(end, entry["time"], passes, entry["loss"], processor))
         return log
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _ordinary_report
 import _segment_report
 from _measure import read
 
@@ -21,9 +22,6 @@ BLOCK = re.compile(r"(<!-- benchmarks:begin ?(\S*) -->\n).*?(<!-- benchmarks:end
 PEER = "python-crfsuite"
 PAGES = ["README.md", "docs/performance.md", "docs/margin.md", "docs/segments.md"]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
-# The first problem of the training part, and what the README says of which solvers.
-CONLL = "conll2000, c1=0, c2=1"
-CHOSEN = {"oeg": "online exponentiated gradient", "lbfgs": "L-BFGS"}
 
 Row = tuple[str, ...]
 
@@ -50,6 +48,12 @@ def times(value: float | None) -> str:
 def short(seconds: float) -> str:
     """Return seconds, or milliseconds where they are few."""
     return f"{1e3 * seconds:.0f} ms" if seconds < 1.0 else f"{seconds:.1f} s"
+
+
+def ordinary_lines() -> list[str]:
+    """Return the ratios of all data sets and penalties."""
+    found = cases("ordinary_settings")
+    return [*_ordinary_report.summary(found), "", *table(*_ordinary_report.grid(found))]
 
 
 def training_lines() -> list[str]:
@@ -257,12 +261,6 @@ def readme_rows() -> list[Row]:
         rows.append(compared("one pass (value and gradient) / one L-BFGS iteration: seconds",
                              one["crfkit seconds"]["2 threads"], one["crfsuite seconds"],
                              "{:.3f} s"))  # fmt: skip
-    problem = cases("training").get(CONLL)
-    for solver, what in CHOSEN.items() if problem else ():
-        ours, theirs = (problem["runs"][n]["targets"]["0.1 %"] for n in (solver, PEER))
-        if ours and theirs:
-            rows.append(compared(f"training to 0.1 % above the optimum, {what}: seconds",
-                                 ours["seconds"], theirs["seconds"], "{:.1f} s"))  # fmt: skip
     tagging = cases("tagging").get("conll2000", {})
     for kind in ("tagging", "marginals") if tagging else ():
         speeds = tagging[kind]["tokens a second"]
@@ -281,6 +279,8 @@ def readme_lines() -> list[str]:
     """Return what the README says."""
     train = read("train_conll2000")
     return [
+        *_ordinary_report.summary(cases("ordinary_settings")),
+        "",
         "CoNLL-2000 chunking with the classic template (19 attributes a token, "
         f"{train['l2']['crfkit']['parameters']:,} weights, c2 = 1), crfkit with two threads unless "
         "noted, against python-crfsuite (which has one) in the same process run on a machine with "
@@ -448,6 +448,9 @@ def _spread(values: list[float]) -> str:
 
 BLOCKS: dict[str, Callable[[], list[str]]] = {
     "": readme_lines,
+    "ordinary": ordinary_lines,
+    "ordinary_sizes": lambda: table(*_ordinary_report.sizes(cases("ordinary_settings"))),
+    "ordinary_details": lambda: table(*_ordinary_report.details(cases("ordinary_settings"))),
     "training": training_lines,
     "certified": certified_lines,
     "pass": pass_lines,

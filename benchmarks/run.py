@@ -25,6 +25,7 @@ import auto
 import handwriting
 import margin
 import memory
+import ordinary_settings
 import passes
 import perceptron
 import scaling
@@ -34,6 +35,7 @@ import tagging
 import training
 
 PARTS: dict[str, ModuleType] = {
+    "ordinary_settings": ordinary_settings,
     "training": training,
     "pass": passes,
     "tagging": tagging,
