@@ -32,7 +32,7 @@ from crfkit import CRFClassifier
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.solvers import LBFGS, OWLQN, SOLVERS
 
-NAME = "ordinary_settings"
+NAME, PEER = "ordinary_settings", "python-crfsuite"
 SETTINGS = [(0.0, 1.0), (0.0, 0.1), (0.1, 0.1), (0.1, 0.01), (1.0, 0.0)]
 # Sequences at most, where python-crfsuite would take minutes with some of the penalties.
 LIMITS = {
@@ -44,7 +44,7 @@ QUICK_SEQUENCES = 60
 NEAR = 1e-4  # above the best known objective
 SINGLE = ("lbfgs", "owlqn", "oeg", "sag", "newton")  # that `auto` has to match
 PATIENCE = 1.5  # times the seconds of `auto`: then a single solver is given up
-REPEATS, REPEAT_BELOW = 3, 5.0  # runs of more seconds are not repeated
+REPEATS, REPEAT_BELOW = 3, 3.0  # runs of more seconds are not repeated
 TIGHT: dict[str, Any] = {"tol": 1e-7, "gtol": 1e-9, "max_iter": 3000}
 
 
@@ -64,7 +64,7 @@ class Run(NamedTuple):
     processor: float
     wall: float
     value: float
-    parameters: FloatArray | None = None
+    parameters: FloatArray = np.empty(0)
 
     def reached(self, best: float) -> Point | None:
         """Return the first point that is near the best objective."""
@@ -85,7 +85,7 @@ class Timed:
     def __init__(self, solver: Any, enough: Callable[[Point], bool] | None = None) -> None:
         self.solver, self.max_iter, self._enough = solver, solver.max_iter, enough
         self.points: list[Point] = []
-        self.parameters: FloatArray | None = None
+        self.parameters: FloatArray = np.empty(0)
         self.started = time.process_time(), time.perf_counter()
 
     def since(self) -> tuple[float, float]:
@@ -124,14 +124,6 @@ def fit_crfsuite(data: _data.Labeled, c1: float, c2: float) -> Run:
     seconds = time.process_time() - trainer.started_processor, time.perf_counter() - trainer.started
     points = [Point(entry.processor, entry.at, entry.passes, entry.loss) for entry in log]
     return Run(points, *seconds, points[-1].value)
-
-
-def repeated(run: Callable[[], Run]) -> list[Run]:
-    """Return one run, or a few if they are short."""
-    runs = [run()]
-    while len(runs) < REPEATS and runs[0].processor < REPEAT_BELOW:
-        runs.append(run())
-    return runs
 
 
 def tight(data: _data.Labeled, c1: float, c2: float, start: FloatArray) -> float:
@@ -177,47 +169,62 @@ def applies(name: str, c1: float, c2: float) -> bool:
     return not ((name in ("oeg", "sag") and not c2) or (name == "owlqn" and not c1))
 
 
-def single_solvers(
-    data: _data.Labeled, c1: float, c2: float, best: float, budget: float
-) -> dict[str, Any]:
-    """Return what each solver takes to come near the best objective; None where it is too much."""
-    target = best * (1.0 + NEAR)
+def runs_of(
+    data: _data.Labeled, c1: float, c2: float, known: float
+) -> tuple[dict[str, list[Run]], float]:
+    """Return the runs of all, in turns so that noise hits all alike, and the best objective."""
+    for n_jobs in (1, 2):  # compiles
+        fit(data, c1, c2, SOLVERS["auto"]().set_params(max_iter=20), n_jobs)
+    makers: dict[str, Callable[[], Run]] = {
+        "1 thread": lambda: fit(data, c1, c2, SOLVERS["auto"]()),
+        "2 threads": lambda: fit(data, c1, c2, SOLVERS["auto"](), 2),
+        PEER: lambda: fit_crfsuite(data, c1, c2),
+    }
+    runs = {name: [make()] for name, make in makers.items()}
+    values = [known, *(run.value for (run,) in runs.values())]
+    auto = runs["1 thread"][0]
+    if known == math.inf:
+        values.append(tight(data, c1, c2, auto.parameters))
+    best = min(values)
+    budget = PATIENCE * (auto.reached(best) or auto.points[-1]).processor
 
     def enough(point: Point) -> bool:
-        return point.value <= target or point.processor > budget
+        return point.value <= best * (1.0 + NEAR) or point.processor > budget
 
-    found: dict[str, Any] = {}
-    for name in (name for name in SINGLE if name in SOLVERS and applies(name, c1, c2)):
+    for name in (name for name in SINGLE if applies(name, c1, c2)):
         fit(data, c1, c2, SOLVERS[name]().set_params(max_iter=3))  # compiles
-        runs = [fit(data, c1, c2, SOLVERS[name](), enough=enough)]
-        if runs[0].reached(best) and runs[0].processor < REPEAT_BELOW:
-            runs += [fit(data, c1, c2, SOLVERS[name](), enough=enough) for _ in range(REPEATS - 1)]
-        found[name] = said(runs, best)["to 0.01 %"]
-    return found
+        make = functools.partial(single, data, c1, c2, name, enough)
+        runs[name] = [make()]
+        if runs[name][0].reached(best):
+            makers[name] = make
+    for _ in range(REPEATS - 1):
+        for name, make in makers.items():
+            if runs[name][0].processor < REPEAT_BELOW:
+                runs[name].append(make())
+    return runs, best
+
+
+def single(
+    data: _data.Labeled, c1: float, c2: float, name: str, enough: Callable[[Point], bool]
+) -> Run:
+    """Return a run of one solver until it is near enough, or takes too long."""
+    return fit(data, c1, c2, SOLVERS[name](), enough=enough)
 
 
 def measure(dataset: str, c1: float, c2: float, limit: int | None, known: float) -> dict[str, Any]:
     """Return the measurements of one case; `known` is the best objective so far, or infinite."""
     data = _ordinary_data.load(dataset, limit)
-    for n_jobs in (1, 2):  # compiles
-        fit(data, c1, c2, SOLVERS["auto"]().set_params(max_iter=20), n_jobs)
-    ours = repeated(lambda: fit(data, c1, c2, SOLVERS["auto"]()))
-    theirs = [fit_crfsuite(data, c1, c2)]
-    both = repeated(lambda: fit(data, c1, c2, SOLVERS["auto"](), 2))
-    start = ours[0].parameters
-    values = [run.value for run in (*ours, *theirs, *both)]
-    if not math.isfinite(known) and start is not None:
-        values.append(tight(data, c1, c2, start))
-    best = min(known, *values)
-    one, two, peer = (said(runs, best) for runs in (ours, both, theirs))
-    near = one["to 0.01 %"]
-    single = single_solvers(data, c1, c2, best, PATIENCE * (near or one)["seconds"])
-    there = {name: point["seconds"] for name, point in single.items() if point}
+    runs, best = runs_of(data, c1, c2, known)
+    found = {name: said(each, best) for name, each in runs.items()}
+    one, two, peer = (found.pop(name) for name in ("1 thread", "2 threads", PEER))
+    singles = {name: row["to 0.01 %"] for name, row in found.items()}
+    there = {name: near["seconds"] for name, near in singles.items() if near}
     fastest = min(there, key=there.__getitem__, default=None)
+    near = one["to 0.01 %"]
     return {
-        "sizes": data.sizes() | {"weights": 0 if start is None else len(start)},
+        "sizes": data.sizes() | {"weights": len(runs["1 thread"][0].parameters)},
         "c1": c1, "c2": c2, "best known": best, "limit": limit,
-        "auto": {"1 thread": one, "2 threads": two}, "python-crfsuite": peer, "solvers": single,
+        "auto": {"1 thread": one, "2 threads": two}, PEER: peer, "solvers": singles,
         "best solver": fastest,
         "auto by the best solver": near["seconds"] / there[fastest] if near and fastest else None,
         "times the seconds": {
