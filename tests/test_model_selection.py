@@ -1,11 +1,14 @@
 """The doors of scikit-learn: what works on sequences, and what says where else to go."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from sklearn import config_context
-from sklearn.calibration import CalibratedClassifierCV
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV, calibration_curve
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier
 from sklearn.inspection import permutation_importance
@@ -21,6 +24,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils import resample
 
 from crfkit import (
     CRFClassifier,
@@ -28,11 +32,12 @@ from crfkit import (
     LabelSequences,
     SemiMarkovCRF,
     SequenceVectorizer,
+    TemplateFeatures,
     load,
     make_sequence_union,
     save,
 )
-from crfkit.metrics import get_scorer
+from crfkit.metrics import get_scorer, get_scorer_names
 from crfkit.model_selection import StratifiedSequenceKFold, cross_val_proba
 
 WORDS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sees": "V"}
@@ -235,3 +240,125 @@ def test_a_fitted_search_is_not_saved_but_its_model_is(data, tmp_path):
 
 def test_the_oldest_scikit_learn_has_what_is_used():
     assert tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 6)
+
+
+def test_positions_of_sequences_of_one_length_have_a_permutation_importance(data):
+    """A table of tokens is what scikit-learn makes of them: it permutes those of a position."""
+    X, y = data
+    crf = CRFClassifier().fit(X, y)
+    if len({*map(len, X)}) > 1:
+        with pytest.raises(ValueError, match="inhomogeneous"):
+            permutation_importance(crf, X, y)
+        return
+    found = permutation_importance(crf, X, y, n_repeats=1, random_state=0)
+    rng, alone = np.random.RandomState(0), []
+    seed = rng.randint(np.iinfo(np.int32).max + 1)
+    for position in range(len(X[0])):
+        order = np.arange(len(X))
+        np.random.RandomState(seed).shuffle(order)
+        other = [[*row] for row in X]
+        for row, source in zip(other, order, strict=True):
+            row[position] = X[source][position]
+        alone.append(crf.score(X, y) - crf.score(other, y))
+    np.testing.assert_allclose(found.importances_mean, alone)
+
+
+def test_keys_of_tokens_have_a_permutation_importance_by_hand(data):
+    X, y = data
+    crf, rng = CRFClassifier().fit(X, y), np.random.default_rng(0)
+
+    def shuffled(key):
+        values = iter(rng.permutation([token[key] for row in X for token in row]).tolist())
+        return [[token | {key: next(values)} for token in row] for row in X]
+
+    worth = {key: crf.score(X, y) - crf.score(shuffled(key), y) for key in ("w", "length")}
+    assert worth["w"] > 0.2 > worth["length"]
+
+
+def test_bags_of_sequences_are_averaged_by_hand(data):
+    """In place of BaggingClassifier."""
+    X, y = data
+    bags = [resample(X, y, random_state=seed) for seed in range(5)]
+    models = [CRFClassifier().fit(*bag) for bag in bags]
+    assert all(model.classes_.tolist() == ["D", "N", "V"] for model in models)
+    proba = np.mean([np.concatenate(model.predict_proba(X)) for model in models], axis=0)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    found = models[0].classes_[proba.argmax(axis=1)]
+    assert np.mean(found == np.concatenate(y)) > 0.8
+
+
+def test_sure_labels_are_learned_from_and_the_others_are_not(data):
+    """In place of SelfTrainingClassifier: a token of weight 0 has no label."""
+    X, y = data
+    first = CRFClassifier(c2=0.1).fit(X[:4], y[:4])
+    labels = y[:4] + first.predict(X[4:])
+    sure = [rows.max(axis=1) > 0.7 for rows in first.predict_proba(X[4:])]
+    weight = [*(np.ones(len(row)) for row in y[:4]), *(row.astype(float) for row in sure)]
+    assert {0.0, 1.0} <= set(np.concatenate(weight))
+    second = CRFClassifier(c2=0.1).fit(X, labels, sample_weight=weight)
+    hidden = [["?" if not s else t for s, t in zip(a, b, strict=True)]
+              for a, b in zip(weight, labels, strict=True)]  # fmt: skip
+    third = CRFClassifier(c2=0.1).fit(X, hidden, sample_weight=weight)
+    assert third.classes_.tolist() == second.classes_.tolist()
+    np.testing.assert_allclose(
+        np.concatenate(third.predict_proba(X)), np.concatenate(second.predict_proba(X)), atol=1e-3
+    )
+
+
+def test_probabilities_are_judged_out_of_fold(data):
+    """In place of CalibratedClassifierCV: are labels right as often as the model says?"""
+    X, y = data
+    found = cross_val_proba(CRFClassifier(), X, y, cv=3)
+    proba, truth = np.concatenate(found.proba), np.concatenate(y)
+    right = truth[:, None] == found.classes
+    share, said = calibration_curve(right.ravel(), proba.ravel(), n_bins=2)
+    assert np.all(np.diff(share) > 0.0) and np.all(np.diff(said) > 0.0)
+
+
+def test_templates_name_columns_in_place_of_a_column_transformer(frame):
+    features = TemplateFeatures(["word", "suffix(word, 2)"], by="line")
+    crf = CRFClassifier(features=features).fit(frame, frame["tag"])
+    assert crf.score(frame, frame["tag"]) > 0.9
+    assert len(crf.predict_marginals(frame)) == frame["line"].nunique()
+
+
+@pytest.fixture
+def frame(data):
+    rows = [(s, token["w"], "B-" + label) for s, row in enumerate(zip(*data, strict=True))
+            for token, label in zip(*row, strict=True)]  # fmt: skip
+    return pd.DataFrame(rows, columns=["line", "word", "tag"])
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+@pytest.mark.parametrize("kind", [CRFClassifier, SemiMarkovCRF])
+def test_every_scorer_takes_the_column_of_labels(frame, kind, name):
+    crf = kind(features=TemplateFeatures(["word"], by="line")).fit(frame, frame["tag"])
+    groups = [group for _, group in frame.groupby("line")]
+    y = [group["tag"].tolist() for group in groups]
+    scorer = get_scorer(name)
+    assert scorer(crf, frame, frame["tag"]) == scorer(crf, frame, y)
+
+
+def test_weights_are_a_column_of_the_frame_too(frame):
+    crf = CRFClassifier(features=TemplateFeatures(["word"], by="line"))
+    frame["weight"] = np.where(frame["word"] == "dog", 0.5, 1.0)
+    weight = [group["weight"].to_numpy() for _, group in frame.groupby("line")]
+    one = clone(crf).fit(frame, frame["tag"], sample_weight=frame["weight"])
+    other = clone(crf).fit(frame, frame["tag"], sample_weight=weight)
+    assert (one.coef_ != other.coef_).nnz == 0
+    scores = [one.score(frame, frame["tag"], w) for w in (frame["weight"], weight)]
+    assert scores[0] == scores[1]
+    with pytest.raises(ValueError, match="sample_weight has"):
+        crf.fit(frame, frame["tag"], sample_weight=frame["weight"][1:])
+    found = cross_val_score(
+        crf, frame, frame["tag"], groups=frame["line"], cv=GroupKFold(3),
+        params={"sample_weight": frame["weight"]}, error_score="raise",
+    )  # fmt: skip
+    assert np.all(found > 0.5)
+
+
+def test_a_fitted_search_goes_through_pickle(data):
+    search = GridSearchCV(CRFClassifier(), {"c2": [0.1, 1.0]}, cv=3).fit(*data)
+    other = pickle.loads(pickle.dumps(search))
+    assert other.predict(data[0]) == search.predict(data[0])
+    assert other.best_params_ == search.best_params_

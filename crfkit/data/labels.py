@@ -360,6 +360,7 @@ def _is_padded(stream: LabelStream) -> bool:
 def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
     """Return a weight for each token, shape (N,), of those of S sequences or of their tokens.
 
+    The column of a data frame has one for each token, as that of labels.
     ValueError if the shape fits neither, a weight is negative, NaN or infinite, or all are 0;
     TypeError if one is no number.
     """
@@ -372,7 +373,7 @@ def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
             f"sample_weight is a {type(sample_weight).__name__}; give one number for each "
             "sequence, or a list with an array of token weights for each sequence."
         )
-    items = list(sample_weight)
+    items = list(by_sequence(sample_weight, offsets))
     if any(np.ndim(item) for item in items):
         rows = [
             numeric_array(item, f"sample_weight of sequence {s}").reshape(-1)

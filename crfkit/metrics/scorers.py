@@ -11,9 +11,11 @@ from copy import deepcopy
 from difflib import get_close_matches
 from typing import Any, TypeAlias
 
+import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
+from crfkit.data.labels import by_sequence
 from crfkit.labels.fields import holds_segments
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, allowed_transitions, looks_like_tag
 from crfkit.labels.sequences import as_lists, flatten
@@ -46,11 +48,15 @@ class SegmentScorer:
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the score of the predictions for X."""
         last, X = _last_step(estimator, X)
-        truth, scheme = as_lists(y, "y"), getattr(last, "scheme_", None)
+        predicted, scheme = None, getattr(last, "scheme_", None)
+        if hasattr(y, "to_numpy"):  # maybe a column of a frame, which is cut as its tokens are
+            predicted = last.predict(X)
+            y = by_sequence(y, np.cumsum([0, *map(len, predicted)]))
+        truth = as_lists(y, "y")
         listed = holds_segments(truth)
         if listed and scheme is not None:
             return self._score(truth, last.predict_segments(X))
-        predicted = last.predict(X)
+        predicted = last.predict(X) if predicted is None else predicted
         if scheme != RUNS:
             labels = {*flatten([] if listed else truth, "y").labels}
             labels.update(flatten(predicted, "the prediction").labels)

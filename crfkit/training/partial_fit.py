@@ -116,12 +116,21 @@ def _pack(X: Any, y: Any, *, fitted: Mapping[str, Any], schema: Schema) -> Packe
     vectorizer = fitted["vectorizer_"]
     if isinstance(X, PackedSequences) or not isinstance(vectorizer, SequenceVectorizer):
         data = pack_new(X, vectorizer, fitted["n_features_in_"])
-    else:
-        data, vectorizer = vectorizer.extend(X)
-        if vectorizer is not fitted["vectorizer_"]:  # it begins with the names of the model
-            schema = schema._replace(tokens=Attributes(data.n_features, None))
+        schema.check(given := Schema.of(data))
+        schema.warn_of_missing_names(given, "the model")
+        return _renamed(data, schema), vectorizer
+    data, vectorizer = vectorizer.extend(X)
+    if vectorizer is not fitted["vectorizer_"]:  # it begins with the names of the model
+        schema = schema._replace(tokens=Attributes(data.n_features, None))
     schema.check(Schema.of(data))
     return data, vectorizer
+
+
+def _renamed(data: PackedSequences, schema: Schema) -> PackedSequences:
+    """Return data with the names that the model has, or has not, of attributes of tokens."""
+    names = schema.tokens.names
+    same = (names is None) == (data.names is None)
+    return data if same else data._from_arrays(**data.__dict__ | {"names": names})
 
 
 def _continue(

@@ -224,6 +224,26 @@ def test_the_names_of_packed_features_must_stay_the_same():
         crf.partial_fit(other, Y)
 
 
+@pytest.mark.parametrize("first", ["named", "nameless"])
+def test_names_of_the_first_batch_stay_those_of_the_model(first):
+    """As in scikit-learn: data without names, or with some, are a warning and no more."""
+    named = SequenceVectorizer().fit_transform(X)
+    nameless = PackedSequences(named.to_csr(), offsets=named.offsets)
+    batches = (named, nameless) if first == "named" else (nameless, named)
+    crf = make_crf().partial_fit(batches[0], Y, classes=CLASSES)
+    message = "does not have valid feature names" if first == "named" else "has feature names"
+    with pytest.warns(UserWarning, match=f"X {message}, but the model was fitted with"):
+        crf.partial_fit(batches[1], Y)
+    if first == "named":
+        assert crf.feature_names_in_.tolist() == named.feature_names.tolist()
+    else:
+        assert not hasattr(crf, "feature_names_in_")
+    with pytest.warns(UserWarning, match="feature names"):
+        crf.predict(batches[1])
+    twice = make_crf().partial_fit(batches[0], Y, classes=CLASSES).partial_fit(batches[0], Y)
+    assert_same(weights(crf), weights(twice))
+
+
 @pytest.mark.parametrize(
     "name", sorted(n for n, s in SOLVERS.items() if getattr(s, "handles_partial", False))
 )
