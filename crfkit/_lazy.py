@@ -19,10 +19,7 @@ def public_names(package: str) -> list[str]:
 def lazy_names(
     package: str, homes: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of a package.
-
-    `homes` are names, divided by spaces, by the module that has them, relative to the package.
-    """
+    """Return ``__all__``, ``__getattr__``, ``__dir__`` of a package whose names are in modules."""
     modules = {name: module for module, names in homes.items() for name in names.split()}
 
     def find(name: str) -> Any:

@@ -112,10 +112,7 @@ class ThreadMap:
             self._pool = None
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """Return ``[function(item) for item in items]``.
-
-        Of several errors the one of the first item is raised, for any number of threads.
-        """
+        """Return ``[function(item) for item in items]``, or raise the first item's error."""
         if len(items) < 2 or self.n_workers == 1:
             return list(map(function, items))
         helpers = min(self.n_workers, len(items)) - 1

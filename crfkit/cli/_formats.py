@@ -52,10 +52,7 @@ class DataFormat(abc.ABC):
 
     @abc.abstractmethod
     def iterate(self, source: Any, width: int | None) -> Iterator[tuple[list[Any], Any]]:
-        """Yield the tokens of each sequence, and what `tagged` prints it from.
-
-        `width` columns, without the label, had the training data; None if that is not known.
-        """
+        """Yield tokens of sequences, of `width` columns if known, and what `tagged` prints."""
 
     @abc.abstractmethod
     def tagged(self, sequence: Any, columns: Sequence[Sequence[str]]) -> list[str]:

@@ -37,11 +37,7 @@ class OpenedModel(NamedTuple):
         return X if self.features is None else self.features.transform(X)
 
     def data_format(self, arguments: argparse.Namespace, path: str) -> DataFormat:
-        """Return how to read a file: as the options say, else as the training data were read.
-
-        A model that was saved from Python does not know that: with templates it reads what the
-        name of the file says, without any the user has to say it.
-        """
+        """Return how to read a file: by options, else as the training data, else by its name."""
         known = self._known
         if known is None:
             bare = self.features is None or isinstance(self.features[0], SequenceVectorizer)
@@ -91,11 +87,7 @@ def default_templates(width: int) -> list[Any]:
 
 
 def make_features(template: str | None, data: DataFormat, width: int) -> TemplateFeatures:
-    """Return the templates of a file, or the default ones, for rows of a number of columns.
-
-    By default only the forms of CoNLL-U are looked at: its other fields are annotations, as the
-    label is, and nearly tell it.
-    """
+    """Return the templates of a file, or the default ones, which look at forms of CoNLL-U alone."""
     if template is None:
         templates = default_templates(1 if data.columns else width)
         return TemplateFeatures(templates, columns=data.columns)

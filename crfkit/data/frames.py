@@ -13,10 +13,7 @@ from crfkit._types import FloatArray, Frame, IntArray
 
 
 def group_offsets(groups: ArrayLike) -> IntArray:
-    """Return where the runs of equal values start, and the end, shape (S + 1,).
-
-    ValueError if a value is missing, or comes back after another one.
-    """
+    """Return where runs of equal values start, and the end; ValueError if a value comes back."""
     values = np.asarray(groups)
     if values.ndim != 1:
         raise ValueError(f"groups must have one value a token, not the shape {values.shape}.")
@@ -51,10 +48,7 @@ def frame_columns(df: Frame, by: str, columns: Sequence[str] | None) -> list[str
 
 
 def numeric_block(df: Frame, where: str) -> FloatArray:
-    """Return a frame as a block of shape (N, F); TypeError names a column that is not numeric.
-
-    Missing values are NaN.
-    """
+    """Return a frame as a block (N, F), NaN where a value is missing; TypeError if not numeric."""
     for name, dtype in zip(df.columns, df.dtypes, strict=True):
         if dtype.kind not in "biuf":
             raise TypeError(

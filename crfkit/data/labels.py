@@ -358,11 +358,9 @@ def _is_padded(stream: LabelStream) -> bool:
 
 
 def check_sample_weight(sample_weight: Any, offsets: IntArray) -> FloatArray:
-    """Return a weight for each token, shape (N,), of those of S sequences or of their tokens.
+    """Return a weight for each token, (N,), of those of S sequences or of their tokens.
 
     The column of a data frame has one for each token, as that of labels.
-    ValueError if the shape fits neither, a weight is negative, NaN or infinite, or all are 0;
-    TypeError if one is no number.
     """
     lengths = np.diff(offsets)
     if sample_weight is None:

@@ -66,12 +66,7 @@ class _Mixture:
         self.emission2 = _sparse_rows((n_states, n_symbols), n_symbols, to_symbol, random)
 
     def sample(self, second: NDArray[np.bool_], random: RandomStream) -> tuple[IntArray, IntArray]:
-        """Draw states and symbols of shape (S, T).
-
-        ``second``, (2, S, T), tells which transitions and which emissions are of second order: but
-        for the first state and symbol and the transition into the second state, which have no such
-        past.
-        """
+        """Draw states and symbols, (S, T), of second order where ``second`` says so, (2, S, T)."""
         _, n_sequences, length = second.shape
         states = np.empty((n_sequences, length), np.int64)
         symbols = np.empty((n_sequences, length), np.int64)

@@ -76,10 +76,7 @@ def check_votes(model: Any) -> None:
 
 
 def elect(model: Any, data: PackedSequences, decoder: Any) -> CodeArray:
-    """Return the labels with the most votes of a fitted perceptron, shape (N,).
-
-    Each of its weights vote for what the decoder finds.
-    """
+    """Return the labels that most of the weights of a fitted perceptron vote for, shape (N,)."""
     changes: sp.csr_array = model.vote_changes_
     every = _all_weights(model)
     used = np.union1d(changes.indices, every.always)

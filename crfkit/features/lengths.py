@@ -132,11 +132,7 @@ def _expression(text: str, lengths: Any) -> FloatArray:
 
 
 def value_of(node: ast.expr, variable: str, values: Any) -> Any:
-    """Return the value of an expression over one variable, for an array of values of that.
-
-    The variable is written as `ast.unparse` does. TypeError or KeyError if there is anything but
-    it, numbers, comparisons and arithmetic in the expression.
-    """
+    """Return the value of arithmetic over one variable; TypeError or KeyError of anything else."""
     inner = partial(value_of, variable=variable, values=values)
     if ast.unparse(node) == variable:
         return values

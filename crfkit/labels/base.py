@@ -112,10 +112,7 @@ class TokenLabels(LabelSpace):
     of_segments = False
 
     def read(self, y: Any, offsets: IntArray, classes: ObjectArray | None = None) -> Coded:
-        """Return the codes of labels, with respect to given classes or those that occur.
-
-        ValueError or TypeError tells that y does not fit the sequences, or a label is not given.
-        """
+        """Return the codes of labels, with respect to given classes or those that occur."""
         stream = LabelStream(y)
         check_lengths(offsets, stream.offsets, "y")
         check_labels(stream, () if classes is None else classes)

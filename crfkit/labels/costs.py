@@ -35,10 +35,7 @@ class Cost(ABC):
         """Raise ValueError if it is the cost of another number of labels."""
 
     def added(self, labels: CodeArray) -> FloatArray:
-        """Return what to add to the unary scores of tokens with these true labels, (N, K).
-
-        ValueError tells that the cost is not a sum over tokens.
-        """
+        """Return what to add to unary scores, (N, K), given true labels; ValueError if no sum."""
         raise ValueError(
             f"the cost {type(self).__name__} is no sum over tokens, which this loss adds to the "
             "scores. Use cost='hamming' or a matrix, or loss='hinge'."

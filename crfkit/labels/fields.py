@@ -113,11 +113,7 @@ def lists(y: Any) -> list[list[Any]]:
 
 
 def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Listed:
-    """Return the segments that are listed for each sequence, in any order; `name` is for messages.
-
-    ValueError or TypeError tells that there is another number of lists, an item is no segment, or
-    one is not within its sequence.
-    """
+    """Return the segments listed for each sequence, in any order; `name` is for messages."""
     if len(sequences) != len(offsets) - 1:
         raise ValueError(
             f"X has {len(offsets) - 1} sequences, but {name} has {len(sequences)}: give one list "

@@ -88,10 +88,7 @@ def get_scheme(name: str, suffix: bool = False, delimiter: str = "-") -> Scheme:
 
 
 def parse_tag(tag: object, scheme: Scheme) -> tuple[int, str]:
-    """Split a tag into its role and its type.
-
-    TypeError tells that it is not a string, ValueError that it is no tag of the scheme.
-    """
+    """Split a tag into its role and its type; TypeError or ValueError if it is no tag of these."""
     if not isinstance(tag, str):
         raise TypeError(f"tags are strings such as 'B-PER'; found {tag!r} ({type(tag).__name__})")
     letter, label = scheme.split(tag)

@@ -213,10 +213,7 @@ def _coded_runs(stream: LabelStream, offsets: IntArray, coding: SegmentCoding) -
 
 
 def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -> str:
-    """Return the scheme that labels of tokens follow: that of their tags, or "runs".
-
-    ValueError tells that they are tags but legal in no scheme, or may be tags as well as others.
-    """
+    """Return the scheme of labels of tokens, or "runs"; ValueError of tags of no scheme."""
     labels: list[Any] = [label for label in stream.index if label != outside]
     tags = [label for label in labels if looks_like_tag(label)]
     if labels and len(tags) == len(labels):

@@ -54,11 +54,7 @@ class SegmentLabels(LabelSpace):
         self.segments = segments
 
     def read(self, y: Any, offsets: IntArray) -> Coded:
-        """Return the codes of the segments that labels stand for.
-
-        ValueError or TypeError tells that the labels do not fit the sequences, cannot be read, or
-        break the limits, or that these name labels as tags.
-        """
+        """Return the codes of the segments that labels stand for, which keep the limits."""
         coded = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
         check_names(self.segments, coded)
         size, classes, codes = len(coded.classes), coded.classes, coded.codes.copy()

@@ -37,11 +37,7 @@ class FlatLabels(NamedTuple):
 
 
 def flatten(y: Sequences, name: str) -> FlatLabels:
-    """Flatten sequences of labels; ``name`` is what errors call the argument.
-
-    TypeError tells that a string, or anything else that is not a sequence of labels, stands where a
-    sequence is expected.
-    """
+    """Flatten sequences of labels; TypeError, which says ``name``, if one is no sequence."""
     sequences = as_lists(y, name)
     lengths = np.fromiter(map(len, sequences), np.intp, len(sequences))
     return FlatLabels(list(chain.from_iterable(sequences)), lengths)
@@ -56,11 +52,7 @@ def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
 
 
 def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, FlatLabels]:
-    """Flatten labels of tokens, truth and prediction together.
-
-    ValueError tells that they differ in number or length, TypeError that they are segments
-    instead, or no sequences.
-    """
+    """Flatten labels of tokens, truth and prediction together; raises if they do not match."""
     if hasattr(y_true, "to_numpy"):  # maybe a column of a frame
         y_pred = as_lists(y_pred, "y_pred")
         y_true = by_sequence(y_true, np.cumsum([0, *map(len, y_pred)]))

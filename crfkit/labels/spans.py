@@ -310,10 +310,7 @@ def spans_of_all(y: Sequences, scheme: str) -> FoundSpans:
 
 
 def _read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[TagStream], list[str]]:
-    """Parse every distinct tag once, and return the streams and the names of the types.
-
-    TypeError or ValueError names the first sequence and position where a label is no tag.
-    """
+    """Parse every distinct tag once; return streams and names of types. Errors name the place."""
     vocabulary, codes = encode_labels(*flats)
     try:
         table = tag_table([parse_tag(tag, scheme) for tag in vocabulary])

@@ -47,11 +47,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
         weights: Weights,
         out: Counts,
     ) -> float:
-        """Return the loss of a batch and a subgradient, as in :class:`Loss`.
-
-        ValueError is raised if tokens may have several labels, their weights differ within a
-        sequence, or as for `worst`.
-        """
+        """Return the loss of a batch and a subgradient, as in :class:`Loss`."""
         level, labels = self.sequence_weights(weights), targets.labels
         path, value, slope = self._find(structure, potentials, labels)
         out.unary[...] = 0.0

@@ -40,11 +40,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
         weights: Weights,
         out: Counts,
     ) -> float:
-        """Return the loss of a batch and its gradient, as in :class:`Loss`.
-
-        ValueError is raised if the weights of the tokens of a sequence differ, the true labels are
-        forbidden, or the cost is not a sum over tokens.
-        """
+        """Return the loss of a batch and its gradient, as in :class:`Loss`."""
         self.sequence_weights(weights)
         plain, augmented = self._augmented(structure, potentials, targets.labels)
         loss = LogLoss().value_and_grad(plain, augmented, targets, weights, out)

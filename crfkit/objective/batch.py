@@ -25,10 +25,7 @@ Work = Callable[..., float | None]
 
 
 class _PreparedData:
-    """The data in the form that an evaluation reads, made when the first one comes.
-
-    A solver that works with mini-batches alone does not need it.
-    """
+    """The data in the form that an evaluation reads, made when the first one comes."""
 
     def __init__(self, model: LinearModel, data: PackedSequences, threads: ThreadMap) -> None:
         self.model, self.data, self.threads = model, data, threads
@@ -137,19 +134,13 @@ class Objective:
         return self.penalty.l2
 
     def with_penalty(self, penalty: ElasticNet) -> Objective:
-        """Return the objective with another penalty; both share the prepared data.
-
-        Not to be evaluated at the same time as this one.
-        """
+        """Return the objective with another penalty; both share the data, use one at a time."""
         other = copy.copy(self)
         other.penalty, other.evaluations = penalty, 0
         return other
 
     def with_loss(self, loss: Loss) -> Objective:
-        """Return the objective with another loss; both share the prepared data.
-
-        Not to be evaluated at the same time as this one.
-        """
+        """Return the objective with another loss; both share the data, use one at a time."""
         other = copy.copy(self)
         other.loss = loss
         return other
@@ -162,10 +153,7 @@ class Objective:
         return value + self.penalty.smooth_value(w), gradient
 
     def hessian_product(self, w: FloatArray, direction: FloatArray) -> FloatArray:
-        """Return the product of the Hessian of the differentiable part with a direction, (P,).
-
-        ValueError is raised if the weights of the tokens of a sequence differ.
-        """
+        """Return the product of the Hessian of the differentiable part with a direction, (P,)."""
         self.evaluations += 1
         _, product = self._pull_back(
             partial(self.loss.hessian_product, self.structure), w, direction
@@ -203,11 +191,7 @@ class Objective:
         return self._pull_back(work, np.zeros(self.n_parameters))[1]
 
     def total_counts(self) -> FloatArray:
-        """Return the largest sum of all features over the labellings of each sequence, shape (S,).
-
-        ValueError is raised if a feature is negative somewhere, or scores have a part that is not
-        learned.
-        """
+        """Return the largest sum of all features over the labellings of each sequence, (S,)."""
         self._prepared.model.check_counts(self.data)
         totals = np.zeros(len(self.data))
 

@@ -107,10 +107,7 @@ class StochasticObjective:
         return found
 
     def release_data(self) -> None:
-        """Let go of the copy of the data, for whoever has them in another form.
-
-        It is made again when it is asked for.
-        """
+        """Let go of the copy of the data until it is asked for again."""
         self.__dict__.pop("_dealt", None)
         self._batches.clear()
 
@@ -171,10 +168,7 @@ class StochasticObjective:
         return self.model.active(self._prepared(index))
 
     def gradient(self, index: int, residual: Counts) -> FloatArray:
-        """Return the gradient to the parameters that a batch depends on, shape (n,).
-
-        `residual` is the gradient with respect to its scores; the penalty has no part in it.
-        """
+        """Return the gradient, but for the penalty, to the `places` of a batch, shape (n,)."""
         return self.model.active_gradient(residual, self._prepared(index))
 
     @contextmanager
@@ -191,13 +185,7 @@ class StochasticObjective:
         return self.all_labels[self.chunks[index].tokens]
 
     def sequence_weight(self, index: int) -> FloatArray:
-        """Return the weight of each sequence of a batch, shape (S,).
-
-        Raises
-        ------
-        ValueError
-            If the tokens of a sequence have different weights.
-        """
+        """Return the weight of each sequence of a batch, (S,); ValueError if tokens' differ."""
         return Weights(self._weight[self.chunks[index].tokens], self._shared[index]).shared
 
 

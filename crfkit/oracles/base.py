@@ -49,10 +49,7 @@ class Oracle(ABC):
         return wide
 
     def regroup(self, offsets: IntArray) -> None:
-        """Have other runs of tokens, shape (B + 1,), count as the sequences.
-
-        Each has the tokens of one sequence, or none.
-        """
+        """Have other runs of tokens, (B + 1,), count as sequences: each a part of one, or empty."""
         self.problem = self.problem._replace(offsets=frozen(offsets))
 
     def examples(
@@ -71,20 +68,14 @@ ORACLES: dict[tuple[type, type], Maker] = {}
 
 
 def register_oracle(model: type, structure: type, make: Maker) -> None:
-    """Say what makes the oracle of a class of models and a class of structures.
-
-    It returns None where there is none.
-    """
+    """Say what makes the oracle, or None, of a class of models and a class of structures."""
     ORACLES[model, structure] = make
 
 
 def find_oracle(
     model: Any, structure: Any, data: PackedSequences, order: LabelOrder, threads: ThreadMap
 ) -> Oracle | None:
-    """Return the oracle of a model and a structure, None if there is none.
-
-    `structure` is one that adds what is not learned of the scores of `model`.
-    """
+    """Return the oracle of a model, and the structure that adds what is not learned, or None."""
     for kind in type(structure).__mro__:
         make = ORACLES.get((type(model), kind))
         if make is not None:

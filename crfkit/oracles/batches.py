@@ -54,10 +54,7 @@ class Preconditioner(Protocol):
 
 
 class BatchOracle(ABC):
-    """Batches as a problem of the parts in `crfkit.kernels.solvers.batches`.
-
-    The class of `problem` chooses the bodies of the parts.
-    """
+    """Batches as a problem, whose class chooses the parts in `crfkit.kernels.solvers.batches`."""
 
     problem: Any
     index: BlockIndex  # where the potentials of each batch stand in a vector over those of all

@@ -97,10 +97,7 @@ def _most_changes(design: Design, offsets: IntArray) -> int:
 
 
 def _slots(index: IdArray, offsets: IntArray) -> IntArray:
-    """Return the number of each token's row in its sequence: 0, 1, ... where they come first.
-
-    The rows of first tokens are not used.
-    """
+    """Return the number of each token's row in its sequence; rows of first tokens are not used."""
     inner = np.ones(len(index), bool)
     inner[offsets[:-1][np.diff(offsets) > 0]] = False
     before = np.concatenate([[0], np.cumsum(inner)])

@@ -196,10 +196,7 @@ def _fixed(model: SemiMarkovModel, structure: Structure, order: LabelOrder) -> S
 
 
 class SegmentOracle(Oracle):
-    """Segments without attributes of transitions in compiled form.
-
-    The structure adds the scores that are not learned.
-    """
+    """Segments without attributes of transitions; the structure adds what is not learned."""
 
     def __init__(
         self, model: SemiMarkovModel, structure: Structure, data: PackedSequences,

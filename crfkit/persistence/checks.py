@@ -150,11 +150,7 @@ def check_runs(segments: PackedSegments) -> None:
 
 
 def check_chain_model(model: Any) -> None:
-    """Raise ValueError if the fitted attributes of a linear model do not fit together.
-
-    These are `classes_`, `n_features_in_` and those that the blocks of weights of its potentials
-    name; an unfitted model passes.
-    """
+    """Raise ValueError if the fitted attributes of a linear model, if any, do not fit together."""
     fitted = vars(model)
     if not {"coef_", "dual_coef_"} & fitted.keys():
         return

@@ -156,11 +156,7 @@ def register_room(room: ModuleType) -> None:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Return ``module:name`` of a function at the top of an importable module.
-
-    TypeError tells that it is a lambda, stands inside something else or in ``__main__``, or that
-    its name means another object.
-    """
+    """Return ``module:name`` of a function; TypeError unless it is at the top of a module."""
     module, name = function.__module__, function.__qualname__
     if module == "__main__":
         raise TypeError(

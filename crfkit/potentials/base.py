@@ -40,10 +40,7 @@ class PotentialsModel(ABC):
     def scores(
         self, bound: Any, data: PackedSequences, chunk: Chunk, threads: ThreadMap = SERIAL
     ) -> Potentials:
-        """Return the potentials of the sequences of a chunk of new data.
-
-        `threads` share the work on a long sequence.
-        """
+        """Return the potentials of a chunk of new data; `threads` share a long sequence."""
 
 
 class FeatureChoice(NamedTuple):

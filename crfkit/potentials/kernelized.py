@@ -52,10 +52,7 @@ class Kernel(NamedTuple):
         return isinstance(self.name, str) and self.name == "precomputed"
 
     def __call__(self, left: Any, right: Any) -> FloatArray:
-        """Return the kernel values of the rows of two matrices, shape (n, m).
-
-        ValueError if a function returns another shape, or a value is NaN or infinite.
-        """
+        """Return the kernel values of the rows of two matrices, (n, m), all finite."""
         shape = (left.shape[0], right.shape[0])
         if not all(shape):
             return np.zeros(shape)

@@ -48,10 +48,7 @@ class Prepared(NamedTuple):
 
 
 class LinearModel(PotentialsModel):
-    """Potentials that are sums of weights, by blocks, whose parameters follow one another.
-
-    The blocks are in the order in which they add to the potentials.
-    """
+    """Potentials that are sums of weights, by blocks in the order in which they add to them."""
 
     is_linear = True
     # The blocks that such a model may have, by their names. To give all models another one, add it:
@@ -95,10 +92,7 @@ class LinearModel(PotentialsModel):
 
     @abstractmethod
     def linear(self, structure: Structure) -> tuple[Self, Structure]:
-        """Return the model without potentials that are not learned, and a structure that adds them.
-
-        For solvers that work with products and differences of potentials.
-        """
+        """Return the model of what is learned alone, and a structure that adds the rest."""
 
     @abstractmethod
     def cells(self, data: PackedSequences, chunk: Chunk) -> int:
@@ -231,10 +225,7 @@ class LinearModel(PotentialsModel):
         )
 
     def active_gradient(self, residual: Counts, prepared: Prepared) -> FloatArray:
-        """Return the gradient to the `active` parameters, in their order, shape (n,).
-
-        `residual` is that with respect to the potentials of the chunk.
-        """
+        """Return the gradient to the `active` parameters, (n,), given that to the potentials."""
         residuals = self.residuals(residual.unary.copy(), [residual.pair], [0], prepared)
         found = []
         for block in self.blocks:
@@ -359,10 +350,7 @@ def chain_model(
 def choose_features(
     data: PackedSequences, codes: CodeArray, n_labels: int, **options: Any
 ) -> LinearChainModel:
-    """Return a model of linear chains with weights for what is seen, or for all.
-
-    Parameters as for :class:`crfkit.potentials.blocks.Choice`.
-    """
+    """Return a chain model with weights for what is seen, or for all, by options of `Choice`."""
     blocks = LinearChainModel.choose(Choice(data, codes, n_labels, **options))
     return LinearChainModel(blocks, None if data.topology is None else structure_for(data.topology))
 

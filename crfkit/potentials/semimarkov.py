@@ -210,10 +210,7 @@ class SegmentAttributeBlock(AttributeBlock):
         return PreparedSegments(reading(self.weights, parts), spans)
 
     def local_segments(self, data: PackedSequences, chunk: Chunk) -> LocalSegments:
-        """Return the segments of a chunk whose attributes have weights.
-
-        Most attributes of all segments that might be are never seen in a segment that is.
-        """
+        """Return the segments of a chunk whose attributes have weights, few of all."""
         if data.segments is None:
             raise ValueError("the model has weights of attributes of segments, the data have none.")
         local = data.segments.within(chunk.tokens.start, chunk.tokens.stop)
@@ -243,10 +240,7 @@ def _weighted_rows(weights: AttributeWeights, rows: PackedSequences) -> BoolArra
 
 
 def _in_parts(weights: AttributeWeights, parts: BoolArray) -> AttributeWeights:
-    """Return (attribute, label) pairs once for each part that the attribute has, side by side.
-
-    `parts` tells which, shape (D, B).
-    """
+    """Return (attribute, label) pairs side by side, once for each part, (D, B), that they have."""
     width, count = weights.n_columns, parts.shape[1]
     attributes = np.repeat(np.arange(weights.n_features), np.diff(weights.ptr))
     chosen, which = np.nonzero(parts[attributes])
@@ -302,10 +296,7 @@ class SemiMarkovModel(LinearModel):
         return None if block is None else block.local_segments(data, chunk)
 
     def linear(self, structure: Structure) -> tuple[Self, Structure]:
-        """Return the model without potentials that are not learned, and a structure that adds them.
-
-        These are the fixed scores of lengths, and transitions and lengths that are forbidden.
-        """
+        """Return the model without fixed or forbidden scores, and a structure that adds them."""
         fixed, forbidden = self.lengths.fixed, self.forbidden
         if not (fixed.any() or forbidden.any()):
             return self, structure
@@ -383,10 +374,7 @@ def choose_segment_features(
     parts: BoolArray,
     **options: Any,
 ) -> SemiMarkovModel:
-    """Return a model of segments with weights for what is seen, or for all.
-
-    Parameters as for :class:`crfkit.potentials.blocks.Choice`; `parts` are the `token_parts`.
-    """
+    """Return a model of segments, as :func:`choose_features`; `parts` are the `token_parts`."""
     check_no_topology(data.topology, "a model of segments")
     choice = Choice(data, codes, n_labels, lengths=lengths, token_parts=parts, **options)
     return SemiMarkovModel(SemiMarkovModel.choose(choice))

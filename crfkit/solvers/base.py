@@ -77,10 +77,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     max_iter: Any = None
 
     def check_parameters(self) -> None:
-        """Check the parameters, those that solvers of a kind share and those in `checks`.
-
-        None passes where it is the default.
-        """
+        """Check the parameters, those of its kind and its own; None passes as a default."""
         for name, check in (self.shared_checks | self.checks).items():
             if getattr(self, name) is not None or getattr(type(self), name) is not None:
                 check(name, getattr(self, name))
@@ -198,10 +195,7 @@ class SolverLog:
         )
 
     def has_stalled(self, period: int, tol: float, since: int = 0) -> bool:
-        """Whether the value fell by less than `tol`, relatively, over `period` iterations.
-
-        Only iterations from `since` on are looked at.
-        """
+        """Whether the value fell by less than a share `tol` in `period` iterations `since` one."""
         if len(self.history) - since <= period:
             return False
         before, now = self.history[-1 - period].value, self.history[-1].value

@@ -37,10 +37,7 @@ Packed = tuple[PackedSequences, Any]  # sequences, and what made them: a fitted 
 
 
 def pack_training(X: Any, y: Any = None, features: Any = None) -> Packed:
-    """Pack training features; where tokens are dicts or strings, learn their vocabulary.
-
-    A clone of `features`, if there is one, is fitted and makes something that can be packed.
-    """
+    """Pack training features; where they need it, fit a clone of `features` or a vocabulary."""
     if features is not None:
         return _pack_made(X, y, features)
     if isinstance(X, PackedSequences):
@@ -67,10 +64,7 @@ def _pack_made(X: Any, y: Any, features: Any) -> Packed:
 
 
 def pack_new(X: Any, vectorizer: Any, n_features: int) -> PackedSequences:
-    """Pack features for a model with D attributes, by what made those of the training data.
-
-    Raises TypeError or ValueError if they do not fit.
-    """
+    """Pack features for a model with D attributes, by what made those of the training data."""
     if isinstance(X, PackedSequences):
         data = X
     elif not (vectorizer is None or isinstance(vectorizer, SequenceVectorizer)):
@@ -293,10 +287,7 @@ def check_training(data: PackedSequences) -> None:
 
 
 def warn_if_badly_scaled(data: PackedSequences, of: str = "") -> None:
-    """Warn of a numeric feature that is a thousand times larger than most others.
-
-    `of` says of what, where not of tokens.
-    """
+    """Warn of a numeric feature (`of` what) that is a thousand times larger than most others."""
     if data.values is None and data.dense is None:
         return  # indicators are all of size 1
 

@@ -57,10 +57,7 @@ class EarlyStopping(BaseEstimator):  # type: ignore[misc]
 
 
 def find_scorer(scoring: Any) -> Scorer:
-    """Return a scorer: by its name, the callable itself, or the method `score` of estimators.
-
-    None and "accuracy" are the last. TypeError or ValueError if it is neither.
-    """
+    """Return a scorer by its name, the callable itself, or accuracy by the estimator's `score`."""
     if scoring is None or isinstance(scoring, str) and scoring == "accuracy":
         return _token_accuracy
     if isinstance(scoring, str):

@@ -128,10 +128,7 @@ class Problem:
 
 
 def make_problem(estimator: Any, **parts: Any) -> Problem:
-    """Return a problem with these parts, and what all estimators say by the same parameters.
-
-    Raises TypeError or ValueError if one of them cannot be used.
-    """
+    """Return a problem of these parts, and of the parameters that all estimators share, checked."""
     given = _USUAL | estimator.get_params(deep=False)
     check_whole("min_freq", given["min_freq"])
     if not isinstance(given["verbose"], bool):

@@ -109,10 +109,7 @@ def _all_classes(classes: Any, fitted: Mapping[str, Any]) -> ObjectArray:
 
 
 def _pack(X: Any, y: Any, *, fitted: Mapping[str, Any], schema: Schema) -> Packed:
-    """Pack further training features; new attributes of tokens get the next columns.
-
-    Those of other transformers than a SequenceVectorizer are the ones of the first batch.
-    """
+    """Pack further training features; new attributes of tokens get the next columns, if learned."""
     vectorizer = fitted["vectorizer_"]
     if isinstance(X, PackedSequences) or not isinstance(vectorizer, SequenceVectorizer):
         data = pack_new(X, vectorizer, fitted["n_features_in_"])

@@ -207,11 +207,7 @@ def _row_sums(indptr: IntArray, data: FloatArray | IntArray) -> FloatArray:
 
 
 def _in_parts(work: FloatArray | IntArray, search: Callable[[slice], FloatArray]) -> FloatArray:
-    """Return what a search finds for all texts, shape (n,), from the work that each of them is.
-
-    A part takes a fraction of a second, so that a search can be interrupted, and by
-    ``joblib.parallel_config`` threads share them.
-    """
+    """Return what a search finds for all texts, (n,), in short parts that threads share."""
     parts = np.cumsum(work) // _WORK
     edges = np.flatnonzero(np.diff(parts, prepend=-1, append=-1)).tolist()
     with ThreadMap(None) as threads:

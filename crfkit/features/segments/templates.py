@@ -38,11 +38,7 @@ def segment_templates(
     lexicons: Collection[str],
     columns: Sequence[str] | None,
 ) -> list[SegmentTemplate]:
-    """Translate templates; one that is written twice counts once.
-
-    TypeError or ValueError if one has another form than those of :class:`SegmentFeatures`, or there
-    is none.
-    """
+    """Translate templates, each once; TypeError or ValueError if one has no form that is known."""
     compiler = _SegmentCompiler(functions, lexicons, columns)
     texts = list(dict.fromkeys(flatten(templates)))
     if not texts:

@@ -224,10 +224,7 @@ class Trie:
         return known[words.piece_codes]
 
     def find(self, words: Words, longest: int | None) -> tuple[TokenRuns, CodeArray]:
-        """Return the runs of up to `longest` tokens that are one of the texts, and which.
-
-        All tokens are followed at once, each as long as its run may yet become a text.
-        """
+        """Return the runs of up to `longest` tokens that are one of the texts, and which."""
         at_ends, reach = words.at_ends(), words.reach(longest)
         starts, stops = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         texts = [np.zeros(0, np.int32)]

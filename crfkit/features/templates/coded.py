@@ -173,10 +173,7 @@ class TokenReader:
         return np.union1d(found, np.flatnonzero(np.isin(codes, new))) if new else found
 
     def cell(self, cell: Cell) -> CodeArray:
-        """Return the codes of a cell, shape (N,), of its source or, where that has items, column.
-
-        Outside of the sequence they are the codes of marks.
-        """
+        """Return the codes of a cell, (N,), of its source or column; those of marks outside."""
         if cell not in self._cells:
             table = self.learned.sources[cell.source]
             size = len(self.plan.marks)

@@ -115,10 +115,7 @@ class _ColumnCell(NamedTuple):
 
 
 def expression_plan(templates: Templates, functions: Functions, lexicons: Collection[str]) -> Plan:
-    """Translate templates that are Python expressions.
-
-    TypeError or ValueError if one has another form than those of :class:`TemplateFeatures`.
-    """
+    """Translate Python expressions; TypeError or ValueError if one has no form that is known."""
     compiler = _TokenCompiler(functions, lexicons)
     for text in flatten(templates):
         compiler.add(text)

@@ -80,10 +80,7 @@ class MarginEG(MiniBatchSolver):
 
 
 class BlockDistribution(NamedTuple):
-    """The distributions of a batch.
-
-    Vectors, (Q,), have the parts of labels before those of transitions.
-    """
+    """The distributions of a batch; in vectors, (Q,), labels stand before transitions."""
 
     scores: FloatArray  # (Q,) the potentials that stand for them
     expected: FloatArray  # (Q,) expected counts, weighted

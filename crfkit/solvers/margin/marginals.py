@@ -38,10 +38,7 @@ class ChainMarginals:
         return float(edges[0] * np.prod(edges[1:] / nodes[1:-1]))
 
     def movable(self, target: CodeArray, source: CodeArray) -> float:
-        """Return the largest mass that any distribution of these marginals lets move, (T,) to (T,).
-
-        Where the labellings agree nothing changes.
-        """
+        """Return the largest mass that any distribution of these marginals lets move."""
         nodes, edges = self._on_path(source)
         differ = target != source
         held = np.append(nodes[differ], edges[differ[1:] | differ[:-1]])
@@ -57,10 +54,7 @@ class ChainMarginals:
         self._add(source, -mass)
 
     def supported(self, scores: Potentials) -> Potentials:
-        """Return scores of the same sequence that forbid all labels and transitions without mass.
-
-        All paths that are left have mass under the distribution of the largest entropy.
-        """
+        """Return scores of the same sequence that forbid what has no mass."""
         size = len(self.node)
         unary = scores.clamp(self.node > NO_MASS).unary
         pair = np.zeros((size, *self.edge.shape[1:]))

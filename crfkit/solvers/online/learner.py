@@ -84,10 +84,7 @@ class OnlineProblem(NamedTuple):
 
 
 def count_updates(weight: FloatArray, offsets: IntArray) -> int:
-    """Return how many sequences a pass looks at, given weights of tokens: not those of weight 0.
-
-    Empty ones, of which no weight is known, are among them.
-    """
+    """Return how many sequences a pass looks at: those with a token of weight, and empty ones."""
     used = np.concatenate([[0], np.cumsum(weight > 0.0)])[offsets]
     return int(np.count_nonzero((np.diff(used) > 0) | (np.diff(offsets) == 0)))
 
@@ -132,10 +129,7 @@ class OnlineLearner(ABC):
         """Look at sequences in this order."""
 
     def run(self, order: IntArray) -> tuple[float, int]:
-        """Look at sequences in this order; return the sum of their losses and the mistakes.
-
-        Raises `InfiniteScoresError` if scores are no longer finite.
-        """
+        """Look at sequences in this order; return the sum of their losses and the mistakes."""
         sums = self.state.sums
         sums[[LOSS, MISTAKES]] = 0.0
         self._learn(order)

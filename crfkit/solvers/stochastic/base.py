@@ -55,10 +55,7 @@ class Search(ABC):
         """Return the norm of the gradient and the gap, NaN where they are not known."""
 
     def is_near(self, tol: float, last: IterationRecord) -> bool:
-        """Whether the next evaluation is expected to end the search.
-
-        Asked where a solver has a parameter `check_every`, and that is None.
-        """
+        """Whether the next evaluation may end the search; asked if `check_every` is None."""
         raise NotImplementedError
 
 

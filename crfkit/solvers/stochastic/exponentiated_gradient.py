@@ -192,10 +192,7 @@ class DualState(BatchUpdates):
 
 
 class _Dual(Search):
-    """The dual problem: a distribution for each sequence, and the parameters they amount to.
-
-    It starts from the distributions of given parameters, if these are worth something.
-    """
+    """The dual problem: a distribution for each sequence, and the parameters they amount to."""
 
     batches: StochasticObjective
 

@@ -72,10 +72,7 @@ class Preconditioner:
 
 
 def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-    """Return the sums of squares along the principal axes of dense features, and the axes.
-
-    None where each feature stands for itself: there are too many for more.
-    """
+    """Return sums of squares along principal axes of dense features, and these if not too many."""
     n_features = dense.shape[1]
     if n_features > MOST_FEATURES:
         return np.square(dense).sum(axis=0), None

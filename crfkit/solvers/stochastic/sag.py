@@ -190,10 +190,7 @@ class SagState(BatchUpdates, Search):
         return math.sqrt(vector_dot(frozen(gradient), frozen(gradient)))
 
     def lower_bound(self) -> float:
-        """Return a value that no parameters have less than.
-
-        The least value of the tangents plus the penalty: ``sum_b offset_b - |d|^2 / (4 c2)``.
-        """
+        """Return a value that no parameters have less than: ``sum_b offset_b - |d|^2 / (4 c2)``."""
         if self._memory.numbers[KNOWN] < len(self.batches):
             return -math.inf
         offset = float(self._memory.offsets.sum())

@@ -225,10 +225,7 @@ class Descent(BatchUpdates, Search):
         return math.nan, math.nan
 
     def mean(self) -> FloatArray:
-        """Return the mean of the parameters after all steps since `start_mean`.
-
-        The last parameters, where no mean is kept.
-        """
+        """Return the mean of the parameters after all steps since `start_mean`, or the last."""
         if not self._average or self.averaged == 0:
             return self.weights()
         total = self.numbers[PAST] * self._weights.v.flat - self._weights.lag.flat

@@ -98,10 +98,7 @@ class BatchUpdates(ABC):
 def sum_of_losses(
     batches: StochasticObjective, pieces: list[slice], work: Callable[[int, int, FloatArray], None]
 ) -> float:
-    """Return the sum of the losses of all batches in some pieces, which threads compute.
-
-    ``work(first, last, losses)`` writes those of the batches first to last - 1.
-    """
+    """Return the sum of what ``work(first, last, losses)`` writes for all batches, over threads."""
     count = pieces[-1].stop if pieces else 0
     losses = np.zeros(count)
     batches.n_computed += count
