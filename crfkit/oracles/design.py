@@ -10,15 +10,8 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
+from crfkit.kernels.design import partition as kernels
 from crfkit.kernels.design.batch import BatchRoom
-from crfkit.kernels.design.partition import (
-    Attributes,
-    WeightPositions,
-    entries_count,
-    entries_deal,
-    rows_count,
-    rows_deal,
-)
 from crfkit.kernels.design.tokens import BatchRows, Design
 from crfkit.oracles.weights import AlignedWeights, aligned
 
@@ -36,10 +29,10 @@ def pieces_of(count: int) -> list[tuple[int, int]]:
 
 def kernel_inputs(
     weights: AlignedWeights, data: PackedSequences, wide: bool
-) -> tuple[Attributes, WeightPositions]:
+) -> tuple[kernels.Attributes, kernels.WeightPositions]:
     """Return the sparse attributes of tokens, or of transitions, and where their weights stand."""
     values, stride = data.value_array()
-    features = Attributes(
+    features = kernels.Attributes(
         frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
     )
     layout, positions, width = weights.layout, weights.state_positions, weights.width
@@ -47,7 +40,7 @@ def kernel_inputs(
         layout, positions = weights.wide_layout, weights.wide_positions
         width *= weights.n_labels
     n_rows = len(layout.attributes)
-    return features, WeightPositions(
+    return features, kernels.WeightPositions(
         layout.slots, layout.ptr, layout.columns, positions, width, n_rows
     )
 
@@ -70,7 +63,7 @@ def make_design(
     groups = frozen(np.arange(n_tokens + 1) if heads is None else heads)
     rows, cells = np.zeros((2, n_tokens + 1), np.int64)
     threads(
-        lambda piece: entries_count(*piece, features, places, rows[1:], cells[1:]),
+        lambda piece: kernels.entries_count(*piece, features, places, rows[1:], cells[1:]),
         pieces_of(n_tokens),
     )
     row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
@@ -83,7 +76,7 @@ def make_design(
         dense_of(data), places.n_rows, NO_BATCHES,
     )  # fmt: skip
     pieces = pieces_of(len(groups) - 1)
-    threads(lambda piece: entries_deal(*piece, groups, features, places, design), pieces)
+    threads(lambda piece: kernels.entries_deal(*piece, groups, features, places, design), pieces)
     design = Design(*frozen_arrays(design))
     if heads is None:
         return design
@@ -100,7 +93,7 @@ def _batch_rows(
 
     def count(piece: tuple[int, int]) -> None:
         seen = np.full(n_rows, -1)
-        rows_count(*piece, heads, design.row_ptr, design.rows, seen, counts[1:])
+        kernels.rows_count(*piece, heads, design.row_ptr, design.rows, seen, counts[1:])
 
     threads(count, pieces)
     ptr = frozen(np.cumsum(counts))
@@ -109,7 +102,9 @@ def _batch_rows(
         heads, dense_heads, ptr, np.empty(size, np.uint32), np.empty(size, kind), np.empty(n, kind),
         _numbers(n, design.stride),
     )  # fmt: skip
-    threads(lambda piece: rows_deal(*piece, np.zeros(n_rows, np.int64), design, lists), pieces)
+    threads(
+        lambda piece: kernels.rows_deal(*piece, np.zeros(n_rows, np.int64), design, lists), pieces
+    )
     return BatchRows(*frozen_arrays(lists))
 
 

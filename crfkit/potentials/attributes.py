@@ -17,16 +17,7 @@ from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.kernels.design.gather import (
-    ListedRows,
-    PairWeights,
-    SparseRows,
-    collect_rows,
-    gather_dense,
-    gather_rows,
-    gather_tokens,
-    spread_rows,
-)
+from crfkit.kernels.design import gather as kernels
 
 if TYPE_CHECKING:
     from crfkit.potentials.rows import Folding
@@ -96,12 +87,14 @@ class RowIndex:
         if self.complete:
             return self.view(frozen(weights))
         table = np.zeros(self.shape)
-        spread_rows(self.attributes, self.ptr, self.columns, frozen(weights), table)
+        kernels.spread_rows(self.attributes, self.ptr, self.columns, frozen(weights), table)
         return frozen(table)
 
     def collect(self, table: FloatArray, begin: int, end: int, out: FloatArray) -> None:
         """Add the rows ``begin:end`` of a table to weights, shape (P,)."""
-        collect_rows(self.attributes, begin, end, self.ptr, self.columns, frozen(table), out)
+        kernels.collect_rows(
+            self.attributes, begin, end, self.ptr, self.columns, frozen(table), out
+        )
 
 
 class BoundWeights:
@@ -157,7 +150,7 @@ class BoundWeights:
         """Add what dense features contribute to the scores of a part, shape (n, C)."""
         if part.data.dense is not None:
             table = frozen(self.dense[None])
-            gather_dense(frozen(part.data.dense), part.begin, part.end, table, out)
+            kernels.gather_dense(frozen(part.data.dense), part.begin, part.end, table, out)
 
 
 class AttributeWeights:
@@ -218,20 +211,20 @@ class NewRows:
         table, single = bound.by_token
         values, step = data.value_array()
         size = int(data.indptr[end] - data.indptr[begin])
-        listed = ListedRows(
+        listed = kernels.ListedRows(
             np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32),
             np.empty(size) if step else np.empty(1),
         )  # fmt: skip
-        rows = SparseRows(
+        rows = kernels.SparseRows(
             frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
             frozen(values), step,
         )  # fmt: skip
-        weights = PairWeights(
+        weights = kernels.PairWeights(
             layout.codes[0], layout.shape[0], single, layout.ptr, layout.columns,
             frozen(bound.pairs),
         )  # fmt: skip
-        gather_tokens(rows, begin, end, weights, listed, out)
-        gather_rows(
+        kernels.gather_tokens(rows, begin, end, weights, listed, out)
+        kernels.gather_rows(
             frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
             step, table, out,
         )  # fmt: skip

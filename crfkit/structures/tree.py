@@ -11,15 +11,8 @@ from crfkit.compiler.jit import frozen
 from crfkit.data.forest import Forest
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
+from crfkit.kernels.tree import max as kernels
 from crfkit.kernels.tree.hessian import tree_hessian
-from crfkit.kernels.tree.max import (
-    TreeLists,
-    tree_add_counts,
-    tree_lists,
-    tree_max,
-    tree_score,
-    tree_trace,
-)
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
 from crfkit.structures.base import (
     OF_TOPOLOGY,
@@ -98,21 +91,21 @@ class Tree(Structure[TreePotentials]):
         count, labels = len(potentials.offsets) - 1, np.empty(len(potentials.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         best = np.empty((longest(potentials), potentials.n_labels))
-        tree_max(_scores(potentials), best, labels, value, status)
+        kernels.tree_max(_scores(potentials), best, labels, value, status)
         raise_if_dead(potentials, status)
         return labels, value
 
     def score(self, potentials: TreePotentials, labels: CodeArray) -> FloatArray:
         """Return the score of one labeling of each forest, shape (S,)."""
         value = np.empty(len(potentials.offsets) - 1)
-        tree_score(_scores(potentials), frozen(labels), value)
+        kernels.tree_score(_scores(potentials), frozen(labels), value)
         return value
 
     def add_counts(
         self, potentials: TreePotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts of one labeling of each forest."""
-        tree_add_counts(_scores(potentials), frozen(labels), frozen(weight), *out)
+        kernels.tree_add_counts(_scores(potentials), frozen(labels), frozen(weight), *out)
 
     def hessian_product(
         self, potentials: TreePotentials, tangent: TreePotentials, weight: FloatArray, out: Counts
@@ -128,7 +121,7 @@ class Tree(Structure[TreePotentials]):
         value: FloatArray = lists.best[-1, 0].copy()
         labels: CodeArray = np.empty((len(value), len(potentials.unary)), np.int32)
         for rank in np.flatnonzero(value > -np.inf).tolist():
-            tree_trace(_scores(potentials), 0, rank, lists, labels, rank)
+            kernels.tree_trace(_scores(potentials), 0, rank, lists, labels, rank)
         return only_found(self, potentials, labels, value)
 
     def max_by_hamming(
@@ -154,7 +147,7 @@ class Tree(Structure[TreePotentials]):
             lists = _lists(potentials, s, levels, labels)
             if lists.best[-1, 0, errors[s]] == -np.inf:
                 raise too_many_errors(potentials, s, errors[s])
-            tree_trace(_scores(potentials), s, int(errors[s]), lists, path[None], 0)
+            kernels.tree_trace(_scores(potentials), s, int(errors[s]), lists, path[None], 0)
         return path
 
 
@@ -183,17 +176,17 @@ def _arrays(
 
 def _lists(
     potentials: TreePotentials, s: int, n: int, truth: CodeArray | None = None, traced: bool = True
-) -> TreeLists:
+) -> kernels.TreeLists:
     """Return the n best labelings of a forest, or the best ones by their errors."""
     length, size = int(np.diff(potentials.offsets)[s]), potentials.n_labels
     labels, joined = np.empty((2, length if traced else 0, size, n), np.int64)
     tokens, chosen = np.empty((2, length + 1), np.int64)
-    lists = TreeLists(
+    lists = kernels.TreeLists(
         np.empty((length + 1, size, n)), np.empty((1, size, n)), np.empty(n),
         tokens, labels, joined, chosen,
     )  # fmt: skip
     by_errors, known = truth is not None, np.zeros(0, np.int32) if truth is None else truth
-    tree_lists(_scores(potentials), s, frozen(known), by_errors, lists)
+    kernels.tree_lists(_scores(potentials), s, frozen(known), by_errors, lists)
     return lists
 
 

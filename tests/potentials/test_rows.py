@@ -118,7 +118,7 @@ def test_threads_that_need_a_table_at_the_same_time_make_one(monkeypatch):
             every.set()
         return bound.table
 
-    monkeypatch.setattr("crfkit.potentials.attributes.spread_rows", spread)
+    monkeypatch.setattr("crfkit.kernels.design.gather.spread_rows", spread)
     with ThreadMap(3) as threads:
         tables = threads(ask, range(3))
     assert len(made) == 1 and all(found is tables[0] for found in tables)

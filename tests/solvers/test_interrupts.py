@@ -88,7 +88,7 @@ def test_sequences_of_a_margin_are_updated_and_evaluated_a_few_at_a_time(steps, 
 
 
 def test_sequences_of_online_learning_are_learned_a_few_at_a_time(monkeypatch):
-    tokens, updates = [], learner.online_updates
+    tokens, updates = [], learner.kernels.online_updates
     with problem(count=60) as objective:
         objective.model.chunk_tokens = 5
 
@@ -96,7 +96,7 @@ def test_sequences_of_online_learning_are_learned_a_few_at_a_time(monkeypatch):
             tokens.append(int(objective.data.lengths[order].sum()))
             return updates(order, *others)
 
-        monkeypatch.setattr(learner, "online_updates", counted)
+        monkeypatch.setattr(learner.kernels, "online_updates", counted)
         online = OnlineProblem(objective, UpdateCoefficients(rate=1.0))
         one = make_learner(online, np.zeros(objective.n_parameters))
         one.run(np.arange(len(objective.data)))

@@ -14,14 +14,7 @@ from crfkit._types import FloatArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
 from crfkit.data.labels import Weights
-from crfkit.kernels.solvers.kernelized import (
-    NEGATIVE,
-    KernelProblem,
-    KernelState,
-    KernelVertices,
-    KernelWorkspace,
-    kernelized_updates,
-)
+from crfkit.kernels.solvers import kernelized as kernels
 from crfkit.labels.costs import find_cost
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
@@ -147,21 +140,23 @@ class _Search(Search):
         n_tokens, n_labels = len(blocks.codes), blocks.model.n_labels
         width, longest = padded(n_labels), int(np.diff(blocks.offsets).max(initial=0))
         self.vertices = [
-            KernelVertices(blocks.codes[None, begin:end].copy(), np.ones(1), np.ones(1, np.int64))
+            kernels.KernelVertices(
+                blocks.codes[None, begin:end].copy(), np.ones(1), np.ones(1, np.int64)
+            )
             for begin, end in zip(blocks.offsets[:-1], blocks.offsets[1:], strict=True)
         ]
         self.gaps = np.zeros(len(blocks))
         pair, learned = aligned(n_labels, width), aligned(n_labels, width)
-        self.state = KernelState(
+        self.state = kernels.KernelState(
             np.zeros((n_labels, n_tokens)), pair, np.zeros((n_tokens, n_labels))
         )
         learned[blocks.model.transition_from, blocks.model.transition_to] = 1.0
         added = find_cost(blocks.loss.cost, blocks.model.n_codes).added(blocks.codes)
-        self.problem = KernelProblem(
+        self.problem = kernels.KernelProblem(
             frozen(blocks.offsets), n_labels, frozen(added), frozen(learned)
         )
         scores, best, moved, change = (aligned(longest, width) for _ in range(4))
-        self._workspace = KernelWorkspace(
+        self._workspace = kernels.KernelWorkspace(
             pair[None], np.zeros(1, np.uint32), scores, best, moved, change,
             aligned(n_labels, width), np.empty(longest, np.int32),
         )  # fmt: skip
@@ -186,7 +181,7 @@ class _Search(Search):
         """Return the squared norm of the weights."""
         unary, pair, dual = self.state
         of_tokens = inner(dual.T, unary)
-        if of_tokens < 0.0 and of_tokens < NEGATIVE * inner(abs(dual.T), abs(unary)):
+        if of_tokens < 0.0 and of_tokens < kernels.NEGATIVE * inner(abs(dual.T), abs(unary)):
             raise ValueError(NOT_DEFINITE)
         return of_tokens + inner(pair, pair)
 
@@ -208,7 +203,7 @@ class _Search(Search):
         if begin == end or not weight:
             return
         vertices = self.vertices[sequence] = _with_room(self.vertices[sequence], steps)
-        gap = kernelized_updates(
+        gap = kernels.kernelized_updates(
             sequence, frozen(blocks.gram.rows(sequence)), weight / (2.0 * self.c2), steps, ENOUGH,
             self.problem, self.state, vertices, self._workspace, np.empty(len(vertices.alphas)),
         )  # fmt: skip
@@ -217,11 +212,11 @@ class _Search(Search):
         self.gaps[sequence] = max(weight * gap, 0.0)
 
 
-def _with_room(vertices: KernelVertices, more: int) -> KernelVertices:
+def _with_room(vertices: kernels.KernelVertices, more: int) -> kernels.KernelVertices:
     """Return vertices with room for so many others."""
     needed = int(vertices.number[0]) + more
     if needed <= len(vertices.alphas):
         return vertices
     room = 2 * needed - len(vertices.alphas)
     labels = np.pad(vertices.labels, ((0, room), (0, 0)))
-    return KernelVertices(labels, np.pad(vertices.alphas, (0, room)), vertices.number)
+    return kernels.KernelVertices(labels, np.pad(vertices.alphas, (0, room)), vertices.number)

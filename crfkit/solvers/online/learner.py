@@ -14,16 +14,7 @@ from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
 from crfkit.data.labels import Targets, Weights
 from crfkit.kernels.oracle import FOUND, INFINITE, Examples
-from crfkit.kernels.solvers.online import (
-    COUNT,
-    LOSS,
-    MISTAKES,
-    N_SUMS,
-    OnlineState,
-    UpdateCoefficients,
-    apply_update,
-    online_updates,
-)
+from crfkit.kernels.solvers import online as kernels
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import Loss
 from crfkit.objective.batch import Objective
@@ -54,7 +45,7 @@ class OnlineProblem(NamedTuple):
     """What is learned, and how."""
 
     objective: Objective  # neither its loss nor its penalty is read
-    update: UpdateCoefficients
+    update: kernels.UpdateCoefficients
     cost: AdditiveCost | None = None  # added to the scores of labels when they are predicted
     search: PrefixSearch | None = None  # predicts instead of the structure
     order: LabelOrder | None = None  # of labels that score the same; None: by their codes
@@ -107,13 +98,13 @@ class OnlineLearner(ABC):
         oracle: Oracle | None = None,
     ) -> None:
         self.problem, saved, self._oracle = problem, saved or {}, oracle
-        sums = np.zeros(N_SUMS)
-        sums[COUNT] = saved.get("count", 1.0)
+        sums = np.zeros(kernels.N_SUMS)
+        sums[kernels.COUNT] = saved.get("count", 1.0)
         zeros = np.zeros(len(start))
         given = (saved.get(name, other) for name, other in zip(
             VECTORS, (start, zeros, zeros), strict=True))  # fmt: skip
         current, later, gained = (self._pack(vector) for vector in given)
-        self.state = OnlineState(current, later, gained, self._pack(zeros), sums)
+        self.state = kernels.OnlineState(current, later, gained, self._pack(zeros), sums)
         self.recorder: Recorder | None = None
 
     def _pack(self, parameters: FloatArray) -> FloatArray:
@@ -131,9 +122,9 @@ class OnlineLearner(ABC):
     def run(self, order: IntArray) -> tuple[float, int]:
         """Look at sequences in this order; return the sum of their losses and the mistakes."""
         sums = self.state.sums
-        sums[[LOSS, MISTAKES]] = 0.0
+        sums[[kernels.LOSS, kernels.MISTAKES]] = 0.0
         self._learn(order)
-        return float(sums[LOSS]), int(sums[MISTAKES])
+        return float(sums[kernels.LOSS]), int(sums[kernels.MISTAKES])
 
     def weights(self) -> FloatArray:
         """Return the weights, shape (P,)."""
@@ -141,12 +132,12 @@ class OnlineLearner(ABC):
 
     def mean(self) -> FloatArray:
         """Return the mean of the weights at the start and after each sequence, shape (P,)."""
-        return self._unpack(self.state.current - self.state.later / self.state.sums[COUNT])
+        return self._unpack(self.state.current - self.state.later / self.state.sums[kernels.COUNT])
 
     def save(self) -> dict[str, Any]:
         """Return what it takes to go on: three arrays of shape (P,), and the count."""
         arrays = dict(zip(VECTORS, map(self._unpack, self.state[:3]), strict=True))
-        return arrays | {"count": float(self.state.sums[COUNT])}
+        return arrays | {"count": float(self.state.sums[kernels.COUNT])}
 
     def _record(self, count: int, numbers: IntArray, changes: FloatArray) -> None:
         """Tell of an update, of parameters some of which may be listed many times."""
@@ -178,7 +169,7 @@ class SequentialLearner(OnlineLearner):
             examples = oracle.examples(problem.weight, problem.objective.labels, cost)
             workspace = oracle.workspace(self.state.current)
             self._fixed = oracle.problem, examples, self.state, workspace
-        self._updates = online_updates if oracle else interpreted(online_updates)
+        self._updates = kernels.online_updates if oracle else interpreted(kernels.online_updates)
 
     @property
     def is_compiled(self) -> bool:
@@ -203,7 +194,7 @@ class SequentialLearner(OnlineLearner):
                     numbers = workspace.positions[:size].astype(np.int64)
                     if self._oracle is not None:
                         numbers = self._oracle.parameter_numbers(numbers)
-                    count = int(self.state.sums[COUNT]) - 2
+                    count = int(self.state.sums[kernels.COUNT]) - 2
                     self._record(count, numbers, workspace.changes[:size])
 
 
@@ -224,7 +215,7 @@ class KBestLearner(OnlineLearner):
                     continue
                 with self._own.batches.original_sequence_numbers():
                     self._fit(int(self._own.batch[s]), float(self._weight[s]))
-            self.state.sums[COUNT] += 1.0
+            self.state.sums[kernels.COUNT] += 1.0
 
     def _fit(self, index: int, weight: float) -> None:
         """Make the shortest update after which the true labels win against the best ones."""
@@ -247,7 +238,7 @@ class KBestLearner(OnlineLearner):
         if loss > LEFT * float((abs(tops) + costs).max()):
             factors = hildreth(deltas @ deltas.T, losses, self.problem.update.cap)
         if factors.any() or (best[0] != labels).any():
-            self.state.sums[[LOSS, MISTAKES]] += weight * loss, 1.0
+            self.state.sums[[kernels.LOSS, kernels.MISTAKES]] += weight * loss, 1.0
         if factors.any():
             self._apply(index, factors @ deltas, weight)
 
@@ -266,8 +257,8 @@ class KBestLearner(OnlineLearner):
     def _apply(self, index: int, delta: FloatArray, weight: float) -> None:
         positions = np.array(self._own.batches.places(index))  # as the kernels' own lists are
         update = self.problem.update._replace(rate=1.0)
-        apply_update(len(positions), positions, delta, 0.0, weight, update, self.state)
-        self._record(int(self.state.sums[COUNT]) - 1, positions.astype(np.int64), delta)
+        kernels.apply_update(len(positions), positions, delta, 0.0, weight, update, self.state)
+        self._record(int(self.state.sums[kernels.COUNT]) - 1, positions.astype(np.int64), delta)
 
 
 class MistakeLoss(Loss):

@@ -16,20 +16,7 @@ from crfkit._types import Counts, FloatArray, IdArray, Potentials, SingleArray
 from crfkit.compiler.dispatch import implements, interpreted
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.design.batch import LazyWeights, Metric, Weights
-from crfkit.kernels.solvers.batches import (
-    BlockIndex,
-    add_gradient,
-    aim,
-    catch_up,
-    clear,
-    descend,
-    gather,
-    loss,
-    pay,
-    settle,
-    step_always,
-    step_dual,
-)
+from crfkit.kernels.solvers import batches as kernels
 from crfkit.kernels.solvers.stochastic import (
     averaged_step,
     catch_up_weights,
@@ -75,7 +62,7 @@ class GeneralBatches:
         cells = np.cumsum([0, *(model.cells(data, chunk) for chunk in chunks)], dtype=np.int64)
         unary = tokens * model.n_columns
         pair, most = cells - unary, int(np.diff(unary).max(initial=0))
-        self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
+        self.index = kernels.BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
         self.room = most + int(np.diff(pair).max(initial=0))
 
     def gather(self, batch: int, scale: float, flat: FloatArray, workspace: Any) -> None:
@@ -193,19 +180,19 @@ def make_batch_oracle(batches: StochasticObjective) -> BatchOracle:
     return GeneralBatchOracle(batches) if found is None else found
 
 
-@implements(gather, GeneralBatches)
+@implements(kernels.gather, GeneralBatches)
 def _gather(problem: Any, batch: int, scale: float, weights: Weights, workspace: Any) -> None:
     problem.gather(batch, scale, weights.flat, workspace)
 
 
-@implements(loss, GeneralBatches)
+@implements(kernels.loss, GeneralBatches)
 def _loss(problem: Any, batch: int, workspace: Any) -> float:
     value, residual = problem.batches.value_and_residual(problem.potentials(workspace), batch)
     problem.write_gradient(workspace, residual)
     return float(value)
 
 
-@implements(step_dual, GeneralBatches)
+@implements(kernels.step_dual, GeneralBatches)
 def _step_dual(
     problem: Any, batch: int, factor: float, threshold: float, dual: Weights, w: Weights,
     workspace: Any,
@@ -214,7 +201,7 @@ def _step_dual(
     return dual_step(frozen(places), frozen(gradient), -factor, threshold, dual.flat, w.flat)
 
 
-@implements(descend, GeneralBatches)
+@implements(kernels.descend, GeneralBatches)
 def _descend(
     problem: Any, batch: int, factor: float, past: float, v: Weights, lag: Weights, workspace: Any
 ) -> None:
@@ -222,23 +209,23 @@ def _descend(
     averaged_step(frozen(places), frozen(gradient), factor, past, v.flat, lag.flat)
 
 
-@implements(pay, GeneralBatches)
+@implements(kernels.pay, GeneralBatches)
 def _pay(problem: Any, batch: int, scale: float, due: float, paid: Weights, v: Weights) -> None:
     cumulative_l1(frozen(problem.batches.places(batch)), scale, due, paid.flat, v.flat)
 
 
-@implements(catch_up, GeneralBatches)
+@implements(kernels.catch_up, GeneralBatches)
 def _catch_up(problem: Any, batch: int, total: float, lazy: LazyWeights) -> None:
     catch_up_weights(problem.lazy(batch), total, lazy.direction.flat, lazy.v.flat, lazy.seen)
 
 
-@implements(add_gradient, GeneralBatches)
+@implements(kernels.add_gradient, GeneralBatches)
 def _add_gradient(problem: Any, batch: int, out: Weights, workspace: Any) -> float:
     out.flat[problem.batches.places(batch)] += problem.gradient(batch, workspace)
     return 0.0
 
 
-@implements(aim, GeneralBatches)
+@implements(kernels.aim, GeneralBatches)
 def _aim(problem: Any, batch: int, metric: Metric, probe: Weights, workspace: Any) -> float:
     gradient, places = problem.gradient(batch, workspace), problem.batches.places(batch)
     probe.flat[places] = gradient
@@ -246,13 +233,13 @@ def _aim(problem: Any, batch: int, metric: Metric, probe: Weights, workspace: An
     return vector_dot(frozen(gradient), frozen(probe.flat[places]))
 
 
-@implements(clear, GeneralBatches)
+@implements(kernels.clear, GeneralBatches)
 def _clear(problem: Any, batch: int, probe: Weights) -> None:
     probe.flat[problem.batches.places(batch)] = 0.0
     probe.flat[problem.always] = 0.0
 
 
-@implements(step_always, GeneralBatches)
+@implements(kernels.step_always, GeneralBatches)
 def _step_always(
     problem: Any, length: float, decay: float, known: float, metric: Metric, lazy: LazyWeights,
     workspace: Any,
@@ -262,7 +249,7 @@ def _step_always(
     lazy.v.flat[problem.always] = w - length * problem.precondition(mean)
 
 
-@implements(settle, GeneralBatches)
+@implements(kernels.settle, GeneralBatches)
 def _settle(problem: Any, scale: float, total: float, lazy: LazyWeights) -> None:
     kept = lazy.v.flat[problem.always].copy()
     lazy.v.flat[:] = scale * (lazy.v.flat - (total - lazy.seen) * lazy.direction.flat)

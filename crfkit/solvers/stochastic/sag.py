@@ -11,21 +11,8 @@ import numpy as np
 from crfkit._params import check_number
 from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
+from crfkit.kernels.solvers import sag as kernels
 from crfkit.kernels.solvers.batches import ALL, PREPARE
-from crfkit.kernels.solvers.sag import (
-    GUESS,
-    KNOWN,
-    LEAST_CHANGE,
-    N_NUMBERS,
-    SCALE,
-    GradientMemory,
-    LineRoom,
-    Lipschitz,
-    StepSettings,
-    sag_settle,
-    sag_updates,
-    survey,
-)
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
@@ -133,16 +120,18 @@ class SagState(BatchUpdates, Search):
         self.smoothness = LipschitzEstimates(batches)
         metric, lazy = oracle.metric(preconditioner), oracle.lazy(oracle.pack(start))
         count, smoothness = len(batches), self.smoothness
-        lipschitz = Lipschitz(smoothness.estimates, smoothness.wait, smoothness.pause)
+        lipschitz = kernels.Lipschitz(smoothness.estimates, smoothness.wait, smoothness.pause)
         losses, offsets, known = np.zeros((3, count))
-        self._memory = GradientMemory(
-            np.zeros(oracle.n_potentials), losses, offsets, known, np.zeros(N_NUMBERS), lipschitz,
-            lazy,
+        self._memory = kernels.GradientMemory(
+            np.zeros(oracle.n_potentials), losses, offsets, known, np.zeros(kernels.N_NUMBERS),
+            lipschitz, lazy,
         )  # fmt: skip
-        self._memory.numbers[[SCALE, GUESS]] = 1.0, batches.mean_square or 1.0
+        self._memory.numbers[[kernels.SCALE, kernels.GUESS]] = 1.0, batches.mean_square or 1.0
         decay = 2.0 * batches.penalty.l2 / max(count, 1)
         steepest = decay * preconditioner.most
-        self._settings = StepSettings(decay, math.inf, steepest, preconditioner.caution, metric)
+        self._settings = kernels.StepSettings(
+            decay, math.inf, steepest, preconditioner.caution, metric
+        )
         self._w = start.copy()
         if start.any():  # else the first steps would lead away from what is good already
             self.refresh()
@@ -154,7 +143,7 @@ class SagState(BatchUpdates, Search):
 
     def weights(self) -> FloatArray:
         """Return the parameters after all steps, a new array."""
-        self.oracle.run(sag_settle)(self.oracle.problem, self._memory)
+        self.oracle.run(kernels.sag_settle)(self.oracle.problem, self._memory)
         self._w = self.oracle.unpack(self._memory.lazy.v.flat)
         return self._w.copy()
 
@@ -184,14 +173,14 @@ class SagState(BatchUpdates, Search):
 
     def gradient_norm(self) -> float:
         """Return the norm of the remembered gradient; to be called right after `weights`."""
-        if self._memory.numbers[KNOWN] < len(self.batches):
+        if self._memory.numbers[kernels.KNOWN] < len(self.batches):
             return math.nan
         gradient = self.direction + 2.0 * self.batches.penalty.l2 * self._w
         return math.sqrt(vector_dot(frozen(gradient), frozen(gradient)))
 
     def lower_bound(self) -> float:
         """Return a value that no parameters have less than: ``sum_b offset_b - |d|^2 / (4 c2)``."""
-        if self._memory.numbers[KNOWN] < len(self.batches):
+        if self._memory.numbers[kernels.KNOWN] < len(self.batches):
             return -math.inf
         offset = float(self._memory.offsets.sum())
         direction = self.direction
@@ -214,17 +203,19 @@ class SagState(BatchUpdates, Search):
         """Whether the loss lies above its tangents."""
         return bool(self.batches.has_sequence_weights and self.batches.loss.is_convex)
 
-    def _workspace(self) -> tuple[LineRoom, Any]:
+    def _workspace(self) -> tuple[kernels.LineRoom, Any]:
         """Return room for a thread."""
         workspace, probe = self.oracle.workspace(), self.oracle.lazy(self._memory.lazy.v.flat)
         potentials, along, residual = np.zeros((3, len(workspace.potentials)))
-        return LineRoom(probe.direction, potentials, along, residual, np.zeros(1)), workspace
+        return kernels.LineRoom(
+            probe.direction, potentials, along, residual, np.zeros(1)
+        ), workspace
 
-    def _update(self, order: IntArray, stage: int, workspace: tuple[LineRoom, Any]) -> None:
+    def _update(self, order: IntArray, stage: int, workspace: tuple[kernels.LineRoom, Any]) -> None:
         oracle = self.oracle
         if stage in (ALL, PREPARE):
-            survey(self.smoothness.estimates, self._memory.numbers)
-        oracle.run(sag_updates)(
+            kernels.survey(self.smoothness.estimates, self._memory.numbers)
+        oracle.run(kernels.sag_updates)(
             order, stage, self._settings, oracle.problem, oracle.index, self._memory, *workspace
         )
 
@@ -232,4 +223,4 @@ class SagState(BatchUpdates, Search):
 def _has_risen(log: SolverLog) -> bool:
     """Whether the objective rose since the record before, by more than rounding."""
     values = [record.value for record in log.history[-2:]]
-    return values[-1] - values[0] > LEAST_CHANGE * abs(values[0])
+    return values[-1] - values[0] > kernels.LEAST_CHANGE * abs(values[0])

@@ -10,15 +10,7 @@ import numpy as np
 
 from crfkit._params import check_flag, check_number
 from crfkit._types import FloatArray, IntArray, Random
-from crfkit.kernels.solvers.sgd import (
-    DUE,
-    N_NUMBERS,
-    PAST,
-    SCALE,
-    DescentSettings,
-    DescentWeights,
-    sgd_updates,
-)
+from crfkit.kernels.solvers import sgd as kernels
 from crfkit.kernels.solvers.stochastic import cumulative_l1_of_run
 from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
@@ -193,9 +185,9 @@ class Descent(BatchUpdates, Search):
         # What is not asked for is never read or written.
         lag = np.zeros_like(v) if average else v
         paid = np.zeros_like(v) if batches.penalty.l1 else v
-        self.numbers = np.zeros(N_NUMBERS)
-        self.numbers[SCALE] = 1.0
-        self._weights = DescentWeights(views(v), views(lag), views(paid), self.numbers)
+        self.numbers = np.zeros(kernels.N_NUMBERS)
+        self.numbers[kernels.SCALE] = 1.0
+        self._weights = kernels.DescentWeights(views(v), views(lag), views(paid), self.numbers)
         self._rates = np.zeros(len(batches))
 
     @property
@@ -218,7 +210,7 @@ class Descent(BatchUpdates, Search):
 
     def weights(self) -> FloatArray:
         """Return the parameters, a new array."""
-        return self.oracle.unpack(self.numbers[SCALE] * self._weights.v.flat)
+        return self.oracle.unpack(self.numbers[kernels.SCALE] * self._weights.v.flat)
 
     def distance(self, value: float) -> tuple[float, float]:
         """Return NaN: neither the norm of the gradient nor the gap is known."""
@@ -228,12 +220,12 @@ class Descent(BatchUpdates, Search):
         """Return the mean of the parameters after all steps since `start_mean`, or the last."""
         if not self._average or self.averaged == 0:
             return self.weights()
-        total = self.numbers[PAST] * self._weights.v.flat - self._weights.lag.flat
+        total = self.numbers[kernels.PAST] * self._weights.v.flat - self._weights.lag.flat
         return self.oracle.unpack(total / self.averaged)
 
     def start_mean(self) -> None:
         """Let the mean begin anew."""
-        self.averaged, self.numbers[PAST] = 0, 0.0
+        self.averaged, self.numbers[kernels.PAST] = 0, 0.0
         if self._average:
             self._weights.lag.flat[:] = 0.0
 
@@ -246,7 +238,9 @@ class Descent(BatchUpdates, Search):
         self.passes += 1
         if self.batches.penalty.l1:
             v, paid = self._weights.v.flat, self._weights.paid.flat
-            cumulative_l1_of_run(0, len(v), self.numbers[SCALE], self.numbers[DUE], paid, v)
+            cumulative_l1_of_run(
+                0, len(v), self.numbers[kernels.SCALE], self.numbers[kernels.DUE], paid, v
+            )
 
     def _workspace(self) -> Any:
         """Return room for a thread."""
@@ -254,8 +248,8 @@ class Descent(BatchUpdates, Search):
 
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         l1 = self.batches.penalty.l1 / len(self.batches)
-        settings = DescentSettings(self._rates, self._decay, l1, self._average, LEAST_SCALE)
-        self.oracle.run(sgd_updates)(
+        settings = kernels.DescentSettings(self._rates, self._decay, l1, self._average, LEAST_SCALE)
+        self.oracle.run(kernels.sgd_updates)(
             order, stage, settings, self.oracle.problem, self.oracle.index, self._weights, workspace
         )
 
