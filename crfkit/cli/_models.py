@@ -58,8 +58,7 @@ class OpenedModel(NamedTuple):
     @property
     def _known(self) -> dict[str, Any] | None:
         """What `crfkit train` wrote of the training data; None if it did not make the model."""
-        known: dict[str, Any] | None = (self.about.get("metadata") or {}).get(_KEY)
-        return known
+        return (self.about.get("metadata") or {}).get(_KEY)
 
     @property
     def width(self) -> int | None:

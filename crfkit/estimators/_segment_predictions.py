@@ -197,8 +197,7 @@ def expected_lengths(self: Any, X: Any) -> FloatArray:
 
     def count(structure: Structure, potentials: Any) -> FloatArray:
         expected, begin = expectations(structure, potentials)[0], potentials.n_transitions
-        rows: FloatArray = expected.pair[begin : begin + potentials.n_lengths].copy()
-        return rows
+        return expected.pair[begin : begin + potentials.n_lengths].copy()
 
     return sum(self._ask(data, count, share=SHARE), np.zeros(self.length_scores_.shape))
 

@@ -164,8 +164,7 @@ def hash_keys(keys: Sequence[bytes]) -> IdArray:
 
 
 def _rotated(x: IdArray, bits: int) -> IdArray:
-    rotated: IdArray = (x << np.uint32(bits)) | (x >> np.uint32(32 - bits))
-    return rotated
+    return (x << np.uint32(bits)) | (x >> np.uint32(32 - bits))
 
 
 def _mix(a: IdArray, b: IdArray, c: IdArray) -> None:

@@ -69,8 +69,7 @@ class AdditiveCost(Cost):
 
     def added(self, labels: CodeArray) -> FloatArray:
         """Return what to add to the unary scores of tokens with these true labels, (N, K)."""
-        added: FloatArray = self.table[labels]
-        return added
+        return self.table[labels]
 
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
         """Return the cost of the predicted labels of each sequence, shape (S,)."""

@@ -120,8 +120,7 @@ class AlignedWeights:
 
     def unpack(self, flat: FloatArray) -> FloatArray:
         """Return the parameters, shape (P,), in such a vector."""
-        parameters: FloatArray = flat[self.positions]
-        return parameters
+        return flat[self.positions]
 
     def for_tokens(self, flat: FloatArray, n_dense: int, most: int) -> TokenWeights:
         """Return a vector, with room for so many dense features and for as many changes."""

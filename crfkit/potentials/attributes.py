@@ -189,8 +189,7 @@ class AttributeWeights:
 
     def take_dense(self, table: FloatArray) -> FloatArray:
         """Return the weights of dense features from a table of shape (F, C)."""
-        taken: FloatArray = table[self._dense_rows(), self.columns[self.first_dense :]]
-        return taken
+        return table[self._dense_rows(), self.columns[self.first_dense :]]
 
     def _dense_rows(self) -> IntArray:
         """Return the dense feature of each weight of one."""

@@ -361,8 +361,7 @@ class Folding:
     def left(self, uses: IntArray) -> IntArray:
         """Return how many entries of each row are left of so many."""
         taken = np.bincount(self._members, uses[self._owners], minlength=len(uses))
-        left: IntArray = uses - taken.astype(np.int64)
-        return left
+        return uses - taken.astype(np.int64)
 
     def kept(self, row_ptr: IntArray, slots: IdArray) -> BoolArray:
         """Return which entries are left: those that no other of their token takes along."""

@@ -261,8 +261,7 @@ def minimize(
     next. ValueError or TypeError as the solver, or if the loss has no stage.
     """
     if not objective.loss.is_staged:
-        plain: SolverResult = solver.solve(objective, start, _both(callback, watch))
-        return plain
+        return solver.solve(objective, start, _both(callback, watch))
     most = solver.max_iter
     if most is not None:
         check_whole("max_iter", most)

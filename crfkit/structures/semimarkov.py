@@ -210,8 +210,7 @@ def span_probabilities(
     wider = scores._replace(pair=np.concatenate([scores.pair, own]), spans=every)
     expected = structure.zeros(wider)
     structure.log_partition(wider, np.ones(len(scores.offsets) - 1), expected)
-    found: FloatArray = expected.pair[len(scores.pair) :][which]
-    return found
+    return expected.pair[len(scores.pair) :][which]
 
 
 def _raise_if_dead(scores: SegmentPotentials, status: IntArray) -> None:

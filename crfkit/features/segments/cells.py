@@ -91,8 +91,7 @@ class SegmentReader:
             known = self.lexicons[lexicon].trie.codes(words) >= 0
             self._pieces[key] = np.concatenate([[0], np.cumsum(known)])
         counts = self._pieces[key]
-        some: BoolArray = counts[words.begin[runs.stop]] > counts[words.begin[runs.start]]
-        return some
+        return counts[words.begin[runs.stop]] > counts[words.begin[runs.start]]
 
     def runs(self, begin: int, end: int) -> TokenRuns:
         """Return all runs of the tokens ``begin:end``, whole sequences, in order."""

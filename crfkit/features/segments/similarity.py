@@ -256,8 +256,7 @@ class Letters:
                 frozen(self._by_size), most, np.zeros((len(self._known) + 1, words), np.int64),
                 np.zeros((2, words), np.int64), out,
             )  # fmt: skip
-            found: FloatArray = 1 - out[:, 0] / out[:, 1]
-            return found
+            return 1 - out[:, 0] / out[:, 1]
 
         return _in_parts(self.candidates(sizes, least) * sizes, search)
 

@@ -161,8 +161,7 @@ class Words:
 
         def often(nodes: CodeArray) -> BoolArray:
             _, which, counts = np.unique(nodes, return_inverse=True, return_counts=True)
-            kept: BoolArray = counts[which] >= least
-            return kept
+            return counts[which] >= least
 
         at_ends, table = self.at_ends(), PairTable()
         texts, nodes = list[str](), [np.zeros(0, np.int32)]

@@ -124,8 +124,7 @@ class _Descent(Search):
             return self.weights()
         total = (steps + 1) * self._sums - self._first - self._late
         parts = 0.5 * steps * (steps + 1) + self._count * steps
-        mean: FloatArray = -0.5 * self._count / (self.batches.penalty.l2 * parts) * total
-        return mean
+        return -0.5 * self._count / (self.batches.penalty.l2 * parts) * total
 
     def run_pass(self, order: IntArray) -> None:
         """Make a step for each of all batches."""

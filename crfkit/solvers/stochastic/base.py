@@ -64,8 +64,7 @@ def minibatches(solver: Any, objective: Objective, random: Random) -> Stochastic
     tokens = solver.batch_tokens
     if tokens is None:
         tokens = max(LEAST_TOKENS, objective.data.n_tokens // solver.n_batches)
-    batches: StochasticObjective = objective.minibatches(int(tokens), random)
-    return batches
+    return objective.minibatches(int(tokens), random)
 
 
 def gap_is_small(solver: Any, search: Search, w: FloatArray, log: SolverLog) -> str | None:

@@ -108,8 +108,7 @@ class GeneralBatches:
     def potentials(self, workspace: Any) -> Potentials:
         """Return the potentials in a workspace."""
         unary, pair = self.parts(workspace.potentials)
-        potentials: Potentials = self._own.scores.with_arrays(unary, pair)
-        return potentials
+        return self._own.scores.with_arrays(unary, pair)
 
     def gradient(self, batch: int, workspace: Any) -> FloatArray:
         """Return the gradient to the parameters of a batch, given a change of its counts."""

@@ -99,8 +99,7 @@ def _step_counts(batches: StochasticObjective) -> FloatArray:
 
 def _lengths(shares: FloatArray) -> FloatArray:
     """Return how far to go, given shares of the largest curvature."""
-    lengths: FloatArray = np.maximum(shares, LEAST_SHARE) ** -POWER
-    return lengths
+    return np.maximum(shares, LEAST_SHARE) ** -POWER
 
 
 class LipschitzEstimates:
