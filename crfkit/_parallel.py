@@ -239,10 +239,7 @@ def cut(tokens: slice, size: int) -> list[slice]:
 
 
 def make_blocks(chunks: list[Chunk], cells: list[int]) -> list[list[Chunk]]:
-    """Group consecutive chunks of so many scores into blocks of at most `BLOCK_CELLS`.
-
-    A chunk that is larger, or one long sequence, is a block of its own.
-    """
+    """Group consecutive chunks of so many scores into blocks of `BLOCK_CELLS`, or of one chunk."""
     blocks: list[list[Chunk]] = []
     limit = min(BLOCK_CELLS, max(FEW_CELLS, FEW_CHUNKS * max(cells, default=0)))
     total = 0

@@ -62,11 +62,7 @@ def numeric_block(df: Frame, where: str) -> FloatArray:
 
 
 def shared_columns(items: Sequence[Any]) -> list[str] | None:
-    """Return the names of the columns of frames, one for each sequence; None where there are none.
-
-    As in scikit-learn, only strings are names: TypeError if some are not. Lists of no tokens are
-    passed over. ValueError if a frame has other columns than the first, or is among arrays.
-    """
+    """Return the names of the columns of frames, None if there are none; they must not differ."""
     frames = {s: list(item.columns) for s, item in enumerate(items) if hasattr(item, "columns")}
     first = next(iter(frames.values()), [])
     for s, item in enumerate(items if frames else ()):

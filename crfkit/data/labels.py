@@ -72,11 +72,7 @@ class LabelSequences(list[list[Label]]):
 
 
 class LabelStream:
-    """Label sequences turned into codes in the order in which the labels first appear.
-
-    TypeError if `y` or a sequence is a string or not iterable, or a label is not hashable,
-    ValueError if a label is None or NaN. Generators are read once.
-    """
+    """Label sequences as codes, in the order in which labels first appear; they are read once."""
 
     def __init__(self, y: Iterable[Iterable[Label]]) -> None:
         self.index: dict[Label, int] = {}
@@ -284,10 +280,7 @@ class Weights(NamedTuple):
 
 
 def check_lengths(offsets: IntArray, others: IntArray, name: str) -> None:
-    """Raise ValueError if X, and y or sample_weight, differ in number or lengths of sequences.
-
-    `offsets` and `others`, shape (S + 1,), tell where the sequences of X, and of `name`, start.
-    """
+    """Raise ValueError if X and `name` differ in number or lengths of sequences, given offsets."""
     if len(offsets) != len(others):
         raise ValueError(
             f"X has {len(offsets) - 1} sequences, but {name} has {len(others) - 1}: "

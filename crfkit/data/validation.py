@@ -19,11 +19,7 @@ BADLY_SCALED = 1e3  # from where on a feature is reported as too large beside th
 
 
 def warn_if_lengths_badly_scaled(basis: sp.csr_array, names: list[str], lengths: IntArray) -> None:
-    """Warn of a feature of lengths that is a thousand times larger than most others, or than 1.
-
-    `basis`, shape (L, F), has the features of the lengths 1, ..., L; `lengths`, shape (n,), are
-    those of the segments that are learned from.
-    """
+    """Warn of a feature of lengths, (L, F), a thousand times larger than most others, or than 1."""
     counts = np.bincount(lengths, minlength=basis.shape[0] + 1)[1:]
     uses, squares = (basis != 0.0).T @ counts, basis.power(2).T @ counts
     sizes = np.sqrt(squares / np.maximum(uses, 1))

@@ -38,10 +38,7 @@ class Ballot:
         self.steps.append(_Step(count, places, changes))
 
     def attributes(self, model: LinearModel, start: FloatArray, total: int) -> dict[str, Any]:
-        """Return `start`, shape (P,), and what the first `total` sequences changed, as attributes.
-
-        If there was no sequence, the first weights have one vote.
-        """
+        """Return `start`, (P,), and what the first `total` sequences changed, as attributes."""
         first = np.flatnonzero(start)
         steps = [_Step(0, first, start[first])]
         steps += [step for step in self.steps if step.seen < total]

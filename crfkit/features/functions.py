@@ -202,10 +202,7 @@ FLAG_ITEM = 1
 
 
 def as_items(result: Any, source: str) -> Items:
-    """Return what a function of the user gave as pairs of an item and its value.
-
-    TypeError or ValueError if it is nothing that can become an attribute.
-    """
+    """Return what a function of the user gave as pairs (item, value); raises if it is none."""
     if result is None:
         return []
     if isinstance(result, str):

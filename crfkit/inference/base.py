@@ -67,11 +67,7 @@ def expectations(structure: Structure, potentials: Potentials) -> tuple[Counts, 
 
 
 def marginals(structure: Structure, potentials: Potentials) -> tuple[FloatArray, FloatArray]:
-    """Return the label probabilities of each token, shape (N, K), and log Z, shape (S,).
-
-    Of segments, that one of the label goes on or begins. All are numbers between 0 and 1, whatever
-    their sum is rounded to.
-    """
+    """Return the label probabilities of tokens, (N, K), from 0 to 1, and log Z, shape (S,)."""
     expected, log_z = expectations(structure, potentials)
     labels, codes = potentials.n_labels, potentials.n_codes
     if codes == labels:

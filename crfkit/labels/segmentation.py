@@ -135,12 +135,7 @@ class SegmentCoding(LabelCoding):
 
 
 def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded:
-    """Return the codes of the segments that labels stand for; tokens outside are one by one.
-
-    Labels are tags of a scheme, labels whose runs are segments ("runs"), or lists of segments
-    (start, stop, label). With "auto" it is the scheme that tags such as ``B-PER`` follow, or else
-    "runs". ValueError or TypeError tells that y does not fit the sequences, or a tag the scheme.
-    """
+    """Return the codes of the segments that labels stand for; tokens outside are one by one."""
     sequences = lists(y)
     if are_segments(sequences, offsets):
         coding = SegmentCoding(_named("IOB2" if scheme == "auto" else scheme), outside)

@@ -18,11 +18,7 @@ from crfkit.oracles.weights import AlignedWeights
 
 
 class Oracle(ABC):
-    """A structure and a potentials model in compiled form, for solvers that read single sequences.
-
-    What kernels ask of `problem`, whose class chooses the bodies of the parts, is declared in
-    :mod:`crfkit.kernels.oracle`.
-    """
+    """A structure and a model in compiled form, asked by the parts in `crfkit.kernels.oracle`."""
 
     problem: Any  # arrays of the model and the data
     weights: AlignedWeights  # how parameters, (P,), stand in the vector that kernels read, (L,)

@@ -138,10 +138,7 @@ class CompiledBatchOracle(BatchOracle):
 
     @abstractmethod
     def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> Any:
-        """Return room for the sums of a batch.
-
-        Its potentials are (Q, K) and (M, K, K); counts are those of labels, (Q, K).
-        """
+        """Return room for the sums of a batch of potentials (Q, K) and (M, K, K), counts (Q, K)."""
 
     def workspace(self) -> ChainBatchWorkspace:
         """Return room for a batch, for one thread."""

@@ -69,10 +69,7 @@ def check_vectorizer(vectorizer: SequenceVectorizer) -> None:
 
 
 def check_steps(composed: Any) -> None:
-    """Raise ValueError if steps are no pairs of a name and what transforms, at the end predicts.
-
-    Or, where there is one inner transformer, if it is none.
-    """
+    """Raise ValueError if steps, or the one inner transformer, neither transform nor predict."""
     parts = vars(composed)
     for name in {"transformer", "transformer_"} & parts.keys():
         check_transformer(parts[name])

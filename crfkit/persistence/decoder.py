@@ -51,11 +51,7 @@ _OLD_PARTS = {
 
 
 class Decoder:
-    """Builds the objects of a file, entry by entry.
-
-    ModelFileError tells that an entry is damaged or of an unknown kind, ValueError that the file
-    uses functions that are not among those known (see `known_functions`).
-    """
+    """Builds the objects of a file, entry by entry; ModelFileError if one is damaged or unknown."""
 
     def __init__(self, container: Container, known: dict[str, Callable[..., Any] | None]) -> None:
         self._container = container

@@ -52,11 +52,7 @@ _CSR_NAMES = {cls: name for name, cls in CSR_CLASSES.items()}
 
 
 class Encoder:
-    """Turns one object, with all it consists of, into a table.
-
-    TypeError tells of a part whose class is not registered, or a function that has no name;
-    ValueError of one that contains itself, or is nested too deeply.
-    """
+    """Turns one object, with all it consists of, into a table; TypeError of what has no name."""
 
     def __init__(self) -> None:
         self.table: list[Any] = []

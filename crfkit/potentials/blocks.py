@@ -195,10 +195,7 @@ def _sparse_pairs(
 
 
 def _dense_counts(dense: FloatArray, columns: AnyInts, n_columns: int, least: int) -> sp.csr_array:
-    """Return how many tokens of each column have a dense feature, shape (F, C), if not too few.
-
-    Transitions have K x K columns, of which few occur.
-    """
+    """Return how many tokens of each column, of which few occur, have a dense feature, (F, C)."""
     order = np.argsort(columns, kind="stable")[np.count_nonzero(columns < 0) :]
     present, starts = np.unique(columns[order], return_index=True)
     uses = (dense[order] != 0.0).astype(np.float64)
@@ -404,10 +401,7 @@ class WeightBlock(ABC):
 
     @classmethod
     def stacked(cls, fitted: Mapping[str, Any]) -> sp.csr_array | None:
-        """Return the fitted attributes side by side, columns rising in each row and none twice.
-
-        Entries that are not stored are 0.
-        """
+        """Return the fitted attributes side by side: columns rise in rows, others are 0."""
         arrays = list[Any]()
         for table in cls.tables:
             arrays.append(fitted.get(table.attribute))

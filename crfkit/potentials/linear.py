@@ -382,11 +382,7 @@ class WeightSpace(ABC):
         return (*names, *self.kind.other_tables)
 
     def model(self, fitted: object, sizes: Mapping[str, int]) -> tuple[LinearModel, Any]:
-        """Return the model of fitted weights, and the weights in their places.
-
-        `sizes` tells how many attributes are sparse, by what they describe: see
-        :func:`crfkit.potentials.blocks.sparse_counts`.
-        """
+        """Return the model of fitted weights, and these in place; `sizes` as of `sparse_counts`."""
         blocks, weights, attributes = [], {}, vars(fitted)
         for name, kind in self.kind.block_types.items():
             found = kind.of_fitted(attributes, sizes)

@@ -296,10 +296,7 @@ def _both(first: Callback | None, second: Callback | None) -> Callback:
 
 
 class _Stage:
-    """Marks the records of a stage that is not the last one; notes whether it was stopped.
-
-    A callback is told of the iterations after `told`, `watch` of all of the last stage.
-    """
+    """Marks records of a stage that is not the last; tells callbacks; notes whether it stopped."""
 
     def __init__(
         self, callback: Callback | None, watch: Callback | None, told: int, *, last: bool

@@ -67,10 +67,7 @@ class MarginStructureProblem(StructureProblem):
     active: ActiveSet
 
     def loss_of(self, s: int, rise: float, labels: CodeArray) -> float:
-        """Return the loss of labels of a sequence, given how much they score above the true ones.
-
-        With slack rescaling, the cost multiplies what margin rescaling adds it to.
-        """
+        """Return the loss of labels, given how much they score above the true ones."""
         cost = self.total_cost(s, labels)
         return cost + rise * (cost if self.loss.rescaling == "slack" else 1.0)
 

@@ -243,10 +243,7 @@ def exp_pair(scores: ChainScores) -> tuple[FloatArray, FloatArray]:
 def exp_tables(
     pair: FloatArray, index: IdArray, without: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ``exp(pair - shift)`` and the shift that makes the largest entry of each table 1.
-
-    No transition leads into the tokens `without`, whatever their table says.
-    """
+    """Return ``exp(pair - shift)``, shift as `exp_pair`; none leads into the tokens `without`."""
     factor = pair.copy()
     if len(index) > 1:
         used = np.zeros(len(factor), bool)

@@ -84,10 +84,7 @@ def check_score(score: Any) -> float:
 
 
 class Watch:
-    """A callback of solvers that scores the model, keeps the best weights and says when to stop.
-
-    `score` is that of parameters on the validation part; `scores` are those so far, by iteration.
-    """
+    """A callback that scores the model, keeps the best weights and says when to stop."""
 
     def __init__(self, rules: EarlyStopping, score: Callable[[FloatArray], float]) -> None:
         self.rules, self.score = rules, score

@@ -264,11 +264,7 @@ class Fit:
     def run(
         self, start: FloatArray, callback: Callback | None = None, watch: Watch | None = None
     ) -> SolverResult:
-        """Minimize the objective from first parameters, shape (P,).
-
-        The callback is told of each iteration and ends the fit by returning True; `watch` ends it
-        where the score of a validation part no longer rises.
-        """
+        """Minimize the objective from first parameters until a callback or `watch` ends it."""
         self._tell_size()
         solver = self.problem.solver
         with ThreadMap(self.problem.n_jobs) as threads:

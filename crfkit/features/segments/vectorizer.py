@@ -355,10 +355,7 @@ def packed_segments(found: RunRows, offsets: IntArray, names: ObjectArray) -> Pa
 def aligned(
     segments: Sequence[PackedSegments],
 ) -> tuple[tuple[IntArray, IntArray, IntArray], list[PackedSequences]]:
-    """Return the runs that any of several lists has, listed, and the rows of each list for them.
-
-    These are as many in each list, and empty where it does not have a run.
-    """
+    """Return the runs that any of several lists has, and each list's rows, empty where none is."""
     width = 1 + max(int(part.length.max(initial=0)) for part in segments)
     keys = [part.stop * width + part.length for part in segments]
     every, which, place = _joined(keys, [part.row for part in segments])

@@ -33,10 +33,7 @@ class TokenTable(NamedTuple):
         return int(self.offsets[-1])
 
     def read(self, reference: Reference, read: Callable[[list[Any]], Read], remedy: str) -> Read:
-        """Return what a function makes of the strings of a column.
-
-        Where it raises a TypeError, that names the first cell that is not a string, and a remedy.
-        """
+        """Return what a function makes of a column's strings; TypeError names what is none."""
         values = self.column(reference)
         try:
             return read(values)

@@ -98,11 +98,7 @@ class IIS(BatchSolver):
 
 
 class Counts:
-    """What is counted once.
-
-    Observed counts of the features, shape (P,), the total counts that are told apart, rising,
-    shape (G,), and which of them each sequence has, shape (S,).
-    """
+    """Observed counts, (P,), the total counts that are told apart, (G,), and those of sequences."""
 
     def __init__(self, observed: FloatArray, levels: FloatArray, level_of: IntArray) -> None:
         self.observed, self.levels, self.level_of = observed, levels, level_of

@@ -268,10 +268,7 @@ class SMO(MiniBatchSolver):
 
 
 class Factored(DualSearch):
-    """Marginals of the sequences, one a batch beside empty ones, and the parameters they make.
-
-    If `max_entropy`, labellings have the mass of the distribution of the largest entropy.
-    """
+    """Marginals of the sequences, of largest entropy if `max_entropy`, and their parameters."""
 
     def __init__(self, batches: StochasticObjective, max_entropy: bool) -> None:
         super().__init__(batches)

@@ -54,10 +54,7 @@ def check_l2(solver: Any, objective: Objective) -> None:
 
 
 def certified_distance(search: Any, value: float) -> tuple[float, float]:
-    """Return NaN for the norm of the gradient, and the gap to the `lower_bound` of a search.
-
-    A loss whose values are themselves lower bounds leaves nothing certain: the gap is NaN then.
-    """
+    """Return NaN for the gradient norm, and the gap to `lower_bound`, NaN for an inexact loss."""
     gap = certified_gap(value, search.lower_bound)
     return math.nan, gap if has_exact_values(search.batches.loss) else math.nan
 
@@ -133,6 +130,8 @@ class DualSearch(Search):
     section 3; equations 43 to 45 of Gupta's report on conditional random fields).
     """
 
+    distance = certified_distance
+
     def __init__(self, batches: Any) -> None:
         check_fixed(batches.structure)
         self.batches, self.w = batches, np.zeros(batches.n_parameters)
@@ -155,10 +154,6 @@ class DualSearch(Search):
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters and the objective there."""
         return w, float(self.batches.value(w))
-
-    def distance(self, value: float) -> tuple[float, float]:
-        """Return NaN for the norm of the gradient, and the gap."""
-        return certified_distance(self, value)
 
     @property
     def lower_bound(self) -> float:

@@ -139,6 +139,8 @@ class BlockFrankWolfe(MiniBatchSolver):
 class _Search(Search):
     """Shares of labellings, the parameters that they amount to, and their mean."""
 
+    distance = certified_distance
+
     def __init__(self, state: MarginState, averaging: bool, start: FloatArray) -> None:
         self.batches, self.state = state.batches, state
         self.start, self.averaging = start, averaging
@@ -165,10 +167,6 @@ class _Search(Search):
         # The dual at the mean of the shares, of which that of the parameters is one.
         of_mean = level - self.batches.penalty.l2 * vector_dot(frozen(self.mean), frozen(self.mean))
         self.lower_bound = max(self.lower_bound, self.state.lower_bound, of_mean)
-
-    def distance(self, value: float) -> tuple[float, float]:
-        """Return NaN for the norm of the gradient, and the gap."""
-        return certified_distance(self, value)
 
     def is_near(self, tol: float, last: IterationRecord) -> bool:
         """Whether the gap is below `tol` if the parts of the sequences are still the same."""

@@ -134,6 +134,8 @@ class _Search(Search):
     Its `gaps`, (S,), are the part of each sequence in the gap at its last visit; 0 before that.
     """
 
+    distance = certified_distance
+
     def __init__(self, blocks: KernelBlocks) -> None:
         check_fixed(blocks.structure)
         self.batches, self.c2 = blocks, float(blocks.penalty.l2)
@@ -166,10 +168,6 @@ class _Search(Search):
         model = self.batches.model
         pair = self.state.pair[model.transition_from, model.transition_to]
         return np.concatenate([self.state.dual.reshape(-1), pair])
-
-    def distance(self, value: float) -> tuple[float, float]:
-        """Return NaN for the norm of the gradient, and the gap."""
-        return certified_distance(self, value)
 
     @property
     def lower_bound(self) -> float:

@@ -89,6 +89,7 @@ class _Descent(Search):
     """Sums of subgradients, and the parameters that they amount to."""
 
     batches: StochasticObjective
+    distance = certified_distance
 
     def __init__(self, batches: StochasticObjective, start: FloatArray) -> None:
         self.batches, self._count = batches, max(len(batches), 1)
@@ -112,10 +113,6 @@ class _Descent(Search):
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters and the objective there."""
         return w, self.batches.value(w)
-
-    def distance(self, value: float) -> tuple[float, float]:
-        """Return NaN for the norm of the gradient, and the gap."""
-        return certified_distance(self, value)
 
     def mean(self) -> FloatArray:
         """Return the mean of the parameters after all steps, the later ones counting more."""

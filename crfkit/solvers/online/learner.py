@@ -85,10 +85,7 @@ class InfiniteScoresError(ArithmeticError):
 
 
 class OnlineLearner(ABC):
-    """Weights, and their mean, that learn from one sequence after the other.
-
-    `saved`, from :meth:`save`, lets it go on from there. A `recorder` is told of each update.
-    """
+    """Weights, and their mean, that learn sequence by sequence; `saved` lets them go on."""
 
     def __init__(
         self,

@@ -164,10 +164,7 @@ class DualState(BatchUpdates):
     def advance(
         self, order: IntArray, batches_per_update: int, c2: float, threshold: float
     ) -> None:
-        """Update batches where that raises the dual, some from the same weights.
-
-        The threshold is by how much the penalty shrinks the dual vector.
-        """
+        """Update batches where that raises the dual, shrunk by the penalty's threshold."""
         self._settings, self._read = DualSettings(0.5 / c2, float(threshold), False), self.w
         self.update(order, batches_per_update)
 

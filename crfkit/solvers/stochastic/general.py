@@ -47,10 +47,7 @@ class _OfThread(threading.local):
 
 
 class GeneralBatches:
-    """Batches whose potentials are computed by the methods of an objective.
-
-    The parameters at `always` are moved in each step, the others when they are needed.
-    """
+    """Batches whose potentials an objective computes; parameters at `always` move in each step."""
 
     precondition: Preconditioner
 

@@ -120,10 +120,7 @@ class LipschitzEstimates:
         self.estimates *= RISE
 
     def draw(self, random: Random) -> IntArray:
-        """Return as many batches as there are, half at random, half in proportion to L.
-
-        Each of them once, before all have an estimate.
-        """
+        """Return as many batches as there are, half in proportion to L; each once at first."""
         count = len(self.estimates)
         if not count or not self.estimates.all():
             return random.permutation(count)

@@ -191,10 +191,7 @@ class SagState(BatchUpdates, Search):
         return offset - square / (4.0 * c2) if c2 else -math.inf
 
     def expected_gap(self) -> float:
-        """Return what the gap would be if all losses still were the remembered ones.
-
-        To be called right after `weights`. Losses of earlier parameters are larger as a rule.
-        """
+        """Return what the gap would be at the remembered losses; to be called after `weights`."""
         loss = float(self._memory.losses.sum())
         return loss + self.batches.penalty.smooth_value(self._w) - self.lower_bound()
 
