@@ -38,18 +38,10 @@ BLOCK_CELLS = 1 << 23
 
 
 class Chunk(NamedTuple):
-    """A run of consecutive sequences, the unit of work of one thread.
+    """A run of consecutive sequences, the unit of work of one thread."""
 
-    Attributes
-    ----------
-    first : int
-        Index of the first sequence in the whole data set.
-    offsets : ndarray of shape (S + 1,)
-        Token positions in the whole data set at which the sequences start, and the end.
-    """
-
-    first: int
-    offsets: IntArray
+    first: int  # index of the first sequence in the whole data set
+    offsets: IntArray  # (S + 1,) tokens of it at which the sequences start, and the end
 
     @property
     def tokens(self) -> slice:
@@ -69,20 +61,8 @@ class ThreadMap:
     bit for any number of threads. Joblib says how many threads `n_jobs` means, which depends on
     ``joblib.parallel_config`` and on whether this is a worker process already; the threads
     themselves are the standard library's, because joblib looks for results only every 10 ms, a
-    tenth of what an evaluation may take. The calling thread is one of them.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Number of threads as in scikit-learn: None is 1 (or what ``joblib.parallel_config`` says),
-        -1 all cores, -2 all but one.
-
-    Raises
-    ------
-    TypeError
-        If `n_jobs` is not a whole number.
-    ValueError
-        If `n_jobs` is 0.
+    tenth of what an evaluation may take. The calling thread is one of them. ValueError or TypeError
+    if `n_jobs` is 0 or no whole number.
     """
 
     def __init__(self, n_jobs: int | None) -> None:

@@ -19,15 +19,7 @@ NEW_LINES = (
 
 
 def run_demo(*, n_jobs: int | None = None, c2: float = 0.1) -> None:
-    """Train on recipe ingredients and print what a newcomer wants to see.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        Threads.
-    c2 : float
-        L2 penalty.
-    """
+    """Train on recipe ingredients and print what a newcomer wants to see."""
     corpus = load_ingredients()
     X = [ingredient_features(tokens) for tokens in corpus.tokens]
     X_train, X_test, y_train, y_test = train_test_split(

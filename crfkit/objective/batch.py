@@ -59,40 +59,14 @@ class _PreparedData:
 class Objective:
     """Loss of labeled data plus penalty, as a function of the parameters.
 
-    All a solver sees. The value is a sum over sequences, not a mean.
-
-    Parameters
-    ----------
-    model : PotentialsModel
-        From parameters to scores.
-    structure : Structure
-        Answers questions about scores.
-    loss : Loss
-        From scores and labels to value and gradient.
-    penalty : ElasticNet
-        On the parameters.
-    data : PackedSequences
-        S sequences of N tokens.
-    labels : ndarray of shape (N,), or Targets
-        Label codes, or the codes that tokens may have.
-    weight : ndarray of shape (N,)
-        Token weights.
-    threads : ThreadMap
-        An open pool of threads. Values and gradients are the same to the last bit for any number.
-
-    Raises
-    ------
-    MissingCapabilityError
-        If the structure lacks what the loss requires.
-
-    Attributes
-    ----------
-    n_parameters : int
-        Number of parameters P.
-    evaluations : int
-        How often :meth:`value_and_grad` and :meth:`hessian_product` were called, plus the passes of
-        solvers that work with mini-batches.
+    All a solver sees. The value is a sum over sequences, not a mean. Given are the model of the
+    potentials, label codes, (N,), or `Targets`, weights of tokens, (N,), and an open pool of
+    threads: values and gradients are the same to the last bit for any number. ValueError if the
+    structure lacks what the loss requires.
     """
+
+    n_parameters: int  # P
+    evaluations: int  # of values and gradients, or products, and passes over mini-batches, so far
 
     def __init__(
         self,

@@ -10,18 +10,10 @@ from crfkit.kernels.solvers.vector import vector_add, vector_dot
 
 
 class ElasticNet(NamedTuple):
-    """``c1 sum |w| + c2 sum w**2``, without factors, as CRFsuite counts it.
+    """``c1 sum |w| + c2 sum w**2``, without factors, as CRFsuite counts it."""
 
-    Attributes
-    ----------
-    l1 : float
-        c1.
-    l2 : float
-        c2. In terms of a Gaussian prior of variance ``s2``, ``c2 = 1 / (2 s2)``.
-    """
-
-    l1: float = 0.0
-    l2: float = 0.0
+    l1: float = 0.0  # c1
+    l2: float = 0.0  # c2: that of a Gaussian prior of variance s2 is 1 / (2 s2)
 
     def smooth_value(self, w: FloatArray) -> float:
         """Return the differentiable part."""

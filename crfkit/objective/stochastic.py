@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.utils import check_random_state
 
-from crfkit._parallel import Item, Result, make_chunks
+from crfkit._parallel import Chunk, Item, Result, make_chunks
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
 from crfkit.data.labels import Targets, Weights
 from crfkit.data.packed import ranges
 from crfkit.potentials import LinearModel
 from crfkit.potentials.linear import Prepared
-from crfkit.structures import NoPathError
+from crfkit.structures import NoPathError, Structure
 
 if TYPE_CHECKING:
     from crfkit.objective.batch import Objective
@@ -27,40 +27,16 @@ if TYPE_CHECKING:
 class StochasticObjective:
     """Labeled data in batches of whole sequences, dealt at random once.
 
-    A batch is one unit of work of one thread. The batches and what is computed from them do not
-    depend on the number of threads.
-
-    Parameters
-    ----------
-    objective : Objective
-        The whole.
-    tokens : int
-        About as many tokens has a batch; a sequence is never cut.
-    random_state : int or RandomState
-        Deals the sequences to the batches.
-
-    Raises
-    ------
-    TypeError
-        If the potentials model is not linear.
-
-    Attributes
-    ----------
-    model, structure : PotentialsModel, Structure
-        Potentials are sums of weights; what is added to them otherwise, the structure adds.
-    plain : Structure
-        The structure that adds nothing.
-    n_parameters, n_tokens : int
-        Number of parameters P and of tokens N.
-    offsets : ndarray of shape (S + 1,)
-        Where the sequences start in the order in which they were dealt, and the end.
-    chunks : list of Chunk
-        The sequences of each batch, in this order.
-    all_labels : ndarray of shape (N,)
-        The label codes of all tokens, in this order.
-    n_computed : int
-        How many batches were worked on so far, each as often as that was done.
+    A batch, of about so many `tokens`, is one unit of work of one thread; a sequence is never cut.
+    The batches and what is computed from them do not depend on the number of threads. Potentials
+    are sums of weights, or TypeError; what is added to them otherwise, the structure adds.
     """
+
+    offsets: IntArray  # (S + 1,) where the sequences start as they were dealt, and the end
+    chunks: list[Chunk]  # the sequences of each batch, in this order
+    all_labels: CodeArray  # (N,) the label codes of all tokens, in this order
+    plain: Structure  # the structure that adds nothing
+    n_computed: int  # how many batches were worked on so far, each as often as that was done
 
     def __init__(
         self, objective: Objective, tokens: int, random_state: int | np.random.RandomState
@@ -76,7 +52,7 @@ class StochasticObjective:
         self._source, self._lock = data, threading.Lock()
         self._batches = dict[int, Prepared]()
         self.all_labels, self._weight = objective.labels[rows], objective.weight[rows]
-        self.offsets: IntArray = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
+        self.offsets = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
         self.chunks = make_chunks(self.offsets, tokens)
         self._shared = [
             Weights.of(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences

@@ -27,12 +27,7 @@ else:
 class NoPathError(ValueError):
     """A sequence has no labeling of finite score.
 
-    Parameters
-    ----------
-    sequence : int
-        Index of the sequence in the data set.
-    position : int
-        The first position that no path of allowed labels and transitions gets past.
+    `position` is the first that no path of allowed labels and transitions gets past.
     """
 
     def __init__(self, sequence: int, position: int) -> None:
@@ -51,14 +46,8 @@ class NoPathError(ValueError):
 class NoSegmentationError(NoPathError):
     """A sequence has no segmentation of finite score.
 
-    Parameters
-    ----------
-    sequence : int
-        Index of the sequence in the data set.
-    position : int
-        The last position that segments from the start of the sequence lead up to.
-    others : tuple of int, default=()
-        Further sequences of the batch that are known to have none; there may be more.
+    `position` is the last that segments from the start of the sequence lead up to; `others` are
+    further sequences of the batch that are known to have none, of which there may be more.
     """
 
     def __init__(self, sequence: int, position: int, others: tuple[int, ...] = ()) -> None:

@@ -30,7 +30,9 @@ LARGE = 200.0
 
 
 class _ChainArrays(NamedTuple):
-    unary: FloatArray
+    unary: FloatArray  # (N, K) score of each label at each token
+    # (M, K, K) tables of the scores of each transition from a label (axis 1) to the next (axis 2);
+    # of a sparse chain, the scores of some transitions, (1, E)
     pair: FloatArray
     transition_index: IdArray
     offsets: IntArray
@@ -38,18 +40,7 @@ class _ChainArrays(NamedTuple):
 
 
 class ChainPotentials(_ChainArrays, Potentials):
-    """Potentials of chains (:class:`Chain`, :class:`SparseChain`).
-
-    Attributes
-    ----------
-    unary : ndarray of shape (N, K)
-        Score of each label at each token.
-    pair : ndarray of shape (M, K, K)
-        Tables of the scores of each transition from a label (axis 1) to the next (axis 2); of a
-        sparse chain, the scores of some transitions, shape (1, E).
-    transition_index, offsets, first
-        As in :class:`crfkit._types.Potentials`.
-    """
+    """Potentials of chains (:class:`Chain`, :class:`SparseChain`)."""
 
     __slots__ = ()
 
@@ -92,21 +83,12 @@ class Spans(NamedTuple):
     """Segments that have scores of their own: which row of scores each of them has.
 
     Listed twice: by the token they end at, and by the one they begin at. Read-only.
-
-    Attributes
-    ----------
-    end_ptr, start_ptr : ndarray of shape (N + 1,)
-        Where the segments that end (begin) at a token are listed, and the end.
-    end_length, start_length : ndarray of shape (n,)
-        Their lengths, rising for each token.
-    end_row, start_row : ndarray of shape (n,)
-        Their rows.
     """
 
-    end_ptr: IntArray
-    end_length: IntArray
-    end_row: IntArray
-    start_ptr: IntArray
+    end_ptr: IntArray  # (N + 1,) where the segments that end at a token are listed, and the end
+    end_length: IntArray  # (n,) their lengths, rising for each token
+    end_row: IntArray  # (n,) their rows
+    start_ptr: IntArray  # the same by the token that segments begin at
     start_length: IntArray
     start_row: IntArray
 
@@ -128,34 +110,18 @@ class Spans(NamedTuple):
 
 
 class _SegmentArrays(NamedTuple):
-    unary: FloatArray
-    pair: FloatArray
+    unary: FloatArray  # (N, 4 K) of each label: that its segment goes on, begins, ends, is alone
+    pair: FloatArray  # (R, K) rows of transitions, of lengths, and of those that segments share
     transition_index: IdArray
     offsets: IntArray
     first: int
-    n_transitions: int
-    n_lengths: int
-    spans: Spans
+    n_transitions: int  # the first rows of `pair`: M tables from label to label, K rows each
+    n_lengths: int  # then, a row for each length of a segment: 1, 2, ..., L
+    spans: Spans  # which segments have the rows after these
 
 
 class SegmentPotentials(_SegmentArrays, Potentials):
-    """Potentials of segments (:class:`SemiMarkov`).
-
-    Attributes
-    ----------
-    unary : ndarray of shape (N, 4 K)
-        Four scores for each label at a token: that its segment goes on, begins, ends, is alone.
-    pair : ndarray of shape (R, K)
-        Rows of scores of transitions, of lengths, and of those that segments share.
-    transition_index, offsets, first
-        As in :class:`crfkit._types.Potentials`.
-    n_transitions : int
-        The first rows of `pair`: ``M`` tables of transitions from label to label, K rows each.
-    n_lengths : int
-        Then, a row for each length of a segment: 1, 2, ..., L.
-    spans : Spans
-        Which segments have the rows after these.
-    """
+    """Potentials of segments (:class:`SemiMarkov`)."""
 
     __slots__ = ()
 
@@ -193,17 +159,10 @@ class SegmentOffset(NamedTuple):
 
     The potentials that a solver sees are then linear in the weights, and finite: products and
     differences of them are those of what is learned.
-
-    Attributes
-    ----------
-    transitions : ndarray of shape (K, K)
-        Added to the scores of transitions from a label to the next; ``-inf`` forbids.
-    lengths : ndarray of shape (L, K)
-        Added to the scores of lengths.
     """
 
-    transitions: FloatArray
-    lengths: FloatArray
+    transitions: FloatArray  # (K, K) from a label to the next; -inf forbids
+    lengths: FloatArray  # (L, K)
 
     @property
     def is_hard(self) -> bool:
