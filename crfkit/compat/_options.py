@@ -110,7 +110,9 @@ class Options:
             "period": int(values["period"]) or UNLIMITED,  # 0 turns this test off
         }
         if self.algorithm == "l2sgd":
-            return SGD(**rules)
+            solver = SGD(**rules)
+            solver.has_to_verify = False  # CRFsuite asks for no more than its rule
+            return solver
         return (OWLQN if values["c1"] else LBFGS)(
             **rules,
             memory=int(values["num_memories"]),

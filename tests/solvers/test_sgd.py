@@ -5,9 +5,12 @@ import contextlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
+from crfkit import CRFClassifier
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
+from crfkit.datasets import load_ingredients
 from crfkit.kernels.solvers.sgd import SCALE
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
@@ -102,6 +105,23 @@ def test_it_comes_near_the_optimum(average):
     assert result.converged
     assert value <= result.value <= value * (1.0 + 1e-2)
     np.testing.assert_allclose(result.value, exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "near"), [((0.0, 10.0), True), ((0.0, 0.1), False), ((0.1, 0.01), False)]
+)
+def test_only_what_is_near_the_optimum_is_called_converged(penalty, near):
+    """Passes stop to help as the rate falls: with a small penalty far from the optimum."""
+    corpus = load_ingredients()
+    X = [[{"word": w, "suffix": w[-2:]} for w in tokens] for tokens in corpus.tokens[:40]]
+    parameters = {"c1": penalty[0], "c2": penalty[1]}
+    best = CRFClassifier(**parameters, max_iter=3000).fit(X, corpus.tags[:40])
+    told = pytest.warns(ConvergenceWarning, match="gradient norm is still .* far above its opt")
+    with contextlib.nullcontext() if near else told:
+        crf = CRFClassifier(**parameters, solver="sgd").fit(X, corpus.tags[:40])
+    above = crf.objective_ - best.objective_
+    assert crf.converged_ == near and crf.n_iter_ < 100
+    assert 0.0 <= above <= crf.gap_ and (above < 1e-3 * best.objective_) == near
 
 
 def test_the_l1_penalty_comes_near_the_optimum_with_zeros():

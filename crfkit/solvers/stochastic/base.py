@@ -15,6 +15,7 @@ from crfkit._types import FloatArray, IterationRecord, Random, SolverResult
 from crfkit.objective.batch import Objective
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.solvers.base import Callback, Check, Solver, SolverLog, at_least_one, check_match
+from crfkit.solvers.batch.base import FLAT, Vectors
 
 # Tokens of a batch that is not given, at least: fewer take the time of the calls alone.
 LEAST_TOKENS = 32
@@ -74,6 +75,33 @@ def gap_is_small(solver: Any, search: Search, w: FloatArray, log: SolverLog) -> 
     return f"the gap {record.gap:.3g} is below tol" if near else None
 
 
+def verified(result: SolverResult, objective: Objective) -> SolverResult:
+    """Return a result that is called converged only where its gradient is small, as for a stall.
+
+    The record of its parameters gets the norm of the gradient. Nothing is known of a loss that is
+    not differentiable.
+    """
+    w = result.parameters
+    if not (result.converged and objective.loss.is_smooth and result.value):
+        return result
+    gradient = Vectors(objective.threads, len(w)).pseudo_gradient(
+        w, objective.value_and_grad(w)[1], objective.l1
+    )
+    norm, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(w))
+    history = [
+        record._replace(gradient_norm=norm) if record.value == result.value else record
+        for record in result.history
+    ]
+    result = result._replace(history=history)
+    if norm * size <= FLAT * abs(result.value):
+        return result
+    message = (
+        f"{result.message}, but the gradient norm is still {norm:.3g}, and the objective may be "
+        "far above its optimum. Ask for more passes (a smaller tol), or use solver='auto'"
+    )
+    return result._replace(converged=False, message=message)
+
+
 class MiniBatchSolver(Solver):
     """Passes over small batches, between which the objective is evaluated.
 
@@ -93,6 +121,8 @@ class MiniBatchSolver(Solver):
     cut: ClassVar[Callable[..., Any]] = minibatches
     # Given a search, its parameters and the log: why the last record is convergence, or None.
     why_done: ClassVar[Callable[..., str | None]] = gap_is_small
+    # Whether what `why_done` tells is convergence only if the gradient is small.
+    has_to_verify: bool = False
     # So many batches, if their size is not given; None where it has to be given.
     n_batches: ClassVar[int | None] = None
     # What to do where the objective became infinite.
@@ -126,7 +156,8 @@ class MiniBatchSolver(Solver):
             return int(before + passes)
 
         log = SolverLog(objective, callback, count, keeps_best=self.keeps_best)
-        return log.guard(lambda: self._iterate(self._start(batches, start, random), random, log))
+        result = log.guard(lambda: self._iterate(self._start(batches, start, random), random, log))
+        return verified(result, objective) if self.has_to_verify else result
 
     def _begin(self, objective: Objective) -> tuple[Random, Any]:
         """Check the parameters and cut the data."""

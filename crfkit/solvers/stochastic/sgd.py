@@ -55,6 +55,10 @@ class SGD(MiniBatchSolver):
     `tol`). As in CRFsuite, the objective is evaluated after each pass, and the result is the best
     of all passes.
 
+    That passes no longer help does not mean that the optimum is near, as the rate falls. So the
+    gradient is computed in the end, and convergence is only claimed where its norm times that of
+    the parameters is at most a tenth of the objective.
+
     Parameters
     ----------
     max_iter, batches_per_update, random_state
@@ -75,6 +79,7 @@ class SGD(MiniBatchSolver):
         As for :class:`OEG`; if None, a two-thousandth of all tokens.
     """
 
+    has_to_verify = True
     handles_partial: ClassVar[bool] = True
     keeps_best: ClassVar[bool] = True
     n_batches: ClassVar[int | None] = 2000
