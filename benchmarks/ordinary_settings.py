@@ -38,7 +38,7 @@ SETTINGS = [(0.0, 1.0), (0.0, 0.1), (0.1, 0.1), (0.1, 0.01), (1.0, 0.0)]
 LIMITS = {
     "conll2000": 2000, "ocr_letters": 3000, "conll2002_es": 2000, "gmb_ner": 2500,
     "headers_cora": 200, "ud_english_ewt": 2000, "ud_czech_mix": 3000, "brown_pos": 300,
-    "genes_dmel": 600,
+    "genes_dmel": 250,
 }  # fmt: skip
 QUICK_SEQUENCES = 60
 NEAR = 1e-4  # above the best known objective
