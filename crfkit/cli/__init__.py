@@ -22,7 +22,7 @@ EXIT_INTERRUPTED = 130
 
 _EPILOG = """
 examples:
-  crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --c2 1 --jobs 2
+  crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --jobs 2
   crfkit tag chunks.crfkit < raw.txt
   crfkit evaluate test.txt --model chunks.crfkit
   crfkit info chunks.crfkit

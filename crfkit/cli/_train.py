@@ -37,7 +37,7 @@ line: suffix(col(0), 3)).
 
 EPILOG = """\
 examples:
-  crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --c2 1 --jobs 2
+  crfkit train train.txt.gz --template chunks.tpl --model chunks.crfkit --jobs 2
   crfkit train en-train.conllu --label upos --model tagger.crfkit
   crfkit train data.crfsuite.txt --format crfsuite --model m.crfkit --c1 0.1 --c2 0.01
   crfkit train addresses.txt --segments --scheme runs --max-length 6 --model addresses.crfkit
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="judge the model on this file afterwards")
     number = partial(parser.add_argument, type=float)
     number("--c1", default=0.0, help="L1 penalty (default: 0)")
-    number("--c2", default=1.0, help="L2 penalty (default: 1)")
+    number("--c2", default=0.1, help="L2 penalty (default: 0.1)")
     whole = partial(parser.add_argument, type=int)
     whole("--max-iter", help="iterations at most (default: 1000)")
     whole("--min-freq", default=0, help="leave out pairs seen fewer times (default: 0)")

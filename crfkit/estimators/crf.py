@@ -47,7 +47,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     ----------
     c1 : float, default=0.0
         Weight of the L1 penalty; makes weights exactly 0.
-    c2 : float, default=1.0
+    c2 : float, default=0.1
         Weight of the L2 penalty.
     loss : str or Loss, default="log"
         "log", the negative log-likelihood; "softmax_margin", the same with the cost added to the
@@ -168,7 +168,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     """
 
     c1: float = 0.0
-    c2: float = 1.0
+    c2: float = 0.1
     loss: str | Loss = "log"
     cost: Any = "hamming"
     solver: str | Solver = "auto"

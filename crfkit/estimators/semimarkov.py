@@ -68,7 +68,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         As for :class:`crfkit.CRFClassifier`, for each token, by the labels of segments. A token of
         the right label where a segment wrongly begins, or does not, costs as much as the worst one.
     c1 : float, default=0.0
-    c2 : float, default=1.0
+    c2 : float, default=0.1
     loss : str or Loss, default="log"
     solver : str or Solver, default="auto"
     max_iter : int or None, default=None
@@ -186,7 +186,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     token_parts: Iterable[str] = TOKEN_PARTS
     constraints: SegmentConstraints | None = None
     c1: float = 0.0
-    c2: float = 1.0
+    c2: float = 0.1
     loss: str | Loss = "log"
     cost: Any = "hamming"
     solver: str | Solver = "auto"

@@ -7,7 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import crfkit
-from crfkit import CRFClassifier, TemplateFeatures
+from crfkit import CRFClassifier, SemiMarkovCRF, TemplateFeatures
 from crfkit.cli import main
 from crfkit.compat import sklearn_crfsuite
 from crfkit.io import read_columns, read_conll, read_conllu, write_crfsuite_text
@@ -71,6 +71,15 @@ def test_default_templates_of_conllu_look_at_forms_alone(tagger):
     names = set(crfkit.load(tagger)[-1].feature_names_in_)
     assert "col(0)=dogs" in names
     assert not any("Number=Plur" in name or "nsubj" in name for name in names)
+
+
+def test_the_default_penalty_is_that_of_the_estimators(tmp_path, capsys):
+    (tmp_path / "train.conllu").write_text(TEXT, "utf-8")
+    for options, kind in (([], CRFClassifier), (["--segments", "--scheme", "runs"], SemiMarkovCRF)):
+        train = ["train", tmp_path / "train.conllu", "--model", tmp_path / "m", "--quiet", *options]
+        assert run(capsys, *train)[0] == 0
+        assert crfkit.load(tmp_path / "m")[-1].c2 == kind().c2 == 0.1
+    assert sklearn_crfsuite.CRF().fit([[{"w": "a"}]], [["A"]]).model_.c2 == 1.0
 
 
 def test_labels_that_are_no_chunk_tags_are_reported_one_by_one(tmp_path, tagger, capsys):

@@ -16,7 +16,7 @@ from crfkit.persistence import dumps, loads
 X = [[["a"], ["b"], ["a"]], [["b"], ["a"]], [["c"], ["b"]], [["a"], ["c"]]]
 Y = [["p", "q", "p"], ["q", "p"], ["q", "q"], ["p", "q"]]
 KINDS = {
-    "crf": (CRFClassifier(max_iter=3, boundary_weights=True), X),
+    "crf": (CRFClassifier(c2=1.0, max_iter=3, boundary_weights=True), X),
     "l1": (CRFClassifier(max_iter=3, c1=0.1), X),
     "sgd": (CRFClassifier(max_iter=2, solver="sgd"), X),
     "stopped early": (CRFClassifier(max_iter=3, early_stopping=True, validation_fraction=0.5), X),
