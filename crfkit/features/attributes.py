@@ -9,45 +9,53 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from itertools import chain, compress, pairwise
+from itertools import accumulate, chain, compress, repeat
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.names import Names
+from crfkit.data.packed import UNIT
+from crfkit.kernels.text.rows import REPEATED, rows_in_order
 
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
 _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract class is slow to ask
 _MANY = frozenset((list, tuple, set, frozenset))
-BATCH = 1 << 15  # tokens whose entries are held as Python numbers at a time
-BLOCK = 1 << 18  # entries that are sorted at a time
-MOST_COLUMNS = 2**31 - 1
-FEW = 500  # so few entries are sorted sooner than a matrix is made of them
+_CONTAINERS = _MANY | {dict}
+_DICTS, _LISTS = {dict}, {list}
+BATCH = 1 << 15  # tokens whose values are held in lists at a time
+BLOCK = 1 << 18  # entries that are counted at a time
 KEPT = 100_000  # values that an index remembers under their keys
+KEPT_UNKNOWN = 10_000  # names that it does not have, and remembers that
 KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
+KEPT_LAYOUTS = 200  # lists of keys that it remembers, or looks at again, in all
+_HELD = object()  # stands in the place of a dict or list: its own attributes follow
+_ALL = frozen(np.zeros(0, np.int32))
 
 
-class Numbers(dict[str, int]):
+class Numbers(dict[Any, int]):
     """Numbers of the names that begin alike: of the values of a key, or of the keys themselves.
 
-    Most come again, and to find one here saves putting its name together.
+    Most come again, and to find one here saves putting its name together. Of a `key`, values may be
+    numbers, too.
     """
 
-    def __init__(self, index: AttributeIndex, prefix: str) -> None:
+    def __init__(self, index: AttributeIndex, prefix: str, key: str | None = None) -> None:
         self.index = index
-        self.prefix = prefix
+        self.prefix, self.key = prefix, key
         self.look_up = index.look_up
 
     def __missing__(self, text: Any) -> int:
         if text.__class__ is not str:
-            raise TypeError("another rule applies")
+            return self._entry(text)
         number = self.look_up(self.prefix + text)
         if number is None:  # may be asked for in every token, but there may be any number of such
             if self.index.kept_unknown < KEPT_KEYS:
@@ -59,10 +67,31 @@ class Numbers(dict[str, int]):
             self[text] = number
         return number
 
+    def _entry(self, value: Any) -> int:
+        """Return the entry of a number; 1 and 0 are remembered."""
+        if self.key is None or not isinstance(value, (Real, np.bool_)):
+            raise TypeError("another rule applies")
+        number = self.look_up(self.key)
+        if number is None or value == 0:
+            number = SKIP
+        if value in (0, 1):
+            self[value] = number
+            return number
+        finite_number(self.key, value)
+        self.index.has_values = True
+        return SKIP if number == SKIP else VALUED - number
+
     @cached_property
     def inner(self) -> Keys:
         """What is known of the dicts under this key."""
         return Keys(self.index, self.prefix)
+
+
+class Layout(NamedTuple):
+    """What dicts with the same keys have in common."""
+
+    numbers: list[Numbers]  # of the values of each key
+    containers: list[tuple[int, Keys]]  # where, from the end, a dict or list was met
 
 
 class Keys(dict[str, Numbers]):
@@ -72,12 +101,39 @@ class Keys(dict[str, Numbers]):
         self.index = index
         self.prefix = prefix
         self.flags = Numbers(index, prefix)
+        self.layouts: dict[tuple[str, ...], Layout] = {}
+
+    def learn(self, item: dict[Any, Any]) -> Layout:
+        """Return the layout of a dict, with what it holds beyond dicts of the same keys.
+
+        LookupError where keys are too rarely the same; TypeError if one is not a string.
+        """
+        if not self.index.layouts_left:
+            raise LookupError
+        self.index.layouts_left -= 1
+        places = {place for place, _ in self.layouts.get(tuple(item), ([], []))[1]}
+        numbers = [self[key] for key in item]
+        held = (place for place, value in enumerate(item.values(), -len(item))
+                if value.__class__ in _CONTAINERS)  # fmt: skip
+        containers = [(place, numbers[place].inner) for place in sorted(places.union(held))]
+        for place, _ in containers:
+            numbers[place][_HELD] = SKIP
+        layout = self.layouts[tuple(item)] = Layout(numbers, containers)
+        return layout
+
+    def learn_all(self, item: dict[Any, Any]) -> None:
+        """Learn the layouts of a dict and of those in it."""
+        values = list(item.values())
+        for place, inner in self.learn(item).containers:
+            if values[place].__class__ is dict:
+                inner.learn_all(values[place])
 
     def __missing__(self, key: Any) -> Numbers:
         if self.index.kept_keys >= KEPT_KEYS:
             self.index.forget()  # keys that come again are soon known again
         self.index.kept_keys += 1
-        values = self[key] = Numbers(self.index, f"{self.prefix}{check_name(key)}:")
+        name = self.prefix + check_name(key)
+        values = self[key] = Numbers(self.index, name + ":", name)
         return values
 
 
@@ -88,6 +144,7 @@ class AttributeIndex(dict[str, int]):
 
     def __init__(self, numbers: Mapping[str, int] | None = None) -> None:
         super().__init__(numbers or {})
+        self.has_values, self.layouts_left = False, KEPT_LAYOUTS
         self.forget()
 
     def forget(self) -> None:
@@ -125,9 +182,15 @@ class FrozenIndex(AttributeIndex):
     """Names to numbers; a new name is skipped."""
 
     look_up = dict.get
+    unknown_left = KEPT_UNKNOWN
 
     def __missing__(self, name: Any) -> int:
-        return SKIP if name.__class__ is str else self.get(check_name(name), SKIP)
+        if name.__class__ is not str:
+            return self.get(check_name(name), SKIP)
+        if self.unknown_left:
+            self.unknown_left -= 1
+            self[name] = SKIP
+        return SKIP
 
 
 def check_name(name: Any, prefix: str = "") -> str:
@@ -231,56 +294,31 @@ class AttributeRows(NamedTuple):
 
     def counts(self, n_columns: int) -> IntArray:
         """Return the number of entries of each column, shape (D,)."""
-        counts, size = np.zeros(n_columns, np.int64), max(BLOCK, n_columns)
+        counts, size = np.zeros(n_columns + 1, np.int64), max(BLOCK, n_columns)
         for begin in range(0, len(self.indices), size):
-            counts += np.bincount(self.indices[begin : begin + size], minlength=n_columns)
-        return counts
+            part = self.indices[begin : begin + size]
+            counts += np.bincount(part - SKIP, minlength=n_columns + 1)
+        return counts[1:]
 
     def in_order(self, numbers: CodeArray | None = None) -> AttributeRows:
-        """Return rows with their entries sorted, and equal ones added up.
+        """Return rows with their entries sorted, equal ones added up, without those of `SKIP`.
 
         The order of a sum of scores is then the same for any order of the items of a token, which a
         set does not have. Columns get the `numbers`, if given; those of `SKIP` are left out.
         """
-        if numbers is None and self.values is None and len(self.indices) <= FEW:
-            starts = np.arange(len(self.indptr) - 1) * MOST_COLUMNS
-            rows = starts.repeat(self.indptr[1:] - self.indptr[:-1])
-            keys = rows + self.indices
-            keys.sort()
-            if not (keys[1:] == keys[:-1]).any():
-                return self._replace(indices=(keys - rows).astype(np.int32))
-        indices, values, size = np.empty_like(self.indices), None, 0
-        indptr = np.zeros_like(self.indptr)
-        last = np.flatnonzero(np.diff(self.indptr[1:] // BLOCK, append=-1))
-        for begin, end in pairwise([0, *(last + 1).tolist()]):
-            columns, found, ends = self._sorted(begin, end, numbers)
-            place = slice(size, size + len(columns))
-            indices[place], indptr[begin + 1 : end + 1] = columns, size + ends
-            if values is None and not np.all(found == 1):
-                values = np.ones(len(indices))
-            if values is not None:
-                values[place] = found
-            size = place.stop
+        indptr, indices = np.empty_like(self.indptr), np.empty_like(self.indices)
+        mapped = _ALL if numbers is None else frozen(numbers)
+        rows = frozen(self.indptr), frozen(self.indices), mapped
+        values, size = None, REPEATED
+        if self.values is None:
+            size = rows_in_order(*rows, UNIT, 0, indptr, indices, np.empty(0))
+        if size == REPEATED:
+            given, found = self.value_array(), np.empty(len(indices))
+            size = rows_in_order(*rows, frozen(given), 1, indptr, indices, found)
+            values = None if np.all(found[:size] == 1) else found[:size]
         if size < len(indices):
-            indices, values = indices[:size].copy(), None if values is None else values[:size]
+            indices = indices[:size].copy()
         return AttributeRows(indices, values, indptr, self.offsets)
-
-    def _sorted(
-        self, begin: int, end: int, numbers: CodeArray | None
-    ) -> tuple[CodeArray, FloatArray, IntArray]:
-        """Return columns and values of some rows, in order, and where those of each row end."""
-        part, ptr = slice(self.indptr[begin], self.indptr[end]), self.indptr[begin : end + 1]
-        columns = self.indices[part].copy() if numbers is None else numbers[self.indices[part]]
-        ones = np.ones(len(columns), np.int32)
-        values = ones if self.values is None else self.values[part].copy()
-        ptr = ptr - ptr[0]
-        kept = columns != SKIP
-        if not kept.all():
-            ptr = np.concatenate([[0], np.cumsum(kept)])[ptr]
-            columns, values = columns[kept], values[kept]
-        matrix = sp.csr_array((values, columns, ptr), shape=(end - begin, MOST_COLUMNS))
-        matrix.sum_duplicates()
-        return matrix.indices, matrix.data, matrix.indptr[1:]
 
     def packed(self, names: Names | None, n_features: int | None = None) -> PackedSequences:
         """Return packed sequences with these attributes; their number, where they have no names."""
@@ -302,7 +340,94 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
 
     TypeError or ValueError as of :func:`expand`, naming the sequence and the position.
     """
+    if X.__class__ is list and len(X) == 1 and X[0].__class__ is list:  # type: ignore[arg-type]
+        tokens = X[0]  # type: ignore[index]
+        found = read_at_once(tokens, index) if len(tokens) <= BATCH else None
+        if found is not None:
+            entries, ends, values = found
+            indptr, offsets = np.array([0, *ends]), np.array([0, len(ends)])
+            return AttributeRows(*_split(entries, values), indptr, offsets)
     return _TokenEncoder(index).rows(X)
+
+
+class Read(NamedTuple):
+    """What was read of some tokens.
+
+    An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
+    attribute whose value waits in `values`.
+    """
+
+    entries: CodeArray
+    ends: list[int]  # where those of each token end
+    values: list[float]
+
+
+def read_at_once(tokens: list[Any], index: AttributeIndex) -> Read | None:
+    """Return the entries of tokens that are all dicts, or lists of strings; None if they are not.
+
+    This is what users wait for: all is done by loops of the interpreter itself. Tokens of rarer
+    forms are left to :func:`collect`, and then to :func:`expand`.
+    """
+    kinds = set(map(type, tokens))
+    if kinds == _LISTS:
+        ends = list(accumulate(map(len, tokens)))
+        found = map(index.__getitem__, chain.from_iterable(tokens))
+        try:
+            return Read(np.fromiter(found, np.int32, ends[-1]), ends, [])
+        except TypeError:  # not all are strings
+            return None
+    return _read_dicts(tokens, index) if kinds == _DICTS else None
+
+
+def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | None:
+    """Return the entries of tokens that are dicts; None where some are of a rarer form."""
+    tables: list[Numbers] = []
+    values: list[Any] = []
+    ends, keys = list[int](), index.keys_of_tokens
+    try:
+        for token in tokens:
+            _line_up(keys, token, tables, values)
+            ends.append(len(values))
+        found = map(dict.__getitem__, tables, values)
+        entries = np.fromiter(found, np.int32, len(values))
+    except LookupError:
+        return None
+    except (TypeError, ValueError, RecursionError):  # maybe there is a container where none was
+        with suppress(LookupError, TypeError, RecursionError):
+            for token in tokens:
+                keys.learn_all(token)
+        return None
+    if not index.has_values:
+        return Read(entries, ends, [])
+    valued = np.flatnonzero(entries <= VALUED).tolist()
+    return Read(entries, ends, [float(values[place]) for place in valued])
+
+
+def _split(entries: CodeArray, values: Sequence[float]) -> tuple[CodeArray, FloatArray | None]:
+    """Return the attributes of entries and their values; None where all are 1."""
+    if not len(values):
+        return entries, None
+    found, valued = np.ones(len(entries)), entries <= VALUED
+    found[valued] = values
+    return np.where(valued, np.int32(VALUED) - entries, entries), found
+
+
+def _line_up(keys: Keys, token: dict[Any, Any], tables: list[Numbers], values: list[Any]) -> None:
+    """Add the values of a token, and for each of them the table that its entry is looked up in."""
+    waiting: list[tuple[Keys, Any]] = [(keys, token)]
+    for place, item in waiting:  # grows on the way
+        if item.__class__ is not dict:
+            tables += repeat(place.flags, len(item))
+            values += item
+            continue
+        layout = place.layouts.get(tuple(item)) or place.learn(item)
+        tables += layout.numbers
+        values += item.values()
+        for number, inner in layout.containers:
+            value = values[number]
+            if value.__class__ in _CONTAINERS:
+                waiting.append((inner, value))
+                values[number] = _HELD
 
 
 def collect(
@@ -329,9 +454,9 @@ def collect(
         elif kind is dict:
             collect(keys[key].inner, value, add, valued)
         elif kind in _MANY:
-            values = keys[key]
+            parts = keys[key].inner.flags
             for part in value:
-                add(values[part])
+                add(parts[part])
         elif kind in _PLAIN_NUMBERS:
             add(valued(flags[key], keys.prefix + key, value))
         else:
@@ -339,62 +464,53 @@ def collect(
 
 
 class _TokenEncoder:
-    """Collects entries; those of finished sequences are kept in arrays, which grow in place.
-
-    An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
-    attribute whose value waits in `values`.
-    """
+    """Collects entries, as of :class:`Read`, in arrays, which grow in place."""
 
     def __init__(self, index: AttributeIndex) -> None:
         self.index = index
-        self.entries: list[int] = []
-        self.counts: list[int] = []
-        self.values: list[float] = []
-        self._indices, self._values = array("i"), array("d")
-        self._sizes, self._lengths = array("q"), array("q")
+        self.values = array("d")
+        self._entries = array("i")
+        self._indptr, self._offsets = array("q", [0]), array("q", [0])
 
     def rows(self, X: Iterable[Any]) -> AttributeRows:
         """Return the rows of sequences of tokens."""
-        entries, counts, values = self.entries, self.counts, self.values
         for s, sequence in enumerate(iterate_sequences(X, "X")):
-            tokens = sequence if isinstance(sequence, list) else list(sequence)
-            if set(map(type, tokens)) != {list} or not self._add_lists(tokens):
-                for t, token in enumerate(tokens):
-                    before, waiting = len(entries), len(values)
-                    try:
-                        if token.__class__ is not dict:
-                            raise TypeError("another rule applies")
-                        collect(self.index.keys_of_tokens, token, entries.append, self._entry)
-                    except (TypeError, ValueError, RecursionError):
-                        del entries[before:], values[waiting:]
-                        self._add_rare(token, f"sequence {s}, position {t}")
-                    counts.append(len(entries) - before)
-            self._lengths.append(len(tokens))
-            if len(counts) >= BATCH:
-                self._keep()
-        self._keep()
-        return AttributeRows(
-            np.asarray(self._indices),
-            np.asarray(self._values) if self._values else None,
-            _pointers(self._sizes),
-            _pointers(self._lengths),
-        )
+            tokens = sequence if sequence.__class__ is list else list(sequence)
+            for first in range(0, len(tokens), BATCH):
+                self._add(s, first, tokens if len(tokens) <= BATCH else tokens[first:][:BATCH])
+            self._offsets.append(len(self._indptr) - 1)
+        indices, values = _split(np.asarray(self._entries), self.values)
+        return AttributeRows(indices, values, np.asarray(self._indptr), np.asarray(self._offsets))
 
-    def _add_lists(self, tokens: list[list[Any]]) -> bool:
-        """Append tokens that are all lists of strings at once; False where they are not."""
-        before = len(self.entries)
-        try:
-            self.entries.extend(map(self.index.__getitem__, chain.from_iterable(tokens)))
-        except TypeError:  # the slow way tells where
-            del self.entries[before:]
-            return False
-        self.counts.extend(map(len, tokens))
-        return True
+    def _add(self, s: int, first: int, tokens: list[Any]) -> None:
+        """Append tokens, from the one at position `first` of sequence `s` on."""
+        found = read_at_once(tokens, self.index)
+        if found is None:
+            for t, token in enumerate(tokens, first):
+                self._add_token(token, f"sequence {s}, position {t}")
+            return
+        before = len(self._entries)
+        self._entries.frombytes(found.entries.tobytes())
+        self._indptr.extend([before + end for end in found.ends])
+        self.values.extend(found.values)
 
-    def _add_rare(self, token: Any, place: str) -> None:
-        """Append the attributes of a token of a form that is rare, or raise what is wrong."""
+    def _add_token(self, token: Any, place: str) -> None:
+        """Append the attributes of a token of any form, or raise what is wrong."""
+        entries, waiting = list[int](), len(self.values)
         try:
-            self.entries += [self._entry(self.index[name], name, v) for name, v in expand(token)]
+            if token.__class__ is not dict:
+                raise TypeError("another rule applies")
+            collect(self.index.keys_of_tokens, token, entries.append, self._entry)
+        except (TypeError, ValueError, RecursionError):
+            del self.values[waiting:]
+            entries = self._rare(token, place)
+        self._entries.extend(entries)
+        self._indptr.append(len(self._entries))
+
+    def _rare(self, token: Any, place: str) -> list[int]:
+        """Return the entries of a token of a form that is rare, or raise what is wrong."""
+        try:
+            return [self._entry(self.index[name], name, v) for name, v in expand(token)]
         except (TypeError, ValueError) as error:
             raise type(error)(f"{place}: {error}.") from error
         except RecursionError:
@@ -411,24 +527,3 @@ class _TokenEncoder:
             return SKIP
         self.values.append(plain)
         return VALUED - number
-
-    def _keep(self) -> None:
-        """Move what was collected into the arrays, without what is to be skipped."""
-        indices, sizes = np.array(self.entries, np.int32), np.array(self.counts, np.int64)
-        values = np.ones(len(indices)) if self.values or self._values else None
-        if values is not None:
-            valued = indices <= VALUED
-            values[valued] = self.values
-            indices[valued] = VALUED - indices[valued]
-            if not self._values:
-                self._values.frombytes(np.ones(len(self._indices)).tobytes())
-        kept = indices != SKIP
-        if not kept.all():
-            rows = np.repeat(np.arange(len(sizes)), sizes)
-            indices, sizes = indices[kept], np.bincount(rows[kept], minlength=len(sizes))
-        self._indices.frombytes(indices.tobytes())
-        self._sizes.frombytes(sizes.tobytes())
-        if values is not None:
-            self._values.frombytes(values[kept].tobytes())
-        for collected in (self.entries, self.counts, self.values):
-            collected.clear()

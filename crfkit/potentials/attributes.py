@@ -111,7 +111,7 @@ class BoundWeights:
         self._lock = threading.Lock()
         self._table: FloatArray | None = None
         self._folded: tuple[Folding, FloatArray] | None = None
-        self._by_token: tuple[FloatArray, FloatArray] | None = None
+        self._by_token: tuple[kernels.PairWeights, FloatArray] | None = None
 
     @property
     def table(self) -> FloatArray:
@@ -132,18 +132,19 @@ class BoundWeights:
             return self._folded[1]
 
     @property
-    def by_token(self) -> tuple[FloatArray, FloatArray]:
-        """The same with more full rows, and the weight of each attribute that has only one, (D,).
-
-        For reading token by token.
-        """
+    def by_token(self) -> tuple[kernels.PairWeights, FloatArray]:
+        """The pairs, and the table of more full rows, for reading token by token."""
         with self._lock:
             if self._by_token is None:
                 layout = self._weights.by_token
-                _, alone, places = layout.codes
+                codes, alone, places = layout.codes
                 single = np.zeros(len(layout.slots))
                 single[alone] = self.pairs[places]
-                self._by_token = layout.spread(self.pairs), frozen(single)
+                pairs = kernels.PairWeights(
+                    codes, layout.shape[0], frozen(single), layout.ptr, layout.columns,
+                    frozen(self.pairs),
+                )  # fmt: skip
+                self._by_token = pairs, layout.spread(self.pairs)
             return self._by_token
 
     def add_dense(self, part: Part, out: FloatArray) -> None:
@@ -201,13 +202,13 @@ class NewRows:
     """Parts of new data, read row by row, once."""
 
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
-        self.layout, self.parts = weights.by_token, parts
+        self.parts = parts
 
     def gather(self, bound: BoundWeights, index: int, out: FloatArray) -> None:
         """Add the scores of part `index` to `out`, shape (n, C)."""
-        part, layout = self.parts[index], self.layout
+        part = self.parts[index]
         data, begin, end = part
-        table, single = bound.by_token
+        pairs, table = bound.by_token
         values, step = data.value_array()
         size = int(data.indptr[end] - data.indptr[begin])
         listed = kernels.ListedRows(
@@ -218,11 +219,7 @@ class NewRows:
             frozen(data.indptr.view(np.uint64)), frozen(data.indices.view(np.uint32)),
             frozen(values), step,
         )  # fmt: skip
-        weights = kernels.PairWeights(
-            layout.codes[0], layout.shape[0], single, layout.ptr, layout.columns,
-            frozen(bound.pairs),
-        )  # fmt: skip
-        kernels.gather_tokens(rows, begin, end, weights, listed, out)
+        kernels.gather_tokens(rows, begin, end, pairs, listed, out)
         kernels.gather_rows(
             frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
             step, table, out,

@@ -17,8 +17,9 @@ from crfkit._types import FloatArray, Potentials
 from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
-from crfkit.features.attributes import SKIP, AttributeRows, FrozenIndex, collect, encode
+from crfkit.features.attributes import FrozenIndex, encode
 from crfkit.inference import marginals
+from crfkit.inference.tagging import ChainTagger
 from crfkit.io.crfsuite_model import read_crfsuite_model
 
 
@@ -42,17 +43,6 @@ class ModelInfo(NamedTuple):
     state_features: dict[tuple[Hashable, Hashable], float]
 
 
-class _NotPlain(Exception):
-    """An item has something that the quick way of reading does not know."""
-
-
-def _plain(number: int, name: str, value: float) -> int:
-    """Return the number of an attribute whose value is 1."""
-    if value != 1:
-        raise _NotPlain
-    return number
-
-
 class _Opened:
     """A model in the form that tagging one sequence is fastest with; never changed."""
 
@@ -66,35 +56,7 @@ class _Opened:
         none = encode([[]], self.index)
         self.model, self.weights = classifier._model_for(none.packed(None, len(self.names)))
         self.structure = self.model.structure
-
-    def scores(self, xseq: Iterable[Any]) -> Potentials:
-        """Return the potentials of one sequence, adding up attributes as CRFsuite does."""
-        items = list(xseq)
-        try:
-            rows = self._plain_rows(items)
-        except (_NotPlain, TypeError, RecursionError):
-            # The encoder tells what is wrong, if anything is.
-            rows = encode([items], self.index)
-        data = rows.packed(None, len(self.names))
-        found: Potentials = self.model.scores(self.weights, data, Chunk(0, rows.offsets))
-        return found
-
-    def _plain_rows(self, items: list[Any]) -> AttributeRows:
-        """Return the attributes of items whose values are all 1."""
-        entries: list[int] = []
-        ends = [0]
-        for item in items:
-            if item.__class__ is dict:
-                found: list[int] = []
-                collect(self.index.keys_of_tokens, item, found.append, _plain)
-            elif item.__class__ is list:
-                found = [self.index[name] for name in item]
-            else:
-                raise _NotPlain
-            entries += [number for number in found if number != SKIP]
-            ends.append(len(entries))
-        offsets = np.array([0, len(items)])
-        return AttributeRows(np.array(entries, np.int32), None, np.array(ends), offsets)
+        self.tagger = ChainTagger.of(self.model, self.weights)
 
     def code(self, label: Hashable) -> int:
         """Return the number of a label."""
@@ -108,7 +70,18 @@ class _Sequence:
 
     def __init__(self, opened: _Opened, xseq: Iterable[Any]) -> None:
         self.opened = opened
-        self.scores = opened.scores(xseq)
+        self.rows = encode([list(xseq)], opened.index)
+
+    def __len__(self) -> int:
+        return len(self.rows.indptr) - 1
+
+    @cached_property
+    def scores(self) -> Potentials:
+        """The potentials."""
+        opened = self.opened
+        data = self.rows.in_order().packed(None, len(opened.names))
+        found: Potentials = opened.model.scores(opened.weights, data, Chunk(0, data.offsets))
+        return found
 
     @cached_property
     def sums(self) -> tuple[FloatArray, float]:
@@ -118,8 +91,11 @@ class _Sequence:
 
     def best(self) -> list[Hashable]:
         """Return the most probable labels."""
-        codes, _ = self.opened.structure.argmax(self.scores)
-        return list(map(self.opened.labels.__getitem__, codes.tolist()))
+        opened = self.opened
+        codes = None if opened.tagger is None else opened.tagger.codes(self.rows)
+        if codes is None:
+            codes, _ = opened.structure.argmax(self.scores)
+        return list(map(opened.labels.__getitem__, codes.tolist()))
 
 
 class Tagger:
@@ -209,7 +185,7 @@ class Tagger:
         ValueError tells that the length is not T or a label is unknown.
         """
         sequence = self._sequence()
-        count = len(sequence.scores.unary)
+        count = len(sequence)
         if len(yseq) != count:
             raise ValueError(f"there are {len(yseq)} labels, but the sequence has {count} items.")
         codes = np.array([sequence.opened.code(label) for label in yseq], np.int32)
@@ -222,7 +198,7 @@ class Tagger:
         ValueError tells that the label is unknown or the position is none of the sequence.
         """
         sequence = self._sequence()
-        code, count = sequence.opened.code(y), len(sequence.scores.unary)
+        code, count = sequence.opened.code(y), len(sequence)
         if not 0 <= pos < count:
             raise ValueError(f"position {pos} is none of the {count} of the sequence.")
         return float(sequence.sums[0][pos, code])

@@ -79,6 +79,18 @@ def _ask(tokens: SparseRows, t: int, pairs: PairWeights) -> None:
             prefetch_at(pairs.ptr, attribute)
 
 
+@part
+def add_pairs(
+    pairs: PairWeights, attribute: int, slot: int, value: float, row: int, out: FloatArray
+) -> None:
+    """``out[row, k] += value w[attribute, k]`` of an attribute without a row in the table."""
+    if slot < pairs.n_slots + out.shape[1]:
+        out[row, slot - pairs.n_slots] += value * pairs.single[attribute]
+    else:
+        for p in range(pairs.ptr[attribute], pairs.ptr[attribute + 1]):
+            out[row, pairs.labels[p]] += value * pairs.weights[p]
+
+
 @kernel
 def gather_tokens(
     tokens: SparseRows,
@@ -93,8 +105,7 @@ def gather_tokens(
     The others are listed for `gather_rows`.
     """
     indptr, indices, stride = tokens.indptr, tokens.indices, tokens.stride
-    slots, n_slots, ptr, labels = pairs.slots, pairs.n_slots, pairs.ptr, pairs.labels
-    count = 0
+    slots, n_slots, count = pairs.slots, pairs.n_slots, 0
     listed.ptr[0] = 0
     for t in range(begin, end):
         row = t - begin
@@ -110,16 +121,13 @@ def gather_tokens(
                 listed.rows[count] = slot
                 listed.values[count * stride] = value
                 count += 1
-            elif slot < n_slots + out.shape[1]:
-                out[row, slot - n_slots] += value * pairs.single[attribute]
             else:
-                for p in range(ptr[attribute], ptr[attribute + 1]):
-                    out[row, labels[p]] += value * pairs.weights[p]
+                add_pairs(pairs, attribute, slot, value, row, out)
         listed.ptr[row + 1] = count
 
 
 @kernel
-def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+def add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
     if table.shape[1] >= WIDTH:
@@ -153,7 +161,7 @@ def gather_rows(
 ) -> None:
     """``out[t, k] += sum_a x[t, a] table[a, k]`` over the full rows of each token."""
     for t in range(out.shape[0]):
-        _add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
+        add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
 
 
 @kernel
@@ -177,7 +185,7 @@ def scatter_rows(
         soon = columns[min(c + ROWS_AHEAD, final)]
         for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
             prefetch(table, soon, k)
-        _add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
+        add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
 
 
 @kernel

@@ -1,0 +1,61 @@
+"""Few tokens at a time: best labels by one call of a kernel."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.chain.sum import OK
+from crfkit.kernels.chain.tagging import TaggingRoom, TaggingWeights, chain_tag
+from crfkit.potentials.chain_blocks import EndBlock, StartBlock, StateBlock, TransitionBlock
+
+FEW_TOKENS = 500  # potentials of more are computed chunk by chunk, in time for their number
+_ONE = frozen(np.ones(1))
+_SHARED = frozen(np.zeros(1, np.uint32))
+
+
+class Rows(Protocol):
+    """Attributes of N tokens, as packed sequences and encoded ones have them."""
+
+    indices: CodeArray
+    values: FloatArray | None
+    indptr: IntArray
+    offsets: IntArray
+
+
+class ChainTagger:
+    """The weights of a chain whose transitions share one table, as a kernel reads them."""
+
+    def __init__(self, weights: TaggingWeights) -> None:
+        self.weights = weights
+
+    @classmethod
+    def of(cls, model: Any, bound: Any) -> Self | None:
+        """Return the tagger of a model with its weights; None where there is no such kernel."""
+        if not (model.is_linear and model.structure.is_chain and model.homogeneous):
+            return None
+        if model.extra_blocks:
+            return None
+        none = np.zeros(model.n_labels)
+        ends = [frozen(bound.get(kind.name, none)[None]) for kind in (StartBlock, EndBlock)]
+        pairs, table = bound[StateBlock.name].by_token
+        pair = frozen(bound[TransitionBlock.name])
+        return cls(TaggingWeights(pairs, table, pair, _SHARED, *ends))
+
+    def codes(self, rows: Rows) -> CodeArray | None:
+        """Return the labels of the best paths, shape (N,); None where a sequence has no path.
+
+        They are those that Viterbi's algorithm finds in the potentials, to the last bit.
+        """
+        shape = len(rows.indptr) - 1, self.weights.table.shape[1]
+        size, labels = len(rows.indices), np.empty(shape[0], np.int32)
+        room = TaggingRoom(
+            np.empty(size, np.int32), np.empty(size), np.empty(size, np.uint32), np.zeros(shape),
+            np.empty(shape),
+        )  # fmt: skip
+        values, step = (_ONE, 0) if rows.values is None else (frozen(rows.values), 1)
+        tokens = frozen(rows.indptr), frozen(rows.indices), values, step, frozen(rows.offsets)
+        return labels if chain_tag(*tokens, self.weights, room, labels) == OK else None
