@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
-from crfkit._types import FloatArray, Potentials, SolverResult
+from crfkit._types import CodeArray, FloatArray, Potentials, SolverResult
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import (
     LabelStream,
@@ -33,6 +33,7 @@ from crfkit.estimators._voting import elect
 from crfkit.inference import DECODERS
 from crfkit.inference.base import Answer, FittedModel
 from crfkit.inference.constraints import infeasibility_message
+from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
 from crfkit.labels.base import LabelSpace, TokenLabels
 from crfkit.labels.segments import SegmentLabels
 from crfkit.persistence import SaveMixin
@@ -293,7 +294,7 @@ class LinearClassifier(SequenceClassifier):
         if "vote_changes_" in vars(self):
             codes = elect(self, data, decoder)
         else:
-            codes = np.concatenate([np.empty(0, np.int32), *self._ask(data, decoder.decode)])
+            codes = self._decode(data, decoder)
         coding = self._fitted_labels().coding(self)
         labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
         return labels
@@ -333,6 +334,15 @@ class LinearClassifier(SequenceClassifier):
         check_method("decoding", self.decoding, "decode")
         return self.decoding
 
+    def _decode(self, data: PackedSequences, decoder: Any) -> CodeArray:
+        """Return the codes of tokens, shape (N,), that a decoder chooses."""
+        if self.decoding == "viterbi" and data.n_tokens <= FEW_TOKENS:
+            tagger, _ = self._cached(data).tagger, ThreadMap(self.n_jobs)
+            codes = None if tagger is None or not tagger.takes(data) else tagger.codes(data)
+            if codes is not None:
+                return codes
+        return np.concatenate([np.empty(0, np.int32), *self._ask(data, decoder.decode)])
+
     def _ask(
         self,
         data: PackedSequences,
@@ -349,6 +359,10 @@ class LinearClassifier(SequenceClassifier):
             raise ValueError(infeasibility_message(self, error, data.offsets, fixed)) from error
 
     def _model_for(self, data: PackedSequences) -> FittedModel:
+        """Return the model of the fitted weights."""
+        return self._cached(data).model
+
+    def _cached(self, data: PackedSequences) -> _Cached:
         """Return the model of the fitted weights, made once for a layout of sparse attributes."""
         sizes = sparse_counts(data)
         cached: _Cached | None = vars(self).get("_fitted_model")
@@ -360,15 +374,17 @@ class LinearClassifier(SequenceClassifier):
             protect(parts)  # of those that were assigned by hand
             sparse = [vars(part) for part in parts.values() if sp.issparse(part)]
             values = [(state, state.get("data")) for state in sparse]
-            cached = _Cached(FittedModel(*weights.model(self, sizes)), sizes, parts, values)
+            model = FittedModel(*weights.model(self, sizes))
+            cached = _Cached(model, ChainTagger.of(*model), sizes, parts, values)
             self._fitted_model = cached
-        return cached.model
+        return cached
 
 
 class _Cached(NamedTuple):
     """The model of fitted weights, and what it was made from."""
 
     model: FittedModel
+    tagger: ChainTagger | None  # of few tokens
     sizes: dict[str, int]
     parts: dict[str, Any]
     values: list[tuple[dict[str, Any], Any]]  # of sparse weights, and the entries that they had

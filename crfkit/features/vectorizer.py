@@ -19,7 +19,8 @@ from crfkit._types import CodeArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import Names, name_array
-from crfkit.features.attributes import AttributeRows, FrozenIndex, GrowingIndex, check_name, encode
+from crfkit.features.attributes import AttributeRows, check_name
+from crfkit.features.encoding import FrozenIndex, GrowingIndex, encode
 
 _is_fitted_name = methodcaller("endswith", "_")
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray
 from crfkit.compiler.jit import frozen
+from crfkit.data import PackedSequences
+from crfkit.features.attributes import AttributeRows
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.chain.tagging import TaggingRoom, TaggingWeights, chain_tag
+from crfkit.kernels.chain.tagging import TaggingWeights, chain_tag
 from crfkit.potentials.chain_blocks import EndBlock, StartBlock, StateBlock, TransitionBlock
 
 FEW_TOKENS = 500  # potentials of more are computed chunk by chunk, in time for their number
 _ONE = frozen(np.ones(1))
 _SHARED = frozen(np.zeros(1, np.uint32))
-
-
-class Rows(Protocol):
-    """Attributes of N tokens, as packed sequences and encoded ones have them."""
-
-    indices: CodeArray
-    values: FloatArray | None
-    indptr: IntArray
-    offsets: IntArray
 
 
 class ChainTagger:
@@ -45,17 +38,22 @@ class ChainTagger:
         pair = frozen(bound[TransitionBlock.name])
         return cls(TaggingWeights(pairs, table, pair, _SHARED, *ends))
 
-    def codes(self, rows: Rows) -> CodeArray | None:
+    @staticmethod
+    def takes(data: PackedSequences) -> bool:
+        """Whether all that there is of tokens are their sparse attributes and their order."""
+        return data.dense is None and data.topology is None
+
+    def codes(self, rows: AttributeRows | PackedSequences) -> CodeArray | None:
         """Return the labels of the best paths, shape (N,); None where a sequence has no path.
 
         They are those that Viterbi's algorithm finds in the potentials, to the last bit.
         """
         shape = len(rows.indptr) - 1, self.weights.table.shape[1]
         size, labels = len(rows.indices), np.empty(shape[0], np.int32)
-        room = TaggingRoom(
-            np.empty(size, np.int32), np.empty(size), np.empty(size, np.uint32), np.zeros(shape),
-            np.empty(shape),
-        )  # fmt: skip
         values, step = (_ONE, 0) if rows.values is None else (frozen(rows.values), 1)
-        tokens = frozen(rows.indptr), frozen(rows.indices), values, step, frozen(rows.offsets)
-        return labels if chain_tag(*tokens, self.weights, room, labels) == OK else None
+        status = chain_tag(
+            frozen(rows.indptr), frozen(rows.indices), values, step, frozen(rows.offsets),
+            self.weights, np.empty(size, np.uint32), np.empty(size), np.zeros(shape),
+            np.empty(shape), labels,
+        )  # fmt: skip
+        return labels if status == OK else None

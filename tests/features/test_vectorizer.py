@@ -1,5 +1,6 @@
 import copy
 import enum
+import itertools
 import pickle
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -249,3 +250,36 @@ def test_a_dict_that_contains_itself_is_named():
     token["self"] = token
     with pytest.raises(ValueError, match="sequence 0, position 1: .* nested too deeply"):
         SequenceVectorizer().fit([[{"w": "a"}, token]])
+
+
+CHANGING = [
+    [{"w": "a", "n": "x"}, {"w": "b", "n": "y"}],
+    [{"w": ["a", "c"], "n": {"x": "y", "z": {"q": True}}}, {"w": "b", "n": ("u", "v")}],
+    [{"n": 2.5, "w": {"a"}}, {"w": True, "n": False}, {}],
+    [{"w": 3, "n": np.float32(0.5)}, {"w": {"x": 0.25, "y": ["p"]}, "n": {"x": ["y"]}}],
+    [{"w": "a", "n": -1}, ["w:a", "n"], {"other": "o"}],
+]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(len(CHANGING))))[::17])
+def test_what_stands_under_a_key_may_change_from_token_to_token(order):
+    X = [CHANGING[s] for s in order]
+    fitted = SequenceVectorizer().fit(X)
+    expected = [[{} for _ in sequence] for sequence in X]
+    for tokens, sequence in zip(expected, X, strict=True):
+        for found, token in zip(tokens, sequence, strict=True):
+            for name, value in expand(token):
+                found[name] = found.get(name, 0.0) + value
+            for name in [name for name, value in found.items() if not value]:
+                del found[name]
+    for packed in (fitted.transform(X), SequenceVectorizer().fit_transform(X)):
+        assert fitted.inverse_transform(packed) == expected
+    for sequence, found in zip(X, expected, strict=True):
+        assert fitted.inverse_transform(fitted.transform([sequence])) == [found]
+
+
+def test_very_many_different_lists_of_keys_are_read_too():
+    X = [[{f"k{s}": "v", f"k{t}": True, "w": str(t)} for t in range(9)] for s in range(300)]
+    packed = SequenceVectorizer().fit_transform(X)
+    assert packed.names.tolist() == sorted({name for s in X for t in s for name, _ in expand(t)})
+    assert len(packed.indices) == sum(len(token) for sequence in X for token in sequence)

@@ -17,7 +17,7 @@ from crfkit._types import FloatArray, Potentials
 from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
-from crfkit.features.attributes import FrozenIndex, encode
+from crfkit.features.encoding import FrozenIndex, encode
 from crfkit.inference import marginals
 from crfkit.inference.tagging import ChainTagger
 from crfkit.io.crfsuite_model import read_crfsuite_model

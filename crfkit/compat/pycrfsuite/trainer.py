@@ -13,7 +13,8 @@ from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import save_crfsuite
 from crfkit.data.labels import label_list, object_array
-from crfkit.features.attributes import AttributeRows, GrowingIndex, encode, expand
+from crfkit.features.attributes import AttributeRows, expand
+from crfkit.features.encoding import GrowingIndex, encode
 
 
 class ItemSequence:

@@ -16,7 +16,8 @@ from crfkit.data import PackedSegments, PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.packed import ranges
 from crfkit.features._lexicons import read_lexicons
-from crfkit.features.attributes import AttributeRows, FrozenIndex, GrowingIndex
+from crfkit.features.attributes import AttributeRows
+from crfkit.features.encoding import FrozenIndex, GrowingIndex
 from crfkit.features.expressions import LEXICON, Templates
 from crfkit.features.functions import Attributes, checked_functions
 from crfkit.features.segments.cells import (

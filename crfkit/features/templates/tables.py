@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.features.attributes import SKIP, FrozenIndex, GrowingIndex, check_name
+from crfkit.features.attributes import SKIP, check_name
+from crfkit.features.encoding import FrozenIndex, GrowingIndex
 from crfkit.features.functions import FLAG_ITEM, Items
 from crfkit.kernels.text.hashing import SHIFT, pairs_number
 

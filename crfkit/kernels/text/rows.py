@@ -6,15 +6,17 @@ where there is none. Values that are all 1 are not stored: `values` has one entr
 
 from __future__ import annotations
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
+
+Columns = CodeArray | IdArray
 
 REPEATED = -1  # an attribute occurs twice in a token, and there is no room for its value
 FEW = 32  # so few entries are sorted by insertion alone
 
 
 @part
-def _sort(columns: CodeArray, values: FloatArray, begin: int, end: int) -> None:
+def _sort(columns: Columns, values: FloatArray, begin: int, end: int) -> None:
     """Sort entries by insertion over shrinking gaps (Shell 1959), and their values with them."""
     valued = values.shape[0] > 0
     gap = (end - begin) // 2 if end - begin > FEW else 1
@@ -33,7 +35,7 @@ def _sort(columns: CodeArray, values: FloatArray, begin: int, end: int) -> None:
 
 
 @part
-def merge_row(columns: CodeArray, values: FloatArray, begin: int, end: int) -> int:
+def merge_row(columns: Columns, values: FloatArray, begin: int, end: int) -> int:
     """Sort the entries ``begin:end`` and add up those of one column; returns the new end.
 
     `REPEATED` where that makes values, and there is no room for them.
