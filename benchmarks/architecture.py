@@ -38,10 +38,10 @@ SOLVER_KERNELS = re.compile(
 )
 NO_STRUCTURE = {"vector", "stochastic", "simplex"}  # of weights alone
 
-# What is traced: what is called, and the first kernel that ends the trip.
+# What is traced: what is called, and the kernels of which the first one ends the trip.
 TRIPS = {
     "CRFClassifier.fit": ("CRFClassifier().fit(X, y)", "chain_sum"),
-    "CRFClassifier.predict": ("crf.predict(X)", "chain_max"),
+    "CRFClassifier.predict": ("crf.predict(X)", "chain_max chain_tag"),
     "SemiMarkovCRF.fit": ("SemiMarkovCRF().fit(X, y)", "semimarkov_sum"),
 }
 ESTIMATORS = ("CRFClassifier", "StructuredPerceptron", "MaxMarginCRF", "SemiMarkovCRF")
@@ -65,7 +65,7 @@ def trace(call, goal):
         if not code.co_filename.startswith(root) or event not in ("call", "return"):
             return
         if event == "call":
-            if code.co_name == goal:
+            if code.co_name in goal.split():
                 live = frame
                 while live is not None:
                     if live.f_code.co_filename.startswith(root):

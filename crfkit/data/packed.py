@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray
+from crfkit.compiler.jit import frozen
 from crfkit.data.frames import frame_columns, group_offsets, shared_columns
 from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
@@ -18,7 +19,7 @@ from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 from crfkit.data.topology import Topology
 from crfkit.data.validation import check_dense, protect, sparse_arrays, stack_matrices, token_place
 
-UNIT = np.ones(1)
+UNIT = frozen(np.ones(1))
 TAKEN = 1 << 14  # tokens whose entries are copied at a time: their places take twice the room
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from crfkit._types import CodeArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
+from crfkit.data.packed import UNIT
 from crfkit.features.attributes import AttributeRows
 from crfkit.kernels.chain.sum import OK
 from crfkit.kernels.chain.tagging import TaggingWeights, chain_tag
 from crfkit.potentials.chain_blocks import EndBlock, StartBlock, StateBlock, TransitionBlock
 
 FEW_TOKENS = 500  # potentials of more are computed chunk by chunk, in time for their number
-_ONE = frozen(np.ones(1))
 _SHARED = frozen(np.zeros(1, np.uint32))
 
 
@@ -50,7 +50,7 @@ class ChainTagger:
         """
         shape = len(rows.indptr) - 1, self.weights.table.shape[1]
         size, labels = len(rows.indices), np.empty(shape[0], np.int32)
-        values, step = (_ONE, 0) if rows.values is None else (frozen(rows.values), 1)
+        values, step = (UNIT, 0) if rows.values is None else (frozen(rows.values), 1)
         status = chain_tag(
             frozen(rows.indptr), frozen(rows.indices), values, step, frozen(rows.offsets),
             self.weights, np.empty(size, np.uint32), np.empty(size), np.zeros(shape),

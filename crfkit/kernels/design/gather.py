@@ -127,7 +127,7 @@ def gather_tokens(
 
 
 @kernel
-def add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
     if table.shape[1] >= WIDTH:
@@ -161,7 +161,7 @@ def gather_rows(
 ) -> None:
     """``out[t, k] += sum_a x[t, a] table[a, k]`` over the full rows of each token."""
     for t in range(out.shape[0]):
-        add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
+        _add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
 
 
 @kernel
@@ -185,7 +185,7 @@ def scatter_rows(
         soon = columns[min(c + ROWS_AHEAD, final)]
         for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
             prefetch(table, soon, k)
-        add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
+        _add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
 
 
 @kernel
