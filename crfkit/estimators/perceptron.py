@@ -125,7 +125,6 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     and trees, take many times as long. Ctrl-C during `fit` ends it with the weights of the last
     finished pass and a ``ConvergenceWarning``.
 
-
     Examples
     --------
     >>> from crfkit import StructuredPerceptron

@@ -251,7 +251,6 @@ def iter_conllu(source: Source, *, encoding: str = "utf-8") -> Iterator[ConlluSe
     source, encoding
         As for :func:`iter_columns`: packed files by suffix, open streams, lines.
 
-
     Raises
     ------
     ColumnFormatError

@@ -150,7 +150,6 @@ def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") 
     list of Segment
         Half-open spans of characters, in order. White space inside of a span belongs to it.
 
-
     Examples
     --------
     >>> tags_to_spans([(0, 3), (4, 7), (7, 9)], ["B-PER", "I-PER", "O"])

@@ -69,7 +69,6 @@ def segment_precision_recall_fscore_support(
     counted. Where segments are compared with tags, their labels are the names in the tags:
     ``str(label)``.
 
-
     Examples
     --------
     >>> from crfkit.metrics import segment_precision_recall_fscore_support
