@@ -44,16 +44,22 @@ class MarginProgress(NamedTuple):
     gaps: FloatArray  # (S,) its part in the gap before its last update
 
 
+class VertexDual(NamedTuple):
+    """The dual in shares of labelings."""
+
+    options: FrankWolfeOptions
+    examples: Examples
+    progress: MarginProgress
+    active: ActiveSet
+    values: FloatArray  # (M,) workspace
+
+
 @kernel
 def frank_wolfe_updates(
     order: IntArray,  # (n,) sequences
-    options: FrankWolfeOptions,
     problem: Any,
-    examples: Examples,
-    active: ActiveSet,
-    progress: MarginProgress,
+    dual: VertexDual,
     workspace: Any,
-    values: FloatArray,  # (M,) workspace
 ) -> tuple[int, int]:
     """Make updates; returns how many sequences had theirs before one that needs more room.
 
@@ -62,6 +68,7 @@ def frank_wolfe_updates(
     Jaggi, Schmidt and Pletscher 2013, algorithm 4), or as far as shares allow.
     """
     refresh(problem, workspace)
+    options, gaps, active = dual.options, dual.progress.gaps, dual.active
     size: int = order.shape[0]
     for n in range(size):
         s, first = order[n], 0.0
@@ -70,13 +77,13 @@ def frank_wolfe_updates(
         if active.counts[s] + options.most > active.vertices.shape[0]:
             return n, FOUND
         for tried in range(options.most):
-            top, status = _find_worst(s, problem, examples, workspace)
+            top, status = _find_worst(s, problem, dual.examples, workspace)
             if status != FOUND:
                 return n, status
-            rises = _update(s, top, options, problem, examples, active, progress, workspace, values)
+            rises = _update(s, top, problem, dual, workspace)
             if tried == 0:
-                first = progress.gaps[s]
-            if not rises or progress.gaps[s] <= options.enough * first:
+                first = gaps[s]
+            if not rises or gaps[s] <= options.enough * first:
                 break
     return size, FOUND
 
@@ -128,18 +135,9 @@ def _find_worst(s: int, problem: Any, examples: Examples, workspace: Any) -> tup
 
 
 @part
-def _update(
-    s: int,
-    top: float,
-    options: FrankWolfeOptions,
-    problem: Any,
-    examples: Examples,
-    active: ActiveSet,
-    progress: MarginProgress,
-    workspace: Any,
-    values: FloatArray,
-) -> bool:
+def _update(s: int, top: float, problem: Any, dual: VertexDual, workspace: Any) -> bool:
     """Make an update of a sequence, if one raises the dual; returns whether one does."""
+    options, examples, progress, active, values = dual
     weight, count = examples.weight[s], active.counts[s]
     value, mean, away = weight * top, 0.0, 0
     for c in range(count):
@@ -162,27 +160,20 @@ def _update(
             length = 2.0 * options.c2 * slope / square
         factor = -length / (2.0 * options.c2)
         apply_direction(problem, s, active, first, last, factor, workspace)
-        _share(s, length, away, options.pairwise, problem, examples, active, progress, workspace)
+        _share(s, length, away, problem, dual, workspace)
     return rises
 
 
 @part
 def _share(
-    s: int,
-    length: float,
-    away: int,
-    pairwise: bool,
-    problem: Any,
-    examples: Examples,
-    active: ActiveSet,
-    progress: MarginProgress,
-    workspace: Any,
+    s: int, length: float, away: int, problem: Any, dual: VertexDual, workspace: Any
 ) -> None:
     """Give the labeling that was found some of the shares of others."""
+    options, examples, progress, active, _ = dual
     begin, end = problem.offsets[s], problem.offsets[s + 1]
     weight = examples.weight[s]
     found = weight * level(problem, s, Labeling(workspace.paths, 0, 0), examples, workspace)
-    if pairwise:
+    if options.pairwise:
         taken = Labeling(active.vertices, away, begin)
         before = weight * level(problem, s, taken, examples, workspace)
         progress.levels[s] += length * (found - before)

@@ -27,6 +27,16 @@ class Edges(NamedTuple):
     counts: IntArray  # (N,) how many each token has
 
 
+class MarginalDual(NamedTuple):
+    """The dual in shares of transitions."""
+
+    options: FrankWolfeOptions
+    examples: Examples
+    progress: MarginProgress
+    edges: Edges
+    norms: FloatArray  # (N,) squares of the attributes of each token
+
+
 class MarginalWorkspace(NamedTuple):
     """Room for one sequence, beside that of its oracle."""
 
@@ -40,12 +50,8 @@ class MarginalWorkspace(NamedTuple):
 @kernel
 def marginal_updates(
     order: IntArray,  # (n,) sequences
-    options: FrankWolfeOptions,
-    norms: FloatArray,  # (N,) squares of the attributes of each token
     problem: Any,
-    examples: Examples,
-    edges: Edges,
-    progress: MarginProgress,
+    dual: MarginalDual,
     workspace: Any,
     more: MarginalWorkspace,
 ) -> tuple[int, int]:
@@ -57,25 +63,24 @@ def marginal_updates(
     exactly.
     """
     refresh(problem, workspace)
+    options, examples, gaps = dual.options, dual.examples, dual.progress.gaps
     size: int = order.shape[0]
     for n in range(size):
         s, first = order[n], 0.0
         begin, end = problem.offsets[s], problem.offsets[s + 1]
         if begin == end or not examples.weight[s] > 0.0:
             continue
-        if not _has_room(begin, end, options.most, edges):
+        if not _has_room(begin, end, options.most, dual.edges):
             return n, FOUND
         for tried in range(options.most):
             gather(problem, s, workspace)
             top, status = best(problem, s, examples, workspace)
             if status != FOUND:
                 return n, status
-            rises = _update(
-                s, top, options.c2, norms, problem, examples, edges, progress, workspace, more
-            )
+            rises = _update(s, top, problem, dual, workspace, more)
             if tried == 0:
-                first = progress.gaps[s]
-            if not rises or progress.gaps[s] <= options.enough * first:
+                first = gaps[s]
+            if not rises or gaps[s] <= options.enough * first:
                 break
     return size, FOUND
 
@@ -92,25 +97,15 @@ def _has_room(begin: int, end: int, most: int, edges: Edges) -> bool:
 
 @part
 def _update(
-    s: int,
-    top: float,
-    c2: float,
-    norms: FloatArray,
-    problem: Any,
-    examples: Examples,
-    edges: Edges,
-    progress: MarginProgress,
-    workspace: Any,
-    more: MarginalWorkspace,
+    s: int, top: float, problem: Any, dual: MarginalDual, workspace: Any, more: MarginalWorkspace
 ) -> bool:
     """Make an update of a sequence, if one raises the dual; returns whether one does."""
+    examples, progress, edges, c2 = dual.examples, dual.progress, dual.edges, dual.options.c2
     weight, slope, longest = examples.weight[s], 0.0, 0.0
     mean = _mean(s, problem, edges, workspace)
     progress.gaps[s] = max(weight * (top - mean), 0.0)
     if _find_lowest(s, problem, edges, workspace, more):
-        slope, longest = _choose_amounts(
-            s, 2.0 * c2 / weight, problem, edges, norms, workspace, more
-        )
+        slope, longest = _choose_amounts(s, 2.0 * c2 / weight, problem, dual, workspace, more)
     slope *= weight
     rises: bool = slope > 0.0
     if rises:
@@ -188,17 +183,11 @@ def _transition_gain(row: int, workspace: Any, away: CodeArray) -> float:
 
 @part
 def _choose_amounts(
-    s: int,
-    rate: float,
-    problem: Any,
-    edges: Edges,
-    norms: FloatArray,
-    workspace: Any,
-    more: MarginalWorkspace,
+    s: int, rate: float, problem: Any, dual: MarginalDual, workspace: Any, more: MarginalWorkspace
 ) -> tuple[float, float]:
     """Choose how much of the share of each run moves; returns the slope and the longest step."""
     begin, scores, path, away = problem.offsets[s], workspace.scores, workspace.path, more.away
-    shares, amounts, active = edges.shares, more.amounts, workspace.active
+    shares, norms, amounts, active = dual.edges.shares, dual.norms, more.amounts, workspace.active
     slope, longest, row, length = 0.0, math.inf, 0, problem.offsets[s + 1] - begin
     while row < length:
         active[row], amounts[row] = 0, 0.0

@@ -16,10 +16,16 @@ from crfkit.kernels.oracle import FOUND, ActiveSet, Examples
 from crfkit.kernels.solvers.frank_wolfe import (
     FrankWolfeOptions,
     MarginProgress,
+    VertexDual,
     frank_wolfe_updates,
     margin_losses,
 )
-from crfkit.kernels.solvers.marginal_fw import Edges, MarginalWorkspace, marginal_updates
+from crfkit.kernels.solvers.marginal_fw import (
+    Edges,
+    MarginalDual,
+    MarginalWorkspace,
+    marginal_updates,
+)
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.labels.costs import AdditiveCost, find_cost
 from crfkit.losses import HingeLoss
@@ -162,10 +168,8 @@ class VertexState(MarginState):
     def _update(self, order: IntArray) -> tuple[int, int]:
         examples, workspace = self._fixed
         values = np.empty(len(self.active.vertices))
-        done, status = self._kernel(
-            order, self.options, self._problem, examples, self.active, self.progress, workspace,
-            values,
-        )  # fmt: skip
+        dual = VertexDual(self.options, examples, self.progress, self.active, values)
+        done, status = self._kernel(order, self._problem, dual, workspace)
         return int(done), int(status)
 
     def _make_room(self) -> None:
@@ -202,10 +206,8 @@ class ChainMarginalFW(MarginState):
             np.empty((longest, room)), np.empty((longest, room), np.int64),
             np.empty(longest, np.int32), np.empty(longest, np.int64), np.empty(longest),
         )  # fmt: skip
-        done, status = marginal_updates(
-            order, self.options, self._norms, problem, examples, self.edges, self.progress,
-            workspace, more,
-        )  # fmt: skip
+        dual = MarginalDual(self.options, examples, self.progress, self.edges, self._norms)
+        done, status = marginal_updates(order, problem, dual, workspace, more)
         return int(done), int(status)
 
     def _make_room(self) -> None:
