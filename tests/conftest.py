@@ -29,7 +29,8 @@ def pytest_configure(config):
 @pytest.fixture(autouse=True, scope="session")
 def _lasting_processes():
     """Keep joblib's processes: where they end while work comes in, joblib may wait forever."""
-    with joblib.parallel_config(backend="loky", idle_worker_timeout=3600):
+    lasting = {"idle_worker_timeout": 3600} if joblib.__version__ >= "1.5" else {}
+    with joblib.parallel_config(backend="loky", **lasting):
         yield
 
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from crfkit.data import PackedSegments, PackedSequences, validation
-from crfkit.data.names import LazyNames
+from crfkit.data.names import LazyNames, name_array
 from crfkit.data.segments import check_segments
 from crfkit.data.topology import Topology
 from crfkit.features import SequenceVectorizer
@@ -176,9 +176,12 @@ def _check_what_predicts(model: Any, n_features: int) -> None:
         isinstance(vectorizer, type) or not hasattr(vectorizer, "transform")
     ):
         raise ValueError("vectorizer_ is no transformer")
-    size = getattr(vectorizer, "n_features_in_", None)
-    if type(vectorizer) is SequenceVectorizer and size != n_features:
-        raise ValueError("vectorizer_ has not as many features as the model has")
+    if type(vectorizer) is SequenceVectorizer:
+        if getattr(vectorizer, "n_features_in_", None) != n_features:
+            raise ValueError("vectorizer_ has not as many features as the model has")
+        names, known = getattr(model, NAMES_OF[TOKENS], None), vectorizer.get_feature_names_out()
+        if names is not None and not np.array_equal(known, name_array(names)):
+            raise ValueError("vectorizer_ has not the features that the model has")
     structure = getattr(model, "structure_", None)
     if structure is not None and not isinstance(structure, Structure):
         raise ValueError("structure_ is no structure")

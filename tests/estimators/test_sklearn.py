@@ -3,6 +3,7 @@
 import joblib
 import numpy as np
 import pytest
+import sklearn
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -27,6 +28,12 @@ from crfkit import CRFClassifier, LabelSequences, PackedSequences, SequenceVecto
 
 WORDS = {"the": "D", "a": "D", "dog": "N", "cat": "N", "runs": "V", "sees": "V"}
 C2 = [0.1, 1.0]
+
+
+def needs(version):
+    """Skip what scikit-learn refuses itself before some version."""
+    old = sklearn.__version__.split(".")[:2] < version.split(".")
+    return pytest.mark.skipif(old, reason=f"scikit-learn before {version} refuses it")
 
 
 def make(equal):
@@ -128,7 +135,7 @@ def test_grid_search_of_the_bare_estimator_in_processes(data, form):
         None,
         lambda estimator, X, y: estimator.score(X, y),
         make_scorer(share_of_right_sequences),
-        make_scorer(confidence, response_method="predict_proba"),
+        pytest.param(make_scorer(confidence, response_method="predict_proba"), marks=needs("1.9")),
     ],
     ids=["own", "callable", "make_scorer", "probabilities"],
 )
@@ -315,6 +322,7 @@ def test_weights_reach_a_step_of_a_pipeline_without_routing(data, per_token):
     np.testing.assert_array_equal(model["crf"].coef_.data, alone.coef_.data)
 
 
+@needs("1.8")
 @pytest.mark.parametrize("per_token", [False, True], ids=["sequences", "tokens"])
 def test_weights_are_routed_to_fit_and_score(data, per_token):
     X, y = data

@@ -476,6 +476,17 @@ def test_what_prediction_needs_beside_weights_is_checked(name, value):
             loads(dumps(model))
 
 
+def test_names_of_a_model_are_those_of_its_vectorizer():
+    """Otherwise each prediction would fail."""
+    model = CRFClassifier(max_iter=200).fit(*models.sentences(4, 4))
+    loads(dumps(model))
+    model.vectorizer_ = SequenceVectorizer.from_vocabulary(
+        [f"{name}!" for name in model.feature_names_in_]
+    )
+    with pytest.raises(ModelFileError, match="vectorizer_ has not the features that the model has"):
+        loads(dumps(model))
+
+
 def test_what_a_drop_in_wraps_is_checked():
     model = sklearn_crfsuite.CRF().fit(*models.sentences(4, 4))
     model.model_ = SequenceVectorizer()
