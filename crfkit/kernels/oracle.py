@@ -85,20 +85,13 @@ def path_score(
 
 @dispatched
 def level(problem: Any, s: int, labeling: Labeling, examples: Examples, workspace: Any) -> float:
-    """Return what is not learned of how much more a labeling scores than the true one: its cost.
-
-    And scores that are not weights.
-    """
+    """Return the cost of a labeling, and how much more it scores by what are no weights."""
     raise NotImplementedError
 
 
 @dispatched
 def list_difference(problem: Any, s: int, one: Labeling, other: Labeling, workspace: Any) -> int:
-    """List the features of a labeling minus those of another one.
-
-    As `positions` of weights, some perhaps many times, and `changes`, both in the workspace.
-    Returns how many there are.
-    """
+    """List `positions` and `changes` of weights, labeling minus other; returns how many."""
     raise NotImplementedError
 
 

@@ -220,10 +220,7 @@ def sparse_sum(
     workspace: SparseWorkspace,
     out: SparseSums,
 ) -> None:
-    """``log Z`` and the expected counts of labels and scored transitions, in ``O(T (K + E))``.
-
-    Scaled forward-backward in the linear domain, one sequence after the other.
-    """
+    """``log Z`` and expected counts by scaled forward-backward, in ``O(T (K + E))``."""
     for s in range(scores.offsets.shape[0] - 1):
         begin, end = scores.offsets[s], scores.offsets[s + 1]
         out.log_z[s] = 0.0

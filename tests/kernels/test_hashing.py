@@ -23,7 +23,7 @@ def test_shift_and_spread_read_marks_outside_of_a_sequence(lengths, offset):
     marks = np.arange(100, 110, dtype=np.int32)
     shifted, spread = np.empty_like(values), np.empty_like(values)
     for absolute, moved in ((False, shifted), (True, spread)):
-        hashing.codes_move(frozen(values), frozen(offsets), offset, absolute, frozen(marks), moved)
+        hashing.codes_shift(frozen(values), frozen(offsets), offset, absolute, frozen(marks), moved)
 
     def cell(begin, end, place):
         if place < begin:

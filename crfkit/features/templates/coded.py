@@ -25,7 +25,7 @@ from crfkit.features.templates.plan import (
     Source,
 )
 from crfkit.features.templates.tables import ItemTable, StringTable, TextTable, take
-from crfkit.kernels.text.hashing import codes_move
+from crfkit.kernels.text.hashing import codes_shift
 
 FALSE = "\0false"  # the text of a flag that is not set, which never becomes a name
 
@@ -185,7 +185,7 @@ class TokenReader:
             if cell.offset or cell.absolute:
                 moved = np.empty(self.n_tokens, np.int32)
                 place = cell.offset, bool(cell.absolute)
-                codes_move(frozen(codes), self.offsets, *place, frozen(marks), moved)
+                codes_shift(frozen(codes), self.offsets, *place, frozen(marks), moved)
                 codes = moved
             self._cells[cell] = codes
         return self._cells[cell]

@@ -69,10 +69,7 @@ def chain_max_by_hamming(
     best: FloatArray,  # (2 L, K) workspace
     value: FloatArray,  # (S, L) out
 ) -> None:
-    """``value[s, d] = max score(y)`` over the paths with `d` labels that are not the given ones.
-
-    The last level is that of the paths with at least so many; ``-inf`` where there are none.
-    """
+    """``value[s, d] = max score(y)`` over paths with `d` wrong labels, or more for the last."""
     offsets = scores.offsets
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]

@@ -67,10 +67,7 @@ def chain_n_best(
 @part
 def insert(score: float, came: int, best: FloatArray, t: int, source: IntArray, u: int,
            j: int) -> None:  # fmt: skip
-    """Put a score in its place among those of label `j` in row `t`, behind equal ones.
-
-    Where it came from stands at the same place in row `u` of `source`.
-    """
+    """Put a score behind equal ones among those of label `j` in row `t`, its source beside it."""
     place = best.shape[2] - 1
     while place > 0 and score > best[t, j, place - 1]:
         best[t, j, place] = best[t, j, place - 1]

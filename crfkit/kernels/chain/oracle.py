@@ -271,10 +271,7 @@ def clear_counts(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> No
 
 @part
 def scatter_counts(problem: ChainProblem, s: int, workspace: ChainWorkspace) -> float:
-    """``scratch[a, k] += sum_t x[t, a] residual[t, k]``, transitions too.
-
-    Returns the rise of ``|scratch|^2``.
-    """
+    """``scratch += X' residual``, transitions too; returns the rise of ``|scratch|^2``."""
     rise, rises, begin = 0.0, fill(0.0), problem.offsets[s]
     for t in range(begin, problem.offsets[s + 1]):
         if workspace.active[t - begin]:

@@ -56,10 +56,7 @@ def survivors_meet(
     best: FloatArray,  # (n, K) in and out: where paths meet, the other labels are taken away
     labels: CodeArray,  # (n,) out: the first labels of these paths, as far as they are known
 ) -> int:
-    """Follow the best paths to all labels of the last token back to where they meet.
-
-    Returns how many tokens up to there have one and the same label on all of them, or DEAD.
-    """
+    """Follow all best paths back to where they meet; returns how many tokens they share or DEAD."""
     size = best.shape[1]
     t: int = best.shape[0] - 1
     stride = 0 if index.shape[0] == 1 else 1
@@ -88,10 +85,7 @@ def survivors_meet(
 @kernel
 def _step_back(best: FloatArray, pair: FloatArray, m: int, t: int,
                alive: CodeArray) -> tuple[int, int]:  # fmt: skip
-    """Mark the labels before the marked ones on best paths: of equal ones the lowest.
-
-    Returns how many there are, and one of them.
-    """
+    """Mark the (lowest best) labels before the marked ones; returns how many, and one of them."""
     size, only = best.shape[1], 0
     for j in range(size):
         if alive[0, j] == 0:

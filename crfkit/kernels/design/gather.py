@@ -56,10 +56,7 @@ class ListedRows(NamedTuple):
 
 
 class CellEntries(NamedTuple):
-    """Pairs (position in the scores, place of a weight), in groups of equal upper bits. Read-only.
-
-    So the numbers that are kept of each pair have 16 bits.
-    """
+    """Pairs (position in the scores, place of a weight), grouped by their upper bits. Read-only."""
 
     first_cell: PtrArray  # (G,) added to the positions of each group
     first_place: PtrArray  # (G,) added to its places
@@ -100,10 +97,7 @@ def gather_tokens(
     listed: ListedRows,  # out
     out: FloatArray,  # (end - begin, K) out, added to
 ) -> None:
-    """``out[t, k] += sum_a x[begin + t, a] w[a, k]`` over attributes without a row in the table.
-
-    The others are listed for `gather_rows`.
-    """
+    """``out[t, k] += sum_a x[begin + t, a] w[a, k]``; attributes with a row are listed instead."""
     indptr, indices, stride = tokens.indptr, tokens.indices, tokens.stride
     slots, n_slots, count = pairs.slots, pairs.n_slots, 0
     listed.ptr[0] = 0
@@ -197,10 +191,7 @@ def add_cells(
     given: FloatArray,  # (P,) weights
     out: FloatArray,  # (N K,) out, added to
 ) -> None:
-    """``out[cell] += x given[place]`` over the groups ``begin:end``, entry by entry.
-
-    Of exchanged entries, from gradients of scores to those of weights, it is the adjoint.
-    """
+    """``out[cell] += x given[place]`` over the groups ``begin:end``; exchanged, its adjoint."""
     if begin == end:
         return
     cells, places, values, one = entries.cells, entries.places, entries.values, entries.values[0]

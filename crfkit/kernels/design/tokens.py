@@ -161,10 +161,7 @@ def list_token(
 def add_row(
     value: float, source: FloatArray, row: int, h: int, weights: TokenWeights, rises: FloatArray
 ) -> FloatArray:
-    """``scratch[h] += value source[row]`` for the weights of a row.
-
-    Returns a vector of rises plus those of the squares.
-    """
+    """``scratch[h] += value source[row]``; returns rises plus those of the squares, a vector."""
     x, table = fill(value), weights.scratch_table
     for k in range(0, table.shape[1], WIDTH):
         more = where_bits(weights.bits[h, k // WIDTH], load(source, row, k))

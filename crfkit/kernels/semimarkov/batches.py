@@ -38,10 +38,7 @@ LARGE = 200.0
 
 
 class SegmentBatches(NamedTuple):
-    """Batches of segments whose transitions share their scores.
-
-    The first fields are those of `ChainBatches`, with one table of transitions a batch.
-    """
+    """Batches of segments that share one table of transitions; first fields as `ChainBatches`."""
 
     first: IntArray  # (B + 1,) the first sequence of each batch
     offsets: IntArray  # (S + 1,)

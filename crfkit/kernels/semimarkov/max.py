@@ -89,11 +89,7 @@ def semimarkov_max(
     value: FloatArray,  # (S,) out
     status: IntArray,  # (S,) out
 ) -> None:
-    """Find the segmentation of the largest score (Sarawagi and Cohen 2004, equation 3).
-
-    Of equal ones as `_best_segmentation` says. The way back finds what was best again, which is
-    cheaper than to store it.
-    """
+    """Find the best segmentation (Sarawagi and Cohen 2004, equation 3), as `_best_segmentation`."""
     index, size = scores.transition_index, scores.pair.shape[1]
     for s in range(value.shape[0]):
         begin, end = scores.offsets[s], scores.offsets[s + 1]

@@ -306,10 +306,7 @@ def semimarkov_sum(
     workspace: SegmentWorkspace,
     out: SegmentSums,
 ) -> None:
-    """``log Z``, the logarithm of the sum over all segmentations, and the expected counts.
-
-    In time ``O(T (L K + K**2))`` and memory ``O(T K)``.
-    """
+    """``log Z`` over all segmentations, and expected counts, in time ``O(T (L K + K**2))``."""
     for n in range(sequences.shape[0]):
         s = sequences[n]
         out.log_z[s], out.status[s] = 0.0, OK

@@ -32,10 +32,7 @@ class BlockIndex(NamedTuple):
 
 @dispatched
 def gather(problem: Any, batch: int, scale: float, weights: Weights, workspace: Any) -> None:
-    """Compute the potentials of a batch.
-
-    Weights are multiplied by the scale, but for those that `step_always` moves.
-    """
+    """Compute the potentials of a batch; what `step_always` moves is not scaled."""
 
 
 @dispatched

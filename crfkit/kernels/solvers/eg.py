@@ -64,10 +64,7 @@ def eg_updates(
     weights: DualWeights,
     workspace: Any,
 ) -> None:
-    """Update batches, one after the other, or do a part of that for one batch.
-
-    `COMPUTE` writes the workspace and the proposal for that batch alone.
-    """
+    """Update batches, one after the other; or `COMPUTE` the proposal for one batch, or apply it."""
     for n in range(order.shape[0]):
         if stage != APPLY:
             _propose(order[n], problem, index, blocks, weights.read, workspace)

@@ -53,10 +53,7 @@ def sgd_updates(
     weights: DescentWeights,
     workspace: Any,
 ) -> None:
-    """Make a step after each of some batches, or compute or apply that of one batch.
-
-    `COMPUTE` writes the workspace alone.
-    """
+    """Make a step after each of some batches; or `COMPUTE` that of one batch, or apply it."""
     for n in range(order.shape[0]):
         if stage != APPLY:
             gather(problem, order[n], 1.0, weights.v, workspace)

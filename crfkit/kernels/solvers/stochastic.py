@@ -20,10 +20,7 @@ def catch_up_weights(
     v: FloatArray,  # (P,) in and out
     seen: FloatArray,  # (P,) in and out: the total when it was last moved
 ) -> None:
-    """``v -= (total - seen) direction``: all steps that were put off, at once.
-
-    Just-in-time updates (Schmidt et al. 2015, section 3.3).
-    """
+    """``v -= (total - seen) direction``: steps that were put off (Schmidt et al. 2015, 3.3)."""
     for n in range(indices.shape[0]):
         p = indices[n]
         v[p] -= (total - seen[p]) * direction[p]
@@ -39,10 +36,7 @@ def averaged_step(
     v: FloatArray,  # (P,) out, added to
     lag: FloatArray,  # (P,) out, added to
 ) -> None:
-    """``v -= factor g`` and ``lag -= past factor g``.
-
-    The sum of all weights so far is then ``past v - lag`` (Xu 2011, section 5.1).
-    """
+    """``v -= factor g``, ``lag -= past factor g``: the sum so far is ``past v - lag`` (Xu 2011)."""
     for n in range(places.shape[0]):
         p = places[n]
         change = factor * gradient[n]
@@ -69,11 +63,7 @@ def cumulative_l1(
     paid: FloatArray,  # (P,) in and out: the penalty that it has got, with its sign
     v: FloatArray,  # (P,) in and out
 ) -> None:
-    """Move weights towards 0 by the penalty that they still owe, and never past it.
-
-    The cumulative penalty of Tsuruoka, Tsujii and Ananiadou (2009), section 3.2, for
-    ``w = scale v``.
-    """
+    """Let weights ``scale v`` pay the L1 penalty they owe, not beyond 0 (Tsuruoka et al. 2009)."""
     for n in range(places.shape[0]):
         _pay(places[n], scale, due, paid, v)
 

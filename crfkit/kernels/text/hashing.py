@@ -21,7 +21,7 @@ RIGHT_FACTOR = 2027808485
 
 
 @kernel
-def codes_move(
+def codes_shift(
     codes: CodeArray,  # (N,)
     offsets: IntArray,  # (S + 1,)
     offset: int,
