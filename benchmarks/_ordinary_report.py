@@ -106,10 +106,9 @@ def summary(cases: Cases) -> Iterator[str]:
     if not one:
         yield "Not measured."
         return
-    by_set = _by_set(cases)
-    settings = len({setting for own in by_set.values() for setting in own})
+    sets = len(_by_set(cases))
     yield (
-        f"On {len(by_set)} data sets with {settings} settings of the penalties each, "
+        f"In {len(one)} cases, {sets} data sets with common settings of the penalties, "
         f"python-crfsuite's L-BFGS takes {mean(one):.1f} times (geometric mean; {min(one):.1f} to "
         f'{max(one):.1f}) the seconds to its own end that `solver="auto"` on one thread takes to '
         "within 0.01 % of the best objective known, both from encoded data on; with two threads, "
