@@ -8,8 +8,10 @@ the machine code is cached on disk.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,6 +20,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.options import DefaultOptions
@@ -50,6 +53,37 @@ LARGE, PASSED = 200, 4
 TESTED = (0, 68)  # the newest version of numba that is known to work as its private names say
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
+
+
+class _WhileCompiling(event.Listener):  # type: ignore[misc]
+    """Pauses the garbage collector: it finds nothing in all that numba holds on to."""
+
+    depth, collects, tells = 0, False, False
+
+    def on_start(self, found: Any) -> None:
+        if found.data["dispatcher"] in KERNELS:
+            if self.depth == 0:
+                self.collects = gc.isenabled()
+                gc.disable()
+            if self.tells:
+                self.tells = False
+                print("compiling kernels, once for this machine ...", file=sys.stderr, flush=True)
+            self.depth += 1
+
+    def on_end(self, found: Any) -> None:
+        if found.data["dispatcher"] in KERNELS:
+            self.depth -= 1
+            if self.depth == 0 and self.collects:
+                gc.enable()
+
+
+_while_compiling = _WhileCompiling()
+event.register("numba:compile", _while_compiling)
+
+
+def tell_of_compiling() -> None:
+    """Write a line to standard error when a kernel is first compiled, and not read from disk."""
+    _while_compiling.tells = True
 
 
 def is_tested() -> bool:
@@ -87,8 +121,9 @@ def _compiled(function: F, **options: Any) -> Any:
                 found = find([numba.types.unliteral(kind) for kind in kinds], named)
             except TypeError:  # the types are given in another way
                 found = find(kinds, named)
-            with suppress(Exception):  # what numba may change
-                _call_if_large(compiled, tuple(found[2]))
+            if compiled in KERNELS:
+                with suppress(Exception):  # what numba may change
+                    _call_if_large(compiled, tuple(found[2]))
             return found
 
         compiled.get_call_template = find_plain
@@ -104,10 +139,9 @@ def _call_if_large(compiled: Any, kinds: tuple[Any, ...]) -> None:
     code = compiled.overloads[kinds]
     library, symbol = code.library, code.fndesc.llvm_func_name
     library._reload_init.update(code.reload_init)  # what it calls, if it was read from the disk
-    bodies = [each for each in library._get_module_for_linking().functions if each.name == symbol]
-    size = sum(1 for body in bodies for block in body.blocks for _ in block.instructions)
-    passed = sum(1 for body in bodies for _ in body.arguments)
-    if bodies and size >= LARGE + PASSED * passed and compiled in KERNELS:
+    body = library._get_module_for_linking().get_function(symbol)
+    size = str(body).count("\n  ")  # each instruction is a line
+    if not body.is_declaration and size >= LARGE + PASSED * len(list(body.arguments)):
         from numba.core.codegen import ll
 
         name = compiled.__module__, compiled.__qualname__
@@ -143,12 +177,12 @@ def counts_references() -> bool:
 
 def count_references() -> None:
     """Let kernels that are compiled from now on return arrays, as vectors in Python do."""
-    for options in (OPTIONS, HELPER_OPTIONS, PART_OPTIONS):
+    for options in (OPTIONS, HELPER_OPTIONS, PART_OPTIONS, LOOP_OPTIONS):
         options.pop(NO_REFERENCES, None)
 
 
-class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """The code of a part, for kernels to be compiled into: no machine code is made of it alone."""
+class _LoopLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a loop, for kernels to be compiled into: no machine code is made of it alone."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
@@ -167,23 +201,41 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         pass
 
 
-class _PartCompiler(Compiler):  # type: ignore[misc]
-    """Compiles parts."""
+class _PartLibrary(_LoopLibrary):
+    """The code of a part, which is optimized in the kernels that it is compiled into."""
 
-    def define_pipelines(self) -> Any:
-        codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
-        self.state.library = _PartLibrary(codegen, name)
-        return super().define_pipelines()
+    def _optimize_final_module(self) -> None:
+        pass
 
 
-PART_OPTIONS = HELPER_OPTIONS | {"forceinline": True}
-if is_tested():
-    PART_OPTIONS["pipeline_class"] = _PartCompiler
+def _inline_options(library: type[_LoopLibrary]) -> dict[str, Any]:
+    """Return the options of functions whose code is of this kind."""
+
+    class InlineCompiler(Compiler):  # type: ignore[misc]
+        def define_pipelines(self) -> Any:
+            codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
+            self.state.library = library(codegen, name)
+            return super().define_pipelines()
+
+    options = HELPER_OPTIONS | {"forceinline": True}
+    return options | {"pipeline_class": InlineCompiler} if is_tested() else options
+
+
+PART_OPTIONS, LOOP_OPTIONS = _inline_options(_PartLibrary), _inline_options(_LoopLibrary)
 
 
 def part(function: F) -> F:
     """Compile a function into each place in kernels that calls it; Python cannot call it."""
     return _compiled(function, **PART_OPTIONS)  # type: ignore[no-any-return]
+
+
+def loop(function: F) -> F:
+    """Compile a part that is optimized before it becomes part of a kernel.
+
+    For inner loops that keep vectors in registers, and are slower if they are optimized together
+    with what surrounds them. It takes longer to compile.
+    """
+    return _compiled(function, **LOOP_OPTIONS)  # type: ignore[no-any-return]
 
 
 def inlined(function: F) -> F:

@@ -11,7 +11,7 @@ import math
 from typing import NamedTuple
 
 from crfkit._types import FloatArray, PlaceArray
-from crfkit.compiler.jit import part
+from crfkit.compiler.jit import loop, part
 from crfkit.compiler.simd import (
     WIDTH,
     add,
@@ -244,7 +244,7 @@ def strips_best(source: FloatArray, row: int, tables: FloatArray, m: int, added:
         store(add(load(added, t, r), c), out, to, r)
 
 
-@part
+@loop
 def strips_outer(left: FloatArray, first: int, right: FloatArray, begin: int, end: int,
                  out: FloatArray, m: int, low: int, high: int) -> None:  # fmt: skip
     """``out[m, i, j] += sum_t left[first + t, i] right[t, j]`` over ``begin <= t < end``.

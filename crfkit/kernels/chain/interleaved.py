@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.jit import kernel, loop
 from crfkit.compiler.simd import WIDTH, fill, load_of, multiply_add, store_of, total
 
 
@@ -80,7 +80,7 @@ def lanes_load(
                 scores[t, k, b] -= top if top > -math.inf else 0.0
 
 
-@part
+@loop
 def _product(source: FloatArray, s: int, factor: FloatArray, out: FloatArray, o: int) -> None:
     """``out[o, j, b] = sum_i source[s, i, b] factor[i, j]``, two ``j`` at a time."""
     size = factor.shape[0]
@@ -147,7 +147,7 @@ def lanes_drop(
                     alpha[t, k, b] = 0.0
 
 
-@part
+@loop
 def _add_flow(alpha: FloatArray, node: FloatArray, t: int, flow: FloatArray) -> None:
     """``flow[i, j] += sum_b alpha[t, i, b] node[t + 1, j, b]``, in tiles of two times two."""
     size = flow.shape[0]
