@@ -147,70 +147,29 @@ class Counts(NamedTuple):
 
 
 class IterationRecord(NamedTuple):
-    """One line of the training log.
+    """One line of the training log."""
 
-    Attributes
-    ----------
-    iteration : int
-        Number of the iteration, from 1; 0 is the start.
-    value : float
-        The objective: loss plus penalty.
-    gradient_norm : float
-        Euclidean norm of the (pseudo-)gradient; NaN where the solver has none.
-    evaluations : int
-        Evaluations of value and gradient so far; of a solver that works with mini-batches, passes
-        over the data.
-    nonzero : int
-        Number of weights that are not zero.
-    seconds : float
-        Wall time since the solver started.
-    gap : float, default=nan
-        The objective is at most this much above its optimum; NaN where that is not known.
-    mistakes : int, default=-1
-        Sequences of a pass of which a predicted label was wrong; -1 where these are not counted.
-    """
-
-    iteration: int
-    value: float
-    gradient_norm: float
-    evaluations: int
-    nonzero: int
-    seconds: float
-    gap: float = math.nan
-    mistakes: int = -1
+    iteration: int  # from 1; 0 is the start
+    value: float  # the objective: loss plus penalty
+    gradient_norm: float  # Euclidean, of the (pseudo-)gradient; NaN where the solver has none
+    evaluations: int  # of value and gradient so far; of mini-batches, passes over the data
+    nonzero: int  # weights that are not zero
+    seconds: float  # wall time since the solver started
+    gap: float = math.nan  # the value is at most this much above its optimum; NaN: not known
+    mistakes: int = -1  # sequences of a pass with a wrong prediction; -1 where not counted
 
 
 class SolverResult(NamedTuple):
-    """What a solver returns.
+    """What a solver returns."""
 
-    Attributes
-    ----------
-    parameters : ndarray of shape (P,)
-        The parameters of the last finished iteration.
-    value : float
-        The objective there.
-    n_iter : int
-        Number of iterations.
-    converged : bool
-        Whether a stopping rule of the solver was met.
-    message : str
-        Why it stopped and, where it did not converge, what to try.
-    history : list of IterationRecord
-        One record an iteration.
-    interrupted : bool
-        Whether the user stopped it.
-    gap : float
-        The value is at most this much above the optimum; NaN where that is not known.
-    """
-
-    parameters: FloatArray
-    value: float
+    parameters: FloatArray  # (P,) of the last finished iteration
+    value: float  # the objective there
     n_iter: int
-    converged: bool
-    message: str
-    history: list[IterationRecord]
-    interrupted: bool = False
-    gap: float = math.nan
+    converged: bool  # whether a stopping rule of the solver was met
+    message: str  # why it stopped and, where it did not converge, what to try
+    history: list[IterationRecord]  # one record an iteration
+    interrupted: bool = False  # whether the user stopped it
+    gap: float = math.nan  # the value is at most this much above the optimum; NaN: not known
 
 
 Frame = Any  # a pandas or polars data frame; neither is a dependency

@@ -27,7 +27,9 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     path deletes it (not on Windows).
     """
     path = os.path.realpath(path)
-    folder, stem = os.path.dirname(path), _stem(path)
+    folder, name = os.path.split(path)
+    # A hash, as the name may be long already.
+    stem = f".crfkit-{hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()}-"
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     _delete_leftovers(folder, stem)
@@ -61,12 +63,6 @@ def _take_place(temporary: str, path: str) -> None:
     if os.path.exists(path):
         shutil.copymode(path, temporary)
     os.replace(temporary, path)
-
-
-def _stem(path: str) -> str:
-    """Return how temporary files for a path begin: by a hash, as its name may be long already."""
-    name = os.fsencode(os.path.basename(path))
-    return f".crfkit-{hashlib.blake2b(name, digest_size=8).hexdigest()}-"
 
 
 def _open_temporary(folder: str, stem: str) -> tuple[IO[bytes], str]:

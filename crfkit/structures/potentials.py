@@ -12,14 +12,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH, padded
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.sum import chain_shift
-from crfkit.kernels.semimarkov.arrays import (
-    SegmentExponentials,
-    SegmentScores,
-    SegmentTables,
-    SpanIndex,
-    semimarkov_part,
-    semimarkov_shift,
-)
+from crfkit.kernels.semimarkov import arrays as kernels
 
 P = TypeVar("P", bound=Potentials)
 
@@ -93,14 +86,14 @@ class Spans(NamedTuple):
     start_row: IntArray
 
     @property
-    def ends(self) -> SpanIndex:
+    def ends(self) -> kernels.SpanIndex:
         """The segments by the token they end at, as kernels read them."""
-        return SpanIndex(*self[:3])
+        return kernels.SpanIndex(*self[:3])
 
     @property
-    def starts(self) -> SpanIndex:
+    def starts(self) -> kernels.SpanIndex:
         """The segments by the token they begin at, as kernels read them."""
-        return SpanIndex(*self[3:])
+        return kernels.SpanIndex(*self[3:])
 
     def taken(self, tokens: IntArray) -> Spans:
         """Return the segments of the chosen tokens, shape (n,), which are those of sequences."""
@@ -236,9 +229,9 @@ def no_spans(n_tokens: int) -> Spans:
     return make_spans(n_tokens, none, none, none)
 
 
-def segment_arrays(scores: SegmentPotentials) -> SegmentScores:
+def segment_arrays(scores: SegmentPotentials) -> kernels.SegmentScores:
     """Return the arrays of the potentials, as kernels read them."""
-    return SegmentScores(
+    return kernels.SegmentScores(
         frozen(scores.unary), frozen(scores.pair), frozen(scores.transition_index),
         frozen(scores.offsets), scores.n_transitions, scores.n_lengths, scores.spans.ends,
         scores.spans.starts,
@@ -311,10 +304,10 @@ def _wide(block: FloatArray) -> FloatArray:
     return np.pad(block, ((0, 0), (0, added)), constant_values=-np.inf)
 
 
-def filled_up(scores: SegmentPotentials) -> SegmentTables:
+def filled_up(scores: SegmentPotentials) -> kernels.SegmentTables:
     """Return the scores of each kind in columns for whole vectors, of ``-inf`` where added."""
     of_tokens = _parted(scores.unary, scores.pair.shape[1], -np.inf)
-    return SegmentTables(*of_tokens, *_filled_pairs(scores))
+    return kernels.SegmentTables(*of_tokens, *_filled_pairs(scores))
 
 
 def _parted(
@@ -323,7 +316,7 @@ def _parted(
     """Return the scores of each kind that tokens have in columns for whole vectors."""
     width = padded(size)
     stay, start, finish, alone = (np.full((len(unary), width), added) for _ in range(4))
-    semimarkov_part(frozen(unary), size, stay, start, finish, alone)
+    kernels.semimarkov_part(frozen(unary), size, stay, start, finish, alone)
     return frozen(stay), frozen(start), frozen(finish), frozen(alone)
 
 
@@ -343,13 +336,13 @@ def _filled_pairs(scores: SegmentPotentials) -> tuple[FloatArray, FloatArray, Fl
     return frozen(transitions), frozen(lengths), frozen(spans), frozen(longest.astype(np.int64))
 
 
-def exponentials(scores: SegmentPotentials) -> SegmentExponentials:
+def exponentials(scores: SegmentPotentials) -> kernels.SegmentExponentials:
     """Return the exponentials of the scores, 0 in columns that are added."""
     size, pairs = scores.pair.shape[1], _filled_pairs(scores)
     shifted, shift = np.empty_like(scores.unary), np.empty(len(scores.unary))
-    semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
+    kernels.semimarkov_shift(frozen(scores.unary), size, LARGE, shifted, shift)
     of_tokens = _parted(np.exp(shifted, out=shifted), size, 0.0)
     # What is larger is not read: the sequences that have it are summed by logarithms.
     transitions, lengths, spans = (frozen(np.exp(np.minimum(each, LARGE))) for each in pairs[:3])
-    tables = SegmentTables(*of_tokens, transitions, lengths, spans, pairs[3])
-    return SegmentExponentials(tables, transposed(transitions), frozen(shift))
+    tables = kernels.SegmentTables(*of_tokens, transitions, lengths, spans, pairs[3])
+    return kernels.SegmentExponentials(tables, transposed(transitions), frozen(shift))
