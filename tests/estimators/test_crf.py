@@ -283,6 +283,26 @@ def test_a_badly_scaled_feature_is_named(rng):
     assert crf.converged_ or any("did not converge" in message for message in messages)
 
 
+@pytest.mark.parametrize("solver", ["auto", "lbfgs", "owlqn", "oeg", "cg", "sag", "sgd"])
+@pytest.mark.parametrize("seed", [1, 5])
+def test_features_of_ten_thousand_are_not_called_converged_far_from_the_optimum(solver, seed):
+    """A second-order method is certain of the optimum."""
+    rng = np.random.default_rng(seed)
+    weights, lengths = rng.normal(size=(5, 3)), rng.integers(3, 9, size=30)
+    X = [1e4 * rng.normal(size=(length, 5)) for length in lengths]
+    scores = [x @ weights / 1e4 + rng.gumbel(size=(len(x), 3)) for x in X]
+    y = [rows.argmax(axis=1).tolist() for rows in scores]
+    best = CRFClassifier(c2=1.0, solver="newton").fit(X, y)
+    assert best.converged_ and best.gap_ < 1e-6 * best.objective_
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        crf = CRFClassifier(c2=1.0, solver=solver).fit(X, y)
+    above = crf.objective_ - best.objective_
+    assert above < 2e-3 * best.objective_ or not crf.converged_
+    assert crf.converged_ or any(w.category is ConvergenceWarning for w in caught)
+    assert crf.gap_ >= above
+
+
 def test_a_flat_sparse_matrix_is_refused_with_advice():
     crf = CRFClassifier().fit([np.eye(2)], [["a", "b"]])
     for form in (sp.csr_matrix(np.eye(2)), sp.csr_array(np.eye(2)), sp.coo_matrix(np.eye(2))):

@@ -2,16 +2,20 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from crfkit._parallel import CHUNKS_AT_ONCE, cut_order
+from crfkit import SemiMarkovCRF
+from crfkit._parallel import CHUNK_CELLS, CHUNKS_AT_ONCE, chunk_tokens, cut_order
 from crfkit.kernels.solvers.online import UpdateCoefficients
 from crfkit.losses import HingeLoss
 from crfkit.oracles.batches import CompiledBatchOracle
+from crfkit.potentials import semimarkov
 from crfkit.solvers import OEG, SAG, SGD
 from crfkit.solvers.margin import BlockFrankWolfe, dual_state
 from crfkit.solvers.online import learner
 from crfkit.solvers.online.learner import OnlineProblem, make_learner
 from crfkit.solvers.stochastic import state
+from crfkit.structures import SemiMarkov
 from tests.solvers.stochastic import problem
 
 SOLVERS = [
@@ -54,6 +58,24 @@ def test_batches_are_updated_and_evaluated_a_few_at_a_time(solver, monkeypatch):
     assert len(sizes) == 2 and {max(each) for each in sizes.values()} == {3}
     np.testing.assert_array_equal(result.parameters, whole.parameters)
     assert result.value == whole.value
+
+
+def test_segments_of_a_few_tokens_are_summed_at_a_time(monkeypatch):
+    """In a fit of segments, too, no call of a kernel takes many tokens."""
+    X = [[[f"w{(s + t) % 7}"] for t in range(40)] for s in range(200)]
+    y = [[(t, t + 20, "AB"[s % 2]) for t in (0, 20)] for s in range(200)]
+    sizes, log_partition = [], SemiMarkov.log_partition
+
+    def counted(self, potentials, *others):
+        sizes.append(len(potentials.unary))
+        return log_partition(self, potentials, *others)
+
+    monkeypatch.setattr(SemiMarkov, "log_partition", counted)
+    monkeypatch.setattr(semimarkov, "chunk_tokens", lambda *_, **__: 100)
+    with pytest.warns(ConvergenceWarning):
+        SemiMarkovCRF(solver="lbfgs", max_iter=2, c2=1.0, max_length=20).fit(X, y)
+    assert len(sizes) >= 2 * 100 and max(sizes) <= 100
+    assert chunk_tokens(12, own_transitions=False) * 12 <= CHUNK_CELLS
 
 
 @pytest.mark.parametrize("steps", ["pairwise", "marginals"])
