@@ -14,6 +14,7 @@ import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.labels import iterate_sequences
+from crfkit.data.validation import protect
 from crfkit.features.attributes import SKIP, AttributeRows, check_name, expand, finite_number
 
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
@@ -75,11 +76,42 @@ class Numbers(dict[Any, int]):
         return Keys(self.index, self.prefix)
 
 
-class Layout(NamedTuple):
-    """What dicts with the same keys have in common."""
+# What dicts with the same keys have in common: the numbers of the values of each key, and where,
+# from the end, a dict or list was met. A plain tuple, which is unpacked in less time than a record.
+Layout = tuple[list[Numbers], list[tuple[int, "Layouts"]]]
 
-    numbers: list[Numbers]  # of the values of each key
-    containers: list[tuple[int, Keys]]  # where, from the end, a dict or list was met
+
+class Layouts(dict[tuple[str, ...], Layout]):
+    """The layouts of the dicts at one place, by their keys."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.place = keys
+
+    def learn(self, item: dict[Any, Any]) -> Layout:
+        """Return the layout of a dict, with what it holds beyond dicts of the same keys.
+
+        LookupError where keys are too rarely the same; TypeError if one is not a string.
+        """
+        keys, index = self.place, self.place.index
+        if not index.layouts_left:
+            raise LookupError
+        index.layouts_left -= 1
+        places = {place for place, _ in self.get(tuple(item), ([], []))[1]}
+        numbers = [keys[key] for key in item]
+        held = (place for place, value in enumerate(item.values(), -len(item))
+                if value.__class__ in _CONTAINERS)  # fmt: skip
+        containers = [(place, numbers[place].inner.layouts) for place in sorted(places.union(held))]
+        for place, _ in containers:
+            numbers[place][_HELD] = SKIP
+        layout = self[tuple(item)] = numbers, containers
+        return layout
+
+    def learn_all(self, item: dict[Any, Any]) -> None:
+        """Learn the layouts of a dict and of those in it."""
+        values = list(item.values())
+        for place, inner in self.learn(item)[1]:
+            if values[place].__class__ is dict:
+                inner.learn_all(values[place])
 
 
 class Keys(dict[str, Numbers]):
@@ -89,32 +121,7 @@ class Keys(dict[str, Numbers]):
         self.index = index
         self.prefix = prefix
         self.flags = Numbers(index, prefix)
-        self.layouts: dict[tuple[str, ...], Layout] = {}
-
-    def learn(self, item: dict[Any, Any]) -> Layout:
-        """Return the layout of a dict, with what it holds beyond dicts of the same keys.
-
-        LookupError where keys are too rarely the same; TypeError if one is not a string.
-        """
-        if not self.index.layouts_left:
-            raise LookupError
-        self.index.layouts_left -= 1
-        places = {place for place, _ in self.layouts.get(tuple(item), ([], []))[1]}
-        numbers = [self[key] for key in item]
-        held = (place for place, value in enumerate(item.values(), -len(item))
-                if value.__class__ in _CONTAINERS)  # fmt: skip
-        containers = [(place, numbers[place].inner) for place in sorted(places.union(held))]
-        for place, _ in containers:
-            numbers[place][_HELD] = SKIP
-        layout = self.layouts[tuple(item)] = Layout(numbers, containers)
-        return layout
-
-    def learn_all(self, item: dict[Any, Any]) -> None:
-        """Learn the layouts of a dict and of those in it."""
-        values = list(item.values())
-        for place, inner in self.learn(item).containers:
-            if values[place].__class__ is dict:
-                inner.learn_all(values[place])
+        self.layouts = Layouts(self)
 
     def __missing__(self, key: Any) -> Numbers:
         if self.index.kept_keys >= KEPT_KEYS:
@@ -189,9 +196,10 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
     if X.__class__ is list and len(X) == 1 and X[0].__class__ is list:
         found = read_at_once(X[0], index) if len(X[0]) <= BATCH else None
         if found is not None:
-            entries, ends, values = found
-            indptr, offsets = np.array([0, *ends]), np.array([0, len(ends)])
-            return AttributeRows(*_split(entries, values), indptr, offsets)
+            offsets = np.array((0, len(X[0])))
+            rows = AttributeRows(*_split(found.entries, found.values), found.indptr, offsets)
+            protect(rows._asdict())
+            return rows
     return _TokenEncoder(index).rows(X)
 
 
@@ -203,7 +211,7 @@ class Read(NamedTuple):
     """
 
     entries: CodeArray
-    ends: list[int]  # where those of each token end
+    indptr: IntArray  # (N + 1,) where those of each token begin, and the end
     values: list[float]
 
 
@@ -215,10 +223,11 @@ def read_at_once(tokens: list[Any], index: AttributeIndex) -> Read | None:
     """
     kinds = set(map(type, tokens))
     if kinds == _LISTS:
-        ends = list(accumulate(map(len, tokens)))
+        ends = accumulate(map(len, tokens), initial=0)
+        indptr = np.fromiter(ends, np.int64, len(tokens) + 1)
         found = map(index.__getitem__, chain.from_iterable(tokens))
         try:
-            return Read(np.fromiter(found, np.int32, ends[-1]), ends, [])
+            return Read(np.fromiter(found, np.int32, int(indptr[-1])), indptr, [])
         except TypeError:  # not all are strings
             return None
     return _read_dicts(tokens, index) if kinds == _DICTS else None
@@ -228,11 +237,9 @@ def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | N
     """Return the entries of tokens that are dicts; None where some are of a rarer form."""
     tables: list[Numbers] = []
     values: list[Any] = []
-    ends, keys = list[int](), index.keys_of_tokens
+    layouts = index.keys_of_tokens.layouts
     try:
-        for token in tokens:
-            _line_up(keys, token, tables, values)
-            ends.append(len(values))
+        indptr = _line_up(layouts, tokens, tables, values)
         found = map(dict.__getitem__, tables, values)
         entries = np.fromiter(found, np.int32, len(values))
     except LookupError:
@@ -240,12 +247,12 @@ def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | N
     except (TypeError, ValueError, RecursionError):  # maybe there is a container where none was
         with suppress(LookupError, TypeError, RecursionError):
             for token in tokens:
-                keys.learn_all(token)
+                layouts.learn_all(token)
         return None
     if not index.has_values:
-        return Read(entries, ends, [])
+        return Read(entries, indptr, [])
     valued = np.flatnonzero(entries <= VALUED).tolist()
-    return Read(entries, ends, [float(values[place]) for place in valued])
+    return Read(entries, indptr, [float(values[place]) for place in valued])
 
 
 def _split(entries: CodeArray, values: Sequence[float]) -> tuple[CodeArray, FloatArray | None]:
@@ -257,22 +264,37 @@ def _split(entries: CodeArray, values: Sequence[float]) -> tuple[CodeArray, Floa
     return np.where(valued, np.int32(VALUED) - entries, entries), found
 
 
-def _line_up(keys: Keys, token: dict[Any, Any], tables: list[Numbers], values: list[Any]) -> None:
-    """Add the values of a token, and for each of them the table that its entry is looked up in."""
-    waiting: list[tuple[Keys, Any]] = [(keys, token)]
-    for place, item in waiting:  # grows on the way
-        if item.__class__ is not dict:
-            tables += repeat(place.flags, len(item))
-            values += item
-            continue
-        layout = place.layouts.get(tuple(item)) or place.learn(item)
-        tables += layout.numbers
-        values += item.values()
-        for number, inner in layout.containers:
-            value = values[number]
-            if value.__class__ in _CONTAINERS:
-                waiting.append((inner, value))
-                values[number] = _HELD
+def _line_up(
+    layouts: Layouts, tokens: list[dict[Any, Any]], tables: list[Numbers], values: list[Any]
+) -> IntArray:
+    """Add the values of tokens, and for each of them the table that its entry is looked up in.
+
+    Returns where those of each token end.
+    """
+    ends, lists = [0], list[tuple[Layouts, Any]]()
+    for token in tokens:
+        waiting = [(layouts, token)]
+        for under, item in waiting:  # grows on the way
+            try:
+                numbers, containers = under[tuple(item)]
+            except KeyError:
+                numbers, containers = under.learn(item)
+            tables += numbers
+            values += item.values()
+            for place, inner in containers:
+                value = values[place]
+                if value.__class__ is dict:
+                    values[place] = _HELD
+                    waiting.append((inner, value))
+                elif value.__class__ in _MANY:
+                    values[place] = _HELD
+                    lists.append((inner, value))
+        while lists:
+            under, items = lists.pop()
+            tables += repeat(under.place.flags, len(items))
+            values += items
+        ends.append(len(values))
+    return np.array(ends)
 
 
 def collect(
@@ -336,7 +358,7 @@ class _TokenEncoder:
             return
         before = len(self._entries)
         self._entries.frombytes(found.entries.tobytes())
-        self._indptr.extend([before + end for end in found.ends])
+        self._indptr.frombytes((found.indptr[1:] + before).tobytes())
         self.values.extend(found.values)
 
     def _add_token(self, token: Any, place: str) -> None:

@@ -25,14 +25,8 @@ from crfkit.features.functions import (
 from crfkit.features.lengths import value_of
 from crfkit.features.segments.similarity import EDIT, Lexicon
 from crfkit.features.segments.words import TokenRuns, Trie, Words, distinct_runs, number_runs
-from crfkit.features.templates.columns import Reference, read_tokens
-from crfkit.features.templates.tables import (
-    NOTHING,
-    StringTable,
-    distinct_tuples,
-    number_tuples,
-    take,
-)
+from crfkit.features.templates.columns import NOTHING, Reference, read_tokens
+from crfkit.features.templates.tables import StringTable, distinct_tuples, number_tuples, take
 
 _SET: Items = [(FLAG_ITEM, 1.0)]
 

@@ -12,7 +12,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.features._lexicons import EntryIndex, find_runs
 from crfkit.features.expressions import LEXICON
 from crfkit.features.functions import FLAG, Functions, Items, as_items, evaluate
-from crfkit.features.templates.columns import TokenTable
+from crfkit.features.templates.columns import NOTHING, Reference, TokenTable
 from crfkit.features.templates.plan import (
     ABSENT,
     APPLY,
@@ -94,6 +94,7 @@ class TokenReader:
         self._texts: dict[int, list[str]] = {}
         self._cells: dict[Cell, CodeArray] = {}
         self._new_items: dict[int, list[Items]] = {}
+        self._found = {} if learning else self._look_up()
         for number, key in enumerate(self.plan.columns):
             codes, new = self._read(number, key, learning)
             self.base.append(codes)
@@ -103,7 +104,11 @@ class TokenReader:
         """Return the codes of a column, shape (N,), and strings that were not learned."""
         first, learned = len(self.plan.marks), self.learned
         if key[0] == INPUT and not learning:
-            return self.tokens.read(key[1], learned.strings[number].find, _REMEDY)
+            codes, size = self._found[key[1]], len(learned.strings[number])
+            places = np.flatnonzero(codes == NOTHING)
+            learn = partial(StringTable.learn, size)
+            more, codes[places] = self.tokens.read(key[1], learn, _REMEDY, places.tolist())
+            return codes, more.strings
         if key[0] == INPUT:
             table, codes = self.tokens.read(key[1], partial(StringTable.learn, first), _REMEDY)
         else:
@@ -113,6 +118,12 @@ class TokenReader:
         if learning:
             learned.learn_column(number, table)
         return codes, []
+
+    def _look_up(self) -> dict[Reference, CodeArray]:
+        """Return the codes of the strings of columns, -1 for those that were not learned."""
+        columns = zip(self.plan.columns, self.learned.strings, strict=True)
+        indexes = {key[1]: table.index for key, table in columns if key[0] == INPUT}
+        return self.tokens.codes(indexes, _REMEDY)
 
     def _computed(self, key: ColumnKey) -> tuple[list[str], IntArray | CodeArray]:
         """Return the strings of a column that is computed, and that of each token, -1 for none."""

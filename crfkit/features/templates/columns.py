@@ -2,43 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import chain, cycle, repeat
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.frames import frame_columns, group_offsets
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import token_place
-from crfkit.features.attributes import finite_number
+from crfkit.features.attributes import SKIP, finite_number
+
+NOTHING = SKIP
+FEW_FIELDS = 8  # tokens with more are not read as a whole
 
 Reference = str | int
 Columns = Sequence[str] | None  # names of the fields of tokens
-ColumnReader = Callable[[Reference], list[Any]]
+Places = Sequence[int] | None  # of tokens; None for all
+Indexes = Mapping[Reference, Mapping[str, int]]  # the codes of the strings of columns
 Read = TypeVar("Read")
+
+
+class ColumnReader(Protocol):
+    """Returns the cells of a column, at some tokens or at all."""
+
+    def __call__(self, reference: Reference, places: Places = None) -> list[Any]: ...  # noqa: D102
+
+
+CodeReader = Callable[[Indexes], dict[Reference, CodeArray]]
+Readers = tuple[ColumnReader, CodeReader | None]
 
 
 class TokenTable(NamedTuple):
     """Tokens of all sequences, one after the other."""
 
     offsets: IntArray  # (S + 1,) where the sequences start, and the end
-    column: ColumnReader  # returns the N cells of a column
+    column: ColumnReader
+    look_up: CodeReader | None = None  # finds the codes of columns in one pass over all tokens
 
     @property
     def n_tokens(self) -> int:
         """Number of tokens N."""
         return int(self.offsets[-1])
 
-    def read(self, reference: Reference, read: Callable[[list[Any]], Read], remedy: str) -> Read:
-        """Return what a function makes of a column's strings; TypeError names what is none."""
-        values = self.column(reference)
+    def codes(self, indexes: Indexes, remedy: str) -> dict[Reference, CodeArray]:
+        """Return the codes of the cells of columns, (N,) each, -1 for a string without one."""
+        if self.look_up is not None:
+            with suppress(TypeError):  # `read` tells where
+                return self.look_up(indexes)
+
+        def find(values: list[Any], index: Mapping[str, int]) -> CodeArray:
+            return np.fromiter(map(index.get, values, repeat(NOTHING)), np.int32, len(values))
+
+        return {
+            reference: self.read(reference, partial(find, index=index), remedy)
+            for reference, index in indexes.items()
+        }
+
+    def read(
+        self, reference: Reference, read: Callable[[list[Any]], Read], remedy: str,
+        places: Places = None,
+    ) -> Read:  # fmt: skip
+        """Return what a function makes of the strings of a column, at some tokens or at all.
+
+        Where it raises a TypeError, that names the first cell that is not a string, and a remedy.
+        """
         try:
-            return read(values)
+            return read(self.column(reference, places))
         except TypeError:
-            for token, value in enumerate(values):
+            for token, value in enumerate(self.column(reference)):
                 if not isinstance(value, str):
                     raise TypeError(
                         f"{self.place(token)}, column {reference!r}: {value!r} is not a string "
@@ -75,11 +111,11 @@ def read_tokens(X: Iterable[Any], columns: Columns, by: str | None) -> TokenTabl
     offsets = np.zeros(len(sequences) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, sequences), np.int64, len(sequences)), out=offsets[1:])
     if not flat:
-        return TokenTable(offsets, lambda reference: [])
+        return TokenTable(offsets, lambda reference, places=None: [])
     kinds = set(map(type, flat))
     for forms, reader in _READERS.items():
         if all(issubclass(kind, forms) for kind in kinds):
-            return TokenTable(offsets, reader(flat, offsets, columns))
+            return TokenTable(offsets, *reader(flat, offsets, columns))
     known = (*chain.from_iterable(_READERS),)
     bad = next((i for i, token in enumerate(flat) if not isinstance(token, known)), None)
     if bad is None:
@@ -104,7 +140,11 @@ def _position(reference: Reference, columns: Columns, kind: str) -> int:
     return list(columns).index(reference)
 
 
-def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> ColumnReader:
+def _chosen(items: list[Any], places: Places) -> list[Any]:
+    return items if places is None else list(map(items.__getitem__, places))
+
+
+def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> Readers:
     widths = set(map(len, flat))
     width = len(columns) if columns is not None else len(flat[0])
     if widths != {width}:
@@ -115,23 +155,36 @@ def _tuple_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> Colum
             f"fields, {wanted} {width}; all tokens need the same fields."
         )
 
-    def column(reference: Reference) -> list[Any]:
+    def position(reference: Reference) -> int:
         number = _position(reference, columns, "tuples")
         if number >= width:
             raise ValueError(
                 f"templates use column {number}, but tokens have {width} fields, counted from 0: "
                 f"{flat[0]!r}."
             )
-        return [token[number] for token in flat]  # the interpreter has a fast way for this
+        return number
 
-    return column
+    def column(reference: Reference, places: Places = None) -> list[Any]:
+        number = position(reference)
+        return [token[number] for token in _chosen(flat, places)]
+
+    def look_up(indexes: Indexes) -> dict[Reference, CodeArray]:
+        # Each string is fetched from memory once, and not as often as something is done with it.
+        tables: list[Any] = [{}] * width
+        for reference, index in indexes.items():
+            tables[position(reference)] = index
+        found = map(dict.get, cycle(tables), chain.from_iterable(flat), repeat(NOTHING))
+        codes = np.fromiter(found, np.int32, len(flat) * width).reshape(len(flat), width).T
+        return {name: np.ascontiguousarray(codes[position(name)]) for name in indexes}
+
+    return column, look_up if width <= FEW_FIELDS else None
 
 
-def _dict_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> ColumnReader:
-    def column(reference: Reference) -> list[Any]:
+def _dict_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> Readers:
+    def column(reference: Reference, places: Places = None) -> list[Any]:
         name = _name(reference, columns, "dicts")
         try:
-            return list(map(itemgetter(name), flat))
+            return list(map(itemgetter(name), _chosen(flat, places)))
         except KeyError:
             bad = next(i for i, token in enumerate(flat) if name not in token)
             raise ValueError(
@@ -139,7 +192,7 @@ def _dict_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> Column
                 f"{list(flat[bad])}."
             ) from None
 
-    return column
+    return column, None
 
 
 def _name(reference: Reference, columns: Columns, kind: str) -> str:
@@ -154,27 +207,27 @@ def _name(reference: Reference, columns: Columns, kind: str) -> str:
     return columns[reference]
 
 
-def _string_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> ColumnReader:
+def _string_reader(flat: list[Any], offsets: IntArray, columns: Columns) -> Readers:
     if columns is not None and len(columns) != 1:
         raise ValueError(
             f"tokens are strings, such as {flat[0]!r}, which have one field, but "
             f"columns={list(columns)}."
         )
 
-    def column(reference: Reference) -> list[Any]:
+    def column(reference: Reference, places: Places = None) -> list[Any]:
         number = _position(reference, columns, "strings")
         if number != 0:
             raise ValueError(
                 f"templates use the column {reference!r}, but tokens are strings, which are "
                 "column 0 alone."
             )
-        return flat
+        return _chosen(flat, places)
 
-    return column
+    return column, None
 
 
 # Named tuples, strings of NumPy and other subclasses are read as what they derive from.
-_READERS: dict[tuple[type, ...], Callable[..., ColumnReader]] = {
+_READERS: dict[tuple[type, ...], Callable[..., Readers]] = {
     (tuple, list): _tuple_reader,
     (dict,): _dict_reader,
     (str,): _string_reader,
@@ -189,11 +242,11 @@ def _read_frame(frame: Any, columns: Columns, by: str | None) -> TokenTable:
     frame_columns(frame, by, None)
     offsets = group_offsets(frame[by].to_numpy())
 
-    def column(reference: Reference) -> list[Any]:
+    def column(reference: Reference, places: Places = None) -> list[Any]:
         name = _name(reference, columns, "rows of a frame")
         if name not in frame.columns:
             raise ValueError(f"the frame has no column {name!r}; it has {list(frame.columns)}.")
-        return list(frame[name].tolist())
+        return _chosen(frame[name].tolist(), places)
 
     return TokenTable(offsets, column)
 

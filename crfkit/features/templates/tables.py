@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,11 @@ from numpy.typing import NDArray
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.features.attributes import SKIP, check_name
-from crfkit.features.encoding import FrozenIndex, GrowingIndex
+from crfkit.features.encoding import GrowingIndex
 from crfkit.features.functions import FLAG_ITEM, Items
+from crfkit.features.templates.columns import NOTHING
 from crfkit.kernels.text.hashing import SHIFT, pairs_number
 
-NOTHING = SKIP
 _LEAST = 1024  # slots of a table without pairs
 
 
@@ -41,22 +39,10 @@ class StringTable:
     def __len__(self) -> int:
         return self.first + len(self.strings)
 
-    def find(self, values: list[Any]) -> tuple[CodeArray, list[str]]:
-        """Return codes, shape (N,), and new strings, whose codes follow those of the table.
-
-        TypeError if a value is not a string.
-        """
-        found = map(self._index.get, values, repeat(NOTHING))
-        codes = np.fromiter(found, np.int32, len(values))
-        new: dict[str, int] = {}
-        size = len(self)
-        for token in np.flatnonzero(codes == NOTHING).tolist():
-            codes[token] = size + new.setdefault(check_name(values[token]), len(new))
-        return codes, list(new)
-
     @cached_property
-    def _index(self) -> FrozenIndex:
-        return FrozenIndex({string: self.first + i for i, string in enumerate(self.strings)})
+    def index(self) -> dict[str, int]:
+        """The code of each string."""
+        return {string: self.first + i for i, string in enumerate(self.strings)}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what follows from the strings."""

@@ -17,10 +17,9 @@ from crfkit.data.packed import ranges
 from crfkit.features.attributes import SKIP, AttributeRows
 from crfkit.features.functions import Attributes, attributes_of
 from crfkit.features.templates.coded import FALSE, TokenReader
-from crfkit.features.templates.columns import numbers
+from crfkit.features.templates.columns import NOTHING, numbers
 from crfkit.features.templates.plan import Cell, Plan, Template, colliding
 from crfkit.features.templates.tables import (
-    NOTHING,
     PairTable,
     TextTable,
     check_codes,
