@@ -78,40 +78,7 @@ class Numbers(dict[Any, int]):
 
 # What dicts with the same keys have in common: the numbers of the values of each key, and where,
 # from the end, a dict or list was met. A plain tuple, which is unpacked in less time than a record.
-Layout = tuple[list[Numbers], list[tuple[int, "Layouts"]]]
-
-
-class Layouts(dict[tuple[str, ...], Layout]):
-    """The layouts of the dicts at one place, by their keys."""
-
-    def __init__(self, keys: Keys) -> None:
-        self.place = keys
-
-    def learn(self, item: dict[Any, Any]) -> Layout:
-        """Return the layout of a dict, with what it holds beyond dicts of the same keys.
-
-        LookupError where keys are too rarely the same; TypeError if one is not a string.
-        """
-        keys, index = self.place, self.place.index
-        if not index.layouts_left:
-            raise LookupError
-        index.layouts_left -= 1
-        places = {place for place, _ in self.get(tuple(item), ([], []))[1]}
-        numbers = [keys[key] for key in item]
-        held = (place for place, value in enumerate(item.values(), -len(item))
-                if value.__class__ in _CONTAINERS)  # fmt: skip
-        containers = [(place, numbers[place].inner.layouts) for place in sorted(places.union(held))]
-        for place, _ in containers:
-            numbers[place][_HELD] = SKIP
-        layout = self[tuple(item)] = numbers, containers
-        return layout
-
-    def learn_all(self, item: dict[Any, Any]) -> None:
-        """Learn the layouts of a dict and of those in it."""
-        values = list(item.values())
-        for place, inner in self.learn(item)[1]:
-            if values[place].__class__ is dict:
-                inner.learn_all(values[place])
+Layout = tuple[list[Numbers], list[tuple[int, "Keys"]]]
 
 
 class Keys(dict[str, Numbers]):
@@ -121,7 +88,32 @@ class Keys(dict[str, Numbers]):
         self.index = index
         self.prefix = prefix
         self.flags = Numbers(index, prefix)
-        self.layouts = Layouts(self)
+        self.layouts: dict[tuple[str, ...], Layout] = {}
+
+    def learn(self, item: dict[Any, Any]) -> Layout:
+        """Return the layout of a dict, with what it holds beyond dicts of the same keys.
+
+        LookupError where keys are too rarely the same; TypeError if one is not a string.
+        """
+        if not self.index.layouts_left:
+            raise LookupError
+        self.index.layouts_left -= 1
+        places = {place for place, _ in self.layouts.get(tuple(item), ([], []))[1]}
+        numbers = [self[key] for key in item]
+        held = (place for place, value in enumerate(item.values(), -len(item))
+                if value.__class__ in _CONTAINERS)  # fmt: skip
+        containers = [(place, numbers[place].inner) for place in sorted(places.union(held))]
+        for place, _ in containers:
+            numbers[place][_HELD] = SKIP
+        layout = self.layouts[tuple(item)] = numbers, containers
+        return layout
+
+    def learn_all(self, item: dict[Any, Any]) -> None:
+        """Learn the layouts of a dict and of those in it."""
+        values = list(item.values())
+        for place, inner in self.learn(item)[1]:
+            if values[place].__class__ is dict:
+                inner.learn_all(values[place])
 
     def __missing__(self, key: Any) -> Numbers:
         if self.index.kept_keys >= KEPT_KEYS:
@@ -237,9 +229,9 @@ def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | N
     """Return the entries of tokens that are dicts; None where some are of a rarer form."""
     tables: list[Numbers] = []
     values: list[Any] = []
-    layouts = index.keys_of_tokens.layouts
+    keys = index.keys_of_tokens
     try:
-        indptr = _line_up(layouts, tokens, tables, values)
+        indptr = _line_up(keys, tokens, tables, values)
         found = map(dict.__getitem__, tables, values)
         entries = np.fromiter(found, np.int32, len(values))
     except LookupError:
@@ -247,7 +239,7 @@ def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | N
     except (TypeError, ValueError, RecursionError):  # maybe there is a container where none was
         with suppress(LookupError, TypeError, RecursionError):
             for token in tokens:
-                layouts.learn_all(token)
+                keys.learn_all(token)
         return None
     if not index.has_values:
         return Read(entries, indptr, [])
@@ -265,18 +257,18 @@ def _split(entries: CodeArray, values: Sequence[float]) -> tuple[CodeArray, Floa
 
 
 def _line_up(
-    layouts: Layouts, tokens: list[dict[Any, Any]], tables: list[Numbers], values: list[Any]
+    keys: Keys, tokens: list[dict[Any, Any]], tables: list[Numbers], values: list[Any]
 ) -> IntArray:
     """Add the values of tokens, and for each of them the table that its entry is looked up in.
 
     Returns where those of each token end.
     """
-    ends, lists = [0], list[tuple[Layouts, Any]]()
+    ends, lists = [0], list[tuple[Keys, Any]]()
     for token in tokens:
-        waiting = [(layouts, token)]
+        waiting = [(keys, token)]
         for under, item in waiting:  # grows on the way
             try:
-                numbers, containers = under[tuple(item)]
+                numbers, containers = under.layouts[tuple(item)]
             except KeyError:
                 numbers, containers = under.learn(item)
             tables += numbers
@@ -291,7 +283,7 @@ def _line_up(
                     lists.append((inner, value))
         while lists:
             under, items = lists.pop()
-            tables += repeat(under.place.flags, len(items))
+            tables += repeat(under.flags, len(items))
             values += items
         ends.append(len(values))
     return np.array(ends)
