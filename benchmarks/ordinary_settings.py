@@ -37,8 +37,8 @@ SETTINGS = [(0.0, 1.0), (0.0, 0.1), (0.1, 0.1), (0.1, 0.01), (1.0, 0.0)]
 # Sequences at most, where python-crfsuite would take minutes with some of the penalties.
 LIMITS = {
     "conll2000": 2000, "ocr_letters": 3000, "conll2002_es": 2000, "gmb_ner": 2500,
-    "headers_cora": 200, "ud_english_ewt": 2000, "ud_czech_mix": 3000, "brown_pos": 300,
-    "genes_dmel": 250,
+    "headers_cora": 100, "ud_english_ewt": 2000, "ud_czech_mix": 3000, "brown_pos": 300,
+    "genes_dmel": 120,
 }  # fmt: skip
 QUICK_SEQUENCES = 60
 NEAR = 1e-4  # above the best known objective
