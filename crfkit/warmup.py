@@ -1,8 +1,8 @@
-"""Compile all kernels ahead of time: ``python -m crfkit.warmup``.
+"""Compile kernels ahead of time: ``crfkit warmup``, or ``python -m crfkit.warmup``.
 
 A kernel is compiled when it is called for the first time, and its machine code is kept on disk.
 Where the first fit must not wait for that (a server, an image of a container), run this once after
-installing.
+installing; ``--only chain`` compiles what the default estimator needs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import pkgutil
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -47,21 +47,37 @@ class KernelReport(NamedTuple):
     folder: str | None  # where the machine code is kept; None if it is not
 
 
-def warm_up() -> list[KernelReport]:
-    """Call all kernels, by small fits and predictions of every kind.
+def warm_up(only: Sequence[str] | None = None) -> list[KernelReport]:
+    """Call kernels by small fits and predictions.
+
+    Parameters
+    ----------
+    only : sequence of str or None
+        Names of families (``FAMILIES``); all if None.
 
     Returns
     -------
     list of KernelReport
         What became of each kernel; empty where compilation is switched off.
     """
+    chosen = check_families(only)
     if not report():
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that two iterations are not enough
-        for exercise in (_learners, _forms, _templates, _spread_scores, _large_data, _trees):
-            exercise()
+        for name in chosen:
+            FAMILIES[name]()
     return report()
+
+
+def check_families(only: Sequence[str] | None) -> list[str]:
+    """Return names of families; ValueError if there is none of a name."""
+    unknown = sorted(set(only or ()) - set(FAMILIES))
+    if unknown:
+        raise ValueError(
+            f"no kernels are called {', '.join(unknown)}; there are {', '.join(FAMILIES)}."
+        )
+    return list(FAMILIES if only is None else only)
 
 
 def report() -> list[KernelReport]:
@@ -120,39 +136,57 @@ def _use_spread(crf: Any, X: Any, y: Any) -> None:
     _use(crf, X, y)
 
 
-def _estimators() -> Iterator[Any]:
-    """Yield estimators with every solver, for sequences of tokens and of segments."""
+def _fit(*estimators: Any) -> None:
+    X, y = _data()
+    for estimator in estimators:
+        estimator.fit(_words(X), y)
+
+
+def _chain() -> None:
+    """Fit and predict chains by the solvers of the default; scores of all sizes and forms."""
+    X, y = _data(60)  # few steps between many labels
+    _use(CRFClassifier(max_iter=2).fit(X, y), X, y)
+    _fit(CRFClassifier(c1=0.1, max_iter=2))
+    _forms()
+    for n_labels in (2, 60):
+        _spread_scores(n_labels)
+    _large_data()
+
+
+def _solvers() -> None:
+    """Fit chains by every solver."""
     for name, solver in SOLVERS.items():
         for c1 in {0.0, 0.1 * solver.handles_l1}:
-            yield CRFClassifier(c1=c1, solver=name, max_iter=2)
-    yield CRFClassifier(solver="sag", boundary_weights=True, max_iter=2)
+            _fit(CRFClassifier(c1=c1, solver=name, max_iter=2))
+    _spread_scores(2, "newton")
+    _fit(CRFClassifier(solver="sag", boundary_weights=True, max_iter=2))
     for kind in (OEG, SAG):  # rounds of batches
-        yield CRFClassifier(solver=kind(batches_per_update=2, batch_tokens=20), max_iter=2)
-    for name in ("oeg", "sag"):
-        yield SemiMarkovCRF(solver=name, max_iter=2)
-    yield CRFClassifier(loss=HingeLoss(rescaling="slack"), max_iter=1)
-    for name in MARGIN_SOLVERS:
-        yield MaxMarginCRF(solver=name, max_iter=2)
-    yield MaxMarginCRF(solver=BlockFrankWolfe(steps="pairwise"), max_iter=2)
-    yield MaxMarginCRF(structure=Segments(), max_iter=1)
+        _fit(CRFClassifier(solver=kind(batches_per_update=2, batch_tokens=20), max_iter=2))
+
+
+def _online() -> None:
+    """Fit perceptrons."""
     for online in ({}, {"search": BeamSearch()}, {"update": MIRA(n_best=2)}):
-        yield StructuredPerceptron(max_iter=1, **online)
-    yield StructuredPerceptron(structure=Segments(), max_iter=1)
+        _fit(StructuredPerceptron(max_iter=1, **online))
 
 
-def _learners() -> None:
-    """Fit all estimators; segments, a kernel, and forests, which have no oracle, besides."""
+def _margin() -> None:
+    """Fit models of maximum margin, also of a kernel."""
+    _fit(CRFClassifier(loss=HingeLoss(rescaling="slack"), max_iter=1))
+    _fit(*(MaxMarginCRF(solver=name, max_iter=2) for name in MARGIN_SOLVERS))
+    _fit(MaxMarginCRF(solver=BlockFrankWolfe(steps="pairwise"), max_iter=2))
+    MaxMarginCRF(kernel="rbf", max_iter=2).fit(*_data())
+
+
+def _segments() -> None:
+    """Fit and predict segments."""
     X, y = _data()
-    for estimator in _estimators():
-        estimator.fit(_words(X), y)
+    _fit(*(SemiMarkovCRF(solver=name, max_iter=2) for name in ("oeg", "sag")))
+    _fit(MaxMarginCRF(structure=Segments(), max_iter=1))
+    _fit(StructuredPerceptron(structure=Segments(), max_iter=1))
     segments = SemiMarkovCRF(max_iter=2).fit(_words(X), y)
     segments.predict_n_best(_words(X[:2]), 2)
     _use_spread(segments, _words(X), y)
-    MaxMarginCRF(kernel="rbf", max_iter=2).fit(X, y)
-    data = SequenceVectorizer().fit_transform(X)
-    forest = Forest.from_lists([[None, *range(len(labels) - 1)] for labels in y])
-    for solver, c1 in (("sag", 0.0), (SGD(average=True), 0.0), ("sgd", 0.1)):
-        CRFClassifier(solver=solver, c1=c1, max_iter=2).fit(data.with_topology(forest), y)
 
 
 def _forms() -> None:
@@ -179,15 +213,12 @@ def _templates() -> None:
     SegmentFeatures(similar, lexicons={"known": ["1 0"]}, max_length=2).fit_transform(words)
 
 
-def _spread_scores() -> None:
-    """Fit and predict few steps between many labels, and scores that are spread far."""
-    X, y = _data(60)
-    _use(CRFClassifier(max_iter=2).fit(X, y), X, y)
-    for n_labels, solver in ((2, "newton"), (60, "lbfgs")):
-        X, y = _data(n_labels)
-        crf = CRFClassifier(solver=solver, max_iter=1, warm_start=True).fit(_words(X), y)
-        crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
-        _use_spread(crf.fit(_words(X), y), _words(X), y)
+def _spread_scores(n_labels: int, solver: str = "lbfgs") -> None:
+    """Fit and predict scores that are spread far."""
+    X, y = _data(n_labels)
+    crf = CRFClassifier(solver=solver, max_iter=1, warm_start=True).fit(_words(X), y)
+    crf.coef_ = sp.csr_array(crf.coef_ * 1e5)
+    _use_spread(crf.fit(_words(X), y), _words(X), y)
 
 
 def _large_data() -> None:
@@ -203,6 +234,16 @@ def _large_data() -> None:
 
 
 def _trees() -> None:
+    """Fit forests, and ask all questions about a tree."""
+    X, y = _data()
+    data = SequenceVectorizer().fit_transform(X)
+    forest = Forest.from_lists([[None, *range(len(labels) - 1)] for labels in y])
+    for solver, c1 in (("sag", 0.0), (SGD(average=True), 0.0), ("sgd", 0.1)):
+        CRFClassifier(solver=solver, c1=c1, max_iter=2).fit(data.with_topology(forest), y)
+    _ask_tree()
+
+
+def _ask_tree() -> None:
     """Ask all questions about a tree; one of its labels is all but impossible."""
     tree, forest = Tree(), Forest.from_lists([[None, 0, 0]])
     unary = np.array([[0.0, -2000.0], [0.0, 1.0], [0.0, 0.0]])
@@ -220,17 +261,47 @@ def _trees() -> None:
     tree.max_by_hamming(scores, labels)
 
 
+FAMILIES: dict[str, Callable[[], None]] = {
+    "chain": _chain,
+    "solvers": _solvers,
+    "online": _online,
+    "margin": _margin,
+    "segments": _segments,
+    "templates": _templates,
+    "trees": _trees,
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit status is 0."""
     parser = argparse.ArgumentParser(prog="python -m crfkit.warmup", description=__doc__)
+    add_arguments(parser)
+    chosen = parser.parse_args(arguments)
+    try:
+        check_families(chosen.only)
+    except ValueError as error:
+        parser.error(str(error))
+    run(chosen)
+    return 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help=f"of {', '.join(FAMILIES)} (default: all)"
+    )
     parser.add_argument("--quiet", action="store_true", help="print nothing")
-    quiet = parser.parse_args(arguments).quiet
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Call kernels, and print what became of them."""
     started = time.perf_counter()
-    found = warm_up()
-    if not quiet:
+    found = warm_up(arguments.only)
+    if arguments.only:
+        found = [kernel for kernel in found if kernel.loaded or kernel.compiled]
+    if not arguments.quiet:
         for line in _lines(found, time.perf_counter() - started):
             print(line)
-    return 0
 
 
 def _lines(found: list[KernelReport], seconds: float) -> Iterator[str]:

@@ -23,7 +23,7 @@ LEVELS = {
     "training": 6, "persistence": 6,
     "estimators": 7,
     "compat": 8, "demo": 8,
-    "cli": 9, "": 9, "warmup": 9,
+    "cli": 9, "": 9, "warmup": 8,
 }  # fmt: skip
 # Constants, checks of parameters, records: they import nothing, all may import them.
 BASE = {"_lazy", "_version", "_params", "_types", "_warnings"}

@@ -10,6 +10,7 @@ import pytest
 
 import crfkit
 from crfkit import warmup
+from crfkit.cli import main
 from crfkit.warmup import KernelReport
 
 pytestmark = pytest.mark.skipif(
@@ -64,6 +65,24 @@ def test_after_a_warm_up_nothing_is_compiled():
         assert {name for name, (_, compiled) in found.items() if compiled} == set()
 
 
+def test_some_families_are_compiled_alone():
+    lines = run("-m", "crfkit", "warmup", "--only", "chain")
+    rooms = {line.split(".")[0] for line in lines if line.endswith(("compiled", "loaded"))}
+    assert rooms == {"chain", "design", "solvers", "sparse_chain", "text"}
+    kept = counts(SMALL)
+    assert {name for name, (_, compiled) in kept.items() if compiled} == set()
+
+
+def test_an_unknown_family_is_refused_with_the_names_that_there_are(capsys):
+    names = "there are chain, solvers, online, margin, segments, templates, trees."
+    with pytest.raises(ValueError, match=f"no kernels are called chains, dance; {names}"):
+        warmup.warm_up(["dance", "chain", "chains"])
+    assert main(["warmup", "--only", "chains"]) == 2
+    with pytest.raises(SystemExit):
+        warmup.main(["--only", "chains"])
+    assert capsys.readouterr().err.count(names) == 2
+
+
 def test_a_small_fit_loads_only_what_it_uses():
     found = counts(SMALL)
     used = {name.rpartition(".")[0] for name, both in found.items() if any(both)}
@@ -87,7 +106,8 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path):
     no_folder.write_text("a file, not a folder")
     script = (
         f"import tempfile; tempfile.tempdir = {str(no_folder)!r}\n"
-        "from crfkit import warmup; warmup.warm_up = warmup.report; exit(warmup.main([]))"
+        "from crfkit import warmup; warmup.warm_up = lambda only: warmup.report()\n"
+        "exit(warmup.main([]))"
     )
     lines = run("-B", "-c", script, cwd=tmp_path, NUMBA_CACHE_DIR=str(no_folder / "here"),
                 XDG_CACHE_HOME=str(no_folder), HOME=str(no_folder))  # fmt: skip
@@ -98,7 +118,7 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path):
 def test_lines_tell_what_became_of_each_kernel(monkeypatch, capsys):
     kernels = [KernelReport("a.one", 0, 1, "/here"), KernelReport("a.two", 1, 0, "/here"),
                KernelReport("b.three", 0, 0, "/there")]  # fmt: skip
-    monkeypatch.setattr(warmup, "warm_up", lambda: kernels)
+    monkeypatch.setattr(warmup, "warm_up", lambda only: kernels)
     assert warmup.main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[1:] for line in lines[:3]] == [["compiled"], ["loaded"], ["not", "called"]]

@@ -1,4 +1,4 @@
-"""The command line: ``crfkit train | tag | evaluate | info | features | demo``."""
+"""The command line: ``crfkit train | tag | evaluate | info | features | demo | warmup``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import crfkit.cli._features as features
 import crfkit.cli._info as info
 import crfkit.cli._tag as tag
 import crfkit.cli._train as train
+import crfkit.cli._warmup as warmup
 from crfkit._version import __version__
 from crfkit.cli._common import CommandError, describe_error, plain_warnings
 
@@ -81,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"crfkit {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for command in (train, tag, evaluate, info, features, demo):
+    for command in (train, tag, evaluate, info, features, demo, warmup):
         own = commands.add_parser(
             command.__name__.rpartition("_")[2],
             help=command.HELP,

@@ -63,13 +63,11 @@ class KernelCache:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return what was compiled for a signature, or None."""
-        folders = [folder_for(self._source.parent)]
-        if not numba.config.CACHE_DIR:
-            folders.append(_beside(self._source.parent))  # of whoever installed the package
-        for folder in folders:
+        # The second is of whoever installed the package, and may be read-only.
+        for folder in (folder_for, _chosen if numba.config.CACHE_DIR else _beside):
             with suppress(Exception):
                 name, key = self._file(signature, context.codegen())
-                data = Path(folder or "", name).read_bytes()
+                data = Path(folder(self._source.parent) or "", name).read_bytes()
                 payload = data[2 * len(key) :]
                 if data.startswith(key + _digest(payload)):
                     # Numba would load all that it can compile, 30 MB, where nothing is needed.

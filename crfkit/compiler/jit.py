@@ -51,6 +51,7 @@ HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
 # kernels; a smaller one is compiled into each of them.
 LARGE, PASSED = 200, 4
 TESTED = (0, 68)  # the newest version of numba that is known to work as its private names say
+COMPILING = "compiling kernels, once for this machine ..."
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
 
@@ -65,9 +66,9 @@ class _WhileCompiling(event.Listener):  # type: ignore[misc]
             if self.depth == 0:
                 self.collects = gc.isenabled()
                 gc.disable()
-            if self.tells:
+            if self.tells and sys.stderr is not None:
                 self.tells = False
-                print("compiling kernels, once for this machine ...", file=sys.stderr, flush=True)
+                print(COMPILING, file=sys.stderr, flush=True)
             self.depth += 1
 
     def on_end(self, found: Any) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from crfkit import __version__
 from crfkit.cli import main
+from crfkit.compiler.jit import COMPILING
 
 
 def test_demo_trains_judges_tags_and_explains(capsys):
@@ -66,4 +67,4 @@ def test_a_reader_that_leaves_early_is_no_error():
     command.stdout.close()
     errors = command.stderr.read()
     command.stderr.close()
-    assert (command.wait(), errors) == (0, b"")
+    assert (command.wait(), errors.replace(COMPILING.encode(), b"").strip()) == (0, b"")

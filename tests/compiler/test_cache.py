@@ -109,10 +109,25 @@ def test_a_copy_of_machine_code_from_the_disk_loads_what_that_calls(copy_of_pack
     assert run(copy_of_package, ONE_CALLED + outer) == "3.0\n2 0"
 
 
+TELLING = """
+import gc
+import crfkit.compiler.jit as jit
+jit.tell_of_compiling()
+import crfkit.kernels.probe as probe
+compile, paused = probe.doubled._compiler.compile, []
+def watched(*arguments):
+    paused.append(gc.isenabled())
+    return compile(*arguments)
+probe.doubled._compiler.compile = watched
+"""
+PAUSED = "print(paused, gc.isenabled())"
+
+
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")
 def test_other_options_of_kernels_make_other_machine_code(copy_of_package):
-    assert run(copy_of_package, COUNTED) == "2.0\n0 2"
-    assert run(copy_of_package, COUNTED) == "2.0\n1 0"
+    told = "\ncompiling kernels, once for this machine ..."
+    assert run(copy_of_package, TELLING + COUNTED + PAUSED) == f"2.0\n0 2\n[False] True{told}"
+    assert run(copy_of_package, TELLING + COUNTED + PAUSED) == "2.0\n1 0\n[] True"
     options = copy_of_package / "crfkit" / "compiler" / "jit.py"
     options.write_text(options.read_text().replace('"nogil": True', '"nogil": False'))
     assert run(copy_of_package, COUNTED) == "2.0\n0 2"
@@ -192,6 +207,18 @@ def test_machine_code_beside_the_sources_is_read_by_those_who_cannot_write_it(co
     change = "import os; may = os.access; os.access = lambda p, m: 'pycache' not in str(p)\n"
     assert run(copy_of_package, change + COUNTED, NUMBA_CACHE_DIR="", XDG_CACHE_HOME=str(
         copy_of_package / "home")) == "2.0\n1 0"  # fmt: skip
+
+
+@pytest.mark.skipif(NO_JIT, reason="needs the compiler")
+def test_a_chosen_folder_is_read_where_it_cannot_be_written(copy_of_package):
+    """As in a container: what was compiled when it was built lies in a read-only folder."""
+    run(copy_of_package)
+    change = "import os; os.access = lambda p, m: '/cache' not in str(p)\n"
+    home = {"XDG_CACHE_HOME": str(copy_of_package / "home")}
+    assert run(copy_of_package, change + COUNTED, **home) == "2.0\n1 0"
+    other = COUNTED.replace("1.0", "3")
+    assert run(copy_of_package, change + other, **home) == "6.0\n1 1"
+    assert run(copy_of_package, change + other, **home) == "6.0\n1 0"
 
 
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")
