@@ -113,9 +113,10 @@ class Options:
             solver = SGD(**rules)
             solver.has_to_verify = False  # CRFsuite asks for no more than its rule
             return solver
+        pairs, usual = int(values["num_memories"]), PARAMETERS[self.algorithm]["num_memories"]
         return (OWLQN if values["c1"] else LBFGS)(
             **rules,
-            memory=int(values["num_memories"]),
+            memory=None if pairs == usual else pairs,  # as many as pay
             gtol=float(values["epsilon"]),
             max_line_search=int(values["max_linesearch"]),
         )

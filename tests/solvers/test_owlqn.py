@@ -12,11 +12,11 @@ from tests.objective.test_batch import make_data, make_objective
 from tests.solvers.test_solvers import Quadratic
 
 
-def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0):
+def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0, units=None):
     """The memory after some steps on a quadratic, and the last steps and changes, as rounded."""
     objective = Quadratic(rng, size=size)
     vectors = Vectors(SERIAL, size, width=size)
-    memory_of_steps, points = CorrectionPairs(memory, vectors), []
+    memory_of_steps, points = CorrectionPairs(memory, vectors, units), []
     for _ in range(n_steps + 1):
         w = np.round(rng.normal(size=size), 3)
         value, gradient = objective.value_and_grad(w)
@@ -32,12 +32,15 @@ def pairs_of(rng, n_steps=7, memory=4, size=9, scale=1.0):
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6])
 def test_the_direction_is_that_of_dense_bfgs_of_the_free_parameters(rng, scale):
-    memory, steps, changes = pairs_of(rng, scale=scale)
+    units = rng.uniform(0.5, 2.0, size=9)
+    memory, steps, changes = pairs_of(rng, scale=scale, units=units)
     free = np.array([0, 2, 3, 5, 6, 8])
     steps, changes = steps[:, free], changes[:, free]
     kept = [i for i in range(len(steps)) if steps[i] @ changes[i] > 0.0]
     newest = kept[-1]
-    inverse = np.eye(len(free)) * (steps[newest] @ changes[newest]) / np.sum(changes[newest] ** 2)
+    squares = units[free] ** 2
+    length = steps[newest] @ changes[newest] / np.sum(squares * changes[newest] ** 2)
+    inverse = np.diag(squares * length)
     for i in kept:
         part = np.eye(len(free)) - np.outer(steps[i], changes[i]) / (steps[i] @ changes[i])
         inverse = part @ inverse @ part.T
@@ -106,3 +109,15 @@ def test_any_number_of_pairs_leads_to_the_optimum(rng, solver, memory):
     best = np.linalg.solve(objective.matrix, -objective.value_and_grad(np.zeros(8))[1])
     assert result.converged
     np.testing.assert_allclose(result.parameters, best, atol=1e-6)
+
+
+def test_columns_that_are_kept_give_the_directions_of_columns_that_are_read_anew(rng):
+    memory, *_ = pairs_of(rng)
+    for free in ([0, 2, 3, 5, 6, 8], [0, 2, 3, 5, 8], [0, 2, 3, 4, 5, 8], [4, 5], [1, 4, 5, 7]):
+        w, descent = np.zeros((2, 9))
+        w[free], descent[free] = rng.normal(size=(2, len(free)))
+        kept = memory.direction_within(np.array(free), w, descent)
+        memory._columns = None
+        anew = memory.direction_within(np.array(free), w, descent)
+        np.testing.assert_allclose(kept[0], anew[0], rtol=1e-12)
+        np.testing.assert_allclose(kept[1], anew[1], rtol=1e-12)

@@ -40,6 +40,9 @@ class Quadratic:
         self.evaluations += 1
         return self.matrix @ direction
 
+    def hessian_diagonal(self, w):
+        return np.diag(self.matrix)
+
 
 # Those that need no more than derivatives; iterative scaling has tests of its own.
 ALL_SOLVERS = SOLVERS | {"gradient descent (an extension)": GradientDescent}
@@ -142,14 +145,15 @@ def single(a):
 
 def test_the_direction_is_that_of_dense_bfgs(rng):
     objective = Quadratic(rng, size=5)
-    pairs, history = CorrectionPairs(4, Vectors(SERIAL, 5)), []
+    units = 2.0 ** np.array([0, 1, -2, 0, 3])
+    pairs, history = CorrectionPairs(4, Vectors(SERIAL, 5), units), []
     for _ in range(6):
         step = single(rng.normal(size=5))
         history.append((step, single(objective.matrix @ step)))
         add_pair(pairs, *history[-1])
         pairs.direction(step)
     step, change = history[-1]
-    inverse = np.eye(5) * (step @ change) / (change @ change)
+    inverse = np.diag(units**2) * (step @ change) / np.sum((units * change) ** 2)
     for step, change in history[-4:]:
         rho = 1.0 / (step @ change)
         left = np.eye(5) - rho * np.outer(step, change)
@@ -233,6 +237,9 @@ def test_a_line_that_leaves_the_domain_is_searched_nearer():
             if w[0] >= 1.0:
                 return np.inf, np.full(1, np.nan)
             return float(-np.log(1.0 - w[0]) - 5.0 * w[0]), 1.0 / (1.0 - w) - 5.0
+
+        def hessian_diagonal(self, w):
+            return 1.0 / (1.0 - w) ** 2
 
     result = LBFGS(tol=0.0, gtol=1e-10).solve(Barrier(), np.zeros(1))
     np.testing.assert_allclose(result.parameters, [0.8], atol=1e-8)

@@ -63,7 +63,7 @@ class CRF(SequenceClassifier):
     max_iterations : int, optional
         Iterations at most; not limited for "lbfgs", 1000 for "l2sgd", 100 passes for the others.
     num_memories : int, default=6
-        Correction pairs of L-BFGS.
+        Correction pairs of L-BFGS. With 6, there are up to 96 where parameters are few.
     epsilon : float, default=1e-5, and 0 for "ap", "pa" and "arow"
         Stop when the norm of the gradient is below this times the norm of the weights (or 1). For
         "ap" and "pa", when the mean loss of a sequence in a pass is below this; for "arow", when it

@@ -68,17 +68,18 @@ def memory_store(
     w_next: FloatArray,  # (P,) and after a step
     g: FloatArray,  # (P,) gradient before
     g_next: FloatArray,  # (P,) and after it
+    units: FloatArray,  # (P,) the parameters are counted in these
     scales: FloatArray,  # (2,) what the two changes are multiplied with
     row: int,
     memory: SingleArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
     out: FloatArray,  # (2,) out
 ) -> None:
-    """``s = w_next - w`` and ``y = g_next - g``, scaled and rounded; ``s'y`` and ``y'y`` then."""
+    """``s = (w_next - w) / u`` and ``y = u (g_next - g)``, scaled and rounded; their products."""
     curvature = 0.0
     square = 0.0
     for p in range(w.shape[0]):
-        memory[row, p] = scales[0] * (w_next[p] - w[p])
-        memory[row + 1, p] = scales[1] * (g_next[p] - g[p])
+        memory[row, p] = scales[0] * (w_next[p] - w[p]) / units[p]
+        memory[row + 1, p] = scales[1] * (g_next[p] - g[p]) * units[p]
         change = 1.0 * float(memory[row + 1, p])
         curvature += change * float(memory[row, p])
         square += change * change
@@ -152,37 +153,54 @@ def orthant_gradient(
 
 
 @kernel
+def memory_columns(
+    memory: SingleArray,  # (R, P)
+    rows: IdArray,  # (r,) rows that are used, and the ones after them
+    places: IntArray,  # (A,) parameters
+    out: SingleArray,  # (R, A) out: the columns of the parameters
+) -> None:
+    """Copy some columns side by side."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        for a in range(places.shape[0]):
+            out[row, a] = memory[row, places[a]]
+            out[row + 1, a] = memory[row + 1, places[a]]
+
+
+@kernel
 def orthant_direction(
-    places: IntArray,  # (A,) the free parameters: not 0, or with a pseudo-gradient that is not
+    places: IntArray,  # (A,) parameters, among them the free ones
     w: FloatArray,  # (P,)
     descent: FloatArray,  # (P,) pseudo-gradient
-    memory: SingleArray,  # (R, P) changes of the parameters in even rows, of the gradient in odd
+    memory: SingleArray,  # (R, A) changes of the parameters in even rows, of the gradient in odd
     rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
     ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace
-    moved: FloatArray,  # (A,) workspace
-    align: bool,  # whether all parameters only move where that descends
+    work: FloatArray,  # (2, A) workspace
     out: FloatArray,  # (P,) out, 0 at first
 ) -> float:
     """Two-loop recursion over the free parameters alone; the slope along ``out``.
 
-    A pair of changes counts as far as it lies within the free parameters, if its curvature there is
-    clearly positive. A parameter that is 0 only moves where that descends.
+    Free is what is not 0, or has a pseudo-gradient that is not. A pair of changes counts as far as
+    it lies within the free parameters, if its curvature there is clearly positive. A parameter that
+    is 0 only moves where that descends.
     """
     scale = 0.0
     for a in range(places.shape[0]):
-        moved[a] = descent[places[a]]
+        p = places[a]
+        work[0, a] = descent[p]
+        work[1, a] = 1.0 if w[p] != 0.0 or descent[p] != 0.0 else 0.0
     for i in range(rows.shape[0] - 1, -1, -1):
         row = rows[i]
         curvature = 0.0
         square = 0.0
         along = 0.0
         for a in range(places.shape[0]):
-            step = 1.0 * float(memory[row, places[a]])
-            change = 1.0 * float(memory[row + 1, places[a]])
+            step = 1.0 * float(memory[row, a])
+            change = work[1, a] * float(memory[row + 1, a])
             curvature += step * change
             square += change * change
-            along += step * moved[a]
+            along += step * work[0, a]
         if not ratios[i] * curvature > 1e-10 * square:
             products[0, i] = 0.0
             continue
@@ -190,28 +208,29 @@ def orthant_direction(
         products[1, i] = along / curvature
         if scale == 0.0:
             scale = ratios[i] * curvature / square
+        factor = products[1, i]
         for a in range(places.shape[0]):
-            moved[a] -= products[1, i] * float(memory[row + 1, places[a]])
+            work[0, a] -= factor * work[1, a] * float(memory[row + 1, a])
     if scale == 0.0:
         scale = 1.0
     for a in range(places.shape[0]):
-        moved[a] *= scale
+        work[0, a] *= scale
     for i in range(rows.shape[0]):
         if products[0, i] == 0.0:
             continue
         row = rows[i]
         across = 0.0
         for a in range(places.shape[0]):
-            across += moved[a] * float(memory[row + 1, places[a]])
+            across += work[0, a] * float(memory[row + 1, a])
         factor = ratios[i] * products[1, i] - across / products[0, i]
         for a in range(places.shape[0]):
-            moved[a] += factor * float(memory[row, places[a]])
+            work[0, a] += factor * work[1, a] * float(memory[row, a])
     slope = 0.0
     for a in range(places.shape[0]):
-        p = places[a]
-        if (w[p] != 0.0 and not align) or moved[a] * descent[p] > 0.0:
-            out[p] = -moved[a]
-            slope -= moved[a] * descent[p]
+        p, moved = places[a], work[0, a]
+        if w[p] != 0.0 or moved * descent[p] > 0.0:
+            out[p] = -moved
+            slope -= moved * descent[p]
     return slope
 
 

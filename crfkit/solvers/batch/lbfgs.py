@@ -8,10 +8,12 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IdArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers.vector import (
+    memory_columns,
     memory_combine,
     memory_dots,
     memory_store,
@@ -24,9 +26,12 @@ from crfkit.solvers.batch.line_search import orthant_search, wolfe_search
 
 # Pairs are as many as have so many numbers, within bounds: with more, fewer iterations are needed.
 NUMBERS = 3 << 21
-FEW_PAIRS, MANY_PAIRS = 6, 48
-# OWL-QN has every parameter descend for itself in so many first steps, while most still leave 0.
-ALIGNED = 50
+FEW_PAIRS, MANY_PAIRS = 6, 96
+# Parameters are counted in units of this power of their second derivatives at 0. The value would
+# fall faster at first with -1/2, which makes these derivatives 1, but more slowly near the optimum.
+UNITS, UNITS_WITH_L1 = -0.125, -0.1875
+# Columns of parameters that are no longer free are kept up to this multiple of the free ones.
+SPARE = 1.5
 
 
 class CorrectionPairs:
@@ -35,18 +40,20 @@ class CorrectionPairs:
     Their inner products are kept as well: the two-loop recursion then runs on a few numbers, and
     the long vectors are read once for all products with a gradient and once for the result
     (Chen, Wang and Zhou 2014, section 3). The vectors are kept in single precision, scaled by
-    powers of 2; all products are those of the rounded vectors.
+    powers of 2; all products are those of the rounded vectors. Without pairs, the inverse Hessian
+    is that of steepest descent for parameters in the given units.
     """
 
-    def __init__(self, memory: int, vectors: Vectors) -> None:
+    def __init__(self, memory: int, vectors: Vectors, units: FloatArray | None = None) -> None:
         self._limit, self._vectors = memory, vectors
+        self._units = np.ones(vectors.size) if units is None else units
         rows = 2 * memory
         self._rows = [np.empty((rows, cut.stop - cut.start), np.float32) for cut in vectors.ranges]
         self._scales = np.ones(rows)
-        self.n_added = 0
         self._places: list[int] = []  # of the pairs, oldest first
         self._steps = np.empty((memory, memory))  # s_i . y_j for i not newer than j
         self._changes = np.empty((memory, memory))  # y_i . y_j
+        self._columns: tuple[IntArray, SingleArray] | None = None
 
     def __len__(self) -> int:
         return len(self._places)
@@ -54,6 +61,7 @@ class CorrectionPairs:
     def clear(self) -> None:
         """Forget all pairs."""
         self._places.clear()
+        self._columns = None
 
     def add(self, before: Point, after: Point) -> None:
         """Keep the pair of two points, unless its curvature is not clearly positive.
@@ -67,18 +75,22 @@ class CorrectionPairs:
         of_points = map(frozen, (before.w, after.w, before.gradient, after.gradient))
         scales = [_power_of_2(self._vectors.size_of(a)[0]) for a in (after.w, after.gradient)]
         curvature, square = self._vectors.total(
-            (2,), memory_store, *of_points,
+            (2,), memory_store, *of_points, frozen(self._units),
             [frozen(1.0 / np.array(scales))] * len(self._rows), 2 * free, self._rows,
         )  # fmt: skip
         if scales[0] * curvature > np.finfo(float).eps * scales[1] * square:
             self._scales[2 * free : 2 * free + 2] = scales
             self._places.append(free)
-            self.n_added += 1
+        if self._columns is not None:
+            places, columns = self._columns
+            for row in (2 * free, 2 * free + 1):
+                columns[row] = self._rows[0][row, places]
 
     def direction(self, gradient: FloatArray) -> FloatArray:
         """Return ``-H gradient`` by the two-loop recursion."""
+        gradient = self._units * gradient
         if not self._places:
-            return -gradient
+            return -self._units * gradient
         rows = np.array([[2 * i, 2 * i + 1] for i in self._places], np.uint32).ravel()
         memory = list(map(frozen, self._rows)), [frozen(rows)] * len(self._rows)
         newest, g = self._places[-1], frozen(gradient)
@@ -92,44 +104,66 @@ class CorrectionPairs:
         of_ranges = [frozen(factors * scales)] * len(self._rows)
         out = np.empty(self._vectors.size)
         self._vectors.run(memory_combine, *memory, of_ranges, scale, g, out)
+        out *= self._units
         return out
 
     def direction_within(
-        self, free: IntArray, w: FloatArray, descent: FloatArray, align: bool = False
+        self, free: IntArray, w: FloatArray, descent: FloatArray
     ) -> tuple[FloatArray, float]:
         """Return the direction of the free parameters alone, and the slope along it.
 
         The inner products are those of the free parameters, so that the pairs stand for the inverse
-        of their part of the Hessian. For vectors of one range. With `align`, each parameter
-        descends for itself.
+        of their part of the Hessian. For vectors of one range.
         """
-        rows = 2 * np.array(self._places, np.uint32)
-        ratios = self._scales[rows] / self._scales[rows + 1]
-        work, out = np.empty((2, len(rows))), np.zeros(len(w))
+        rows = frozen(2 * np.array(self._places, np.uint32))
+        ratios = frozen(self._scales[rows] / self._scales[rows + 1])
+        places, columns = self._columns_of(free, rows)
+        products, work, out = np.empty((2, len(rows))), np.empty((2, len(places))), np.zeros(len(w))
+        scaled = frozen(self._units * descent)
         slope = orthant_direction(
-            frozen(free), frozen(w), frozen(descent), frozen(self._rows[0]), frozen(rows),
-            frozen(ratios), work, np.empty(len(free)), align, out,
+            frozen(places), frozen(w), scaled, frozen(columns), rows, ratios,
+            products, work, out,
         )  # fmt: skip
-        return out, float(slope)
+        return self._units * out, float(slope)
+
+    def _columns_of(self, free: IntArray, rows: IdArray) -> tuple[IntArray, SingleArray]:
+        """Return parameters, among them the free ones, and their columns of the rows."""
+        kept = np.zeros(self._vectors.size, bool)
+        if self._columns is not None:
+            kept[self._columns[0]] = True
+            if kept[free].all() and len(self._columns[0]) <= SPARE * len(free):
+                return self._columns
+        kept[free] = True
+        if np.count_nonzero(kept) > SPARE * len(free):
+            kept[:] = False
+            kept[free] = True
+        places = np.flatnonzero(kept)
+        columns = np.empty((2 * self._limit, len(places)), np.float32)
+        memory_columns(frozen(self._rows[0]), rows, frozen(places), columns)
+        self._columns = places, columns
+        return self._columns
 
     def _two_loops(self, along: FloatArray, across: FloatArray) -> tuple[float, FloatArray]:
         """Return the factors of the gradient and of the rows, from ``s_i . g`` and ``y_i . g``."""
         kept = np.ix_(self._places, self._places)
         steps, changes = self._steps[kept], self._changes[kept]
-        count = len(self._places)
-        first, second = np.zeros(count), np.zeros(count)
-        for i in reversed(range(count)):
-            first[i] = (along[i] - steps[i, i + 1 :] @ first[i + 1 :]) / steps[i, i]
-        scale = steps[-1, -1] / changes[-1, -1]
-        for i in range(count):
-            rest = scale * (across[i] - changes[i] @ first) + steps[:i, i] @ second[:i]
-            second[i] = first[i] - rest / steps[i, i]
-        return -float(scale), np.column_stack([-second, scale * first]).ravel()
+        scale, diagonal = float(steps[-1, -1] / changes[-1, -1]), np.diag(steps)
+        solve = partial(solve_triangular, steps, check_finite=False)  # of its upper part
+        first = solve(along)
+        second = solve(diagonal * first - scale * (across - changes @ first), trans="T")
+        return -scale, np.column_stack([-second, scale * first]).ravel()
 
 
-def _memory_for(memory: int | None, size: int) -> int:
-    """Return the number of pairs, where it is not given: the more the fewer parameters."""
-    return memory or min(max(NUMBERS // (2 * max(size, 1)), FEW_PAIRS), MANY_PAIRS)
+def _pairs_for(
+    memory: int | None, objective: Objective, vectors: Vectors, power: float
+) -> CorrectionPairs:
+    """Return no pairs yet; where their number is not given, the more the fewer parameters."""
+    units = None
+    if objective.loss.has_hessian:
+        diagonal = objective.hessian_diagonal(np.zeros(vectors.size))
+        units = np.where(diagonal > 0.0, diagonal, 1.0) ** power
+    most = min(max(NUMBERS // (2 * max(vectors.size, 1)), FEW_PAIRS), MANY_PAIRS)
+    return CorrectionPairs(memory or most, vectors, units)
 
 
 def _power_of_2(size: float) -> float:
@@ -155,7 +189,7 @@ class LBFGS(BatchSolver):
     gtol : float, default=1e-5
         Stop when the norm of the gradient is below this times the norm of the parameters (or 1).
     memory : int or None, default=None
-        Number of correction pairs, in single precision. None: 48, fewer where they would take more
+        Number of correction pairs, in single precision. None: 96, fewer where they would take more
         than 24 MiB, and at least 6.
     max_line_search : int, default=20
         Evaluations in one line search at most.
@@ -174,7 +208,7 @@ class LBFGS(BatchSolver):
     max_line_search: int = 20
 
     def _memory(self, objective: Objective, vectors: Vectors) -> CorrectionPairs:
-        return CorrectionPairs(_memory_for(self.memory, vectors.size), vectors)
+        return _pairs_for(self.memory, objective, vectors, UNITS)
 
     def _step(
         self, objective: Objective, vectors: Vectors, point: Point, memory: CorrectionPairs
@@ -195,10 +229,10 @@ class OWLQN(BatchSolver):
 
     Minimizes a differentiable function plus ``c1 sum |w|``; many parameters end at exactly 0. A
     step moves the parameters that are not 0, or that a step against the gradient would move away
-    from it. The inverse Hessian is that of these alone. In the first 50 steps each parameter must
-    descend for itself, as in the original; then only those that are 0 (the projected scaled
-    sub-gradient of Schmidt 2010, section 2.3): where all must, the direction is no longer that of
-    the quasi-Newton method, and the last 1 % above the optimum take several times as many steps.
+    from it. The inverse Hessian is that of these alone. Of them, those that are 0 must descend each
+    for itself (the projected scaled sub-gradient of Schmidt 2010, section 2.3): where all must, as
+    in the original, the direction is no longer that of the quasi-Newton method, and the last 1 %
+    above the optimum take several times as many steps.
 
     Parameters
     ----------
@@ -218,14 +252,13 @@ class OWLQN(BatchSolver):
 
     def _memory(self, objective: Objective, vectors: Vectors) -> CorrectionPairs:
         one_range = Vectors(vectors.threads, vectors.size, width=max(vectors.size, 1))
-        return CorrectionPairs(_memory_for(self.memory, vectors.size), one_range)
+        return _pairs_for(self.memory, objective, one_range, UNITS_WITH_L1)
 
     def _step(
         self, objective: Objective, vectors: Vectors, point: Point, memory: CorrectionPairs
     ) -> Point | None:
         free = np.flatnonzero((point.w != 0.0) | (point.descent != 0.0))
-        align = memory.n_added < ALIGNED
-        direction, slope = memory.direction_within(free, point.w, point.descent, align)
+        direction, slope = memory.direction_within(free, point.w, point.descent)
         if not slope < 0.0:
             return None
         evaluate = partial(self._evaluate, objective, vectors)
