@@ -30,9 +30,12 @@ def _rows(
     for number, line in enumerate(iter_lines(source, encoding), start=1):
         if comment is not None and line.startswith(comment):
             continue
-        cells = _RUN_OF_BLANKS.split(line.strip(" \t")) if sep is None else line.split(sep)
+        cells = line.split(" " if sep is None else sep)
+        if sep is None and ("" in cells or "\t" in line):
+            cells = _RUN_OF_BLANKS.split(line.strip(" \t"))
         skipped = skip_docstart and cells[0] == "-DOCSTART-"
-        row = () if skipped or _is_blank(line, sep) else tuple(cells)
+        blank = cells == [""] if sep is None else _is_blank(line, sep)
+        row = () if skipped or blank else tuple(cells)
         width = width or len(row)
         if row and len(row) != width:
             raise ColumnFormatError(
