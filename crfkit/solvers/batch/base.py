@@ -178,10 +178,10 @@ class BatchSolver(Solver):
     def _iterate(
         self, objective: Objective, vectors: Vectors, start: FloatArray, log: SolverLog
     ) -> SolverResult:
-        memory = self._memory(objective, vectors)
         value, gradient = self._evaluate(objective, vectors, start)
         if not math.isfinite(value):
             raise ValueError(f"the objective is {value} at the start; it must be finite.")
+        memory = self._memory(objective, vectors)
         following: Point | None = Point(0.0, start.copy(), value, gradient)
         point: Point | None = None
         restarted = 0
