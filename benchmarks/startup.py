@@ -1,63 +1,86 @@
-"""Import and first fit, with an empty and with a filled cache of compiled kernels.
+"""Import, first fit, first prediction, demo and warm-up, without compiled kernels and with them.
 
     python benchmarks/startup.py
 
-Each time is the median of child processes. Writes ``results/startup.json``.
+Seconds of CPU of child processes: of the steps of a small program, of which each is the median of
+several runs, and of whole commands. Writes ``results/startup.json``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+from resource import RUSAGE_CHILDREN, getrusage
 
 import _measure
 
 PROBE = """
 import json, time
-t0 = time.perf_counter()
+times = [time.process_time()]
+def step():
+    times.append(time.process_time())
 import numba, sklearn.base, sklearn.callback, sklearn.metrics, sklearn.model_selection, scipy.sparse
-t1 = time.perf_counter()
+step()
 from crfkit import CRFClassifier
-t2 = time.perf_counter()
+step()
 X = [[{"w": "the"}, {"w": "dog"}], [{"w": "a"}, {"w": "cat"}, {"w": "sleeps"}]]
 y = [["DET", "NOUN"], ["DET", "NOUN", "VERB"]]
-crf = CRFClassifier(c2=0.1).fit(X, y)
-t3 = time.perf_counter()
+crf = CRFClassifier().fit(X, y)
+step()
 crf.predict(X)
-t4 = time.perf_counter()
+step()
 names = ["numba_and_scikit_learn", "crfkit_beyond_them", "first_fit", "first_predict"]
-print(json.dumps(dict(zip(names, [t1 - t0, t2 - t1, t3 - t2, t4 - t3]))))
+print(json.dumps({name: b - a for name, a, b in zip(names, times, times[1:])}))
 """
+# A warm-up finds what those before it have compiled.
+COMMANDS = {
+    "demo": ["demo"],
+    "warmup_chain": ["warmup", "--only", "chain"],
+    "warmup_all": ["warmup"],
+    "warmup_nothing_left": ["warmup"],
+}
+REPEATS = 3
 
 
-def run(cache: str) -> dict[str, float]:
-    """Run the probe in a fresh process."""
-    result = subprocess.run(
-        [sys.executable, "-c", PROBE], env=os.environ | {"NUMBA_CACHE_DIR": cache},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return json.loads(result.stdout)
+def child(cache: str, *arguments: str) -> str:
+    """Run Python with a folder for machine code; return what it prints."""
+    return subprocess.run(
+        [sys.executable, *arguments], env=os.environ | {"NUMBA_CACHE_DIR": cache},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+def command(cache: str, *arguments: str) -> float:
+    """Return the seconds of CPU of a command."""
+    before = getrusage(RUSAGE_CHILDREN)
+    child(cache, "-m", "crfkit", *arguments)
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
     """Run the benchmark."""
-    cache = tempfile.mkdtemp()
     cold, warm = [], []
-    for _ in range(3):
-        shutil.rmtree(cache, ignore_errors=True)
-        cold.append(run(cache))
-        warm.append(run(cache))
-    shutil.rmtree(cache, ignore_errors=True)
+    for _ in range(REPEATS):
+        with tempfile.TemporaryDirectory() as cache:
+            cold.append(json.loads(child(cache, "-c", PROBE)))
+            warm.append(json.loads(child(cache, "-c", PROBE)))
+    commands = {}
+    for names in (["demo"], ["warmup_chain", "warmup_all", "warmup_nothing_left"]):
+        with tempfile.TemporaryDirectory() as cache:
+            commands |= {name: command(cache, *COMMANDS[name]) for name in names}
 
     def middle(runs: list[dict[str, float]]) -> dict[str, float]:
         return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
-    _measure.write("startup", {"cold_seconds": middle(cold), "warm_seconds": middle(warm)})
+    _measure.write(
+        "startup",
+        {"cold_seconds": middle(cold), "warm_seconds": middle(warm), "commands_seconds": commands},
+    )
 
 
 if __name__ == "__main__":
