@@ -1,11 +1,12 @@
-"""The default penalty: held-out scores of `CRFClassifier` over all shared sets, by `c1` and `c2`.
+"""Defaults: held-out scores by penalty, and by preset of templates, over all shared sets.
 
-    python benchmarks/defaults.py [--only SET ...]
+    python benchmarks/defaults.py [--presets] [--only SET ...]
 
-Each set with the templates that the command line takes by default (letters and hyphens: with the
-attributes that they come with), cut to a size that is learned in seconds. What is scored is what
-each task is scored by: F1 of names, chunks, words and fields, accuracy of tags, letters and
-hyphens. An error is 1 minus that. Writes ``results/defaults.json``.
+Penalties: each set with the templates that the command line takes by default (letters and hyphens:
+with the attributes that they come with), cut to a size that is learned in seconds. What is scored
+is what each task is scored by: F1 of names, chunks, words and fields, accuracy of tags, letters and
+hyphens. An error is 1 minus that. Presets: the same, with the default penalty and each preset.
+Writes ``results/defaults.json``.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer, TemplateFeatures
-from crfkit.cli._models import default_templates
+from crfkit.features import preset
 from crfkit.metrics import entity_f1_score, flat_accuracy_score, segment_f1_score
 
 NAME = "defaults"
 C2S = (0.01, 0.03, 0.1, 0.3, 1.0)
 C1S = (0.0, 0.1)
+KINDS = ("words", "names", "tags", "fields")
 SMALL = 400_000  # entries of the data up to which c1 is tried, too
 Score = Callable[[Any, Any], float]
 
@@ -158,8 +160,8 @@ class Split(NamedTuple):
     score: Score
 
 
-def packed(name: str, templates: Callable[[int], list[Any]] = default_templates) -> Split:
-    """Return a set with the attributes that templates for so many columns give."""
+def packed(name: str, kind: str = "words") -> Split:
+    """Return a set with the attributes of a preset of templates."""
     if name == "letters":
         found = _data.letters(MOST[name])
         return Split(found.X, found.y, found.X_test, found.y_test, accuracy)
@@ -169,7 +171,7 @@ def packed(name: str, templates: Callable[[int], list[Any]] = default_templates)
         return Split(vectorizer.fit_transform(X), y, vectorizer.transform(X_test), y_test, accuracy)
     task = TASKS[name]()
     train, test = task.train[: MOST.get(name, LIMIT)], task.test[:LIMIT]
-    features = TemplateFeatures(templates(len(train[0][0]) - 1))
+    features = TemplateFeatures(preset(kind, 0, range(1, len(train[0][0]) - 1)))
     X, X_test = ([[tuple(r[:-1]) for r in rows] for rows in part] for part in (train, test))
     y, y_test = ([[r[-1] for r in rows] for rows in part] for part in (train, test))
     return Split(features.fit_transform(X), y, features.transform(X_test), y_test, task.score)
@@ -192,6 +194,21 @@ def scores(split: Split) -> dict[str, list[float]]:
             row.append(round(split.score(split.y_test, crf.predict(split.X_test)), 4))
         table[f"c1={c1:g}"] = row
     return table | {"cpu seconds": [round(value, 1) for value in seconds[: len(C2S)]]}
+
+
+def of_presets(name: str) -> dict[str, Any]:
+    """Return the held-out score of each preset, attributes a token and CPU seconds of a fit."""
+    table: dict[str, Any] = {}
+    for kind in KINDS:
+        split = packed(name, kind)
+        started = time.process_time()
+        crf = CRFClassifier().fit(split.X, split.y)
+        table[kind] = {
+            "score": round(split.score(split.y_test, crf.predict(split.X_test)), 4),
+            "attributes a token": round(len(split.X.indices) / split.X.n_tokens, 1),
+            "cpu seconds": round(time.process_time() - started, 1),
+        }
+    return table
 
 
 def summary(sets: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
@@ -217,16 +234,21 @@ def summary(sets: dict[str, dict[str, list[float]]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Score the penalties on the sets."""
+    """Score the penalties, or the presets, on the sets."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--presets", action="store_true")
     parser.add_argument("--only", nargs="+", choices=SETS, default=SETS)
+    arguments = parser.parse_args()
     results = _measure.read(NAME)
-    sets = results.get("sets", {})
-    for name in parser.parse_args().only:
-        sets[name] = scores(packed(name))
-        print(name, sets[name], flush=True)
-        whole = {name: sets[name] for name in SETS if name in sets}
-        results = {"c2": list(C2S), "summary": summary(whole), "sets": whole}
+    part = "presets" if arguments.presets else "sets"
+    found = results.setdefault(part, {})
+    for name in arguments.only:
+        if arguments.presets and name not in TASKS:
+            continue
+        found[name] = of_presets(name) if arguments.presets else scores(packed(name))
+        print(name, found[name], flush=True)
+        results[part] = {name: found[name] for name in SETS if name in found}
+        results["c2"], results["summary"] = list(C2S), summary(results.get("sets", {}))
         _measure.write(NAME, results, show=False)
     print(json.dumps(results["summary"], indent=1))
 

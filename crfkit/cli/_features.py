@@ -20,7 +20,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("data", help="labeled sequences (.gz, .xz, .bz2 are unpacked; -: stdin)")
-    parser.add_argument("--template", help="feature templates (default: as `crfkit train`)")
+    parser.add_argument("--template", help="file or preset, as for `crfkit train`")
     parser.add_argument("--count", action="store_true", help="print only how many there are")
     add_format(parser)
 

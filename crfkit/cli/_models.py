@@ -15,7 +15,8 @@ from crfkit.cli._formats import FORMATS, DataFormat
 from crfkit.compat.crfsuite import load_crfsuite
 from crfkit.compat.sklearn_crfsuite import CRF
 from crfkit.estimators.base import SequenceClassifier
-from crfkit.features import SequenceVectorizer, TemplateFeatures, window
+from crfkit.features import SequenceVectorizer, TemplateFeatures, preset
+from crfkit.features.templates.presets import PRESETS
 from crfkit.persistence import describe, load, save
 from crfkit.potentials import LinearChainModel
 from crfkit.potentials.semimarkov import SemiMarkovModel
@@ -66,30 +67,15 @@ class OpenedModel(NamedTuple):
         return None if self._known is None else int(self._known["width"])
 
 
-def default_templates(width: int) -> list[Any]:
-    """Return templates for a word in column 0 and tags in the others."""
-    word = "col(0)"
-    templates: list[Any] = [
-        word,
-        window(f"lower({word})", -2, 2),
-        f"lower({word}[-1])|lower({word})",
-        f"lower({word})|lower({word}[1])",
-        window(f"shape({word})", -1, 1),
-        f"affixes({word}, 4)",
-        "bos()",
-        "eos()",
-    ]
-    for column in range(1, width):
-        tag = f"col({column})"
-        templates += [window(tag, -2, 2), f"{tag}[-1]|{tag}", f"{tag}|{tag}[1]"]
-    return templates
-
-
 def make_features(template: str | None, data: DataFormat, width: int) -> TemplateFeatures:
-    """Return the templates of a file, or the default ones, which look at forms of CoNLL-U alone."""
-    if template is None:
-        templates = default_templates(1 if data.columns else width)
-        return TemplateFeatures(templates, columns=data.columns)
+    """Return the templates of a file or of a preset for rows of a number of columns.
+
+    Presets look at the forms of CoNLL-U alone: its other fields are annotations, as the label is,
+    and nearly tell it.
+    """
+    if template is None or template in PRESETS:
+        tags = () if data.columns else range(1, width)
+        return TemplateFeatures(preset(template or "words", 0, tags), columns=data.columns)
     return TemplateFeatures.from_file(template, columns=data.columns)
 
 

@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("data", help="labeled sequences (.gz, .xz, .bz2 are unpacked; -: stdin)")
     parser.add_argument("--model", required=True, help="the file to write")
-    parser.add_argument("--template", help="feature templates")
+    what = "a file of feature templates, or a preset: words (the default), names, tags, fields"
+    parser.add_argument("--template", help=what)
     parser.add_argument("--test", metavar="FILE", help="judge the model on this file afterwards")
     number = partial(parser.add_argument, type=float)
     number("--c1", default=0.0, help="L1 penalty (default: 0)")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from crfkit.features.segments.vectorizer import SegmentFeatures as SegmentFeatures
     from crfkit.features.templates.expressions import transition as transition
     from crfkit.features.templates.expressions import window as window
+    from crfkit.features.templates.presets import preset as preset
     from crfkit.features.templates.vectorizer import TemplateFeatures as TemplateFeatures
     from crfkit.features.vectorizer import SequenceVectorizer as SequenceVectorizer
     from crfkit.features.windows import WindowFeatures as WindowFeatures
@@ -22,6 +23,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "composition": "SequenceUnion TransitionFeatures TreeFeatures make_sequence_union",
         "segments.vectorizer": "SegmentFeatures",
         "templates.expressions": "transition window",
+        "templates.presets": "preset",
         "templates.vectorizer": "TemplateFeatures",
         "vectorizer": "SequenceVectorizer",
         "windows": "WindowFeatures",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -90,3 +91,27 @@ def find_runs(
         else:
             done = start + 1
     return out
+
+
+def find_phrases(words: list[str], offsets: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where the phrase of each token begins and ends, (N,); both -1 where it lies in none.
+
+    A phrase is a run of words with a capital first; one or two short words in small letters, such
+    as "de la", may stand within it.
+    """
+    starts, ends = np.full((2, len(words)), -1)
+    for first, last in itertools.pairwise(offsets.tolist()):
+        begin = end = -1  # of the phrase so far
+        for token in range(first, last):
+            if not words[token][:1].isupper():
+                continue
+            between = words[end:token] if end >= 0 else []
+            if end < 0 or len(between) > 2 or not all(map(_may_join, between)):
+                begin = token
+            end = token + 1
+            starts[begin:end], ends[begin:end] = begin, end
+    return starts, ends
+
+
+def _may_join(word: str) -> bool:
+    return len(word) <= 3 and word.isalpha() and word.islower()

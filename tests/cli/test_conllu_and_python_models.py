@@ -10,6 +10,7 @@ import crfkit
 from crfkit import CRFClassifier, SemiMarkovCRF, TemplateFeatures
 from crfkit.cli import main
 from crfkit.compat import sklearn_crfsuite
+from crfkit.features import preset
 from crfkit.io import read_columns, read_conll, read_conllu, write_crfsuite_text
 
 TEXT = """\
@@ -71,6 +72,18 @@ def test_default_templates_of_conllu_look_at_forms_alone(tagger):
     names = set(crfkit.load(tagger)[-1].feature_names_in_)
     assert "col(0)=dogs" in names
     assert not any("Number=Plur" in name or "nsubj" in name for name in names)
+
+
+def test_a_preset_stands_in_the_place_of_a_template_file(tmp_path, capsys):
+    (tmp_path / "train.conllu").write_text(TEXT, "utf-8")
+    model = tmp_path / "m"
+    train = ["train", tmp_path / "train.conllu", "--template", "tags", "--model", model, "--quiet"]
+    assert run(capsys, *train)[0] == 0
+    assert crfkit.load(model)[0].templates == preset("tags")
+    count = ["features", tmp_path / "train.conllu", "--count"]
+    plain = run(capsys, *count)
+    assert plain == run(capsys, *count, "--template", "words")
+    assert plain != run(capsys, *count, "--template", "tags")
 
 
 def test_the_default_penalty_is_that_of_the_estimators(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Compiled templates against loops that format a string for each token and template."""
 
 import pickle
+import re
 from collections import Counter
 from itertools import product
 
@@ -430,6 +431,60 @@ def test_lexicons_mark_the_longest_runs_from_the_left(entries, X):
     assert found == [name for name in names if name in vocabulary]
 
 
+def naive_phrases(words):
+    """The longest phrase about each token, as (begin, end), None where there is none."""
+
+    def is_phrase(a, b):
+        gaps = "".join("C" if w[:1].isupper() else "j" if w in ("of", "la") else "x" for w in words)
+        return re.fullmatch("C(j{0,2}C)*", gaps[a:b]) is not None
+
+    size = len(words)
+    found = [(a, b) for a in range(size) for b in range(a + 1, size + 1) if is_phrase(a, b)]
+    about = [[pair for pair in found if pair[0] <= t < pair[1]] for t in range(size)]
+    return [max(pairs, key=lambda pair: pair[1] - pair[0], default=None) for pairs in about]
+
+
+NAMES = st.lists(st.sampled_from(["Al", "B", "of", "la", "xy7", "long", ","]), max_size=9)
+
+
+@SMALL
+@given(st.lists(NAMES, max_size=3), st.lists(NAMES, max_size=3))
+def test_phrases_are_the_longest_runs_of_words_with_capitals(X, X_new):
+    templates = ["lower(phrase(w))", "phrase(w, -1)|phrase(w, 1)", "phrase(w[1])"]
+    features = TemplateFeatures(templates, columns=["w"])
+    trained = features.fit_transform(X)
+    for sequences, packed in ((X, trained), (X_new, features.transform(X_new))):
+        rows = []
+        for words in sequences:
+            phrases = [p and " ".join(words[slice(*p)]) for p in naive_phrases(words)]
+            for t, pair in enumerate(naive_phrases(words)):
+                names = []
+                if pair:
+                    before = words[pair[0] - 1] if pair[0] else "_B-1"
+                    after = words[pair[1]] if pair[1] < len(words) else "_B+1"
+                    names = [
+                        f"{templates[0]}={phrases[t].lower()}",
+                        f"{templates[1]}={before}|{after}",
+                    ]
+                following = phrases[t + 1] if t + 1 < len(words) else "_B+1"
+                rows.append(names + ([f"phrase(w[1])={following}"] if following else []))
+        known = set(trained.feature_names)
+        cells = np.split(packed.indices, packed.indptr[1:-1]) if len(packed.indptr) > 1 else []
+        assert [packed.feature_names[row].tolist() for row in cells] == [
+            [name for name in names if name in known] for names in rows
+        ]
+
+
+def test_phrases_of_a_stored_transformer_are_the_same():
+    X = [["El", "Banco", "de", "la", "Paz", "abre", "en", "Lima"]]
+    features = TemplateFeatures(["phrase(w)", "suffix(phrase(w, -1), 1)"], columns=["w"])
+    packed = features.fit_transform(X)
+    again = loads(dumps(features)).transform(X)
+    assert packed.feature_names.tolist() == again.feature_names.tolist()
+    assert packed.feature_names[0] == "phrase(w)=El Banco de la Paz"
+    assert packed.indices.tolist() == again.indices.tolist()
+
+
 def test_a_lexicon_is_read_from_a_file_once(tmp_path):
     path = tmp_path / "animals.txt"
     path.write_text("big dog\n\ncat\n", encoding="utf-8")
@@ -650,6 +705,11 @@ def test_a_file_is_read_and_its_syntax_told(tmp_path):
         ("affixes(w, 0)", "at least 1"),
         ("window(w, 1)", "two whole numbers"),
         ("lower(w)[1]", "is no column"),
+        ("phrase()", "needs an expression"),
+        ("phrase(lower(w))", "phrase() takes a column"),
+        ("phrase(phrase(w))", "phrase() takes a column"),
+        ("phrase(w, 2)", "-1 or 1 for the token before or after"),
+        ("phrase(w, 1, 1)", "-1 or 1 for the token before or after"),
     ],
 )
 def test_a_bad_expression_is_named(template, problem):

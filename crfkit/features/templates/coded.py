@@ -9,7 +9,7 @@ import numpy as np
 
 from crfkit._types import CodeArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.features._lexicons import EntryIndex, find_runs
+from crfkit.features._lexicons import EntryIndex, find_phrases, find_runs
 from crfkit.features.expressions import LEXICON
 from crfkit.features.functions import FLAG, Functions, Items, as_items, evaluate
 from crfkit.features.templates.columns import NOTHING, Reference, TokenTable
@@ -19,6 +19,7 @@ from crfkit.features.templates.plan import (
     BOS,
     EOS,
     INPUT,
+    PHRASE,
     Cell,
     ColumnKey,
     Plan,
@@ -109,15 +110,40 @@ class TokenReader:
             learn = partial(StringTable.learn, size)
             more, codes[places] = self.tokens.read(key[1], learn, _REMEDY, places.tolist())
             return codes, more.strings
+        new: list[str] = []
         if key[0] == INPUT:
             table, codes = self.tokens.read(key[1], partial(StringTable.learn, first), _REMEDY)
+        elif key[0] == PHRASE:
+            phrases, marks = self.tokens.read(key[1], partial(self._phrases, key[2]), _REMEDY)
+            if learning:
+                table, codes = StringTable.learn(first, phrases)
+            else:
+                codes, new = learned.strings[number].find(phrases)
+            codes = np.where(marks < NOTHING, codes, marks)
         else:
             strings, ranks = self._computed(key)
             table = StringTable(first, strings)
             codes = np.where(ranks < 0, ranks, ranks + first).astype(np.int32)
         if learning:
             learned.learn_column(number, table)
-        return codes, []
+        return codes, new
+
+    def _phrases(self, side: int, words: list[str]) -> tuple[list[str], CodeArray]:
+        """Return the phrase of each token, or the word beside it; a mark, -1 for none, else -2."""
+        starts, ends = find_phrases(words, self.offsets)
+        marks = np.where(starts < 0, -1, -2).astype(np.int32)
+        if side == 0:
+            pairs = list(zip(starts.tolist(), ends.tolist(), strict=True))
+            texts = {(begin, end): " ".join(words[begin:end]) for begin, end in set(pairs)}
+            return [texts[pair] for pair in pairs], marks
+        lengths = np.diff(self.offsets)
+        edges = np.repeat(self.offsets[:-1] if side < 0 else self.offsets[1:], lengths)
+        inside = starts >= 0
+        marks[inside & ((starts if side < 0 else ends) == edges)] = (
+            0 if side < 0 else len(self.plan.marks) // 2
+        )
+        beside = np.where(marks == -2, starts - 1 if side < 0 else ends, 0)
+        return [words[token] for token in beside.tolist()], marks
 
     def _look_up(self) -> dict[Reference, CodeArray]:
         """Return the codes of the strings of columns, -1 for those that were not learned."""

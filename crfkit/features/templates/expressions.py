@@ -18,7 +18,16 @@ from crfkit.features.expressions import (
     written,
 )
 from crfkit.features.functions import Calls, Functions
-from crfkit.features.templates.plan import BOS, EOS, FARTHEST, INPUT, POSITION, Plan, PlanBuilder
+from crfkit.features.templates.plan import (
+    BOS,
+    EOS,
+    FARTHEST,
+    INPUT,
+    PHRASE,
+    POSITION,
+    Plan,
+    PlanBuilder,
+)
 
 _IS_TRUE: Calls = (("is true", ()),)
 TRANSITION = "transition"
@@ -218,15 +227,17 @@ class _TokenCompiler(TemplateCompiler):
             return _ColumnCell(self.builder.column(INPUT, number), (), offset or 0)
         if name in (BOS, EOS, POSITION):
             return self._position(name, node)
+        if name == PHRASE:
+            return self._phrase(node)
         if name in ("window", "affixes", *_PLACES):
             raise self.fail(f"{name}() stands outermost")
         inner = self._input(self.operand(node), f"{name}()")
         return inner._replace(calls=(*inner.calls, (name, self.numbers(name, node, inner.calls))))
 
     def _input(self, node: ast.expr, user: str) -> _ColumnCell:
-        """Return a cell of a column of the input, which something works on."""
+        """Return a cell of strings, which something works on."""
         inner = self.cell(node)
-        if self.builder.columns[inner.column][0] != INPUT:
+        if self.builder.columns[inner.column][0] not in (INPUT, PHRASE):
             raise self.fail(f"{user} cannot work on what {written(node)!r} gives")
         return inner
 
@@ -239,6 +250,14 @@ class _TokenCompiler(TemplateCompiler):
         if len(numbers) != 1 or numbers[0] is None or not 1 <= numbers[0] <= FARTHEST:
             raise self.fail(f"position() takes the number of parts of the sequence, to {FARTHEST}")
         return _ColumnCell(self.builder.column(POSITION, numbers[0]), (), 0)
+
+    def _phrase(self, node: ast.Call) -> _ColumnCell:
+        inner = self.cell(self.operand(node))
+        kind, *reference = self.builder.columns[inner.column]
+        side = [whole_number(argument) for argument in node.args[1:]] or [0]
+        if kind != INPUT or inner.calls or side not in ([-1], [0], [1]):
+            raise self.fail("phrase() takes a column, and -1 or 1 for the token before or after")
+        return _ColumnCell(self.builder.column(PHRASE, *reference, *side), (), inner.offset)
 
     def _lexicon(self, node: ast.expr, name: str) -> _ColumnCell:
         inner = self._input(node, "a lexicon")

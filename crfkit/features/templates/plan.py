@@ -18,6 +18,7 @@ INPUT = "input"
 POSITION = "position"
 BOS = "bos"
 EOS = "eos"
+PHRASE = "phrase"
 
 ColumnKey = tuple[Any, ...]
 
@@ -127,7 +128,8 @@ class PlanBuilder:
         """Return the plan."""
         cells = [cell for template in self.templates for cell in template.cells]
         # Position 0 of a sequence is 1 before its first token.
-        pad = max((max(abs(cell.offset), cell.absolute) for cell in cells), default=0)
+        beside = any(key[0] == PHRASE for key in self.columns)
+        pad = max((max(abs(cell.offset), cell.absolute) for cell in cells), default=0) or beside
         ranks = [
             "#" if self.last is not None and k > self.last else str(k) for k in range(1, pad + 1)
         ]

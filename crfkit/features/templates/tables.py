@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,13 @@ class StringTable:
 
     def __len__(self) -> int:
         return self.first + len(self.strings)
+
+    def find(self, strings: list[str]) -> tuple[CodeArray, list[str]]:
+        """Return codes, (N,), and new strings, whose codes follow those of the table."""
+        codes = np.fromiter(map(self.index.get, strings, repeat(NOTHING)), np.int32, len(strings))
+        places = np.flatnonzero(codes == NOTHING)
+        more, codes[places] = self.learn(len(self), [strings[place] for place in places])
+        return codes, more.strings
 
     @cached_property
     def index(self) -> dict[str, int]:

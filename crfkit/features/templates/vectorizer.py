@@ -27,7 +27,7 @@ SYNTAXES = ("python", "crfpp", "wapiti")
 _MARKED_LINE = re.compile(r"[UuBb*]([\w-]*:.*|%.*)?", re.DOTALL)
 _WORDS = (
     "transition", "first", "last", "single", "window", "affixes", "lexicon", "position", "bos",
-    "eos", "col",
+    "eos", "col", "phrase",
 )  # fmt: skip
 
 
