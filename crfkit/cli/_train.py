@@ -30,9 +30,10 @@ DESCRIPTION = """\
 Learn a CRF from labeled sequences and save it with its features in one file.
 
 Without --template, words get a window of -2..2, affixes, shapes and neighbors, further columns a
-window of -2..2; of CoNLL-U only the forms are looked at. A template file may be in the notation of
-CRF++ (U00:%x[-1,0], B), of Wapiti (u:00:%x[-1,0], *:..., %t, %m) or crfkit's own (one expression a
-line: suffix(col(0), 3)).
+window of -2..2; of CoNLL-U only the forms are looked at. `--template names` (tags, fields) has more
+for names of persons and places (parts of speech, fields of references). A template file may be in
+the notation of CRF++ (U00:%x[-1,0], B), of Wapiti (u:00:%x[-1,0], *:..., %t, %m) or crfkit's own
+(one expression a line: suffix(col(0), 3)).
 """
 
 EPILOG = """\

@@ -65,6 +65,7 @@ def _beside_words(t: str, w: str) -> list[str]:
 
 
 def _names(w: str) -> list[str]:
+    ends = [(affix, size) for affix in ("prefix", "suffix") for size in (3, 4, 6)]
     low, kind, phrase = f"lower({w})", f"short_shape({w})", f"phrase({w})"
     form, before, after = (
         f"short_shape({phrase})", f"lower(phrase({w}, -1))", f"lower(phrase({w}, 1))",
@@ -78,8 +79,9 @@ def _names(w: str) -> list[str]:
         f"lower({w}[-1])|{kind}", f"{kind}|lower({w}[1])", f"{low}|{right}", f"{left}|{low}",
         f"lower({w}[-2])|{left}|{kind}", f"{kind}|{right}|lower({w}[2])",
         f"{left}|suffix({w}, 3)|{right}",
-        f"lower({phrase})", form, f"prefix(lower({phrase}), 3)",
-        f"suffix(lower({phrase}), 3)", before, after, f"{before}|{after}",
+        f"lower({phrase})", form, f"length({phrase})", before, after, f"{before}|{after}",
+        *(f"{affix}(lower({phrase}), {size})" for affix, size in ends),
+        f"{low}|{form}", f"{form}|{kind}", f"{left}|{kind}|{form}",
         *(f"{side}|{what}" for side in (before, after) for what in (kind, form)),
         "bos()", "eos()", f"bos()|{kind}",
     ]  # fmt: skip

@@ -210,6 +210,7 @@ class TemplateFeatures(CompiledFeatures):
     --------
     SequenceVectorizer : Features from dicts or lists of strings.
     WindowFeatures : Ready features of words and tags.
+    preset : Templates for kinds of tasks.
 
     Notes
     -----
@@ -220,14 +221,16 @@ class TemplateFeatures(CompiledFeatures):
     string, and may be nested; ``is_title(w)``, ``is_upper(w)``, ``is_lower(w)``, ``is_digit(w)``
     and ``is_alpha(w)`` a flag; ``ngrams(w, 2)`` and ``ngrams(w, 2, 4)`` all substrings of 2, of 2
     to 4 characters. ``affixes(w, 4)`` stands for prefixes and suffixes of 1 to 4 characters,
-    ``window(w, -2, 2)`` for five templates. ``w in name``, or ``lexicon(w, "name")``, is B at the
-    first and I at the further tokens of a run that is an entry of a lexicon, the longest from the
-    left; within ``|`` the former stands in parentheses. ``bos()`` and ``eos()``
-    are flags of the first and the last token, ``position(4)`` tells in which quarter of the
-    sequence the token lies. ``transition(...)`` describes the transition from the token before;
-    ``first(...)``, ``last(...)`` and ``single(...)`` the first token of a segment, the last one,
-    and one that is a segment alone, for models of segments: ``first(w[-1])`` is the token before
-    the segment, ``last(w[1])`` the one after it. Models of tokens refuse these.
+    ``window(w, -2, 2)`` for five templates. ``phrase(w)`` is the run of words with a capital first
+    in which the token lies, one or two short words between them included; ``phrase(w, -1)`` and
+    ``phrase(w, 1)`` are the words before and after it. ``w in name``, or ``lexicon(w, "name")``, is
+    B at the first and I at the further tokens of a run that is an entry of a lexicon, the longest
+    from the left; within ``|`` the former stands in parentheses. ``bos()`` and ``eos()`` are flags
+    of the first and the last token, ``position(4)`` tells in which quarter of the sequence the
+    token lies. ``transition(...)`` describes the transition from the token before; ``first(...)``,
+    ``last(...)`` and ``single(...)`` the first token of a segment, the last one, and one that is a
+    segment alone, for models of segments: ``first(w[-1])`` is the token before the segment,
+    ``last(w[1])`` the one after it. Models of tokens refuse these.
 
     An attribute is named as its template is written: ``w[-1]=dog``, ``w[-1]|w=the|dog``. A flag
     is named ``is_title(w)``; within ``|`` it is True or False. Names of ``first(w)`` begin with
