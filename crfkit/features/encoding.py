@@ -14,7 +14,7 @@ import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray
 from crfkit.data.labels import iterate_sequences
-from crfkit.data.validation import protect
+from crfkit.data.validation import protect, token_place
 from crfkit.features.attributes import SKIP, AttributeRows, check_name, expand, finite_number
 
 VALUED = -2  # entries from here down stand for attributes whose value is not 1
@@ -22,7 +22,8 @@ _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract clas
 _MANY = frozenset((list, tuple, set, frozenset))
 _CONTAINERS = _MANY | {dict}
 _DICTS, _LISTS = {dict}, {list}
-BATCH = 1 << 15  # tokens whose values are held in lists at a time
+BATCH = 1 << 15  # tokens whose values are held in lists at a time, at most
+TOGETHER, FEW = 500, 32  # tokens that are read at once, where they are short sequences; one by one
 KEPT = 100_000  # values that an index remembers under their keys
 KEPT_UNKNOWN = 10_000  # names that it does not have, and remembers that
 KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
@@ -95,14 +96,17 @@ class Keys(dict[str, Numbers]):
 
         LookupError where keys are too rarely the same; TypeError if one is not a string.
         """
+        known = self.layouts.get(tuple(item))
+        places = set() if known is None else {place for place, _ in known[1]}
+        held = {place for place, value in enumerate(item.values(), -len(item))
+                if value.__class__ in _CONTAINERS}  # fmt: skip
+        if known is not None and held <= places:
+            return known
         if not self.index.layouts_left:
             raise LookupError
         self.index.layouts_left -= 1
-        places = {place for place, _ in self.layouts.get(tuple(item), ([], []))[1]}
         numbers = [self[key] for key in item]
-        held = (place for place, value in enumerate(item.values(), -len(item))
-                if value.__class__ in _CONTAINERS)  # fmt: skip
-        containers = [(place, numbers[place].inner) for place in sorted(places.union(held))]
+        containers = [(place, numbers[place].inner) for place in sorted(places | held)]
         for place, _ in containers:
             numbers[place][_HELD] = SKIP
         layout = self.layouts[tuple(item)] = numbers, containers
@@ -332,28 +336,35 @@ class _TokenEncoder:
         self._indptr, self._offsets = array("q", [0]), array("q", [0])
 
     def rows(self, X: Iterable[Any]) -> AttributeRows:
-        """Return the rows of sequences of tokens."""
-        for s, sequence in enumerate(iterate_sequences(X, "X")):
-            tokens = sequence if sequence.__class__ is list else list(sequence)
-            for first in range(0, len(tokens), BATCH):
-                self._add(s, first, tokens if len(tokens) <= BATCH else tokens[first:][:BATCH])
-            self._offsets.append(len(self._indptr) - 1)
+        """Return the rows of sequences of tokens; those of a list are read several at a time."""
+        together, first, waiting = TOGETHER if X.__class__ is list else 0, 0, list[Any]()
+        for sequence in iterate_sequences(X, "X"):
+            waiting.extend(sequence)
+            self._offsets.append(first + len(waiting))
+            if len(waiting) > together:
+                self._add(first, waiting)
+                first, waiting = first + len(waiting), []
+        self._add(first, waiting)
         indices, values = _split(np.asarray(self._entries), self.values)
         return AttributeRows(indices, values, np.asarray(self._indptr), np.asarray(self._offsets))
 
-    def _add(self, s: int, first: int, tokens: list[Any]) -> None:
-        """Append tokens, from the one at position `first` of sequence `s` on."""
-        found = read_at_once(tokens, self.index)
-        if found is None:
-            for t, token in enumerate(tokens, first):
-                self._add_token(token, f"sequence {s}, position {t}")
-            return
-        before = len(self._entries)
-        self._entries.frombytes(found.entries.tobytes())
-        self._indptr.frombytes((found.indptr[1:] + before).tobytes())
-        self.values.extend(found.values)
+    def _add(self, first: int, tokens: list[Any]) -> None:
+        """Append tokens, from the one of number `first` on; half of them each, if that helps."""
+        found = read_at_once(tokens, self.index) if len(tokens) <= BATCH else None
+        if found is not None:
+            before = len(self._entries)
+            self._entries.frombytes(found.entries.tobytes())
+            self._indptr.frombytes((found.indptr[1:] + before).tobytes())
+            self.values.extend(found.values)
+        elif len(tokens) > FEW:
+            half = len(tokens) // 2
+            self._add(first, tokens[:half])
+            self._add(first + half, tokens[half:])
+        else:
+            for number, token in enumerate(tokens, first):
+                self._add_token(token, number)
 
-    def _add_token(self, token: Any, place: str) -> None:
+    def _add_token(self, token: Any, number: int) -> None:
         """Append the attributes of a token of any form, or raise what is wrong."""
         entries, waiting = list[int](), len(self.values)
         try:
@@ -362,17 +373,19 @@ class _TokenEncoder:
             collect(self.index.keys_of_tokens, token, entries.append, self._entry)
         except (TypeError, ValueError, RecursionError):
             del self.values[waiting:]
-            entries = self._rare(token, place)
+            entries = self._rare(token, number)
         self._entries.extend(entries)
         self._indptr.append(len(self._entries))
 
-    def _rare(self, token: Any, place: str) -> list[int]:
+    def _rare(self, token: Any, number: int) -> list[int]:
         """Return the entries of a token of a form that is rare, or raise what is wrong."""
         try:
             return [self._entry(self.index[name], name, v) for name, v in expand(token)]
         except (TypeError, ValueError) as error:
+            place = token_place(np.asarray(self._offsets), number)
             raise type(error)(f"{place}: {error}.") from error
         except RecursionError:
+            place = token_place(np.asarray(self._offsets), number)
             raise ValueError(
                 f"{place}: the dicts of the token are nested too deeply, or one contains itself."
             ) from None

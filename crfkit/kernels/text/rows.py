@@ -83,8 +83,9 @@ def rows_in_order(
                 if valued:
                     sums[size] = values[i * step]
                 size += 1
-        size = merge_row(columns, sums, begin, size)
-        if size == REPEATED:
-            return REPEATED
+        if size > begin + 1:
+            size = merge_row(columns, sums, begin, size)
+            if size == REPEATED:
+                return REPEATED
         row_ptr[t + 1] = size
     return size
