@@ -283,3 +283,28 @@ def test_very_many_different_lists_of_keys_are_read_too():
     packed = SequenceVectorizer().fit_transform(X)
     assert packed.names.tolist() == sorted({name for s in X for t in s for name, _ in expand(t)})
     assert len(packed.indices) == sum(len(token) for sequence in X for token in sequence)
+
+
+@pytest.mark.parametrize("place", [(0, 0), (211, 1), (299, 2)])
+@pytest.mark.parametrize("wrong", [{"w": None}, {"w": float("nan")}, ["w", 3], 5])
+def test_one_token_among_many_short_sequences_is_named(place, wrong):
+    X = [[{"w": str(t), "n": {"x": s % 7}} for t in range(s % 3 + 1)] for s in range(300)]
+    X[place[0]] = [["w:0"], {"w": {"1"}}, {"w": ("2", "3")}]
+    packed = SequenceVectorizer().fit_transform(X)
+    ones = [SequenceVectorizer.from_vocabulary(packed.names).transform([x]) for x in X]
+    assert np.concatenate([one.indices for one in ones]).tolist() == packed.indices.tolist()
+    X[place[0]][place[1]] = wrong
+    message = f"sequence {place[0]}, position {place[1]}: "
+    for sequences in (X, iter(X)):
+        with pytest.raises((TypeError, ValueError), match=message):
+            SequenceVectorizer().fit(sequences)
+
+
+def test_a_generator_may_use_its_dict_again():
+    def sequences():
+        token = {}
+        for s in range(40):
+            token["w"] = str(s)
+            yield [token]
+
+    assert len(SequenceVectorizer().fit_transform(sequences()).names) == 40
