@@ -16,8 +16,8 @@ from crfkit.potentials import LinearModel
 from crfkit.solvers import margin
 from crfkit.solvers.base import Callback, Solver, check_match, resume
 
-# Below so many tokens L-BFGS is done before the choice matters.
-MANY_TOKENS = 20_000
+# With fewer scores (tokens times labels) L-BFGS takes no more passes, or shorter ones.
+MANY_SCORES = 800_000
 # The numbers that OEG holds may take so many bytes.
 DUAL_BYTES = 1 << 30
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
@@ -146,7 +146,7 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
 
     tokens = objective.data.n_tokens
     return bool(
-        tokens >= MANY_TOKENS
+        tokens * cast(LinearModel, objective.model).n_columns >= MANY_SCORES
         and objective.n_parameters >= MANY_WEIGHTS
         and _dual_bytes(cast(LinearModel, objective.model), tokens) <= DUAL_BYTES
         and objective.data.transitions is None

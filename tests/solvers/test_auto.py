@@ -15,7 +15,7 @@ from tests.objective.test_batch import make_data, make_objective
 @pytest.fixture
 def many(monkeypatch):
     """Let little data count as much."""
-    monkeypatch.setattr(auto, "MANY_TOKENS", 0)
+    monkeypatch.setattr(auto, "MANY_SCORES", 0)
     monkeypatch.setattr(auto, "MANY_WEIGHTS", 0)
 
 
