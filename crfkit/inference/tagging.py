@@ -30,7 +30,7 @@ class ChainTagger:
         """Return the tagger of a model with its weights; None where there is no such kernel."""
         if not (model.is_linear and model.structure.is_chain and model.homogeneous):
             return None
-        if model.extra_blocks:
+        if model.extra_blocks or model.given_structure is not None:
             return None
         none = np.zeros(model.n_labels)
         ends = [frozen(bound.get(kind.name, none)[None]) for kind in (StartBlock, EndBlock)]

@@ -259,7 +259,7 @@ class LinearChainModel(LinearModel):
     }
 
     def __init__(self, blocks: list[WeightBlock], structure: Structure | None = None) -> None:
-        self._given, kinds = structure, [block.name for block in blocks]
+        self.given_structure, kinds = structure, [block.name for block in blocks]
         if structure is None and TransitionAttributeBlock.name not in kinds:
             blocks = [b.in_short() if isinstance(b, TransitionBlock) else b for b in blocks]
         super().__init__(blocks)
@@ -294,13 +294,13 @@ class LinearChainModel(LinearModel):
 
     def complete(self, fitted: dict[str, Any], parameters: FloatArray) -> None:
         """Add the structure, where it is no chain."""
-        if self._given is not None:
-            fitted["structure_"] = self._given
+        if self.given_structure is not None:
+            fitted["structure_"] = self.given_structure
 
     def finish(self, parts: PotentialParts, chunk: Chunk) -> Potentials:
         """Return the potentials that blocks have added to."""
         topology = parts.topology
-        if (topology is None) != (self._given is None):
+        if (topology is None) != (self.given_structure is None):
             raise ValueError(
                 "X does not say which token each transition comes from, but the model was fitted "
                 "to data that do: transform X with the transformer the model was fitted with."
