@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 from typing import Any
@@ -30,13 +31,14 @@ def _strength(case: dict[str, Any]) -> tuple[bool, float, float]:
 
 
 def _ratios(cases: Cases, threads: str) -> list[float]:
-    """Return the ratios; cases that never come near count as 0."""
-    return [case["times the seconds"][threads] or 0.0 for case in cases.values()]
+    """Return the ratios, of cases that come near."""
+    found = (case["times the seconds"][threads] for case in cases.values())
+    return [ratio for ratio in found if ratio is not None]
 
 
 def mean(ratios: list[float]) -> float:
-    """Return the geometric mean; 0 if one of them is."""
-    return statistics.geometric_mean(ratios) if all(ratios) else 0.0
+    """Return the geometric mean; NaN if there are none."""
+    return statistics.geometric_mean(ratios) if ratios else math.nan
 
 
 def sizes(cases: Cases) -> tuple[Row, list[Row]]:
@@ -114,3 +116,5 @@ def summary(cases: Cases) -> Iterator[str]:
         "within 0.01 % of the best objective known, both from encoded data on; with two threads, "
         f"by the clock, {mean(two):.1f} times ({min(two):.1f} to {max(two):.1f})."
     )
+    if len(one) < len(cases):
+        yield f"In {len(cases) - len(one)} more, it stops further from the best objective."
