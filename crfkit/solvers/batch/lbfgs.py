@@ -238,14 +238,14 @@ class OWLQN(BatchSolver):
     ----------
     max_iter, period, gtol, memory, max_line_search
         As for :class:`LBFGS`; the gradient is the pseudo-gradient.
-    tol : float, default=5e-6
+    tol : float, default=2e-6
         As for :class:`LBFGS`. Smaller, because the decrease slows down earlier before the end.
     """
 
     handles_l1: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
-    tol: float = 5e-6
+    tol: float = 2e-6
     gtol: float = 5e-6
     memory: int | None = None
     max_line_search: int = 20
