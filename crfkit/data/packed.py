@@ -17,7 +17,7 @@ from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
 from crfkit.data.segments import PackedSegments, check_offsets, check_segments
 from crfkit.data.topology import Topology
-from crfkit.data.validation import check_dense, protect, sparse_arrays, stack_matrices, token_place
+from crfkit.data.validation import check_dense, sparse_arrays, stack_matrices, token_place
 
 UNIT = frozen(np.ones(1))
 TAKEN = 1 << 14  # tokens whose entries are copied at a time: their places take twice the room
@@ -103,7 +103,7 @@ class PackedSequences:
         self.topology = topology
         if topology is not None:
             topology.check(self.offsets)
-        protect(self.__dict__)
+        self.__setstate__(self.__dict__)
 
     @classmethod
     def _from_arrays(cls, **arrays: Any) -> Self:
@@ -115,7 +115,9 @@ class PackedSequences:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a state; its arrays are read-only, as kernels do not check them again."""
         self.__dict__.update(state)
-        protect(state)
+        for array in state.values():
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
 
     @classmethod
     def from_matrices(cls, sequences: Iterable[Any], n_features: int | None = None) -> Self:
