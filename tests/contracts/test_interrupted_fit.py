@@ -72,7 +72,11 @@ def _broken_off(fit, at=-1, error=None):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fit()
-    except (KeyboardInterrupt, MemoryError):
+    except (KeyboardInterrupt, MemoryError, ValueError) as raised:
+        causes = [raised]
+        while causes[-1].__cause__ is not None:  # what cannot be parsed is told as such
+            causes.append(causes[-1].__cause__)
+        assert causes[-1] is error
         return stop.count, True
     finally:
         sys.settrace(before)

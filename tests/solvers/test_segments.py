@@ -134,7 +134,8 @@ def test_iterative_scaling_needs_counts(options, words):
 
 def test_iterative_scaling_needs_attributes_of_segments_that_are_not_negative():
     with problem() as objective:
-        objective.data.segments.rows.values[0] = -1.0
+        rows = objective.data.segments.rows
+        rows.__dict__["values"] = np.full(len(rows.indices), -1.0)
         with pytest.raises(ValueError, match="not negative, but X has a value of -1"):
             solve(SOLVERS["iis"](), objective)
 

@@ -121,8 +121,8 @@ class ChangesItsData(VoteClassifier):
 class ChangesPackedData(VoteClassifier):
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
-        if hasattr(X, "indices") and X.indices.flags.writeable:
-            X.indices[:] = X.indices[::-1].copy()
+        if hasattr(X, "indices"):
+            X.__dict__["indices"] = X.indices[::-1]
         return self
 
 
