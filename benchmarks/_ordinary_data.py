@@ -96,40 +96,29 @@ def _templates(templates: list[str]) -> TemplateFeatures:
     return TemplateFeatures(templates, columns=["w"], bias=True)
 
 
-WORDS, TAGGED = "features of the tutorial", "features of the tutorial, with tags"
+WORDS = "features of the tutorial"
+
+
+def _words(about: str, path: str, separator: str = "\t", tags: int = 0) -> Source:
+    """Return columns of words, and of tags, that are read as in the tutorial."""
+    return Source(
+        functools.partial(_blocks, path, separator), functools.partial(_tutorial, tags),
+        f"{about}; {WORDS}{', with tags' if tags else ''}",
+    )  # fmt: skip
+
+
 SOURCES: dict[str, Source] = {
-    "conll2002_es": Source(
-        functools.partial(_blocks, "conll2002_es/esp.train.gz", " "),
-        functools.partial(_tutorial, 1), f"Spanish names; {TAGGED}",
-    ),
-    "gmb_ner": Source(
-        functools.partial(_blocks, "gmb_ner/gmb.txt.xz", "\t"),
-        functools.partial(_tutorial, 1), f"English names; {TAGGED}",
-    ),
-    "wikigold": Source(
-        functools.partial(_blocks, "wikigold/wikigold.conll.txt.gz", " "), _tutorial,
-        f"English names; {WORDS}",
-    ),
-    "usaddress": Source(
-        functools.partial(_blocks, "usaddress/train.tsv.gz", "\t"), _tutorial,
-        f"parts of addresses; {WORDS}",
-    ),
-    "citations_cora": Source(
-        functools.partial(_blocks, "citations_cora/cora.iob.tsv.gz", "\t"), _tutorial,
-        f"fields of references; {WORDS}",
-    ),
-    "headers_cora": Source(
-        functools.partial(_blocks, "headers_cora/headers.iob.tsv.gz", "\t"), _tutorial,
-        f"fields of headers; {WORDS}",
-    ),
+    "conll2002_es": _words("Spanish names", "conll2002_es/esp.train.gz", " ", 1),
+    "gmb_ner": _words("English names", "gmb_ner/gmb.txt.xz", tags=1),
+    "wikigold": _words("English names", "wikigold/wikigold.conll.txt.gz", " "),
+    "usaddress": _words("parts of addresses", "usaddress/train.tsv.gz"),
+    "citations_cora": _words("fields of references", "citations_cora/cora.iob.tsv.gz"),
+    "headers_cora": _words("fields of headers", "headers_cora/headers.iob.tsv.gz"),
     "ud_english_ewt": Source(
         functools.partial(_ud, "en_ewt", "train"), _tutorial, f"parts of speech; {WORDS}"
     ),
     "ud_czech_mix": Source(_czech, _tutorial, f"parts of speech; {WORDS}"),
-    "brown_pos": Source(
-        functools.partial(_blocks, "brown_pos/brown.txt.xz", "\t"), _tutorial,
-        f"fine parts of speech; {WORDS}",
-    ),
+    "brown_pos": _words("fine parts of speech", "brown_pos/brown.txt.xz"),
     "ud_chinese_gsdsimp": Source(
         _chinese, functools.partial(_templates, CHARACTERS),
         "borders of words; templates of characters",

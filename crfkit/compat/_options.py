@@ -63,6 +63,7 @@ class Options:
         check_option("algorithm", name, PARAMETERS)
         self.algorithm = name
         self.values = dict(PARAMETERS[name])
+        self._given: set[str] = set()
 
     def set(self, name: str, value: Any, shown: str | None = None) -> None:
         """Set a parameter, called `shown` in messages; ValueError if it cannot have the value."""
@@ -83,6 +84,7 @@ class Options:
         elif chosen < (least := _LEAST.get(name, 0)):
             raise ValueError(f"{shown}={value!r} must be at least {least}.")
         self.values[name] = chosen
+        self._given.add(name)
 
     @property
     def is_online(self) -> bool:
@@ -113,10 +115,10 @@ class Options:
             solver = SGD(**rules)
             solver.has_to_verify = False  # CRFsuite asks for no more than its rule
             return solver
-        pairs, usual = int(values["num_memories"]), PARAMETERS[self.algorithm]["num_memories"]
         return (OWLQN if values["c1"] else LBFGS)(
             **rules,
-            memory=None if pairs == usual else pairs,  # as many as pay
+            # As many as pay, where they are not asked for.
+            memory=int(values["num_memories"]) if "num_memories" in self._given else None,
             gtol=float(values["epsilon"]),
             max_line_search=int(values["max_linesearch"]),
         )

@@ -12,7 +12,7 @@ import gc
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -90,6 +91,15 @@ def tell_of_compiling() -> None:
 def is_tested() -> bool:
     """Whether this version of numba is none after the tested ones."""
     return tuple(int(number) for number in re.findall(r"\d+", numba.__version__)[:2]) <= TESTED
+
+
+def protect(attributes: Mapping[str, Any]) -> None:
+    """Make arrays read-only: what was checked, or derived from them, would not see them change."""
+    for value in attributes.values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        elif sp.issparse(value):
+            protect(vars(value))
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._types import IntArray
+from crfkit.compiler.jit import protect
 from crfkit.data.segments import check_offsets
 from crfkit.data.topology import Topology, order_from
-from crfkit.data.validation import protect, token_place
+from crfkit.data.validation import token_place
 
 
 class Forest(Topology):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from crfkit._types import FloatArray, Frame, IntArray, ObjectArray
-from crfkit.compiler.jit import frozen
+from crfkit.compiler.jit import frozen, protect
 from crfkit.data.frames import frame_columns, group_offsets, shared_columns
 from crfkit.data.labels import check_lengths
 from crfkit.data.names import Names, check_feature_names, name_array
@@ -115,9 +115,7 @@ class PackedSequences:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take a state; its arrays are read-only, as kernels do not check them again."""
         self.__dict__.update(state)
-        for array in state.values():
-            if isinstance(array, np.ndarray):
-                array.setflags(write=False)
+        protect(state)
 
     @classmethod
     def from_matrices(cls, sequences: Iterable[Any], n_features: int | None = None) -> Self:

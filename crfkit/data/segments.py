@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crfkit._types import BoolArray, IntArray, listed_for
-from crfkit.data.validation import protect
+from crfkit.compiler.jit import protect
 
 if TYPE_CHECKING:
     from crfkit.data.packed import PackedSequences

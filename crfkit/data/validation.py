@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from numbers import Number
 from typing import Any
@@ -45,15 +45,6 @@ def warn_of_one(
             f"are about {middle:.2g}: the solver may be slow or stop too early, and the penalty "
             f"falls on the small ones. {advice}"
         )
-
-
-def protect(attributes: Mapping[str, Any]) -> None:
-    """Make arrays read-only: what was checked, or derived from them, would not see them change."""
-    for value in attributes.values():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-        elif sp.issparse(value):
-            protect(vars(value))
 
 
 def token_place(offsets: IntArray, token: int) -> str:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from crfkit._parallel import ThreadMap
 from crfkit._params import check_method, check_option
 from crfkit._types import CodeArray, FloatArray, Potentials, SolverResult
+from crfkit.compiler.jit import protect
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import (
     LabelStream,
@@ -26,7 +27,6 @@ from crfkit.data.labels import (
     check_lengths,
     check_sample_weight,
 )
-from crfkit.data.validation import protect
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect

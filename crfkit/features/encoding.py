@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit.compiler.jit import protect
 from crfkit.data.labels import iterate_sequences
-from crfkit.data.validation import protect, token_place
+from crfkit.data.validation import token_place
 from crfkit.features.attributes import SKIP, AttributeRows, check_name, expand, finite_number
 
 VALUED = -2  # entries from here down stand for attributes whose value is not 1

@@ -142,18 +142,20 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
         return False
     if start.any() or not objective.model.is_linear:
         return False
-    from crfkit.oracles.batches import is_compiled
-
     tokens = objective.data.n_tokens
-    return bool(
+    pays = bool(
         tokens * cast(LinearModel, objective.model).n_columns >= MANY_SCORES
         and objective.n_parameters >= MANY_WEIGHTS
         and _dual_bytes(cast(LinearModel, objective.model), tokens) <= DUAL_BYTES
         and objective.data.transitions is None
         and objective.data.dense is None
         and objective.has_sequence_weights
-        and is_compiled(objective.model, objective.structure)
     )
+    if not pays:
+        return False
+    from crfkit.oracles.batches import is_compiled  # with all that batches need
+
+    return is_compiled(objective.model, objective.structure)
 
 
 def _dual_bytes(model: LinearModel, tokens: int) -> float:

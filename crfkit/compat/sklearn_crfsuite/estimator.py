@@ -62,8 +62,8 @@ class CRF(SequenceClassifier):
         Weights of the L1 and L2 penalties; `c1` is for "lbfgs" alone.
     max_iterations : int, optional
         Iterations at most; not limited for "lbfgs", 1000 for "l2sgd", 100 passes for the others.
-    num_memories : int, default=6
-        Correction pairs of L-BFGS. With 6, there are up to 96 where parameters are few.
+    num_memories : int, optional
+        Correction pairs of L-BFGS; 6 to 96, the more the fewer parameters there are, by default.
     epsilon : float, default=1e-5, and 0 for "ap", "pa" and "arow"
         Stop when the norm of the gradient is below this times the norm of the weights (or 1). For
         "ap" and "pa", when the mean loss of a sequence in a pass is below this; for "arow", when it

@@ -11,7 +11,7 @@ from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.max import viterbi_path
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.design.gather import PairWeights, _add_rows, add_pairs
+from crfkit.kernels.design.gather import PairWeights, add_pairs, add_rows
 from crfkit.kernels.text.rows import merge_row
 
 
@@ -42,7 +42,7 @@ def _add_token(
             count += 1
         else:
             add_pairs(pairs, attribute, slot, value, t, unary)
-    _add_rows(columns, values, 1, 0, count, weights.table, t, unary)
+    add_rows(columns, values, 1, 0, count, weights.table, t, unary)
 
 
 @kernel

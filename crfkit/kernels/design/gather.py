@@ -121,7 +121,7 @@ def gather_tokens(
 
 
 @kernel
-def _add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+def add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
     if table.shape[1] >= WIDTH:
@@ -155,7 +155,7 @@ def gather_rows(
 ) -> None:
     """``out[t, k] += sum_a x[t, a] table[a, k]`` over the full rows of each token."""
     for t in range(out.shape[0]):
-        _add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
+        add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
 
 
 @kernel
@@ -179,7 +179,7 @@ def scatter_rows(
         soon = columns[min(c + ROWS_AHEAD, final)]
         for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
             prefetch(table, soon, k)
-        _add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
+        add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
 
 
 @kernel
