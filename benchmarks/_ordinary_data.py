@@ -99,17 +99,17 @@ def _templates(templates: list[str]) -> TemplateFeatures:
 WORDS = "features of the tutorial"
 
 
-def _words(about: str, path: str, separator: str = "\t", tags: int = 0) -> Source:
+def _words(about: str, path: str, separator: str = "\t", tag: int | None = None) -> Source:
     """Return columns of words, and of tags, that are read as in the tutorial."""
     return Source(
-        functools.partial(_blocks, path, separator), functools.partial(_tutorial, tags),
-        f"{about}; {WORDS}{', with tags' if tags else ''}",
+        functools.partial(_blocks, path, separator), functools.partial(_tutorial, tag),
+        f"{about}; {WORDS}{', with tags' if tag else ''}",
     )  # fmt: skip
 
 
 SOURCES: dict[str, Source] = {
     "conll2002_es": _words("Spanish names", "conll2002_es/esp.train.gz", " ", 1),
-    "gmb_ner": _words("English names", "gmb_ner/gmb.txt.xz", tags=1),
+    "gmb_ner": _words("English names", "gmb_ner/gmb.txt.xz", tag=1),
     "wikigold": _words("English names", "wikigold/wikigold.conll.txt.gz", " "),
     "usaddress": _words("parts of addresses", "usaddress/train.tsv.gz"),
     "citations_cora": _words("fields of references", "citations_cora/cora.iob.tsv.gz"),
