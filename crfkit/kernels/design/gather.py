@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, LabelArray, PtrArray
-from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.jit import kernel, loop, part
 from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
 from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
 
@@ -120,7 +120,7 @@ def gather_tokens(
         listed.ptr[row + 1] = count
 
 
-@kernel
+@loop
 def add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
