@@ -18,7 +18,7 @@ from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
 from crfkit.data.packed import UNIT
-from crfkit.kernels.text.rows import REPEATED, rows_in_order
+from crfkit.kernels.design.gather import REPEATED, rows_in_order
 
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
 BLOCK = 1 << 18  # entries that are counted at a time

@@ -11,8 +11,7 @@ from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.chain.max import viterbi_path
 from crfkit.kernels.chain.sum import OK
-from crfkit.kernels.design.gather import PairWeights, add_pairs, add_rows
-from crfkit.kernels.text.rows import merge_row
+from crfkit.kernels.design.gather import PairWeights, add_pairs, add_rows, merge_row
 
 
 class TaggingWeights(NamedTuple):
