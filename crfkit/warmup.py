@@ -1,8 +1,7 @@
 """Compile kernels ahead of time: ``crfkit warmup``, or ``python -m crfkit.warmup``.
 
-A kernel is compiled when it is called for the first time, and its machine code is kept on disk.
-Where the first fit must not wait for that (a server, an image of a container), run this once after
-installing; ``--only chain`` compiles what the default estimator needs.
+A kernel is compiled when it is first called, and kept on disk. Where a first fit must not wait for
+that, run this once after installing; ``--only chain`` compiles what the default estimator needs.
 """
 
 from __future__ import annotations
@@ -81,11 +80,7 @@ def check_families(only: Sequence[str] | None) -> list[str]:
 
 
 def report() -> list[KernelReport]:
-    """Return what became of each kernel so far in this process.
-
-    Helpers, whose names or modules begin with an underscore, are part of the kernels that call
-    them.
-    """
+    """Return what became of each kernel so far in this process; helpers are part of others."""
     modules = set(_kernel_modules())
     found = {}
     for function in KERNELS:

@@ -68,12 +68,9 @@ class OpenedModel(NamedTuple):
 
 
 def make_features(template: str | None, data: DataFormat, width: int) -> TemplateFeatures:
-    """Return the templates of a file or of a preset for rows of a number of columns.
-
-    Presets look at the forms of CoNLL-U alone: its other fields are annotations, as the label is,
-    and nearly tell it.
-    """
+    """Return the templates of a file or of a preset for rows of a number of columns."""
     if template is None or template in PRESETS:
+        # Other fields of CoNLL-U are annotations, as the label is, and nearly tell it.
         tags = () if data.columns else range(1, width)
         return TemplateFeatures(preset(template or "words", 0, tags), columns=data.columns)
     return TemplateFeatures.from_file(template, columns=data.columns)

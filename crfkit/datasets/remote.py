@@ -1,7 +1,4 @@
-"""Files that are not shipped: from the cache, a mirror on the disk, or the network.
-
-Whatever the way, the unpacked content is compared with its SHA-256 before it is read.
-"""
+"""Files from the cache, a mirror on the disk, or the network, compared with their SHA-256."""
 
 from __future__ import annotations
 

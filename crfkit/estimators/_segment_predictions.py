@@ -269,10 +269,7 @@ def _probabilities(structure: Structure, scores: Any, runs: Segmentation) -> Flo
 
 
 def _candidates(structure: Structure, scores: Any, least: float, shown: BoolArray) -> Segmentation:
-    """Return the segments that may have a probability of `least`, in order.
-
-    Each is at most as probable as its beginning, its end, and going on at its other tokens.
-    """
+    """Return the segments whose beginning, end and tokens are at least so probable, in order."""
     size, n_lengths = scores.n_labels, scores.n_lengths
     likely = expectations(structure, scores)[0].unary >= least
     on, begins, ends = (likely[:, i * size : (i + 1) * size] & shown for i in range(3))

@@ -136,10 +136,9 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 class LinearClassifier(SequenceClassifier):
-    """A classifier with linear potentials: how it is fitted, and what it knows when it is.
+    """A classifier with linear potentials; a subclass says in `_problem` what it is.
 
-    A subclass says in `_problem` what it is. Weights are fitted attributes; what predicts with them
-    is made from them when it is needed, so that they may be assigned by hand.
+    What predicts is made of the fitted weights when it is needed: they may be assigned by hand.
     """
 
     decoding: Any

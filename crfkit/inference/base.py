@@ -34,10 +34,8 @@ class FittedModel(NamedTuple):
     ) -> list[Answer]:
         """Return the answers to a question about each chunk of sequences, in their order.
 
-        The question turns the structure and the potentials of a chunk, whose first sequence has the
-        number ``potentials.first``, into an answer. Sequences are computed one by one: how they are
-        dealt to threads changes no bit of what is said of one of them. `share` is how many tokens a
-        chunk has, about; if not given, that depends on the number of threads.
+        The first sequence of a chunk is ``potentials.first``. Chunks have about `share` tokens; if
+        not given, the number of threads tells. It changes no bit of what is said of a sequence.
         """
         model, weights = self
 
@@ -96,8 +94,7 @@ class Decoder(ABC):
     ) -> CodeArray:
         """Return codes of tokens, shape (N,), of those that are `allowed`, shape (N, C), if given.
 
-        NoPathError tells that nothing is left of a sequence, ValueError that the decoder cannot be
-        given constraints.
+        NoPathError if nothing is left of a sequence, ValueError if it takes no constraints.
         """
         if allowed is None:
             return self.search(structure, potentials)
@@ -111,10 +108,7 @@ class Decoder(ABC):
     def k_best(
         self, structure: Structure, potentials: Potentials, k: int
     ) -> tuple[CodeArray, FloatArray]:
-        """Return the best labelings of the only sequence, as :meth:`Structure.k_best`.
-
-        ValueError tells that the decoder, or the structure, has no such lists.
-        """
+        """Return the best labelings of the only sequence, as `Structure.k_best`, or ValueError."""
         raise ValueError(f"{type(self).__name__} has no lists of labelings: use ViterbiDecoder.")
 
 

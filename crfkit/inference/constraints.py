@@ -65,8 +65,7 @@ def _log_sum_or_none(structure: Structure, one: Potentials) -> float:
 def fixed_codes(model: Any, runs: Segmentation, offsets: IntArray) -> CodeArray:
     """Return the code that each token has to have, `ANY`, or `BEGINS` for any beginning, (N,).
 
-    The segments that are known do not overlap; unknown labels are `UNKNOWN`. Raises ValueError if
-    the fitted model cannot have one of them, or two that touch.
+    Known segments do not overlap. ValueError if the model cannot have one, or two that touch.
     """
     order = np.argsort(runs.start)
     runs = Segmentation(*(part[order] for part in runs))

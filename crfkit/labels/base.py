@@ -37,10 +37,7 @@ class LabelCoding(ABC):
     def restrict(
         self, codes: CodeArray, n_labels: int, known: BoolArray
     ) -> tuple[IntArray, CodeArray]:
-        """Return which labels occur, rising, and codes with respect to these.
-
-        Those of tokens whose label is not `known`, (N,), may be any: they have no weight.
-        """
+        """Return which labels occur, rising, and codes of these: any where not `known`, (N,)."""
 
     @abstractmethod
     def cost(self, cost: Cost) -> Cost:

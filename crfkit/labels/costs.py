@@ -43,10 +43,7 @@ class Cost(ABC):
 
 
 class AdditiveCost(Cost):
-    """A sum over tokens of the cost of predicting a label where another is true.
-
-    It can be added to the unary scores, and so works with any structure (Taskar, Guestrin and
-    Koller 2003, section 3: the Hamming loss is the case of ones off the diagonal).
+    """A sum over tokens, added to unary scores (Taskar, Guestrin and Koller 2003, section 3).
 
     `table`, shape (K, K), has at ``[i, j]`` the cost of label `j` where `i` is true. ValueError if
     one is negative or not finite, or not 0 on the diagonal.
@@ -76,10 +73,9 @@ class AdditiveCost(Cost):
         return sums(self.table[labels, predicted], offsets)
 
     def of_segments(self) -> AdditiveCost:
-        """Return the cost of codes of segments: going on with each label, beginning with it.
+        """Return the cost of codes: going on with each label, beginning with it.
 
-        A token of the right label where a segment wrongly begins, or does not, costs as much as the
-        worst label there would, and 1 where there are no others.
+        Where one is taken for the other, it is that of the worst label; 1 if there is no other.
         """
         size = len(self.table)
         edge = np.ones(1) if size == 1 else self.table.max(axis=1)
@@ -136,11 +132,9 @@ def find_cost(cost: Any, n_labels: int) -> Cost:
 
 
 def make_cost(cost: Any, classes: ObjectArray) -> Cost:
-    """Return a cost, given what users say and the labels, (K,).
+    """Return a cost, given the labels, (K,), and what users say, or raise what is wrong with that.
 
-    That is "hamming", the number of wrong labels; "zero_one", 1 if any is wrong; a dict, the cost
-    of missing each true label, 1 for those not named; or an array, (K, K), the cost of label `j`
-    where `i` is true. ValueError or TypeError tells why it cannot be used.
+    "hamming", "zero_one", a dict of true labels (1 for others), or the table of an `AdditiveCost`.
     """
     if isinstance(cost, str):
         check_option("cost", cost, ("hamming", "zero_one"))

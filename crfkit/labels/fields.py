@@ -62,9 +62,8 @@ def holds_segments(sequences: Iterable[Any]) -> bool:
 
 
 def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
-    """Whether these are lists of segments (start, stop, label) rather than of labels of tokens.
+    """Whether these are lists of segments, as all must be that are empty where there are tokens.
 
-    Where there are tokens, lists that are all empty can only say that there are no segments.
     TypeError tells that they look like segments that are written in another way.
     """
     if not any(sequences):

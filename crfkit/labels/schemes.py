@@ -30,12 +30,7 @@ _RuleMaker = Callable[[IntArray, IntArray, BoolArray], _Rules]
 
 
 class Scheme(NamedTuple):
-    """A tag scheme, and how its tags are written.
-
-    The tables are indexed by ``pair_index``; ``first``, ``last`` and ``single`` are the roles that
-    write a span. With ``marks`` other than ``"always"`` these are only written where the span
-    touches one of the same type on its ``"left"`` or ``"right"``; elsewhere it is all ``INSIDE``.
-    """
+    """A tag scheme: its tables, by ``pair_index``, and the roles that its tags are written with."""
 
     name: str
     roles: Mapping[str, int]  # spelling -> role
@@ -45,7 +40,7 @@ class Scheme(NamedTuple):
     first: int = INSIDE
     last: int = INSIDE
     single: int = INSIDE
-    marks: str = "always"
+    marks: str = "always"  # or where a span touches one of its type on its "left" or "right"
     suffix: bool = False  # PER-B rather than B-PER
     delimiter: str = "-"
 

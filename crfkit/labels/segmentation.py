@@ -54,9 +54,7 @@ def segmentation_of(codes: CodeArray, offsets: IntArray, n_labels: int) -> Segme
 class SegmentCoding(LabelCoding):
     """A code tells the label of a segment, and whether the segment begins at the token.
 
-    The scheme is that of the tags, or "runs": labels whose runs are segments. Tags of "conll" are
-    read as the conlleval script does, and written as IOB2. Segments of the label `outside` are
-    single tokens outside of all spans, or runs of them.
+    The scheme is that of the tags, of which "conll" is written as IOB2, or "runs".
     """
 
     def __init__(self, scheme: str, outside: str) -> None:

@@ -75,9 +75,7 @@ class SegmentLabels(LabelSpace):
     def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
         """Return which codes tokens may have, and whether the model can have their labels: (N,).
 
-        What labels leave open (how tokens outside are cut; how a run of labels is) is open there:
-        see :mod:`crfkit.inference.constraints`. Sequences of tags that the scheme cannot write are
-        not known, from the first to the last token.
+        Of what labels leave open, see `EITHER`. Tags that the scheme cannot write are not known.
         """
         coding, sequences = self.coding(fitted), lists(y)
         listed = are_segments(sequences, offsets)
@@ -124,10 +122,7 @@ def _cut(codes: CodeArray, offsets: IntArray, size: int, most: IntArray) -> None
 def find_limits(
     segments: Any, coding: SegmentCoding, classes: ObjectArray, runs: Segmentation
 ) -> Limits:
-    """Return what a user says of segments, for each label, and the lengths that are learned.
-
-    A number for all labels is no least length of tokens outside.
-    """
+    """Return what a user says of segments, for each label, and the lengths that are learned."""
     size, given = len(classes), segments._limits()
     place = {coding.key(label): k for k, label in enumerate(classes.tolist())}
     seen = np.zeros(size, np.int64)
@@ -137,7 +132,7 @@ def find_limits(
     outside = is_outside(classes)
     if segments.outside == "single":
         most[outside] = 1
-    if not isinstance(given.min_length, Mapping):
+    if not isinstance(given.min_length, Mapping):  # one number is not for tokens outside
         least[outside] = 1
     forbidden = np.zeros((size, size), bool)
     for pair in given.forbidden:

@@ -1,8 +1,4 @@
-"""Lists of label sequences as flat integer arrays: the input side of every metric.
-
-Labels are any hashable Python objects, so nothing here goes through a NumPy array of labels:
-equal-length sequences would become a matrix, and tuples would become rows.
-"""
+"""Lists of label sequences as flat integer arrays: the input side of every metric."""
 
 from __future__ import annotations
 
@@ -105,10 +101,7 @@ def sequence_index(lengths: IntArray) -> IntArray:
 
 
 def _refuse_segments(true: list[Any], pred: list[Any]) -> None:
-    """Raise TypeError where segments are compared by labels of tokens.
-
-    A plain triple may be a label too, where both sides have as many.
-    """
+    """Raise TypeError for segments; a plain triple may be a label, if both sides have as many."""
     firsts = [[sequence[0] for sequence in y if len(sequence)] for y in (true, pred)]
     found = [next(filter(segment_fields, first), None) for first in firsts]
     labels = [*map(len, true)] == [*map(len, pred)] and not any(map(has_names, found))

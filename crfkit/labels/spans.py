@@ -278,9 +278,7 @@ def first_legal_scheme(flat: FlatLabels, suffix: bool, delimiter: str) -> Scheme
 def read_spans(flats: Sequence[FlatLabels], scheme: Scheme) -> list[FoundSpans]:
     """Read the spans of tags by the rules of a scheme; the names of types are those of all.
 
-    A stream is cut wherever a tag does not continue the one before. Within a piece the span runs
-    from the first tag that may open one to the end of the piece, if the scheme lets it close
-    there.
+    Within tags that continue one another, from the first that may open one, if it may close.
     """
     streams, names = _read_streams(flats, scheme)
     found = []

@@ -92,10 +92,9 @@ class Loss(ABC):
         weights: Weights,
         out: Counts,
     ) -> None:
-        """Write the product of the Hessian with a direction of the potentials, as `LogLoss` does.
+        """Write the product of the Hessian with a direction of the potentials, as `LogLoss`.
 
-        ValueError is raised if the loss has no second derivatives, or the weights of the tokens of
-        a sequence differ.
+        ValueError if there are no second derivatives, or weights differ within a sequence.
         """
         raise self._not_twice_differentiable()
 
@@ -107,17 +106,11 @@ class Loss(ABC):
         weights: Weights,
         out: Counts,
     ) -> None:
-        """Write an estimate of the diagonal of the Hessian, as `LogLoss` does.
-
-        ValueError is raised if the loss has no second derivatives.
-        """
+        """Write an estimate of the diagonal of the Hessian, as `LogLoss`, or raise ValueError."""
         raise self._not_twice_differentiable()
 
     def stages(self) -> Sequence[Loss]:
-        """Return the losses that are minimized one after the other to come to its minimum.
-
-        ValueError is raised if the loss is minimized at once.
-        """
+        """Return the losses that are minimized one after the other; ValueError if it is one."""
         raise ValueError(f"loss {type(self).__name__} has no stages.")
 
     def sequence_weights(self, weights: Weights) -> FloatArray:

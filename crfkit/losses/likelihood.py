@@ -69,8 +69,7 @@ class LogLoss(Loss):
     ) -> None:
         """Write the product of the Hessian with a direction of the scores, as a gradient to them.
 
-        It does not depend on the labels where they are known. ValueError is raised if the weights
-        of the tokens of a sequence differ, or the structure has no products with the Hessian.
+        ValueError if weights differ within a sequence, or the structure has no such products.
         """
         weight = weights.shared
         structure.hessian_product(potentials, tangent, weight, out)
@@ -91,8 +90,7 @@ class LogLoss(Loss):
         """Write an estimate of the diagonal of the Hessian with respect to the scores.
 
         The variance of each label, ``P (1 - P)``, and the expected number of each transition,
-        which bounds its variance if these are taken one by one. All tokens of a sequence
-        count by the largest of their weights.
+        a bound of it. All tokens of a sequence count by the largest of their weights.
         """
         level = _levels(weights, potentials.offsets)[:, -1].copy()
         structure.log_partition(potentials, level, out)

@@ -33,8 +33,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
     ) -> tuple[CodeArray, FloatArray]:
         """Return the worst labelling of each sequence, shape (N,), and its loss, shape (S,).
 
-        The true labels, where no labelling has a loss above 0. ValueError is raised if these are
-        forbidden, or the search is not to be had.
+        The true one where no loss is above 0. ValueError if it is forbidden, or there is no search.
         """
         path, value, _ = self._find(structure, scores, labels)
         return path, value
@@ -225,11 +224,9 @@ def _worst_vertex(
 ) -> CodeArray:
     """Return labellings of a large ``cost (1 + score - gold)``, the largest on a hull.
 
-    Labellings are points (cost, rise of the score). Those on the upper hull are the best for some
-    multiplier, the slope of the hull there. Between the vertex of the largest rise and one to the
-    right of the largest product, the hull is cut at the vertex that is the best for the slope of
-    the line between, and the part that the product rises into is kept: it rises to the right of
-    a vertex if the hull falls by less than ``(1 + rise) / cost`` there.
+    Points (cost, rise) on the upper hull are the best for some multiplier, the slope there. It is
+    cut at the vertex of the slope of the line between two, and the part is kept that the product
+    rises into: right of a vertex where the hull falls by less than ``(1 + rise) / cost``.
     """
     lengths, added = np.diff(scores.offsets), cost.added(labels)
 

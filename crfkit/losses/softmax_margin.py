@@ -182,10 +182,7 @@ class AnnealedHingeLoss(CostAugmentedLoss):
         return self._checked_temperatures()[-1]
 
     def stages(self) -> list[SoftenedHingeLoss]:
-        """Return the losses that are minimized one after the other.
-
-        ValueError or TypeError is raised if the temperatures do not fall, or are not above 0.
-        """
+        """Return the losses that are minimized one after the other, of falling temperatures."""
         return [
             SoftenedHingeLoss(self.cost, temperature=temperature)
             for temperature in self._checked_temperatures()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from difflib import get_close_matches
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.metrics import make_scorer
@@ -19,6 +19,7 @@ from crfkit.data.labels import by_sequence
 from crfkit.labels.fields import holds_segments
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, allowed_transitions, looks_like_tag
 from crfkit.labels.sequences import as_lists, flatten
+from crfkit.metrics._counts import AVERAGES
 from crfkit.metrics.entity import entity_f1_score, entity_precision_score, entity_recall_score
 from crfkit.metrics.segments import segment_f1_score, segment_precision_score, segment_recall_score
 from crfkit.metrics.tokens import (
@@ -95,47 +96,28 @@ def are_typed_tags(labels: Iterable[Any]) -> bool:
     return all(label == OUTSIDE_LABEL or looks_like_tag(label) for label in labels)
 
 
-def _averaged(metric: Callable[..., Any], average: str) -> Scorer:
-    scorer: Scorer = make_scorer(metric, average=average, zero_division=0)
-    return scorer
-
-
-flat_accuracy: Scorer = make_scorer(flat_accuracy_score)
-sequence_accuracy: Scorer = make_scorer(sequence_accuracy_score)
-flat_precision_macro = _averaged(flat_precision_score, "macro")
-flat_precision_micro = _averaged(flat_precision_score, "micro")
-flat_precision_weighted = _averaged(flat_precision_score, "weighted")
-flat_recall_macro = _averaged(flat_recall_score, "macro")
-flat_recall_micro = _averaged(flat_recall_score, "micro")
-flat_recall_weighted = _averaged(flat_recall_score, "weighted")
-flat_f1_macro = _averaged(flat_f1_score, "macro")
-flat_f1_micro = _averaged(flat_f1_score, "micro")
-flat_f1_weighted = _averaged(flat_f1_score, "weighted")
-entity_precision = _averaged(entity_precision_score, "micro")
-entity_precision_macro = _averaged(entity_precision_score, "macro")
-entity_precision_weighted = _averaged(entity_precision_score, "weighted")
-entity_recall = _averaged(entity_recall_score, "micro")
-entity_recall_macro = _averaged(entity_recall_score, "macro")
-entity_recall_weighted = _averaged(entity_recall_score, "weighted")
-entity_f1 = _averaged(entity_f1_score, "micro")
-entity_f1_macro = _averaged(entity_f1_score, "macro")
-entity_f1_weighted = _averaged(entity_f1_score, "weighted")
-segment_precision: Scorer = SegmentScorer(segment_precision_score, "micro")
-segment_precision_macro: Scorer = SegmentScorer(segment_precision_score, "macro")
-segment_precision_weighted: Scorer = SegmentScorer(segment_precision_score, "weighted")
-segment_recall: Scorer = SegmentScorer(segment_recall_score, "micro")
-segment_recall_macro: Scorer = SegmentScorer(segment_recall_score, "macro")
-segment_recall_weighted: Scorer = SegmentScorer(segment_recall_score, "weighted")
-segment_f1: Scorer = SegmentScorer(segment_f1_score, "micro")
-segment_f1_macro: Scorer = SegmentScorer(segment_f1_score, "macro")
-segment_f1_weighted: Scorer = SegmentScorer(segment_f1_score, "weighted")
-
-_SCORERS: dict[str, Scorer] = {
-    name: value
-    for name, value in globals().items()
-    if name.startswith(("flat_", "entity_", "segment_", "sequence_"))
-    and not name.endswith("_score")
+_METRICS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "precision": (flat_precision_score, entity_precision_score, segment_precision_score),
+    "recall": (flat_recall_score, entity_recall_score, segment_recall_score),
+    "f1": (flat_f1_score, entity_f1_score, segment_f1_score),
 }
+_SCORERS: dict[str, Scorer] = {
+    "flat_accuracy": make_scorer(flat_accuracy_score),
+    "sequence_accuracy": make_scorer(sequence_accuracy_score),
+}
+for _name, (_flat, _entity, _segment) in _METRICS.items():
+    for _average in AVERAGES:
+        _end = "" if _average == "micro" else f"_{_average}"  # the usual one of whole entities
+        _settings: dict[str, Any] = {"average": _average, "zero_division": 0}
+        _SCORERS[f"flat_{_name}_{_average}"] = make_scorer(_flat, **_settings)
+        _SCORERS[f"entity_{_name}{_end}"] = make_scorer(_entity, **_settings)
+        _SCORERS[f"segment_{_name}{_end}"] = SegmentScorer(_segment, _average)
+
+
+globals().update(_SCORERS)
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Scorer: ...
 
 
 def get_scorer(name: str) -> Scorer:

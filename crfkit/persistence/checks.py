@@ -1,8 +1,6 @@
-"""Whether restored arrays fit together.
+"""Whether restored arrays fit together: compiled code reads them without looking at bounds.
 
-Compiled code reads these arrays without looking at their bounds. A file with valid checksums may
-still have been made to harm, so each of these checks is complete, and linear in the size of what it
-looks at.
+A file may have been made to harm, so each check is complete, and linear in what it looks at.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The classes of lower rooms, and of scikit-learn, that may stand in model files.
-
-They are imported with the first file that is written or read.
-"""
+"""Classes of lower rooms and of scikit-learn in model files, imported with the first file."""
 
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer

@@ -141,10 +141,9 @@ def _header_digest(sizes: bytes, body: bytes) -> bytes:
 
 
 class Container:
-    """The header and the arrays of a file that is read; ``read(offset, size)`` returns its bytes.
+    """The header and the arrays of a file, whose bytes ``read(offset, size)`` returns.
 
-    Nothing is allocated before it is known that the file is large enough to hold it. ModelFileError
-    tells that it is no model file, is damaged, or is of a newer format.
+    Nothing is allocated before the file is known to hold it. ModelFileError if it is no good one.
     """
 
     def __init__(self, read: Read, size: int) -> None:

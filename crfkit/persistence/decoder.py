@@ -1,7 +1,4 @@
-"""From the header and the arrays of a model file to objects; the grammar stands in `encoder`.
-
-Attributes that had other names when a file was written are read by these.
-"""
+"""From the header and the arrays of a model file to objects; the grammar stands in `encoder`."""
 
 from __future__ import annotations
 
@@ -173,10 +170,7 @@ class Decoder:
         return items
 
     def _keys(self, node: Any) -> list[Any]:
-        """Return items that are going to be hashed.
-
-        Tuples of tuples of the same tuples may unfold to more parts than can ever be visited.
-        """
+        """Return items to be hashed; tuples of the same tuples may unfold without end."""
         items = self._items(node)
         self._spend(self._expansion())
         _check_hashes(items)
@@ -251,10 +245,7 @@ class Decoder:
 
 
 def _refuse_derived(new: Any, attributes: dict[str, Any]) -> None:
-    """Raise ValueError if an object took over what it never stores.
-
-    What follows from the rest is not checked, and compiled code reads it: tables, caches.
-    """
+    """Raise ValueError if an object took over what it never stores: tables are not checked."""
     unknown = set(attributes) - set(new.__getstate__() or ())
     taken = sorted(n for n in unknown if vars(new).get(n) is attributes[n])
     if taken:

@@ -148,10 +148,7 @@ def register(cls: Any = None, *, name: str | None = None, check: Check | None = 
 
 
 def register_room(room: ModuleType) -> None:
-    """Allow the objects of all classes that a module exports in model files.
-
-    Those in its dicts too, so that a loss, solver or decoder that is found by name can be saved.
-    """
+    """Allow the objects of all classes that a module exports, in its dicts too, in model files."""
     REGISTRY.add_room(room)
 
 

@@ -124,8 +124,7 @@ def check_match(solver: Solver, objective: Objective) -> None:
 class SolverLog:
     """Records of the iterations, and the parameters of the last one, or if `keeps_best` the best.
 
-    The objective counts the evaluations, or `count` in its place; the callback is told of each
-    iteration.
+    The objective counts the evaluations, or `count` does; the callback is told of each iteration.
     """
 
     def __init__(
@@ -213,9 +212,8 @@ def resume(
 ) -> SolverResult:
     """Continue a search with another solver, or for another objective, as one search.
 
-    Iterations and seconds go on counting, the result has the history of both, and `note` is added
-    to its message. If `anew`, the objective is another one: its first record takes the place of the
-    last one before.
+    `note` is added to the message. If `anew`, the objective is another one, whose first record
+    takes the place of the last one before.
     """
     done, shared = before.history[-1], 0 if anew else 1
 
@@ -250,15 +248,10 @@ def minimize(
 ) -> SolverResult:
     """Minimize an objective; where its loss has stages, one after the other.
 
-    Each stage starts from the parameters of the one before. The `max_iter` of the solver is for all
-    of them: a stage may take its equal share of what the stages before have left. A solver whose
-    `max_iter` is None has its own limit in each stage.
-
-    The callback is called once with each iteration, `watch` only with those of the last stage, from
-    its first parameters on; they stop the search by returning True. The result is that of the last
-    stage made, with the records of all: those of the stages before have the values of their own
-    losses and an infinite gap; where one stage ends and the next begins, the record is that of the
-    next. ValueError or TypeError as the solver, or if the loss has no stage.
+    The `max_iter` of the solver, if it has one, is for all of them: a stage may take its equal
+    share of what those before have left. The callback is called once with each iteration, `watch`
+    with those of the last stage alone. Records of the stages before have the values of their own
+    losses and an infinite gap.
     """
     if not objective.loss.is_staged:
         return solver.solve(objective, start, _both(callback, watch))

@@ -1,8 +1,6 @@
 """Problems of structures without a compiled oracle: the same kernels run over them in Python.
 
-They are what `crfkit.compiler.dispatch.interpreted` kernels read. A problem computes potentials,
-searches and differences by the methods of the structure and of the stochastic objective; its
-"workspace" is a `StructureWorkspace`.
+They are what `crfkit.compiler.dispatch.interpreted` kernels read.
 """
 
 from __future__ import annotations
@@ -38,15 +36,11 @@ from crfkit.oracles.label_order import LabelOrder
 
 @dataclass(eq=False)
 class StructureProblem:
-    """A structure and a linear potentials model, sequence by sequence.
-
-    Each sequence that is not empty is in a batch of its own: `batch`, shape (S,). `offsets`, shape
-    (S + 1,), tell where sequences start.
-    """
+    """A structure and a linear potentials model, sequence by sequence."""
 
     batches: StochasticObjective
-    offsets: IntArray
-    batch: IntArray
+    offsets: IntArray  # (S + 1,) where sequences start
+    batch: IntArray  # (S,) each sequence that is not empty has one of its own
 
 
 @dataclass(eq=False)

@@ -135,10 +135,8 @@ def scaling_update(
 ) -> FloatArray:
     """Solve ``sum_g expected_g exp(T_g delta) + 2 l2 (w + delta) = observed`` for each parameter.
 
-    Newton's method from above, where the left side is too large: as it is convex and rises, the
-    iterates fall to the root and never pass it. `expected`, shape (G, P), are the counts in the
-    sequences of each total count T of `totals`, shape (G,). A root that is infinitely far (of a
-    feature that is never observed, without a penalty) raises ValueError.
+    By Newton's method from above, which never passes the root. `expected`, (G, P), are counts in
+    the sequences of each total count T of `totals`, (G,). ValueError if a root is infinitely far.
     """
     sums = expected.sum(axis=0)
     if l2 == 0.0 and np.any((observed <= 0.0) & (sums > 0.0)):

@@ -119,10 +119,7 @@ class Ascent(DualSearch):
                 break
 
     def _has_all(self, index: int, proposal: Proposal) -> bool:
-        """Whether the worst labellings of a batch have all mass, and more of a score is no use.
-
-        Potentials would grow without end, and the mass could not come back soon.
-        """
+        """Whether the worst labellings have all mass: potentials would grow without end."""
         weight = self._sequence_weights[index]
         if proposal.slope > NO_SLOPE * float(weight.sum()):
             return False
@@ -132,10 +129,7 @@ class Ascent(DualSearch):
         return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
 
     def _is_made(self, index: int, proposal: Proposal) -> bool:
-        """Make a step if it raises the dual, and choose the next rate; returns if it does.
-
-        Along the way from one distribution to the other the dual is a parabola.
-        """
+        """Make a step if it raises the dual, a parabola on the way, and choose the next rate."""
         step = partial(dual_step, frozen(proposal.indices), proposal.gradient)
         fall = self.c2 * step(-0.5 / self.c2, 0.0, self.w, self.w)
         rises = proposal.rise - fall >= -NO_SLOPE * proposal.slope
@@ -173,8 +167,7 @@ class Ascent(DualSearch):
     def _first(self, scores: Potentials, index: int) -> BlockDistribution:
         """Return the distributions of a batch before its first visit: mostly on the true labels.
 
-        These have the more mass, the farther a share of others moves the parameters: the best step
-        is about ``c2 / (v |f(y1) - f(y2)|^2)`` long.
+        The more so, the shorter the best step is: about ``c2 / (v |f(y1) - f(y2)|^2)``.
         """
         structure, labels = self.batches.structure, self.batches.labels(index)
         weight = self._sequence_weights[index]

@@ -68,11 +68,9 @@ def why_certified(solver: Any, search: Any, w: FloatArray, log: SolverLog) -> st
 
 
 def certified_gap(value: float, lower_bound: float, *, exact: bool = True) -> float:
-    """Return how far a value is above the optimum at most.
+    """Return how far a value is above the optimum at most, with rounding as a share of it.
 
-    That includes rounding as far as it is a share of the value. Scores that are much larger than
-    the value, as with a weight of the penalty near 0, may be rounded by more. NaN where a bound is
-    above a value by more than that, though values are exact.
+    NaN where a bound is clearly above an exact value: of scores much larger than that.
     """
     if exact and lower_bound - value > IMPOSSIBLE * abs(value):
         return math.nan

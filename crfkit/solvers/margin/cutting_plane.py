@@ -87,9 +87,7 @@ class CuttingPlane(Solver):
     ) -> SolverResult:
         """Minimize an objective with a convex loss, see :meth:`crfkit.solvers.Solver.solve`.
 
-        With n slacks, it has linear potentials. The callback is given the parameters of the
-        smallest objective so far. ValueError if a parameter is out of range, the solver does not
-        fit the objective, or that is not finite at the start.
+        The callback is given the parameters of the smallest objective so far.
         """
         self.check_parameters()
         check_match(self, objective)
@@ -205,11 +203,7 @@ class _OwnPlanes:
         self.lower_bound = 0.0
 
     def add(self, w: FloatArray) -> float:
-        """Add tangents at some parameters where they are above the others; returns the objective.
-
-        Where the parameters are the last solution, all tangents so far are below the loss by what
-        the new ones add.
-        """
+        """Add tangents at some parameters where they are above the others; returns the value."""
         self.objective.evaluations += 1
         work = partial(tangent, self.batches, self.batches.bind(w), 1.0)
         found = self.batches.map_batches(work, range(len(self.batches)))
@@ -270,9 +264,8 @@ def solve_simplex_qp(
 ) -> SimplexSolution:
     """Maximize ``linear . a - a' gram a / 2`` over ``a >= 0`` with ``sum a <= total``.
 
-    It starts from the variables `start`, shape (k,), and 0 for others; they fulfil the constraints.
-    Slopes that differ by less than a share `tol` of the largest number of `linear` are equal. It
-    makes at most so many `turns` of a thousand steps.
+    From `start`, shape (k,), and 0 for others. Slopes that differ by less than a share `tol` of the
+    largest number of `linear` are equal. It makes at most so many `turns` of a thousand steps.
     """
     size = len(linear)
     # What is left of the total is one more variable, which changes nothing.

@@ -218,8 +218,7 @@ class ChainMarginalFW(MarginState):
 def make_margin_state(batches: StochasticObjective, kind: str, most: int = 1) -> MarginState:
     """Return the state that is updated fastest; `most` updates of a sequence follow one another.
 
-    The kind is what they move: "marginals" need a chain and a sum of costs; where there is none,
-    updates are "pairwise".
+    The kind is what they move; where "marginals" are not to be had, updates are "pairwise".
     """
     loss, oracle = cast(HingeLoss, batches.loss), None
     cost = find_cost(loss.cost, batches.model.n_codes)

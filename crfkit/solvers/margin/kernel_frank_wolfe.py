@@ -131,7 +131,7 @@ class KernelBlocks:
 class _Search(Search):
     """Shares of labellings of all sequences (`vertices`), and the scores they amount to (`state`).
 
-    Its `gaps`, (S,), are the part of each sequence in the gap at its last visit; 0 before that.
+    `gaps`, (S,), are the part of each in the gap at its last visit; 0 before that.
     """
 
     distance = certified_distance

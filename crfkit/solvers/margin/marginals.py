@@ -47,8 +47,7 @@ class ChainMarginals:
     def shift(self, target: CodeArray, source: CodeArray, mass: float) -> None:
         """Move mass from the labelling `source` to `target`.
 
-        ``mu_t(i, j) += mass ([i, j on the target] - [i, j on the source])``: equation 48 of Gupta's
-        report on conditional random fields, with the step size that is missing there in print.
+        Equation 48 of Gupta's report, with the step size that is missing there in print.
         """
         self._add(target, mass)
         self._add(source, -mass)

@@ -259,9 +259,8 @@ class KBestLearner(OnlineLearner):
 
 
 class MistakeLoss(Loss):
-    """The share of wrong labels of the best labelling, with the step of the perceptron.
+    """The share of wrong labels of the best labelling; its gradient is the perceptron's step.
 
-    What it writes as its gradient is the features of the predicted minus those of the true labels.
     The `mistakes` are how many sequences of each batch had a wrong label.
     """
 
@@ -345,8 +344,7 @@ def make_learner(
 def hildreth(gram: FloatArray, losses: FloatArray, cap: float) -> FloatArray:
     """Return multipliers of constraints: ``max a . losses - 1/2 a' gram a``, ``0 <= a <= cap``.
 
-    By the method of Hildreth (1957): one after the other is moved to its best value. Given are by
-    how much each is violated, shape (n,), and their inner products, shape (n, n).
+    Hildreth (1957): one after the other is moved to its best value. `losses`, (n,), are violations.
     """
     factors = np.zeros(len(losses))
     for _ in range(ROUNDS):

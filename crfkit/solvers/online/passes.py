@@ -98,9 +98,7 @@ class OnlineSolver(Solver):
     ) -> SolverResult:
         """Learn from the data of an objective, see :meth:`crfkit.solvers.Solver.solve`.
 
-        Its potentials are linear. The result has the parameters of the last finished pass, also
-        when interrupted by Ctrl-C. ValueError or TypeError if a parameter is wrong, the solver does
-        not fit the objective, or the tokens of a sequence have different weights.
+        The result has the parameters of the last finished pass, also when interrupted by Ctrl-C.
         """
         random, problem = self._begin(objective)
         model = objective.model
@@ -114,12 +112,9 @@ class OnlineSolver(Solver):
     def partial(
         self, objective: Objective, start: FloatArray, state: dict[str, Any] | None
     ) -> tuple[FloatArray, dict[str, Any]]:
-        """Make one pass over an objective of some data.
+        """Make one pass over an objective of some data, given the state of the last call, or None.
 
-        Given are the parameters to start from, shape (P,), and the state that the last call
-        returned, or None. Returns the parameters after the pass, or the mean of those of all
-        passes, and the state. ValueError or TypeError as for `solve`, or if all steps of a pass are
-        to be kept.
+        Returns the parameters after it, or the mean of those of all passes, (P,), and the state.
         """
         random, problem = self._begin(objective)
         if self.averaging == "vote":
