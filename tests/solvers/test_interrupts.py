@@ -81,8 +81,7 @@ def test_segments_of_a_few_tokens_are_summed_at_a_time(monkeypatch):
 @pytest.mark.parametrize("steps", ["pairwise", "marginals"])
 def test_sequences_of_a_margin_are_updated_and_evaluated_a_few_at_a_time(steps, monkeypatch):
     spans = []
-    states = (dual_state.VertexState, dual_state.ChainMarginalFW)
-    losses = dual_state.margin_losses
+    updates, losses = dual_state.frank_wolfe_updates, dual_state.margin_losses
 
     def solve():
         with problem(count=60) as objective:
@@ -91,18 +90,16 @@ def test_sequences_of_a_margin_are_updated_and_evaluated_a_few_at_a_time(steps, 
             solver = BlockFrankWolfe(max_iter=3, steps=steps)
             return solver.solve(objective, np.zeros(objective.n_parameters))
 
+    def counted(order, chosen, *others):
+        spans.append(int(np.diff(chosen.offsets)[order].sum()))
+        return updates(order, chosen, *others)
+
     def counted_losses(first, last, chosen, *others):
         spans.append(int(np.diff(chosen.offsets[[first, last]])[0]))
         return losses(first, last, chosen, *others)
 
     whole = solve()
-    for kind in states:
-
-        def counted(self, order, update=kind._update):
-            spans.append(int(np.diff(self.offsets)[order].sum()))
-            return update(self, order)
-
-        monkeypatch.setattr(kind, "_update", counted)
+    monkeypatch.setattr(dual_state, "frank_wolfe_updates", counted)
     monkeypatch.setattr(dual_state, "margin_losses", counted_losses)
     result = solve()
     assert len(spans) > 30 and max(spans) <= CHUNKS_AT_ONCE * 5

@@ -64,11 +64,12 @@ def fast_state(batches, pairwise, most=1):
 
 def direction_of(state, index):
     """The part in the gap, the slope, the longest step and the direction of an update."""
-    problem, active, (examples, workspace) = state._problem, state.active, state._fixed
+    problem, active = state._problem, state.active
+    examples, workspace = state._examples, state._workspace
     refresh(problem, workspace)
     gather(problem, index, workspace)
     top, _ = best(problem, index, examples, workspace)
-    weight, count, begin = state._weight[index], active.counts[index], state.offsets[index]
+    weight, count, begin = examples.weight[index], active.counts[index], state.offsets[index]
     vertices = [Labeling(active.vertices, c, begin) for c in range(count)]
     scores = [path_score(problem, index, vertex, examples, workspace) for vertex in vertices]
     values = weight * np.array(scores)
@@ -168,11 +169,11 @@ def test_shares_stay_shares_and_parameters_those_of_the_shares(pairwise, loss):
         for _ in range(20):
             steps.advance(order)
             bounds.append(steps.lower_bound)
-        problem, (examples, workspace) = steps._problem, steps._fixed
+        problem, examples, workspace = steps._problem, steps._examples, steps._workspace
         refresh(problem, workspace)
         for index in order[np.diff(steps.offsets) > 0]:
             gather(problem, index, workspace)
-            weight, labels = steps._weight[index], batches.labels(index)
+            weight, labels = examples.weight[index], batches.labels(index)
             counts, expected = batches.structure.zeros(workspace.scores), 0.0
             shares = shares_of(steps, index)
             assert min(share for _, share in shares) > 0.0

@@ -205,7 +205,7 @@ def assert_same_steps(objective, kind, n_passes=12):
         np.testing.assert_allclose(fast.levels, plain.levels, atol=1e-9)
         np.testing.assert_allclose(fast.gaps, plain.gaps, atol=1e-8)
         np.testing.assert_allclose(fast.lower_bound, plain.lower_bound, rtol=1e-9)
-    assert not fast._fixed[1].weights.scratch.any()
+    assert not fast._workspace.weights.scratch.any()
     for index, chunk in enumerate(batches.chunks):
         count = fast.active.counts[index]
         assert count == plain.active.counts[index]

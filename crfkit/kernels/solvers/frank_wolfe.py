@@ -1,8 +1,8 @@
 """Block-coordinate Frank-Wolfe on the dual of a margin: many updates, each of one sequence.
 
 An update finds the labeling that violates the margin of a sequence most, a vertex of the marginal
-polytope, and gives it some of the share of another vertex, or of all. The value of a vertex is its
-score plus its cost, weighted; what of it is not learned is its level.
+polytope, and gives it shares of others. The value of a vertex is its score plus its cost, weighted;
+what of it is not learned is its level.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.dispatch import dispatched, implements
 from crfkit.compiler.jit import kernel, part
 from crfkit.kernels.oracle import (
     FOUND,
@@ -54,33 +55,39 @@ class VertexDual(NamedTuple):
     values: FloatArray  # (M,) workspace
 
 
+@dispatched
+def has_room(dual: Any, s: int, problem: Any) -> bool:
+    """Whether a sequence can have as many more shares as it may have updates."""
+    raise NotImplementedError
+
+
+@dispatched
+def update(dual: Any, s: int, problem: Any, workspace: Any) -> tuple[bool, int]:
+    """Make an update if one raises the dual; returns whether one does, and `FOUND` or why not."""
+    raise NotImplementedError
+
+
 @kernel
 def frank_wolfe_updates(
-    order: IntArray,  # (n,) sequences
-    problem: Any,
-    dual: VertexDual,
-    workspace: Any,
+    order: IntArray, problem: Any, dual: Any, workspace: Any
 ) -> tuple[int, int]:
-    """Make updates; returns how many sequences had theirs before one that needs more room.
+    """Update the sequences of an order, (n,); returns how many before one that needs more room.
 
-    And what came of the last search: `FOUND`, or why there is no update of that sequence. An update
-    from `a` towards `b` raises the dual most at ``2 c2 slope / |f(b) - f(a)|^2`` (Lacoste-Julien,
-    Jaggi, Schmidt and Pletscher 2013, algorithm 4), or as far as shares allow.
+    And what came of the last search: `FOUND`, or why there is no update of that sequence.
     """
     refresh(problem, workspace)
-    options, gaps, active = dual.options, dual.progress.gaps, dual.active
+    options, gaps = dual.options, dual.progress.gaps
     size: int = order.shape[0]
     for n in range(size):
         s, first = order[n], 0.0
-        if problem.offsets[s] == problem.offsets[s + 1]:
+        if problem.offsets[s] == problem.offsets[s + 1] or not dual.examples.weight[s] > 0.0:
             continue
-        if active.counts[s] + options.most > active.vertices.shape[0]:
+        if not has_room(dual, s, problem):
             return n, FOUND
         for tried in range(options.most):
-            top, status = _find_worst(s, problem, dual.examples, workspace)
+            rises, status = update(dual, s, problem, workspace)
             if status != FOUND:
                 return n, status
-            rises = _update(s, top, problem, dual, workspace)
             if tried == 0:
                 first = gaps[s]
             if not rises or gaps[s] <= options.enough * first:
@@ -97,10 +104,7 @@ def margin_losses(
     workspace: Any,
     losses: FloatArray,  # (S,) out
 ) -> tuple[int, int]:
-    """``weight max_y (cost(y) + score(y) - score)`` of each sequence.
-
-    Returns the first sequence without a loss, or -1, and what came of its search.
-    """
+    """``weight max_y (cost(y) + score(y) - score)``; returns the first without, or -1, and why."""
     refresh(problem, workspace)
     for s in range(first, last):
         losses[s] = 0.0
@@ -134,10 +138,23 @@ def _find_worst(s: int, problem: Any, examples: Examples, workspace: Any) -> tup
     return top, status
 
 
-@part
-def _update(s: int, top: float, problem: Any, dual: VertexDual, workspace: Any) -> bool:
-    """Make an update of a sequence, if one raises the dual; returns whether one does."""
+@implements(has_room, VertexDual)
+def _has_room(dual: VertexDual, s: int, problem: Any) -> bool:
+    enough: bool = dual.active.counts[s] + dual.options.most <= dual.active.vertices.shape[0]
+    return enough
+
+
+@implements(update, VertexDual)
+def _update(dual: VertexDual, s: int, problem: Any, workspace: Any) -> tuple[bool, int]:
+    """Move shares from the vertex of the least value, or from all, to the worst labeling.
+
+    From `a` towards `b` the dual rises most at ``2 c2 slope / |f(b) - f(a)|^2`` (Lacoste-Julien,
+    Jaggi, Schmidt and Pletscher 2013, algorithm 4), or as far as shares allow.
+    """
     options, examples, progress, active, values = dual
+    top, status = _find_worst(s, problem, examples, workspace)
+    if status != FOUND:
+        return False, status
     weight, count = examples.weight[s], active.counts[s]
     value, mean, away = weight * top, 0.0, 0
     for c in range(count):
@@ -161,7 +178,7 @@ def _update(s: int, top: float, problem: Any, dual: VertexDual, workspace: Any) 
         factor = -length / (2.0 * options.c2)
         apply_direction(problem, s, active, first, last, factor, workspace)
         _share(s, length, away, problem, dual, workspace)
-    return rises
+    return rises, status
 
 
 @part

@@ -9,10 +9,11 @@ import math
 from typing import Any, NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IntArray, LabelArray
-from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.dispatch import implements
+from crfkit.compiler.jit import part
 from crfkit.kernels.chain.oracle import apply_counts, clear_counts, scatter_counts, slot
-from crfkit.kernels.oracle import FOUND, Examples, best, gather, refresh
-from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions, MarginProgress
+from crfkit.kernels.oracle import FOUND, Examples, best, gather
+from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions, MarginProgress, has_room, update
 
 # A share of less is none.
 NO_SHARE = 1e-13
@@ -27,16 +28,6 @@ class Edges(NamedTuple):
     counts: IntArray  # (N,) how many each token has
 
 
-class MarginalDual(NamedTuple):
-    """The dual in shares of transitions."""
-
-    options: FrankWolfeOptions
-    examples: Examples
-    progress: MarginProgress
-    edges: Edges
-    norms: FloatArray  # (N,) squares of the attributes of each token
-
-
 class MarginalWorkspace(NamedTuple):
     """Room for one sequence, beside that of its oracle."""
 
@@ -47,65 +38,42 @@ class MarginalWorkspace(NamedTuple):
     amounts: FloatArray  # (Q,) how much of its share each token moves
 
 
-@kernel
-def marginal_updates(
-    order: IntArray,  # (n,) sequences
-    problem: Any,
-    dual: MarginalDual,
-    workspace: Any,
-    more: MarginalWorkspace,
-) -> tuple[int, int]:
-    """Make updates; returns how many sequences had theirs before one that needs more room.
+class MarginalDual(NamedTuple):
+    """The dual in shares of transitions."""
 
-    And what came of the last search: `FOUND`, or why there is no update of that sequence. The best
-    labeling and the worst one that has a share differ in runs of tokens. Shares move along each run
-    by about what raises the dual most if it alone moved; the line through all of these is searched
-    exactly.
-    """
-    refresh(problem, workspace)
-    options, examples, gaps = dual.options, dual.examples, dual.progress.gaps
-    size: int = order.shape[0]
-    for n in range(size):
-        s, first = order[n], 0.0
-        begin, end = problem.offsets[s], problem.offsets[s + 1]
-        if begin == end or not examples.weight[s] > 0.0:
-            continue
-        if not _has_room(begin, end, options.most, dual.edges):
-            return n, FOUND
-        for tried in range(options.most):
-            gather(problem, s, workspace)
-            top, status = best(problem, s, examples, workspace)
-            if status != FOUND:
-                return n, status
-            rises = _update(s, top, problem, dual, workspace, more)
-            if tried == 0:
-                first = gaps[s]
-            if not rises or gaps[s] <= options.enough * first:
-                break
-    return size, FOUND
+    options: FrankWolfeOptions
+    examples: Examples
+    progress: MarginProgress
+    edges: Edges
+    norms: FloatArray  # (N,) squares of the attributes of each token
+    room: MarginalWorkspace
 
 
-@part
-def _has_room(begin: int, end: int, most: int, edges: Edges) -> bool:
-    """Whether each token can have so many more transitions."""
+@implements(has_room, MarginalDual)
+def _has_room(dual: MarginalDual, s: int, problem: Any) -> bool:
     enough = True
-    for t in range(begin, end):
-        if edges.counts[t] + most > edges.shares.shape[0]:
+    for t in range(problem.offsets[s], problem.offsets[s + 1]):
+        if dual.edges.counts[t] + dual.options.most > dual.edges.shares.shape[0]:
             enough = False
     return enough
 
 
-@part
-def _update(
-    s: int, top: float, problem: Any, dual: MarginalDual, workspace: Any, more: MarginalWorkspace
-) -> bool:
-    """Make an update of a sequence, if one raises the dual; returns whether one does."""
+@implements(update, MarginalDual)
+def _update(dual: MarginalDual, s: int, problem: Any, workspace: Any) -> tuple[bool, int]:
+    """Move shares along the runs of tokens in which the best labeling and the worst one differ.
+
+    Each by about what raises the dual most if it alone moved; the line through all of these is
+    searched exactly.
+    """
     examples, progress, edges, c2 = dual.examples, dual.progress, dual.edges, dual.options.c2
-    weight, slope, longest = examples.weight[s], 0.0, 0.0
-    mean = _mean(s, problem, edges, workspace)
-    progress.gaps[s] = max(weight * (top - mean), 0.0)
+    weight, slope, longest, more = examples.weight[s], 0.0, 0.0, dual.room
+    gather(problem, s, workspace)
+    top, status = best(problem, s, examples, workspace)
+    if status != FOUND:
+        return False, status
+    progress.gaps[s] = max(weight * (top - _mean(s, problem, edges, workspace)), 0.0)
     if _find_lowest(s, problem, edges, workspace, more):
-        slope, longest = _choose_amounts(s, 2.0 * c2 / weight, problem, dual, workspace, more)
+        slope, longest = _choose_amounts(s, 2.0 * c2 / weight, problem, dual, workspace)
     slope *= weight
     rises: bool = slope > 0.0
     if rises:
@@ -121,8 +89,8 @@ def _update(
             if workspace.active[row]:
                 change = cost[truth, workspace.path[row]] - cost[truth, more.away[row]]
                 progress.levels[s] += weight * length * more.amounts[row] * change
-        _share(s, length, problem, edges, workspace, more)
-    return rises
+        _share(s, length, problem, dual, workspace)
+    return rises, status
 
 
 @part
@@ -183,9 +151,10 @@ def _transition_gain(row: int, workspace: Any, away: CodeArray) -> float:
 
 @part
 def _choose_amounts(
-    s: int, rate: float, problem: Any, dual: MarginalDual, workspace: Any, more: MarginalWorkspace
+    s: int, rate: float, problem: Any, dual: MarginalDual, workspace: Any
 ) -> tuple[float, float]:
     """Choose how much of the share of each run moves; returns the slope and the longest step."""
+    more = dual.room
     begin, scores, path, away = problem.offsets[s], workspace.scores, workspace.path, more.away
     shares, norms, amounts, active = dual.edges.shares, dual.norms, more.amounts, workspace.active
     slope, longest, row, length = 0.0, math.inf, 0, problem.offsets[s + 1] - begin
@@ -234,11 +203,9 @@ def _direct(s: int, weight: float, problem: Any, workspace: Any, more: MarginalW
 
 
 @part
-def _share(
-    s: int, length: float, problem: Any, edges: Edges, workspace: Any, more: MarginalWorkspace
-) -> None:
+def _share(s: int, length: float, problem: Any, dual: MarginalDual, workspace: Any) -> None:
     """Move shares."""
-    before, after, shares, counts = edges.before, edges.after, edges.shares, edges.counts
+    (before, after, shares, counts), more = dual.edges, dual.room
     begin, path = problem.offsets[s], workspace.path
     for t in range(begin, problem.offsets[s + 1]):
         row = t - begin

@@ -20,12 +20,7 @@ from crfkit.kernels.solvers.frank_wolfe import (
     frank_wolfe_updates,
     margin_losses,
 )
-from crfkit.kernels.solvers.marginal_fw import (
-    Edges,
-    MarginalDual,
-    MarginalWorkspace,
-    marginal_updates,
-)
+from crfkit.kernels.solvers.marginal_fw import Edges, MarginalDual, MarginalWorkspace
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.labels.costs import AdditiveCost, find_cost
 from crfkit.losses import HingeLoss
@@ -47,12 +42,13 @@ class MarginState(ABC):
     """A point of the dual of a margin, and the parameters `w` it amounts to, that updates move.
 
     The dual of ``sum_i weight_i xi_i + c2 |w|^2`` is ``sum_i a_i . level_i - c2 |w(a)|^2``, where
-    ``a_i`` are shares, of sum 1, of the labelings of sequence i, and ``-2 c2 w(a)`` is the sum of
-    ``a_i(y) factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Levels are costs and scores that are not
-    learned, weighted; factors are weights of sequences, times costs where the slack is rescaled.
-    Each sequence is a batch; `levels` are the expected ones, `gaps` its part in the gap at its last
-    update, 0 before that.
+    ``a_i`` are shares of the labelings of sequence i, and ``-2 c2 w(a)`` is the sum of ``a_i(y)
+    factor_i(y) (f(x_i, y) - f(x_i, y_i))``. Levels are costs and scores that are not learned,
+    weighted; factors are weights of sequences, times costs where the slack is rescaled.
     """
+
+    _problem: Any
+    _workspace: Any
 
     def __init__(
         self, batches: StochasticObjective, oracle: Oracle | None, options: FrankWolfeOptions
@@ -65,10 +61,14 @@ class MarginState(ABC):
         self.w = zeros if oracle is None else oracle.weights.pack(zeros)
         starts = [chunk.tokens.start for chunk in batches.chunks]
         self.offsets = frozen(np.array([*starts, batches.n_tokens]))
+        self._tokens_at_once = CHUNKS_AT_ONCE * batches.model.chunk_tokens
+        weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
+        labels, cost = batches.all_labels, find_cost(self.loss.cost, batches.model.n_codes)
+        self._examples = Examples(weight, labels[None], np.zeros((0, 0)))
         if oracle is not None:
             oracle.regroup(self.offsets)
-        self._tokens_at_once = CHUNKS_AT_ONCE * batches.model.chunk_tokens
-        self._weight = np.array([batches.sequence_weight(i).max() for i in range(len(batches))])
+            self._examples = oracle.examples(weight, labels, cast(AdditiveCost, cost).table)
+            self._problem, self._workspace = oracle.problem, oracle.workspace(self.w)
 
     @property
     def lower_bound(self) -> float:
@@ -82,9 +82,10 @@ class MarginState(ABC):
 
     def advance(self, order: IntArray) -> None:
         """Update some batches, one after the other."""
+        updates = frank_wolfe_updates if self.oracle else interpreted(frank_wolfe_updates)
         for left in cut_order(order, np.diff(self.offsets), self._tokens_at_once):
             while len(left):
-                done, status = self._update(frozen(left))
+                done, status = updates(frozen(left), self._problem, self._dual(), self._workspace)
                 if status != FOUND:
                     self._raise(self.unpack(self.w), int(left[done]))
                 self.batches.n_computed += done
@@ -93,8 +94,8 @@ class MarginState(ABC):
                     self._make_room()
 
     @abstractmethod
-    def _update(self, order: IntArray) -> tuple[int, int]:
-        """Update batches; returns how many before one that needs room, and what came of it."""
+    def _dual(self) -> Any:
+        """Return the dual as the kernel has it."""
 
     @abstractmethod
     def _make_room(self) -> None:
@@ -109,17 +110,9 @@ class MarginState(ABC):
         total = sum_of_losses(self.batches, pieces, self._losses(parameters))
         return total + self.batches.penalty_at(parameters)
 
-    def _examples(self) -> Examples:
-        """Return what is to be learned."""
-        labels = self.batches.all_labels
-        if self.oracle is None:
-            return Examples(self._weight, labels[None], np.zeros((0, 0)))
-        cost = find_cost(self.loss.cost, self.batches.model.n_codes)
-        return self.oracle.examples(self._weight, labels, cast(AdditiveCost, cost).table)
-
     def _losses(self, parameters: FloatArray) -> Callable[[int, int, FloatArray], None]:
         """Return what writes the losses of the batches from a first to a last one."""
-        oracle, examples = cast(Oracle, self.oracle), self._examples()
+        oracle, examples = cast(Oracle, self.oracle), self._examples
         flat = oracle.weights.pack(parameters)
 
         def work(first: int, last: int, losses: FloatArray) -> None:
@@ -148,29 +141,22 @@ class VertexState(MarginState):
         self, batches: StochasticObjective, oracle: Oracle | None, options: FrankWolfeOptions
     ) -> None:
         super().__init__(batches, oracle, options)
-        room, examples = max(ROOM, options.most + 1), self._examples()
+        room = max(ROOM, options.most + 1)
         vertices = np.empty((room, batches.n_tokens), np.uint16)
         alphas = np.zeros((room, len(batches)))
-        vertices[0], alphas[0] = examples.labels[0], 1.0
+        vertices[0], alphas[0] = self._examples.labels[0], 1.0
         self.active = ActiveSet(vertices, alphas, np.ones(len(batches), np.int64))
         if oracle is None:
             cost = find_cost(self.loss.cost, batches.model.n_codes)
-            self._problem: Any = MarginStructureProblem(
+            self._problem = MarginStructureProblem(
                 batches, self.offsets, np.arange(len(batches)), self.loss, cost, self.active
             )
             longest = int(np.diff(self.offsets).max(initial=0))
-            self._fixed: Any = examples, StructureWorkspace(self.w, longest)
-        else:
-            self._problem = oracle.problem
-            self._fixed = examples, oracle.workspace(self.w)
-        self._kernel = frank_wolfe_updates if oracle else interpreted(frank_wolfe_updates)
+            self._workspace = StructureWorkspace(self.w, longest)
 
-    def _update(self, order: IntArray) -> tuple[int, int]:
-        examples, workspace = self._fixed
+    def _dual(self) -> VertexDual:
         values = np.empty(len(self.active.vertices))
-        dual = VertexDual(self.options, examples, self.progress, self.active, values)
-        done, status = self._kernel(order, self._problem, dual, workspace)
-        return int(done), int(status)
+        return VertexDual(self.options, self._examples, self.progress, self.active, values)
 
     def _make_room(self) -> None:
         vertices, alphas, counts = self.active
@@ -190,25 +176,21 @@ class ChainMarginalFW(MarginState):
     ) -> None:
         super().__init__(batches, oracle, options)
         self._norms = frozen(oracle.norms(batches.data))
-        room, examples = max(ROOM, options.most + 1), self._examples()
-        shape, labels = (room, batches.n_tokens), examples.labels[0]
+        shape = max(ROOM, options.most + 1), batches.n_tokens
         before, after = np.zeros(shape, np.uint16), np.zeros(shape, np.uint16)
-        shares = np.zeros(shape)
+        shares, labels = np.zeros(shape), self._examples.labels[0]
         before[0, 1:], after[0], shares[0] = labels[:-1], labels, 1.0
         before[0, batches.offsets[:-1][np.diff(batches.offsets) > 0]] = 0
         self.edges = Edges(before, after, shares, np.ones(batches.n_tokens, np.int64))
-        self._fixed = examples, oracle.problem, oracle.workspace(self.w)
 
-    def _update(self, order: IntArray) -> tuple[int, int]:
+    def _dual(self) -> MarginalDual:
         longest, room = int(np.diff(self.offsets).max(initial=0)), len(self.edges.shares)
-        examples, problem, workspace = self._fixed
         more = MarginalWorkspace(
             np.empty((longest, room)), np.empty((longest, room), np.int64),
             np.empty(longest, np.int32), np.empty(longest, np.int64), np.empty(longest),
         )  # fmt: skip
-        dual = MarginalDual(self.options, examples, self.progress, self.edges, self._norms)
-        done, status = marginal_updates(order, problem, dual, workspace, more)
-        return int(done), int(status)
+        examples = self._examples
+        return MarginalDual(self.options, examples, self.progress, self.edges, self._norms, more)
 
     def _make_room(self) -> None:
         before, after, shares = (np.concatenate([one, 0 * one]) for one in self.edges[:3])
