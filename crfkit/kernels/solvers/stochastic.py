@@ -1,7 +1,6 @@
 """Steps of solvers that look at a few sequences at a time, of the weights these depend on alone.
 
-Shapes: ``n`` such weights of ``P``. The weights are ``w = scale v``, so that a decay of all of
-them changes one number.
+Shapes: ``n`` such weights of ``P``. The weights are ``w = scale v``.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from crfkit.compiler.jit import kernel, part
 
 @kernel
 def catch_up_weights(
-    indices: IdArray,  # (n,)
-    total: float,  # sum of the lengths of all steps so far
-    direction: FloatArray,  # (P,) since each weight was last moved
-    v: FloatArray,  # (P,) in and out
-    seen: FloatArray,  # (P,) in and out: the total when it was last moved
+    indices: IdArray, total: float, direction: FloatArray, v: FloatArray, seen: FloatArray
 ) -> None:
-    """``v -= (total - seen) direction``: steps that were put off (Schmidt et al. 2015, 3.3)."""
+    """``v -= (total - seen) direction``: steps that were put off (Schmidt et al. 2015, 3.3).
+
+    The total is that of the lengths of all steps; what each of the n weights has seen of it, (P,).
+    """
     for n in range(indices.shape[0]):
         p = indices[n]
         v[p] -= (total - seen[p]) * direction[p]
@@ -57,27 +55,21 @@ def _pay(p: int, scale: float, due: float, paid: FloatArray, v: FloatArray) -> N
 
 @kernel
 def cumulative_l1(
-    places: IdArray,  # (n,)
-    scale: float,
-    due: float,  # the penalty that any weight could have got so far
-    paid: FloatArray,  # (P,) in and out: the penalty that it has got, with its sign
-    v: FloatArray,  # (P,) in and out
+    places: IdArray, scale: float, due: float, paid: FloatArray, v: FloatArray
 ) -> None:
-    """Let weights ``scale v`` pay the L1 penalty they owe, not beyond 0 (Tsuruoka et al. 2009)."""
+    """Let weights ``scale v`` pay the L1 penalty they owe, not beyond 0 (Tsuruoka et al. 2009).
+
+    What is due is the penalty that any weight could have got so far; (P,) have paid it in part.
+    """
     for n in range(places.shape[0]):
         _pay(places[n], scale, due, paid, v)
 
 
 @kernel
 def cumulative_l1_of_run(
-    first: int,  # weights first:last
-    last: int,
-    scale: float,
-    due: float,
-    paid: FloatArray,  # (P,) in and out
-    v: FloatArray,  # (P,) in and out
+    first: int, last: int, scale: float, due: float, paid: FloatArray, v: FloatArray
 ) -> None:
-    """Do the same for weights that stand side by side."""
+    """Do the same for the weights ``first:last``."""
     for p in range(first, last):
         _pay(p, scale, due, paid, v)
 
@@ -88,13 +80,10 @@ def dual_step(
     change: FloatArray,  # (n,)
     factor: float,
     threshold: float,
-    dual: FloatArray,  # (P,) out, added to
+    dual: FloatArray,  # (P,) out, added to; w may be the same where the threshold is 0
     w: FloatArray,  # (P,) out: the dual vector shrunk to zero by the threshold
 ) -> float:
-    """``v += factor change``, ``w = sign(v) max(|v| - threshold, 0)``; returns the rise of |w|^2.
-
-    Where the threshold is 0, `dual` and `w` may be the same array.
-    """
+    """``v += factor change``, ``w = sign(v) max(|v| - threshold, 0)``; returns |w|^2's rise."""
     rise = 0.0
     for n in range(indices.shape[0]):
         p = indices[n]

@@ -1,8 +1,8 @@
 """Loops over long vectors whose result does not depend on the threads of a BLAS library.
 
-Shapes: ``P`` parameters, all or a range of them: the caller cuts long vectors in a fixed way and
-spreads the ranges over threads. ``R`` is the number of rows of a memory of earlier vectors, in
-single precision; ``1.0 * float(a)`` is in double precision, with and without the compiler.
+Shapes: ``P`` parameters, all or a range of them, that of vectors where no other is said: the
+caller cuts long ones in a fixed way and spreads the ranges over threads. ``R`` is the number of
+rows of a memory of earlier vectors, in single precision; ``1.0 * float(a)`` is in double precision.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from crfkit._types import FloatArray, IdArray, IntArray, SingleArray
 from crfkit.compiler.jit import kernel
 
+# Riedmiller and Braun (1993): by how much steps of Rprop grow and shrink.
+GROW, SHRINK = 1.2, 0.5
+
 
 @kernel
-def vector_dot(
-    a: FloatArray,  # (P,)
-    b: FloatArray,  # (P,)
-) -> float:
+def vector_dot(a: FloatArray, b: FloatArray) -> float:
     """``sum_p a[p] b[p]``."""
     total = 0.0
     for p in range(a.shape[0]):
@@ -24,34 +24,22 @@ def vector_dot(
 
 
 @kernel
-def vector_add(
-    factor: float,
-    a: FloatArray,  # (P,)
-    out: FloatArray,  # (P,) out, added to
-) -> None:
+def vector_add(factor: float, a: FloatArray, out: FloatArray) -> None:
     """``out[p] += factor a[p]``."""
     for p in range(a.shape[0]):
         out[p] += factor * a[p]
 
 
 @kernel
-def vector_step(
-    w: FloatArray,  # (P,)
-    factor: float,
-    direction: FloatArray,  # (P,)
-    out: FloatArray,  # (P,) out
-) -> None:
+def vector_step(w: FloatArray, factor: float, direction: FloatArray, out: FloatArray) -> None:
     """``out[p] = w[p] + factor direction[p]``."""
     for p in range(w.shape[0]):
         out[p] = w[p] + factor * direction[p]
 
 
 @kernel
-def vector_size(
-    a: FloatArray,  # (P,)
-    out: FloatArray,  # (2,) out
-) -> None:
-    """``sum_p a[p]**2`` and ``sum_p |a[p]|``."""
+def vector_size(a: FloatArray, out: FloatArray) -> None:
+    """Write ``sum_p a[p]**2`` and ``sum_p |a[p]|``, (2,)."""
     squares = 0.0
     absolute = 0.0
     for p in range(a.shape[0]):
@@ -64,19 +52,18 @@ def vector_size(
 
 @kernel
 def memory_store(
-    w: FloatArray,  # (P,) parameters before
-    w_next: FloatArray,  # (P,) and after a step
-    g: FloatArray,  # (P,) gradient before
-    g_next: FloatArray,  # (P,) and after it
-    units: FloatArray,  # (P,) the parameters are counted in these
+    w: FloatArray,  # parameters before
+    w_next: FloatArray,  # and after a step
+    g: FloatArray,  # gradient before
+    g_next: FloatArray,  # and after it
+    units: FloatArray,  # the parameters are counted in these
     scales: FloatArray,  # (2,) what the two changes are multiplied with
     row: int,
     memory: SingleArray,  # (R, P) out: the changes in the rows `row` and `row + 1`
     out: FloatArray,  # (2,) out
 ) -> None:
     """``s = (w_next - w) / u`` and ``y = u (g_next - g)``, scaled and rounded; their products."""
-    curvature = 0.0
-    square = 0.0
+    curvature, square = 0.0, 0.0
     for p in range(w.shape[0]):
         memory[row, p] = scales[0] * (w_next[p] - w[p]) / units[p]
         memory[row + 1, p] = scales[1] * (g_next[p] - g[p]) * units[p]
@@ -92,14 +79,12 @@ def memory_dots(
     memory: SingleArray,  # (R, P)
     rows: IdArray,  # (r,) rows that are used
     newest: int,  # row of the newest change of the gradient
-    g: FloatArray,  # (P,)
+    g: FloatArray,
     out: FloatArray,  # (2, r) out
 ) -> None:
     """``memory[i] . memory[newest]`` and ``memory[i] . g`` for all rows in use, in one sweep."""
     for i in range(rows.shape[0]):
-        row = rows[i]
-        with_newest = 0.0
-        with_g = 0.0
+        row, with_newest, with_g = rows[i], 0.0, 0.0
         for p in range(g.shape[0]):
             value = 1.0 * float(memory[row, p])
             with_newest += value * float(memory[newest, p])
@@ -114,8 +99,8 @@ def memory_combine(
     rows: IdArray,  # (r,) rows that are used, an even number
     factors: FloatArray,  # (r,)
     scale: float,
-    g: FloatArray,  # (P,)
-    out: FloatArray,  # (P,) out
+    g: FloatArray,
+    out: FloatArray,
 ) -> None:
     """``out = scale g + sum_i factors[i] memory[i]`` in one sweep, two rows at a time."""
     for p in range(g.shape[0]):
@@ -128,16 +113,10 @@ def memory_combine(
 
 
 @kernel
-def orthant_gradient(
-    w: FloatArray,  # (P,)
-    g: FloatArray,  # (P,) gradient of the differentiable part
-    l1: float,
-    out: FloatArray,  # (P,) out
-) -> None:
-    """Pseudo-gradient of ``f(w) + l1 sum |w|`` (Andrew and Gao 2007, equation 4).
+def orthant_gradient(w: FloatArray, g: FloatArray, l1: float, out: FloatArray) -> None:
+    """Pseudo-gradient of ``f(w) + l1 sum |w|`` (Andrew and Gao 2007, equation 4), given that of f.
 
-    The derivative where ``w[p] != 0``; else the one-sided derivative that is negative along the
-    way, or 0 where there is none.
+    Where ``w[p] = 0``, the one-sided derivative that is negative along the way, or 0.
     """
     for p in range(w.shape[0]):
         if w[p] > 0.0:
@@ -161,29 +140,27 @@ def memory_columns(
 ) -> None:
     """Copy some columns side by side."""
     for i in range(rows.shape[0]):
-        row = rows[i]
-        for a in range(places.shape[0]):
-            out[row, a] = memory[row, places[a]]
-            out[row + 1, a] = memory[row + 1, places[a]]
+        for row in range(rows[i], rows[i] + 2):
+            for a in range(places.shape[0]):
+                out[row, a] = memory[row, places[a]]
 
 
 @kernel
 def orthant_direction(
     places: IntArray,  # (A,) parameters, among them the free ones
-    w: FloatArray,  # (P,)
-    descent: FloatArray,  # (P,) pseudo-gradient
+    w: FloatArray,
+    descent: FloatArray,  # pseudo-gradient
     memory: SingleArray,  # (R, A) changes of the parameters in even rows, of the gradient in odd
     rows: IdArray,  # (r,) rows of the changes of the parameters, oldest first
     ratios: FloatArray,  # (r,) what a change of the parameters is scaled by, over the other change
     products: FloatArray,  # (2, r) workspace
     work: FloatArray,  # (2, A) workspace
-    out: FloatArray,  # (P,) out, 0 at first
+    out: FloatArray,  # 0 at first
 ) -> float:
     """Two-loop recursion over the free parameters alone; the slope along ``out``.
 
-    Free is what is not 0, or has a pseudo-gradient that is not. A pair of changes counts as far as
-    it lies within the free parameters, if its curvature there is clearly positive. A parameter that
-    is 0 only moves where that descends.
+    Free is what is not 0, or has a pseudo-gradient that is not. Changes count as far as they are
+    free, if their curvature is clearly positive; what is 0 only moves where that descends.
     """
     scale = 0.0
     for a in range(places.shape[0]):
@@ -191,10 +168,7 @@ def orthant_direction(
         work[0, a] = descent[p]
         work[1, a] = 1.0 if w[p] != 0.0 or descent[p] != 0.0 else 0.0
     for i in range(rows.shape[0] - 1, -1, -1):
-        row = rows[i]
-        curvature = 0.0
-        square = 0.0
-        along = 0.0
+        row, curvature, square, along = rows[i], 0.0, 0.0, 0.0
         for a in range(places.shape[0]):
             step = 1.0 * float(memory[row, a])
             change = work[1, a] * float(memory[row + 1, a])
@@ -218,8 +192,7 @@ def orthant_direction(
     for i in range(rows.shape[0]):
         if products[0, i] == 0.0:
             continue
-        row = rows[i]
-        across = 0.0
+        row, across = rows[i], 0.0
         for a in range(places.shape[0]):
             across += work[0, a] * float(memory[row + 1, a])
         factor = ratios[i] * products[1, i] - across / products[0, i]
@@ -236,17 +209,14 @@ def orthant_direction(
 
 @kernel
 def orthant_step(
-    w: FloatArray,  # (P,)
+    w: FloatArray,
     factor: float,
-    direction: FloatArray,  # (P,)
-    descent: FloatArray,  # (P,) pseudo-gradient: the orthant of a parameter that is 0
-    moved: FloatArray,  # (P,) out
+    direction: FloatArray,
+    descent: FloatArray,  # pseudo-gradient: the orthant of a parameter that is 0
+    moved: FloatArray,  # out: ``w + factor direction``, 0 where a sign would change
     out: FloatArray,  # (1,) out
 ) -> None:
-    """Move to ``w + factor direction``, 0 where a sign would change; ``descent . (moved - w)``.
-
-    The projection of Andrew and Gao (2007), section 3.2.
-    """
+    """``descent . (moved - w)``, with the projection of Andrew and Gao (2007), section 3.2."""
     decrease = 0.0
     for p in range(w.shape[0]):
         value = w[p] + factor * direction[p]
@@ -260,29 +230,26 @@ def orthant_step(
 
 @kernel
 def sign_step(
-    w: FloatArray,  # (P,)
-    descent: FloatArray,  # (P,) gradient, or pseudo-gradient
-    last: FloatArray,  # (P,) in and out: the gradient before, 0 where the last step was too long
-    size: FloatArray,  # (P,) in and out: step lengths
-    grow: float,
-    shrink: float,
-    least: float,
+    w: FloatArray,
+    descent: FloatArray,  # gradient, or pseudo-gradient
+    last: FloatArray,  # in and out: the gradient before, 0 where the last step was too long
+    size: FloatArray,  # in and out: step lengths
     most: float,
-    projected: bool,
-    out: FloatArray,  # (P,) out
+    projected: bool,  # whether a parameter stops at 0 on its way to the other sign
+    out: FloatArray,
 ) -> None:
     """One step of Rprop: ``out[p] = w[p] - size[p] sign(descent[p])``.
 
     The step grows while the sign of the derivative stays, and shrinks where it changes; there the
-    parameter rests once. If `projected`, a parameter stops at 0 on its way to the other sign.
+    parameter rests once.
     """
     for p in range(w.shape[0]):
         slope = descent[p]
         product = slope * last[p]
         if product > 0.0:
-            size[p] = min(size[p] * grow, most)
+            size[p] = min(size[p] * GROW, most)
         elif product < 0.0:
-            size[p] = max(size[p] * shrink, least)
+            size[p] *= SHRINK
             slope = 0.0
         last[p] = slope
         value = w[p]

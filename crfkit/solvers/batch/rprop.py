@@ -16,8 +16,6 @@ from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Check
 from crfkit.solvers.batch.base import BatchSolver, Point, Vectors
 
-# Riedmiller and Braun (1993): by how much steps grow and shrink.
-GROW, SHRINK = 1.2, 0.5
 # How often all steps are halved where the objective is not finite.
 RETRIES = 60
 
@@ -95,7 +93,7 @@ class StepSizes:
         out = np.empty(self._vectors.size)
         self._vectors.run(
             sign_step, frozen(point.w), frozen(point.descent), self._last, self._sizes,
-            GROW, SHRINK, 0.0, float(self._largest), projected, out,
+            float(self._largest), projected, out,
         )  # fmt: skip
         self.resting = bool(np.any((self._last == 0.0) & (point.descent != 0.0)))
         return out
