@@ -140,6 +140,7 @@ def _find_worst(s: int, problem: Any, examples: Examples, workspace: Any) -> tup
 
 @implements(has_room, VertexDual)
 def _has_room(dual: VertexDual, s: int, problem: Any) -> bool:
+    """Whether there is room for as many labelings more."""
     enough: bool = dual.active.counts[s] + dual.options.most <= dual.active.vertices.shape[0]
     return enough
 

@@ -51,6 +51,7 @@ class MarginalDual(NamedTuple):
 
 @implements(has_room, MarginalDual)
 def _has_room(dual: MarginalDual, s: int, problem: Any) -> bool:
+    """Whether there is room for as many transitions more into each token."""
     enough = True
     for t in range(problem.offsets[s], problem.offsets[s + 1]):
         if dual.edges.counts[t] + dual.options.most > dual.edges.shares.shape[0]:
