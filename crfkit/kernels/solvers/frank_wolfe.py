@@ -8,7 +8,7 @@ what of it is not learned is its level.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.dispatch import dispatched, implements
@@ -27,6 +27,9 @@ from crfkit.kernels.oracle import (
     path_score,
     refresh,
 )
+
+if TYPE_CHECKING:
+    from crfkit.kernels.solvers.marginal_fw import MarginalDual
 
 
 class FrankWolfeOptions(NamedTuple):
@@ -56,20 +59,22 @@ class VertexDual(NamedTuple):
 
 
 @dispatched
-def has_room(dual: Any, s: int, problem: Any) -> bool:
+def has_room(dual: VertexDual | MarginalDual, s: int, problem: Any) -> bool:
     """Whether a sequence can have as many more shares as it may have updates."""
     raise NotImplementedError
 
 
 @dispatched
-def update(dual: Any, s: int, problem: Any, workspace: Any) -> tuple[bool, int]:
+def update(
+    dual: VertexDual | MarginalDual, s: int, problem: Any, workspace: Any
+) -> tuple[bool, int]:
     """Make an update if one raises the dual; returns whether one does, and `FOUND` or why not."""
     raise NotImplementedError
 
 
 @kernel
 def frank_wolfe_updates(
-    order: IntArray, problem: Any, dual: Any, workspace: Any
+    order: IntArray, problem: Any, dual: VertexDual | MarginalDual, workspace: Any
 ) -> tuple[int, int]:
     """Update the sequences of an order, (n,); returns how many before one that needs more room.
 
