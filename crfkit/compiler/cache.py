@@ -73,9 +73,9 @@ class KernelCache:
                     # Numba would load all that it can compile, 30 MB, where nothing is needed.
                     if self.needs_runtime():
                         context.refresh()
-                    from numba.core.compiler import CompileResult
+                    from crfkit.compiler.stored import rebuild
 
-                    return CompileResult._rebuild(context, *pickle.loads(payload))
+                    return rebuild(context, pickle.loads(payload))
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:

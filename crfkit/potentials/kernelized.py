@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
 from crfkit._types import CodeArray, FloatArray, IntArray, Potentials
@@ -56,9 +55,12 @@ class Kernel(NamedTuple):
         shape = (left.shape[0], right.shape[0])
         if not all(shape):
             return np.zeros(shape)
-        named = isinstance(self.name, str)
-        function = partial(pairwise_kernels, metric=self.name) if named else self.name
-        found: Any = function(left, right, **self.params)  # type: ignore[operator]
+        function: Any = self.name
+        if isinstance(self.name, str):
+            from sklearn.metrics.pairwise import pairwise_kernels  # most models need none of it
+
+            function = partial(pairwise_kernels, metric=self.name)
+        found = function(left, right, **self.params)
         values = np.ascontiguousarray(found.toarray() if issparse(found) else found, np.float64)
         if values.shape != shape:
             raise ValueError(
