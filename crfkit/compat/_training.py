@@ -5,25 +5,26 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crfkit._parallel import SERIAL
 from crfkit._types import CodeArray, FloatArray, IterationRecord
-from crfkit.compat._counting import CRFsuiteWeights, ZeroValues
+from crfkit.compat._counting import CRFsuiteWeights
 from crfkit.compat._options import Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream, check_lengths
 from crfkit.estimators import CRFClassifier
+from crfkit.features.attributes import ZeroValues
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import FittedModel
 from crfkit.kernels.solvers.vector import vector_dot
 from crfkit.persistence import register
 from crfkit.potentials import LinearChainModel
-from crfkit.training.data import Schema, TrainingData, pack_new
+from crfkit.training.data import Schema, TrainingData, pack_new, pack_training, read_training
 from crfkit.training.fit import Fit
 
 
@@ -166,15 +167,14 @@ def fit_classifier(
     y: Any,
     dev: tuple[Any, Any] | None = None,
     *,
-    zeros: tuple[ZeroValues, NDArray[np.bool_]] | None = None,
+    zeros: ZeroValues | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> tuple[CRFClassifier, TrainingLog]:
     """Fit a classifier with CRFsuite's parameters.
 
     Returns the classifier, its labels in the order of their first appearance, and the log, which
-    has the scores of the held-out X and y `dev`. Where X is packed, `zeros` are the values of 0,
-    and which of their tokens are those of X.
+    has the scores of the held-out X and y `dev`. Where X is packed, `zeros` are its values of 0.
     """
     values, log = options.values, TrainingLog()
     classifier = CRFClassifier(
@@ -183,12 +183,11 @@ def fit_classifier(
         n_jobs=n_jobs,
         verbose=2 * bool(verbose),
     )
-    noted, kept = (ZeroValues(), None) if zeros is None else zeros
-    problem = replace(
-        classifier._problem(), solver=options.solver(), weights=CRFsuiteWeights(values, noted, kept)
-    )
-    watched = X if isinstance(X, PackedSequences) else noted.watch(X)
-    fit = Fit(problem, _by_appearance(problem.read(watched, y)))
+    weights = CRFsuiteWeights(values, zeros)
+    problem = replace(classifier._problem(), solver=options.solver(), weights=weights)
+    pack = partial(pack_training, learn=weights.learn)
+    training = read_training(X, y, None, read=problem.labels.read, pack=pack)
+    fit = Fit(problem, _by_appearance(training))
     log.featgen_num_features = fit.model.n_parameters
     holdout = None if dev is None else Holdout(fit.model, fit.training, *dev)
     writer = LogWriter(options, log, holdout, len(fit.training.data))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.names import Names
@@ -21,6 +21,7 @@ from crfkit.data.packed import UNIT
 from crfkit.kernels.design.gather import REPEATED, rows_in_order
 
 SKIP = -1  # what has no entry: an attribute that is not in the vocabulary, or has the value 0
+ZERO = -(1 << 30)  # entries from here down stand for attributes of value 0, where these are kept
 BLOCK = 1 << 18  # entries that are counted at a time
 _ALL = frozen(np.zeros(0, np.int32))
 
@@ -91,6 +92,18 @@ def _expand_item(key: str, value: Any) -> Iterator[tuple[str, float]]:
         )
 
 
+class ZeroValues(NamedTuple):
+    """Which attributes have the value 0 in which token; packed features have no entry for them."""
+
+    columns: CodeArray  # (n,)
+    tokens: IntArray  # (n,)
+
+    def of_tokens(self, kept: BoolArray) -> ZeroValues:
+        """Return those of the tokens that are `kept`, (N,), numbered anew."""
+        chosen = kept[self.tokens]
+        return ZeroValues(self.columns[chosen], (np.cumsum(kept) - 1)[self.tokens[chosen]])
+
+
 class AttributeRows(NamedTuple):
     """Attributes of tokens, in the order of the tokens."""
 
@@ -126,11 +139,17 @@ class AttributeRows(NamedTuple):
 
     def counts(self, n_columns: int) -> IntArray:
         """Return the number of entries of each column, shape (D,)."""
-        counts, size = np.zeros(n_columns + 1, np.int64), max(BLOCK, n_columns)
+        counts, size = np.zeros(n_columns, np.int64), max(BLOCK, n_columns)
         for begin in range(0, len(self.indices), size):
             part = self.indices[begin : begin + size]
-            counts += np.bincount(part - SKIP, minlength=n_columns + 1)
-        return counts[1:]
+            counts += np.bincount(part[part >= 0], minlength=n_columns)
+        return counts
+
+    def zeros(self) -> ZeroValues:
+        """Return where attributes have the value 0, if that was kept."""
+        places = np.flatnonzero(self.indices <= ZERO)
+        tokens = np.searchsorted(self.indptr, places, side="right") - 1
+        return ZeroValues(ZERO - self.indices[places], tokens)
 
     def in_order(self, numbers: CodeArray | None = None) -> AttributeRows:
         """Return rows with their entries sorted, equal ones added up, without those of `SKIP`.

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import accumulate, chain, compress, repeat
 from numbers import Real
+from operator import itemgetter
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IntArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
 from crfkit.compiler.jit import protect
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import token_place
-from crfkit.features.attributes import SKIP, AttributeRows, check_name, expand, finite_number
+from crfkit.features.attributes import SKIP, ZERO, AttributeRows, check_name, expand, finite_number
 
-VALUED = -2  # entries from here down stand for attributes whose value is not 1
+VALUED = -2  # entries from here down to `ZERO` stand for attributes whose value is not 1
 _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract class is slow to ask
 _MANY = frozenset((list, tuple, set, frozenset))
 _CONTAINERS = _MANY | {dict}
@@ -29,7 +32,6 @@ KEPT = 100_000  # values that an index remembers under their keys
 KEPT_UNKNOWN = 10_000  # names that it does not have, and remembers that
 KEPT_KEYS = 1000  # keys that it remembers; each takes as much room as many values
 KEPT_LAYOUTS = 200  # lists of keys that it remembers, or looks at again, in all
-_HELD = object()  # stands in the place of a dict or list: its own attributes follow
 
 
 class Numbers(dict[Any, int]):
@@ -64,7 +66,7 @@ class Numbers(dict[Any, int]):
             raise TypeError("another rule applies")
         number = self.look_up(self.key)
         if number is None or value == 0:
-            number = SKIP
+            number = SKIP if number is None else self.index.zero(number)
         if value in (0, 1):
             self[value] = number
             return number
@@ -78,9 +80,15 @@ class Numbers(dict[Any, int]):
         return Keys(self.index, self.prefix)
 
 
-# What dicts with the same keys have in common: the numbers of the values of each key, and where,
-# from the end, a dict or list was met. A plain tuple, which is unpacked in less time than a record.
-Layout = tuple[list[Numbers], list[tuple[int, "Keys"]]]
+# What dicts with the same keys have in common: tables of the numbers of their values, what gets
+# these values, and under which keys a dict or list was met. A plain tuple, which is unpacked in
+# less time than a record.
+Layout = tuple[list[Numbers], Callable[[dict[Any, Any]], Iterable[Any]], list[tuple[str, "Keys"]]]
+
+
+def _values_of(keys: list[str]) -> Callable[[dict[Any, Any]], Iterable[Any]]:
+    """Return a function that gets the values of some keys of a dict."""
+    return itemgetter(*keys) if len(keys) > 1 else lambda item: [item[key] for key in keys]
 
 
 class Keys(dict[str, Numbers]):
@@ -91,6 +99,8 @@ class Keys(dict[str, Numbers]):
         self.prefix = prefix
         self.flags = Numbers(index, prefix)
         self.layouts: dict[tuple[str, ...], Layout] = {}
+        # The layout of all dicts of a size so far, without containers; None where they differ.
+        self.of_size: dict[int, Layout | None] = {}
 
     def learn(self, item: dict[Any, Any]) -> Layout:
         """Return the layout of a dict, with what it holds beyond dicts of the same keys.
@@ -98,27 +108,26 @@ class Keys(dict[str, Numbers]):
         LookupError where keys are too rarely the same; TypeError if one is not a string.
         """
         known = self.layouts.get(tuple(item))
-        places = set() if known is None else {place for place, _ in known[1]}
-        held = {place for place, value in enumerate(item.values(), -len(item))
-                if value.__class__ in _CONTAINERS}  # fmt: skip
-        if known is not None and held <= places:
+        before = set() if known is None else {key for key, _ in known[2]}
+        held = before | {key for key, value in item.items() if value.__class__ in _CONTAINERS}
+        if known is not None and held == before:
             return known
         if not self.index.layouts_left:
             raise LookupError
         self.index.layouts_left -= 1
-        numbers = [self[key] for key in item]
-        containers = [(place, numbers[place].inner) for place in sorted(places | held)]
-        for place, _ in containers:
-            numbers[place][_HELD] = SKIP
-        layout = self.layouts[tuple(item)] = numbers, containers
+        plain = [key for key in item if key not in held]
+        containers = [(key, self[key].inner) for key in item if key in held]
+        tables = [self[key] for key in plain]
+        layout = self.layouts[tuple(item)] = tables, _values_of(plain), containers
+        alone = not containers and len(item) not in self.of_size
+        self.of_size[len(item)] = layout if alone else None
         return layout
 
     def learn_all(self, item: dict[Any, Any]) -> None:
         """Learn the layouts of a dict and of those in it."""
-        values = list(item.values())
-        for place, inner in self.learn(item)[1]:
-            if values[place].__class__ is dict:
-                inner.learn_all(values[place])
+        for key, inner in self.learn(item)[2]:
+            if item[key].__class__ is dict:
+                inner.learn_all(item[key])
 
     def __missing__(self, key: Any) -> Numbers:
         if self.index.kept_keys >= KEPT_KEYS:
@@ -129,13 +138,12 @@ class Keys(dict[str, Numbers]):
         return values
 
 
-class AttributeIndex(dict[str, int]):
+class AttributeIndex(ABC):
     """Names to numbers; `keys_of_tokens` finds those of what stands in dicts."""
 
-    look_up: Callable[..., int | None]  # gives the number of a name, None where it is to be skipped
-
-    def __init__(self, numbers: Mapping[str, int] | None = None) -> None:
-        super().__init__(numbers or {})
+    def __init__(self, look_up: Callable[[str], int | None], keeps_zeros: bool = False) -> None:
+        self.look_up = look_up  # the number of a name, None where it is to be skipped
+        self.keeps_zeros = keeps_zeros
         self.has_values, self.layouts_left = False, KEPT_LAYOUTS
         self.forget()
 
@@ -144,17 +152,35 @@ class AttributeIndex(dict[str, int]):
         self.kept = self.kept_keys = self.kept_unknown = 0
         self.keys_of_tokens = Keys(self, "")
 
+    @abstractmethod
+    def __getitem__(self, name: Any) -> int:
+        """Return the number of a name, `SKIP` where there is none."""
 
-class GrowingIndex(AttributeIndex):
+    @abstractmethod
+    def numbers(self, names: list[Any]) -> Sequence[int]:
+        """Return the numbers of names; TypeError if one is no string."""
+
+    def zero(self, number: int) -> int:
+        """Return the entry of an attribute whose value is 0."""
+        return ZERO - number if self.keeps_zeros else SKIP
+
+
+class GrowingIndex(dict[str, int], AttributeIndex):
     """Names to numbers; a new name gets the next number."""
 
-    look_up = dict.__getitem__
+    def __init__(self, numbers: Mapping[str, int] | None = None, keeps_zeros: bool = False) -> None:
+        dict.__init__(self, numbers or {})
+        AttributeIndex.__init__(self, self.__getitem__, keeps_zeros)
 
     def __missing__(self, name: Any) -> int:
         if name.__class__ is not str:
             return self[check_name(name)]
         number = self[name] = len(self)
         return number
+
+    def numbers(self, names: list[Any]) -> Sequence[int]:
+        """Return the numbers of names, new or not."""
+        return list(map(self.__getitem__, names))
 
     def truncate(self, size: int) -> None:
         """Forget all names but the first ones."""
@@ -173,16 +199,25 @@ class GrowingIndex(AttributeIndex):
 class FrozenIndex(AttributeIndex):
     """Names to numbers; a new name is skipped."""
 
-    look_up = dict.get
-    unknown_left = KEPT_UNKNOWN
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        self._known, self._unknown_left = dict(numbers), KEPT_UNKNOWN
+        super().__init__(self._known.get)
 
-    def __missing__(self, name: Any) -> int:
-        if name.__class__ is not str:
-            return self.get(check_name(name), SKIP)
-        if self.unknown_left:
-            self.unknown_left -= 1
-            self[name] = SKIP
-        return SKIP
+    def __getitem__(self, name: Any) -> int:
+        """Return the number of a name, `SKIP` where there is none."""
+        plain = check_name(name)
+        if self._unknown_left and plain not in self._known:
+            self._unknown_left -= 1
+            self._known[plain] = SKIP
+        return self._known.get(plain, SKIP)
+
+    def numbers(self, names: list[Any]) -> Sequence[int]:
+        """Return the numbers of names, `SKIP` for unknown ones."""
+        with suppress(KeyError):
+            if len(names) > 1:
+                return itemgetter(*names)(self._known)  # type: ignore[no-any-return]
+        found = map(self._known.get, names)
+        return [self[name] if n is None else n for name, n in zip(names, found, strict=True)]
 
 
 def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
@@ -220,25 +255,29 @@ def read_at_once(tokens: list[Any], index: AttributeIndex) -> Read | None:
     """
     kinds = set(map(type, tokens))
     if kinds == _LISTS:
-        ends = accumulate(map(len, tokens), initial=0)
-        indptr = np.fromiter(ends, np.int64, len(tokens) + 1)
-        found = map(index.__getitem__, chain.from_iterable(tokens))
+        names, ends = list(chain.from_iterable(tokens)), accumulate(map(len, tokens), initial=0)
         try:
-            return Read(np.fromiter(found, np.int32, int(indptr[-1])), indptr, [])
+            entries = _array(len(names), index.numbers(names))
+            return Read(entries, np.fromiter(ends, np.int64, len(tokens) + 1), [])
         except TypeError:  # not all are strings
             return None
     return _read_dicts(tokens, index) if kinds == _DICTS else None
 
 
+def _array(size: int, numbers: Iterable[int]) -> CodeArray:
+    """Return numbers as an array, for which NumPy takes twice as long."""
+    return np.frombuffer(Struct(f"{size}i").pack(*numbers), np.int32)
+
+
 def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | None:
     """Return the entries of tokens that are dicts; None where some are of a rarer form."""
-    tables: list[Numbers] = []
-    values: list[Any] = []
+    tables, values, ends = list[Numbers](), list[Any](), [0]
     keys = index.keys_of_tokens
     try:
-        indptr = _line_up(keys, tokens, tables, values)
-        found = map(dict.__getitem__, tables, values)
-        entries = np.fromiter(found, np.int32, len(values))
+        for token in tokens:
+            _line_up(keys, token, tables, values)
+            ends.append(len(values))
+        entries = _array(len(values), map(dict.__getitem__, tables, values))
     except LookupError:
         return None
     except (TypeError, ValueError, RecursionError):  # maybe there is a container where none was
@@ -246,52 +285,57 @@ def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | N
             for token in tokens:
                 keys.learn_all(token)
         return None
+    indptr = np.array(ends)
     if not index.has_values:
         return Read(entries, indptr, [])
-    valued = np.flatnonzero(entries <= VALUED).tolist()
+    valued = np.flatnonzero(_are_valued(entries)).tolist()
     return Read(entries, indptr, [float(values[place]) for place in valued])
+
+
+def _are_valued(entries: CodeArray) -> BoolArray:
+    """Return which entries stand for a value that is not 1."""
+    found: BoolArray = (entries <= VALUED) & (entries > ZERO)
+    return found
 
 
 def _split(entries: CodeArray, values: Sequence[float]) -> tuple[CodeArray, FloatArray | None]:
     """Return the attributes of entries and their values; None where all are 1."""
     if not len(values):
         return entries, None
-    found, valued = np.ones(len(entries)), entries <= VALUED
+    found, valued = np.ones(len(entries)), _are_valued(entries)
     found[valued] = values
     return np.where(valued, np.int32(VALUED) - entries, entries), found
 
 
-def _line_up(
-    keys: Keys, tokens: list[dict[Any, Any]], tables: list[Numbers], values: list[Any]
-) -> IntArray:
-    """Add the values of tokens, and for each of them the table that its entry is looked up in.
-
-    Returns where those of each token end.
-    """
-    ends, lists = [0], list[tuple[Keys, Any]]()
-    for token in tokens:
-        waiting = [(keys, token)]
-        for under, item in waiting:  # grows on the way
+def _line_up(keys: Keys, item: dict[Any, Any], tables: list[Numbers], values: list[Any]) -> None:
+    """Add the values of a dict, and for each of them the table that its entry is looked up in."""
+    try:
+        numbers, plain, containers = keys.layouts[tuple(item)]
+    except KeyError:
+        numbers, plain, containers = keys.learn(item)
+    tables += numbers
+    if not containers:
+        values += item.values()
+        return
+    values += plain(item)
+    for key, inner in containers:
+        value = item[key]
+        if value.__class__ is dict:
+            known = inner.of_size.get(len(value))
+            if known is None:
+                _line_up(inner, value, tables, values)
+                continue
             try:
-                numbers, containers = under.layouts[tuple(item)]
-            except KeyError:
-                numbers, containers = under.learn(item)
-            tables += numbers
-            values += item.values()
-            for place, inner in containers:
-                value = values[place]
-                if value.__class__ is dict:
-                    values[place] = _HELD
-                    waiting.append((inner, value))
-                elif value.__class__ in _MANY:
-                    values[place] = _HELD
-                    lists.append((inner, value))
-        while lists:
-            under, items = lists.pop()
-            tables += repeat(under.flags, len(items))
-            values += items
-        ends.append(len(values))
-    return np.array(ends)
+                values += known[1](value)
+                tables += known[0]
+            except KeyError:  # as many keys, but others
+                _line_up(inner, value, tables, values)
+        elif value.__class__ in _MANY:
+            tables += repeat(inner.flags, len(value))
+            values += value
+        else:
+            tables.append(keys[key])
+            values.append(value)
 
 
 def collect(
@@ -311,10 +355,8 @@ def collect(
         kind = value.__class__
         if kind is str:
             add(keys[key][value])
-        elif kind is bool:
-            number = flags[key]
-            if value:
-                add(number)
+        elif value is True:
+            add(flags[key])
         elif kind is dict:
             collect(keys[key].inner, value, add, valued)
         elif kind in _MANY:
@@ -397,6 +439,6 @@ class _TokenEncoder:
             return number
         plain = finite_number(name, value)
         if number == SKIP or plain == 0.0:
-            return SKIP
+            return SKIP if number == SKIP else self.index.zero(number)
         self.values.append(plain)
         return VALUED - number

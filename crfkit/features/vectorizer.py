@@ -19,7 +19,7 @@ from crfkit._types import CodeArray, ObjectArray
 from crfkit.data import PackedSequences
 from crfkit.data.labels import object_array
 from crfkit.data.names import Names, name_array
-from crfkit.features.attributes import AttributeRows, check_name
+from crfkit.features.attributes import AttributeRows, ZeroValues, check_name
 from crfkit.features.encoding import FrozenIndex, GrowingIndex, encode
 
 _is_fitted_name = methodcaller("endswith", "_")
@@ -209,12 +209,14 @@ class SequenceVectorizer(SequenceTransformer):
 
     def _fit(self, X: Iterable[Any], y: Any) -> PackedSequences:
         check_whole("min_freq", self.min_freq)
-        index = GrowingIndex()
+        return self._pack(*self._learn(X, GrowingIndex()))
+
+    def _learn(self, X: Iterable[Any], index: GrowingIndex) -> tuple[AttributeRows, CodeArray]:
+        """Learn the names; return the rows of their numbers, and the column of each number."""
         rows = encode(X, index)
         names, columns = index.sorted_columns(rows.counts(len(index)), self.min_freq)
-        del index  # is large
         self._set_names(names)
-        return self._pack(rows, columns)
+        return rows, columns
 
     def extend(self, X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer]:
         """Return packed sequences with all their attributes, and the vocabulary with the new ones.
@@ -303,3 +305,11 @@ class SequenceVectorizer(SequenceTransformer):
 
     def _pack(self, rows: AttributeRows, numbers: CodeArray | None = None) -> PackedSequences:
         return rows.in_order(numbers).packed(self._names)
+
+
+def learn_with_zeros(X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer, ZeroValues]:
+    """Return packed sequences, the vectorizer fitted to them, and where attributes are 0."""
+    vectorizer = SequenceVectorizer()
+    rows, columns = vectorizer._learn(X, GrowingIndex(keeps_zeros=True))
+    zeros = rows.zeros()
+    return vectorizer._pack(rows, columns), vectorizer, zeros._replace(columns=columns[zeros[0]])

@@ -36,7 +36,15 @@ MOST_LABELS = 20_000
 Packed = tuple[PackedSequences, Any]  # sequences, and what made them: a fitted transformer or None
 
 
-def pack_training(X: Any, y: Any = None, features: Any = None) -> Packed:
+def learn_vocabulary(sequences: Any) -> Packed:
+    """Pack sequences of dicts or strings."""
+    vectorizer = SequenceVectorizer()
+    return vectorizer.fit_transform(sequences), vectorizer
+
+
+def pack_training(
+    X: Any, y: Any = None, features: Any = None, learn: Callable[[Any], Packed] = learn_vocabulary
+) -> Packed:
     """Pack training features; where they need it, fit a clone of `features` or a vocabulary."""
     if features is not None:
         return _pack_made(X, y, features)
@@ -45,8 +53,7 @@ def pack_training(X: Any, y: Any = None, features: Any = None) -> Packed:
     matrices, sequences = _look_ahead(X)
     if matrices:
         return PackedSequences.from_matrices(sequences), None
-    vectorizer = SequenceVectorizer()
-    return vectorizer.fit_transform(sequences), vectorizer
+    return learn(sequences)
 
 
 def _pack_made(X: Any, y: Any, features: Any) -> Packed:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from crfkit.compat._counting import ZeroValues
 from crfkit.compat._options import Options
 from crfkit.compat._training import TrainingLog, fit_classifier
 from crfkit.compat.crfsuite import save_crfsuite
@@ -79,24 +78,21 @@ class Trainer:
         number = len(self._labels)
         labels = label_list(number, list(yseq))
         known = len(self._index)
-        items = list(xseq)
         try:
-            rows = encode([items], self._index)
+            rows = encode([list(xseq)], self._index)
             if len(rows.indptr) - 1 != len(labels):
                 raise ValueError(f"{len(rows.indptr) - 1} items, but {len(labels)} labels.")
         except (TypeError, ValueError) as error:
             self._index.truncate(known)
             raise type(error)(f"sequence number {number} to be appended: {error}") from error
-        self._zeros.add(items)
         self._rows.append(rows)
         self._labels.append(labels)
         self._groups.append(int(group))
 
     def clear(self) -> None:
         """Forget all sequences."""
-        self._index = GrowingIndex()
+        self._index = GrowingIndex(keeps_zeros=True)
         self._index.layouts_left = 0  # numbers are to be in the order of their first appearance
-        self._zeros = ZeroValues()
         self._rows: list[AttributeRows] = []
         self._labels: list[list[Hashable]] = []
         self._groups: list[int] = []
@@ -163,7 +159,7 @@ class Trainer:
         held = np.array(self._groups, np.int64) == holdout
         labels = object_array(self._labels)
         dev = (data[held], labels[held]) if held.any() else None
-        zeros = (self._zeros, np.repeat(~held, data.lengths))
+        zeros = rows.zeros().of_tokens(np.repeat(~held, data.lengths))
         classifier, log = fit_classifier(
             self._options, data[~held], labels[~held], dev, zeros=zeros
         )

@@ -17,7 +17,7 @@ from crfkit.data.labels import object_array
 from crfkit.data.packed import ranges
 from crfkit.features._lexicons import read_lexicons
 from crfkit.features.attributes import AttributeRows
-from crfkit.features.encoding import FrozenIndex, GrowingIndex
+from crfkit.features.encoding import AttributeIndex, FrozenIndex, GrowingIndex
 from crfkit.features.expressions import LEXICON, Templates
 from crfkit.features.functions import Attributes, checked_functions
 from crfkit.features.segments.cells import (
@@ -227,7 +227,7 @@ class SegmentFeatures(SequenceTransformer):
             raise ValueError(f"attributes of segments are damaged: {error}.") from error
 
 
-def _found(learned: SegmentPlan, reader: SegmentReader, index: Mapping[str, int]) -> RunRows:
+def _found(learned: SegmentPlan, reader: SegmentReader, index: AttributeIndex) -> RunRows:
     """Return the runs that have attributes, and which."""
     once: list[FoundRuns] = []
     others: list[SegmentTemplate] = []
@@ -284,7 +284,7 @@ class RunRows(NamedTuple):
     rows: AttributeRows
 
 
-def run_rows(found: Sequence[FoundRuns], index: Mapping[str, int]) -> RunRows:
+def run_rows(found: Sequence[FoundRuns], index: AttributeIndex) -> RunRows:
     """Return the rows of the runs that templates have found; those of equal codes share one."""
     width = 1 + max(int((f.runs.stop - f.runs.start).max(initial=0)) for f in found)
     keys = [f.runs.start * width + f.runs.stop - f.runs.start for f in found]
@@ -315,7 +315,7 @@ def _joined(
 
 
 def _entries(
-    attributes: list[Attributes], codes: CodeArray, index: Mapping[str, int]
+    attributes: list[Attributes], codes: CodeArray, index: AttributeIndex
 ) -> tuple[IntArray, CodeArray, FloatArray]:
     """Return rows, columns and values of the attributes of rows by their codes, -1 for none."""
     columns = np.array([index[name] for each in attributes for name, _ in each], np.int32)
