@@ -16,13 +16,7 @@ from crfkit.kernels.solvers.simplex import simplex_ascend
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.batch import Objective
 from crfkit.solvers.base import Callback, Check, Solver, SolverLog, check_match, one_of
-from crfkit.solvers.margin.bounds import (
-    Tangent,
-    certified_gap,
-    check_convex,
-    has_exact_values,
-    tangent,
-)
+from crfkit.solvers.margin.bounds import certified_gap, check_convex, has_exact_values, tangent
 
 CHECKS: dict[str, Check] = {
     "slack": one_of("one", "n"), "max_iter": check_whole, "tol": check_number
@@ -123,73 +117,66 @@ class CuttingPlane(Solver):
             w = planes.solve(gap)
 
 
+class _Planes:
+    """Tangents of one loss, how much each counts, and for how long it has not."""
+
+    def __init__(self) -> None:
+        self.slopes: list[FloatArray] = []
+        self.offsets, self.gram = np.empty(0), np.empty((0, 0))
+        self.shares, self._unused = np.empty(0), np.empty(0, np.int64)
+
+    def add(self, offset: float, slope: FloatArray) -> None:
+        """Add a tangent."""
+        self.slopes.append(frozen(slope))
+        size = len(self.slopes)
+        gram = np.empty((size, size))
+        gram[:-1, :-1] = self.gram
+        gram[-1] = gram[:, -1] = self.along(slope)
+        self.gram, self.offsets = gram, np.append(self.offsets, offset)
+        self.shares, self._unused = np.append(self.shares, 0.0), np.append(self._unused, 0)
+
+    def along(self, w: FloatArray) -> FloatArray:
+        """Return the inner products of the slopes and a vector."""
+        return np.array([vector_dot(slope, frozen(w)) for slope in self.slopes])
+
+    def add_slopes(self, factor: float, out: FloatArray) -> None:
+        """Add the slopes, by how much they count."""
+        for share, slope in zip(self.shares.tolist(), self.slopes, strict=True):
+            if share > 0.0:
+                vector_add(factor * share, slope, out)
+
+    def forget(self, most: int) -> None:
+        """Keep the tangents that have counted in so many of the last solutions."""
+        self._unused = np.where(self.shares > 0.0, 0, self._unused + 1)
+        kept = self._unused <= most
+        self.slopes = [slope for slope, keep in zip(self.slopes, kept, strict=True) if keep]
+        self.offsets, self.shares = self.offsets[kept], self.shares[kept]
+        self._unused, self.gram = self._unused[kept], self.gram[np.ix_(kept, kept)]
+
+
 class _OnePlane:
     """Tangents of the whole loss."""
 
     def __init__(self, objective: Objective) -> None:
-        self.objective, self.c2 = objective, objective.penalty.l2
-        self.slopes: list[FloatArray] = []
-        self.offsets, self.gram = np.empty(0), np.empty((0, 0))
-        self.shares, self._unused = np.empty(0), np.empty(0, np.int64)
-        self.lower_bound = 0.0
+        self.objective, self.scale = objective, 0.5 / objective.penalty.l2
+        self.planes, self.lower_bound = _Planes(), 0.0
 
     def add(self, w: FloatArray) -> float:
         """Add the tangent at some parameters; returns the objective there."""
         value, slope = self.objective.value_and_grad(w)
-        slope -= 2.0 * self.c2 * w
+        slope -= 2.0 * self.objective.penalty.l2 * w
         loss = value - self.objective.penalty.smooth_value(w)
-        inner = [vector_dot(frozen(slope), frozen(other)) for other in [*self.slopes, slope]]
-        size = len(inner)
-        gram = np.empty((size, size))
-        gram[:-1, :-1] = self.gram
-        gram[-1] = gram[:, -1] = np.array(inner) / (2.0 * self.c2)
-        self.gram = gram
-        self.offsets = np.append(self.offsets, loss - vector_dot(frozen(slope), frozen(w)))
-        self.slopes.append(slope)
-        self.shares, self._unused = np.append(self.shares, 0.0), np.append(self._unused, 0)
+        self.planes.add(loss - vector_dot(frozen(slope), frozen(w)), slope)
         return float(value)
 
     def solve(self, gap: float) -> FloatArray:
         """Return the parameters of the smallest maximum of all tangents, plus the penalty."""
-        found = solve_simplex_qp(self.gram, self.offsets, start=self.shares)
-        self.shares = found.shares
-        self.lower_bound = max(self.lower_bound, found.value)
-        self._unused = np.where(self.shares > 0.0, 0, self._unused + 1)
-        w = np.zeros(len(self.slopes[0]))
-        for share, slope in zip(self.shares.tolist(), self.slopes, strict=True):
-            if share > 0.0:
-                vector_add(-0.5 * share / self.c2, frozen(slope), w)
-        kept = self._unused <= FORGET
-        self.slopes = [slope for slope, keep in zip(self.slopes, kept, strict=True) if keep]
-        self.offsets, self.shares = self.offsets[kept], self.shares[kept]
-        self._unused, self.gram = self._unused[kept], self.gram[np.ix_(kept, kept)]
+        planes, w = self.planes, np.zeros(self.objective.n_parameters)
+        found = solve_simplex_qp(self.scale * planes.gram, planes.offsets, start=planes.shares)
+        planes.shares, self.lower_bound = found.shares, max(self.lower_bound, found.value)
+        planes.add_slopes(-self.scale, w)
+        planes.forget(FORGET)
         return w
-
-
-class _Planes:
-    """Tangents of the loss of one batch, and how much each counts."""
-
-    def __init__(self) -> None:
-        self.offsets, self.slopes = np.empty(0), np.empty((0, 0))
-        self.shares, self.gram = np.empty(0), np.empty((0, 0))
-
-    def add(self, found: Tangent) -> None:
-        """Add a tangent."""
-        slopes = self.slopes.reshape(len(self.offsets), len(found.gradient))
-        self.slopes = np.concatenate([slopes, found.gradient[None]])
-        self.offsets = np.append(self.offsets, found.offset)
-        self.shares = np.append(self.shares, 0.0)
-        self.gram = np.einsum("ip,jp->ij", self.slopes, self.slopes)
-
-    def height(self, w: FloatArray) -> float:
-        """Return the largest of the tangents and 0, given the parameters at the places."""
-        return float(max((self.offsets + np.einsum("ip,p->i", self.slopes, w)).max(initial=0), 0))
-
-    def forget(self) -> None:
-        """Keep the tangents that count."""
-        kept = self.shares > 0.0
-        self.offsets, self.slopes = self.offsets[kept], self.slopes[kept]
-        self.shares, self.gram = self.shares[kept], self.gram[np.ix_(kept, kept)]
 
 
 class _OwnPlanes:
@@ -209,9 +196,9 @@ class _OwnPlanes:
         found = self.batches.map_batches(work, range(len(self.batches)))
         loss = sum(one.value for one in found)
         for index, (one, planes) in enumerate(zip(found, self.planes, strict=True)):
-            height = planes.height(w[self.batches.places(index)]) if len(planes.offsets) else 0.0
-            if one.value > height * (1.0 + TIE) + TIE * loss / len(found):
-                planes.add(one)
+            heights = planes.offsets + planes.along(w[self.batches.places(index)])
+            if one.value > heights.max(initial=0.0) * (1.0 + TIE) + TIE * loss / len(found):
+                planes.add(one.offset, one.gradient)
         return float(loss + self.objective.penalty.smooth_value(w))
 
     def solve(self, gap: float) -> FloatArray:
@@ -226,7 +213,7 @@ class _OwnPlanes:
                 break
             before = after
         for planes in self.planes:
-            planes.forget()
+            planes.forget(0)
         self.lower_bound = max(self.lower_bound, after)
         return self.w.copy()
 
@@ -237,12 +224,13 @@ class _OwnPlanes:
     def _solve_one(self, index: int, planes: _Planes) -> None:
         """Let the tangents of a sequence count as is best, those of all others being fixed."""
         places, scale = self.batches.places(index), 0.5 / self.c2
-        others = self.w[places] + scale * np.einsum("i,ip->p", planes.shares, planes.slopes)
-        linear = planes.offsets + np.einsum("ip,p->i", planes.slopes, others)
-        planes.shares = solve_simplex_qp(
-            scale * planes.gram, linear, start=planes.shares, turns=1
-        ).shares
-        self.w[places] = others - scale * np.einsum("i,ip->p", planes.shares, planes.slopes)
+        w = self.w[places]
+        planes.add_slopes(scale, w)
+        linear = planes.offsets + planes.along(w)
+        found = solve_simplex_qp(scale * planes.gram, linear, start=planes.shares, turns=1)
+        planes.shares = found.shares
+        planes.add_slopes(-scale, w)
+        self.w[places] = w
 
 
 class SimplexSolution(NamedTuple):
