@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _probabilities
+from crfkit.estimators import _questions
 from crfkit.estimators.base import LinearClassifier
 from crfkit.labels.base import TokenLabels
 from crfkit.losses import Loss
@@ -187,9 +187,9 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     verbose: int = 0
 
     has_probabilities = True
-    predict_proba = _probabilities.predict_proba
-    predict_marginals = _probabilities.predict_marginals
-    sequence_log_proba = _probabilities.sequence_log_proba
+    predict_proba = _questions.predict_proba
+    predict_marginals = _questions.predict_marginals
+    sequence_log_proba = _questions.sequence_log_proba
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from crfkit._params import check_option, check_positive
 from crfkit.data.labels import Weights
-from crfkit.estimators import _segment_predictions
+from crfkit.estimators import _questions
 from crfkit.estimators._kernelized import (
     KernelledTokens,
     check_kernel,
@@ -177,8 +177,8 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     verbose: int = 0
 
     decoding = "viterbi"
-    predict_segments = if_segments(_segment_predictions.predict_segments)
-    predict_n_best = if_segments(_segment_predictions.predict_n_best)
+    predict_segments = if_segments(_questions.predict_segments)
+    predict_n_best = if_segments(_questions.predict_n_best)
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

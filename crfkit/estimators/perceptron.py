@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._types import FloatArray
-from crfkit.estimators import _segment_predictions
+from crfkit.estimators import _questions
 from crfkit.estimators._views import if_segments, length_distribution
 from crfkit.estimators._voting import Ballot, check_votes
 from crfkit.estimators.base import LinearClassifier
@@ -155,8 +155,8 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     n_jobs: int | None = None
     verbose: int = 0
 
-    predict_segments = if_segments(_segment_predictions.predict_segments)
-    predict_n_best = if_segments(_segment_predictions.predict_n_best)
+    predict_segments = if_segments(_questions.predict_segments)
+    predict_n_best = if_segments(_questions.predict_n_best)
     length_distribution = if_segments(length_distribution)
 
     @with_callbacks  # type: ignore[untyped-decorator]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from crfkit.estimators import _probabilities, _segment_predictions, _views
+from crfkit.estimators import _questions, _views
 from crfkit.estimators.base import LinearClassifier
 from crfkit.estimators.segments import SegmentConstraints, Segments
 from crfkit.labels.segments import SegmentLabels
@@ -200,14 +200,14 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
 
     decoding = "viterbi"
     has_probabilities = True
-    predict_proba = _probabilities.predict_proba
-    predict_marginals = _probabilities.predict_marginals
-    sequence_log_proba = _probabilities.sequence_log_proba
-    predict_segments = _segment_predictions.predict_segments
-    predict_n_best = _segment_predictions.predict_n_best
-    predict_segment_proba = _segment_predictions.predict_segment_proba
-    likely_segments = _segment_predictions.likely_segments
-    expected_lengths = _segment_predictions.expected_lengths
+    predict_proba = _questions.predict_proba
+    predict_marginals = _questions.predict_marginals
+    sequence_log_proba = _questions.sequence_log_proba
+    predict_segments = _questions.predict_segments
+    predict_n_best = _questions.predict_n_best
+    predict_segment_proba = _questions.predict_segment_proba
+    likely_segments = _questions.likely_segments
+    expected_lengths = _questions.expected_lengths
     length_distribution = _views.length_distribution
 
     @with_callbacks  # type: ignore[untyped-decorator]

@@ -16,8 +16,13 @@ from crfkit.kernels.semimarkov.arrays import (
     SegmentViterbi,
     SegmentWorkspace,
 )
-from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
-from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov.max import (
+    PrefixLists,
+    semimarkov_add_path,
+    semimarkov_max,
+    semimarkov_n_best,
+    semimarkov_score,
+)
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.base import (
     Capability,

@@ -8,12 +8,12 @@ from functools import wraps
 from inspect import signature
 from typing import Any
 
-from crfkit.testing import checks_api, checks_errors, checks_input, checks_prediction
+from crfkit.testing import checks_api, checks_input, checks_prediction
 from crfkit.testing._data import REPEATS, Check, fitted, has_parameter, make_data
 
 __all__ = ["check_estimator", "estimator_checks", "parametrize_with_checks", "yield_checks"]
 
-_MODULES = checks_api, checks_input, checks_prediction, checks_errors
+_MODULES = checks_api, checks_input, checks_prediction
 
 
 def estimator_checks(estimator: Any) -> list[Check]:

@@ -2,7 +2,7 @@ import pytest
 
 from crfkit import CRFClassifier
 from crfkit.datasets import fetch_conll2000, fetch_conll2002, fetch_ud
-from crfkit.datasets.conll import CONLL2000, CONLL2002
+from crfkit.datasets.corpora import CONLL2000, CONLL2002
 from crfkit.io import conllu_features_and_labels, read_conllu
 from crfkit.metrics import spans_from_tags
 

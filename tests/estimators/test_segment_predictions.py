@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from crfkit import SegmentConstraints, SemiMarkovCRF, SequenceVectorizer
-from crfkit.estimators import _probabilities, _segment_predictions
+from crfkit.estimators import _questions
 from crfkit.inference import base as fitted_model
 from crfkit.metrics import Segment
 from crfkit.structures import SemiMarkov
@@ -287,8 +287,7 @@ def test_probabilities_of_sequences_of_tags_sum_to_one(model):
 
 def test_everything_is_bit_equal_for_any_number_of_threads(model, monkeypatch):
     sequences = (X + SHORT) * 3
-    for module in (_probabilities, _segment_predictions):
-        monkeypatch.setattr(module, "SHARE", 7)
+    monkeypatch.setattr(_questions, "SHARE", 7)
     found = []
     for n_jobs in (1, 2, 4):
         monkeypatch.setattr(fitted_model, "LEAST_CHUNK", 3 * n_jobs)

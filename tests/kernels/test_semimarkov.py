@@ -8,8 +8,13 @@ from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.arrays import LogSegmentWorkspace, SegmentSums, SegmentViterbi
-from crfkit.kernels.semimarkov.k_best import PrefixLists, semimarkov_n_best
-from crfkit.kernels.semimarkov.max import semimarkov_add_path, semimarkov_max, semimarkov_score
+from crfkit.kernels.semimarkov.max import (
+    PrefixLists,
+    semimarkov_add_path,
+    semimarkov_max,
+    semimarkov_n_best,
+    semimarkov_score,
+)
 from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
 from crfkit.structures.potentials import exponentials, filled_up, segment_arrays
 from crfkit.structures.semimarkov import segment_workspace

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crfkit.solvers.margin.marginals import ChainMarginals
+from crfkit.solvers.historical.margin_dual import ChainMarginals
 from crfkit.structures import ChainPotentials
 from tests.oracles import chain_paths
 

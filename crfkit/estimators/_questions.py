@@ -1,8 +1,8 @@
-"""Questions about segments: methods of the estimators that have such."""
+"""Questions about probabilities and about segments: methods of the estimators that have such."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,101 @@ from crfkit._types import (
     Segment,
 )
 from crfkit.data import PackedSequences
-from crfkit.data.labels import iterate_sequences, object_array
-from crfkit.estimators._probabilities import SHARE, tokens_of
+from crfkit.data.labels import by_sequence, iterate_sequences, object_array
 from crfkit.inference import ViterbiDecoder
-from crfkit.inference.base import expectations
-from crfkit.inference.constraints import allowed_codes, fixed_codes, with_fixed
+from crfkit.inference.base import expectations, marginals
+from crfkit.inference.constraints import (
+    allowed_codes,
+    conditional_log_proba,
+    fixed_codes,
+    with_fixed,
+)
 from crfkit.labels.fields import check_apart, read_listed
 from crfkit.labels.schemes import OUTSIDE_LABEL
 from crfkit.labels.segmentation import ANY, Segmentation, segmentation_of
 from crfkit.labels.segments import longest
 from crfkit.structures import Structure
 from crfkit.structures.semimarkov import span_probabilities
+
+# Tokens of a chunk whose results depend on each other, whatever the number of threads.
+SHARE = 2000
+
+
+def predict_proba(self: Any, X: Any) -> list[FloatArray]:
+    """Return the marginal probabilities of the labels; `X` and errors are as for `predict`.
+
+    Returns
+    -------
+    list of S ndarrays of shape (T, K)
+        ``P(y_t = k | x)`` in the order of `classes_`; rows sum to 1.
+    """
+
+    def ask(structure: Structure, potentials: Potentials) -> list[FloatArray]:
+        return np.split(marginals(structure, potentials)[0], potentials.offsets[1:-1])
+
+    return [rows for chunk in self._ask(self._pack(X), ask) for rows in chunk]
+
+
+def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
+    """Return the marginal probabilities as dicts, as sklearn-crfsuite does.
+
+    `X` and errors are as for `predict`.
+
+    Returns
+    -------
+    list of lists of dicts
+        ``{label: probability}`` for each token of each sequence.
+    """
+    rows = self.predict_proba(X)
+    labels = self.classes_.tolist()
+    return [[dict(zip(labels, p, strict=True)) for p in row.tolist()] for row in rows]
+
+
+def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
+    """Return the log-probability of whole sequences of labels, or of segments.
+
+    In a model of segments, labels of tokens may stand for several segmentations, whose
+    probabilities add up: a run of equal labels (or of "IO" tags) may be one segment or several, a
+    run of tokens outside too.
+
+    Parameters
+    ----------
+    X : iterable of sequences
+        As for `predict`, also in what is raised.
+    y : iterable of sequences of labels, or of lists of (start, stop, label)
+        The labels, or the segments, in the number and lengths of X (else ValueError).
+
+    Returns
+    -------
+    ndarray of shape (S,)
+        ``log P(y | x)``; ``-inf`` where a label is not one of `classes_`, a tag is none of the
+        scheme or may not stand there, a segment is too long or too short, or one may not follow
+        another; 0 for an empty sequence.
+    """
+    data, labels = self._pack(X), self._fitted_labels()
+    codes, known = labels.codes(self, by_sequence(y, data.offsets), data.offsets)
+    sequences = np.repeat(np.arange(len(data)), data.lengths)
+    cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
+    if labels.of_segments:
+        codes[cannot[sequences]] = ANY
+
+    def ask(structure: Structure, potentials: Potentials) -> FloatArray:
+        own = codes[tokens_of(data, potentials)]
+        if labels.of_segments:
+            return conditional_log_proba(structure, potentials, own)
+        return structure.score(potentials, own) - expectations(structure, potentials)[1]
+
+    share = SHARE if labels.of_segments else None
+    log_proba = np.concatenate([np.zeros(0), *self._ask(data, ask, share=share)])
+    log_proba[cannot] = -np.inf
+    return log_proba
+
+
+def tokens_of(data: PackedSequences, potentials: Potentials) -> slice:
+    """Return the tokens that a chunk of potentials is of."""
+    begin = int(data.offsets[potentials.first])
+    return slice(begin, begin + int(potentials.offsets[-1]))
+
 
 # Bounds of probabilities are compared with a threshold with this share to spare for rounding.
 SPARE = 1e-6
