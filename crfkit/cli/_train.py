@@ -80,8 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(arguments: argparse.Namespace) -> None:
     """Refuse what is wrong usage; a model that cannot be written is told before the training."""
     check_target("--model", arguments.model)
-    for path in (arguments.data, arguments.template, arguments.test):
-        if path is not None and _same_file(path, arguments.model):
+    model, given = arguments.model, (arguments.data, arguments.template, arguments.test)
+    for path in filter(os.path.isfile, filter(None, given)):
+        if os.path.exists(model) and os.path.samefile(path, model):
             raise ValueError(f"--model {arguments.model} would replace a file that is read.")
     data = chosen_format(arguments, arguments.data)
     if not data.has_columns and (arguments.template is not None or arguments.min_count):
@@ -106,10 +107,6 @@ def _check_segments(arguments: argparse.Namespace) -> None:
         check_whole("--max-length", arguments.max_length, 1)
     if arguments.scheme is not None:
         arguments.scheme = chosen_scheme(arguments.scheme, ("auto", RUNS))
-
-
-def _same_file(path: str, other: str) -> bool:
-    return os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib import resources
-from typing import Literal, overload
+from typing import Any
 
 from sklearn.utils import Bunch
 
-from crfkit._types import Frame
 from crfkit.data.frames import frame_from_sequences
 from crfkit.io import read_conll
 
@@ -65,21 +64,7 @@ def _read(name: str) -> str:
     return resources.files(_MODULE).joinpath(_FOLDER, name).read_text(encoding="utf-8")
 
 
-@overload
-def load_ingredients(
-    *, return_X_y: Literal[False] = ..., as_frame: Literal[False] = ...
-) -> Bunch: ...
-@overload
-def load_ingredients(
-    *, return_X_y: Literal[True], as_frame: Literal[False] = ...
-) -> tuple[Lines, Lines]: ...
-@overload
-def load_ingredients(*, return_X_y: Literal[False] = ..., as_frame: Literal[True]) -> Frame: ...
-
-
-def load_ingredients(
-    *, return_X_y: bool = False, as_frame: bool = False
-) -> Bunch | tuple[Lines, Lines] | Frame:
+def load_ingredients(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the recipe-ingredient corpus, S = 500 hand-labeled English lines.
 
     Each token has an IOB2 tag over QTY, UNIT, NAME, PREP and COMMENT, or O. The order is fixed

@@ -198,8 +198,10 @@ class LinearClassifier(SequenceClassifier):
 
     def _learn(self, fit: Fit, held: Labeled | None = None) -> Self:
         """Run a fit, and take what it finds."""
-        start = self._start(fit)
-        watch = None if held is None else self._watch(fit, held)
+        start, rules, watch = self._start(fit), fit.problem.early_stopping, None
+        if held is not None and rules is not None:
+            scorer = find_scorer(rules.scoring)
+            watch = Watch(rules, lambda w: scorer(self._with(fit.attributes(w)), *held))
         with self._without_the_last_fit():
             progress = FitProgress(self, fit)
             result: SolverResult = fit.run(start, progress, watch)
@@ -229,13 +231,6 @@ class LinearClassifier(SequenceClassifier):
                 "learned those of segments: use warm_start=False."
             )
         return carried_over(named_weights(vars(self)), fit.model, fit.training)
-
-    def _watch(self, fit: Fit, held: Labeled) -> Watch:
-        """Return the callback that ends the fit."""
-        rules = fit.problem.early_stopping
-        assert rules is not None
-        scorer = find_scorer(rules.scoring)
-        return Watch(rules, lambda w: scorer(self._with(fit.attributes(w)), *held))
 
     def _with(self, attributes: dict[str, Any]) -> Self:
         """Return a copy that is fitted so."""

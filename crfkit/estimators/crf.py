@@ -140,8 +140,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
 
     See Also
     --------
-    crfkit.features.SequenceVectorizer : The rules by which dicts become attributes.
-    crfkit.features.TemplateFeatures : Feature templates, also of transitions.
+    crfkit.features.SequenceVectorizer, crfkit.features.TemplateFeatures : Attributes of tokens.
 
     Notes
     -----

@@ -73,16 +73,9 @@ class CRFClassifierCV(LinearClassifier):
         (:func:`crfkit.metrics.get_scorer_names`), or ``scoring(estimator, X, y)`` of packed X.
     refit : bool, default=True
         Fit the best penalties to all data. Without, the model only has its scores.
-    solver : str or Solver, default="auto"
-    max_iter : int or None, default=None
-    features : transformer or None, default=None
-    min_freq : int, default=0
-    all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
-    random_state : int, RandomState instance or None, default=None
-    n_jobs : int or None, default=None
-        As for :class:`CRFClassifier`, in each fit.
-    decoding : {"viterbi", "posterior"} or Decoder, default="viterbi"
-        As for :class:`CRFClassifier`; the scores depend on it as well.
+    solver, max_iter, features, min_freq, all_possible_states, all_possible_transitions
+    boundary_weights, decoding, random_state, n_jobs
+        As for :class:`CRFClassifier`, in each fit; the scores depend on `decoding` as well.
     verbose : int, default=0
         1 prints a line for each fit; more also prints the iterations of the last fit.
 

@@ -41,16 +41,6 @@ RESCALINGS = {
 }
 
 
-def _check_fits(solver: str | Solver) -> None:
-    """Raise ValueError if a solver needs what the loss of a margin is not."""
-    for need in () if isinstance(solver, str) else solver.needs_of_loss:
-        if not getattr(HingeLoss, need):
-            raise ValueError(
-                f"solver={solver!r:.80} needs {LOSS_NEEDS[need]}, which a margin is not. Use one "
-                f"of {', '.join(map(repr, MARGIN_SOLVERS))}, or an object with options of these."
-            )
-
-
 @register(check=check_kernel_chain)
 @dataclass(kw_only=True, eq=False, repr=False)
 class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc]
@@ -93,18 +83,14 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         :class:`~crfkit.solvers.margin.KernelFrankWolfe`.
     max_iter : int or None, default=None
         Passes over the data at most; None leaves it to the solver.
-    features : transformer or None, default=None
-    min_freq : int, default=0
-    all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
-        As for :class:`CRFClassifier`.
+    features, min_freq, all_possible_states, all_possible_transitions, boundary_weights
+    n_jobs, verbose
+        As for :class:`CRFClassifier`, with the same defaults.
     warm_start : bool, default=False
         Start from the weights of the last fit, matched by the names of attributes and labels.
         Solvers of the dual only keep them where they find nothing better, and not with a kernel.
     random_state : int, RandomState instance or None, default=None
         The order in which the solver visits the data, where `solver` is a name.
-    n_jobs : int or None, default=None
-    verbose : int, default=0
-        As for :class:`CRFClassifier`.
 
     Attributes
     ----------
@@ -115,9 +101,8 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         attributes as one sequence; None if precomputed.
     dual_coef_ : ndarray of shape (n, K)
         With a kernel: ``score(t, k) = sum_s dual_coef_[s, k] kernel(support token s, t)``.
-    vectorizer_, n_features_in_, n_parameters_, n_iter_, converged_
-    feature_names_in_, transition_feature_names_in_
-    state_features_, transition_features_, transition_attributes_
+    vectorizer_, n_features_in_, feature_names_in_, transition_feature_names_in_, state_features_
+    transition_features_, transition_attributes_, n_parameters_, n_iter_, converged_
         As of :class:`CRFClassifier`.
     objective_ : float
         Value of the objective at the weights that were kept.
@@ -199,7 +184,13 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
         check_positive("C", self.C)
         check_option("loss", self.loss, RESCALINGS)
         solver = chosen_solver(self, MARGIN_SOLVERS)
-        _check_fits(self.solver)
+        for need in solver.needs_of_loss:
+            if not getattr(HingeLoss, need):
+                raise ValueError(
+                    f"solver={solver!r:.80} needs {LOSS_NEEDS[need]}, which a margin is not. Use "
+                    f"one of {', '.join(map(repr, MARGIN_SOLVERS))}, or an object with options of "
+                    "these."
+                )
         check_kernel(self.kernel, self.kernel_params)
         labels = labels_of(self.structure, self.warm_start)
         weights = None

@@ -60,16 +60,10 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
         stop after a pass without a mistake, and do not warn.
     shuffle : bool, default=True
         Whether the sequences are put into a new order before each pass.
-    features : transformer or None, default=None
-    min_freq : int, default=0
-    all_possible_states, all_possible_transitions, boundary_weights : bool, default=False
-        As for :class:`CRFClassifier`.
-    early_stopping : bool or EarlyStopping, default=False
-    validation_fraction : float, default=0.1
-        As for :class:`CRFClassifier`. With "vote", the last weights of a pass are scored, and the
-        votes up to the best pass are kept.
-    warm_start : bool, default=False
-        Start from the weights of the last fit, matched by the names of attributes and labels.
+    features, min_freq, all_possible_states, all_possible_transitions, boundary_weights
+    early_stopping, validation_fraction, warm_start
+        As for :class:`CRFClassifier`. With "vote", early stopping scores the last weights of a
+        pass, and the votes up to the best pass are kept.
     random_state : int, RandomState instance or None, default=None
         Orders the sequences, and chooses those that early stopping holds out. None: always the same
         orders, and held-out sequences that differ.

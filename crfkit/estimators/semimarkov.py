@@ -67,19 +67,8 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         As for :class:`crfkit.CRFClassifier`, for each token, by the labels of segments. A token of
         the right label where a segment wrongly begins, or does not, costs as much as the worst one.
-    c1 : float, default=0.0
-    c2 : float, default=0.1
-    loss : str or Loss, default="log"
-    solver : str or Solver, default="auto"
-    max_iter : int or None, default=None
-    random_state : int, RandomState instance or None, default=None
-    n_jobs : int or None, default=None
-    verbose : int, default=0
-        As for :class:`crfkit.CRFClassifier`.
-    features : transformer or None, default=None
-        As for :class:`crfkit.CRFClassifier`.
-    min_freq : int, default=0
-        Pairs that occur fewer times in the training data get no weight.
+    c1, c2, loss, solver, max_iter, features, min_freq, random_state, n_jobs, verbose
+        As for :class:`crfkit.CRFClassifier`, with the same defaults.
     early_stopping : bool or EarlyStopping, default=False
         As for :class:`crfkit.CRFClassifier`; where `fit` is given no validation part, that is a
         tenth of the sequences.
@@ -104,22 +93,19 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         Zeros.
     max_lengths_, scheme_ : dict, str
         The longest length of the segments of each label; the scheme of the tags, or "runs".
-    vectorizer_, n_features_in_
-        As of :class:`crfkit.CRFClassifier`.
     feature_names_in_, transition_feature_names_in_, segment_feature_names_in_ : ndarray
         Names of the attributes, of transitions and of segments, where they are known.
     state_features_, first_features_, last_features_, single_features_, segment_features_
     transition_features_, transition_attributes_ : WeightView
         The weights that are not 0 as mappings from (attribute, label), (label, next label) and
         (attribute, (label, next label)): of all, first, last and only tokens, and whole segments.
-    n_parameters_, n_iter_, converged_, objective_, gap_, training_log_
-    validation_scores_, best_iteration_, best_score_
+    vectorizer_, n_features_in_, n_parameters_, n_iter_, converged_, objective_, gap_
+    training_log_, validation_scores_, best_iteration_, best_score_
         As of :class:`crfkit.CRFClassifier`.
 
     See Also
     --------
-    CRFClassifier : Labels of tokens. With segments of one token and their attributes alone
-        (``max_length=1, length=None, token_parts=["inside"]``) this is the same model.
+    CRFClassifier : Labels of tokens: the same as segments of one token and their attributes alone.
     Segments : The same description of segments for other estimators.
 
     Notes
@@ -156,10 +142,6 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     Token weights as in :class:`crfkit.losses.LogLoss`: what is learned of a token is its label, and
     whether a segment begins there. Of sequences of weight 0 neither lengths nor labels are
     learned; they are read and checked as others are, and a `cost` matrix counts their labels.
-
-    References
-    ----------
-    Sarawagi and Cohen (2004), "Semi-Markov conditional random fields for information extraction".
 
     Examples
     --------

@@ -140,9 +140,10 @@ class Decoder:
             case ["objects", shape, items]:
                 return _object_array(shape, self._keys(items))
             case ["csr", name, shape, data, indices, indptr]:
-                parts = [self.value(part) for part in (data, indices, indptr)]
+                parts = self.value(data), self.value(indices), self.value(indptr)
                 self._spend_on_parts()
-                return _csr(name, shape, *parts)
+                check_csr(*parts, shape)
+                return CSR_CLASSES[name](parts, shape=tuple(shape))
             case ["record", name, items]:
                 return _record(REGISTRY.find(name), self._items(items))
             case ["object", name, state]:
@@ -317,11 +318,6 @@ def _object_array(shape: Any, items: list[Any]) -> NDArray[np.object_]:
     if math.prod(check_shape(shape)) != len(items):
         raise ValueError(f"an array of shape {shape!r:.80} with {len(items)} items")
     return np.fromiter(items, dtype=object, count=len(items)).reshape(shape)
-
-
-def _csr(name: Any, shape: Any, data: Any, indices: Any, indptr: Any) -> Any:
-    check_csr(data, indices, indptr, shape)
-    return CSR_CLASSES[name]((data, indices, indptr), shape=tuple(shape))
 
 
 def _record(cls: type, items: list[Any]) -> Any:

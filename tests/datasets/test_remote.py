@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from crfkit.datasets import conll, fetch_conll2000, get_data_home
+from crfkit.datasets import corpora, fetch_conll2000, get_data_home
 from crfkit.datasets.remote import Collection, RemoteFile
 
 TRAIN = b"Rome NNP B-NP\nfell VBD B-VP\n\nYes UH O\n\n"
@@ -38,7 +38,7 @@ def small(monkeypatch, archive):
         "test": RemoteFile("test.txt", sha256(TEST), url, "conll2000/test.txt"),
     }
     small = Collection("conll2000", files, ("conll2000",), "free", "small")
-    monkeypatch.setattr(conll, "CONLL2000", small)
+    monkeypatch.setattr(corpora, "CONLL2000", small)
     return small
 
 
