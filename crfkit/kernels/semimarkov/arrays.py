@@ -1,8 +1,7 @@
 """Groups of arrays that the kernels of segments read and write, and how scores come into them.
 
 Shapes: ``N`` tokens of ``S`` sequences, ``K`` labels, ``W`` the same filled up to whole vectors of
-eight, ``M`` tables of transitions, ``L`` lengths, ``R`` rows of scores of segments, of which ``n``
-segments have one. As for chains, arrays that kernels read are read-only.
+eight, ``M`` tables of transitions, ``L`` lengths, ``R`` rows of scores, which ``n`` segments have.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Small batches of segments, for kernels that update weights after each of them.
 
 The potentials of labels are those of rows, as in :mod:`crfkit.kernels.semimarkov.oracle`: in each
-batch of T tokens, T rows of each part, rows of lengths, and rows of segments with attributes. What
-touches weights is the same as for chains.
+batch of T tokens, T rows of each part, rows of lengths, and rows of segments with attributes.
 """
 
 from __future__ import annotations
@@ -224,10 +223,7 @@ def _exponentials(
 
 @kernel
 def sum_segments(problem: SegmentBatches, batch: int, room: SegmentRoom) -> None:
-    """Sum the sequences whose status is OK in the linear domain; the status tells what came of it.
-
-    Where counts do not fit together, all others are counted again.
-    """
+    """Sum the sequences whose status is OK; all again where the counts of one do not fit."""
     sums, first, again = room.sums, problem.first[batch], True
     while again:
         again = False

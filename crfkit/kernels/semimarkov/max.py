@@ -63,7 +63,7 @@ def _best_segmentation(
     shift: int,  # the token of row 0, for `ends`
     search: SegmentViterbi,
 ) -> int:
-    """Find the best segmentation of a sequence of at least one token; returns the status.
+    """Find the best segmentation of a sequence that is not empty; returns the status.
 
     Of equal ones, that with the lowest last label, then the shortest last segment, and so on.
     """
@@ -263,9 +263,7 @@ def semimarkov_n_best(
 ) -> None:
     """Find the n segmentations of the largest scores (list Viterbi, as `chain_n_best`).
 
-    ``ends_{e+1}(k)`` are the n largest of ``begins_{e-d+1}(k) + sum_u stay_u + length_d + span``
-    over all lengths, and ``begins_s(k)`` those of ``ends_s(i) + pair(i, k)`` over all labels; of
-    equal ones, those of the shortest lengths and the lowest labels come first.
+    Of equal ones, those of the shortest lengths and the lowest labels come first.
     """
     begins, before, ends, inside = lists.begins, lists.before, lists.ends, lists.inside
     count, size, last = value.shape[0], scores.pair.shape[1], scores.unary.shape[0]

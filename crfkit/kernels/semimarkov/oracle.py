@@ -1,10 +1,9 @@
 """The oracle of segments whose transitions share their scores, for compiled solvers.
 
-Weights are a vector as for chains. What attributes tell of a token in a segment is the score of a
-part: that it is inside, first, last or single. Each part of a token, each length and each segment
-that has attributes is a row of the design, and reads weights as a token of a chain does. ``Q``:
-tokens of the longest sequence; rows of ``K`` labels are filled up to ``W``, whole vectors of eight;
-the ``-inf`` there of lengths keeps those labels from being found.
+Each part of a token (it is inside, first, last or single), each length and each segment that has
+attributes is a row of the design, and reads weights as a token of a chain does. ``Q``: tokens of
+the longest sequence; rows of ``K`` labels are filled up to ``W``, whole vectors of eight; the
+``-inf`` there of lengths keeps those labels from being found.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ INSIDE, FIRST, LAST, SINGLE = 0, 1, 2, 3
 class SegmentProblem(NamedTuple):
     """Segments whose transitions are homogeneous.
 
-    Rows of the design are those of the first part of all N tokens, of the second, and so on, then
-    of L lengths, then of the segments of each sequence that have attributes.
+    Rows of the design are those of each part of all tokens, then of lengths, then of segments.
     """
 
     offsets: IntArray  # (S + 1,)

@@ -9,9 +9,8 @@ and ``alone_s(k)`` besides where the segment is that token alone. Few segments h
 of their own. The transition from a segment to the next has a score in the table of the token that
 the next one begins with.
 
-Shapes as in :mod:`crfkit.kernels.semimarkov.arrays`. Exponentials are called as the scores are.
-Lengths are tried from 1 on and the scores of tokens are multiplied up on the way, so nothing of
-size ``T L K`` is ever stored.
+Exponentials are called as the scores are. Lengths are tried from 1 on and the scores of tokens are
+multiplied up on the way, so nothing of size ``T L K`` is ever stored.
 """
 
 from __future__ import annotations
@@ -61,10 +60,7 @@ def _ending(
     p: int,
     most: int,
 ) -> FloatArray:
-    """``sum_d begins_{e-d+1} prod_u going_u stay_e length_d span``: segments that end at ``e``.
-
-    Eight labels from `p` on; `row` is that of the token in the workspace, `t` that in the data.
-    """
+    """``sum_d begins_{e-d+1} prod_u going_u stay_e length_d span``: what ends at the token `t`."""
     begins, going, lengths = workspace.begins, workspace.going, tables.lengths
     q, high = ends.ptr[t], ends.ptr[t + 1]
     value = multiply(multiply(load(begins, row, p), load(tables.alone, t, p)), load(lengths, 0, p))
@@ -142,8 +138,7 @@ def _forward(
 ) -> int:
     """Scaled forward recurrence (Sarawagi and Cohen 2004, section 3); returns the status.
 
-    ``alpha_{e+1}(k)`` is the share of label ``k`` in what ends at token ``e``; all that goes on is
-    relative to the sum of what ends, ``norm``, which need not be 1 with what goes on.
+    ``alpha_{e+1}(k)`` is the share of label ``k`` in what ends at token ``e``, whose sum is `norm`.
     """
     alpha, begins, vector = workspace.alpha, workspace.begins, workspace.vector
     norm, index, width = workspace.norm, scores.transition_index, workspace.alpha.shape[1]
@@ -188,10 +183,9 @@ def _starting(
     most: int,
     out: SegmentSums,
 ) -> FloatArray:
-    """``sum_d prod_u going_u length_d span ends_{s+d-1}``: segments that begin at ``s``.
+    """``sum_d prod_u going_u length_d span ends_{s+d-1}``: what begins at the token `t`.
 
-    Eight labels from `p` on. Adds the probability of each to what is expected of its length and
-    row; `single` becomes that of the segment of one token.
+    The probability of each is added to its length and row; `single` is that of the shortest one.
     """
     ends, going, lengths = workspace.ends, workspace.going, tables.lengths
     share, q, high = load(workspace.begins, row, p), starts.ptr[t], starts.ptr[t + 1]
@@ -276,8 +270,7 @@ def _write(
 ) -> bool:
     """Write the probabilities that a segment goes on, begins, ends, and is of one token.
 
-    Returns whether those of the labels of each token add up to 1, as they do where nothing was
-    lost on the way.
+    Returns whether those of each token add up to 1, as they do where nothing was lost on the way.
     """
     inside, sound = workspace.vector, True
     for k in range(size):

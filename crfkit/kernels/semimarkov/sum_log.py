@@ -33,10 +33,7 @@ def _log_of(most: float, rest: float) -> float:
 def _forward_log(
     scores: SegmentScores, begin: int, end: int, workspace: LogSegmentWorkspace
 ) -> None:
-    """``alpha_{e+1}(k) = log`` of the share of label ``k`` in what ends at token ``e``.
-
-    ``norm`` is the logarithm of the sum of what ends, relative to that of the token before.
-    """
+    """``alpha_{e+1}(k)``: log of the share of ``k`` in what ends at ``e``, whose sum is `norm`."""
     unary, pair, index, spans = scores.unary, scores.pair, scores.transition_index, scores.ends
     alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
     size, lengths = pair.shape[1], scores.n_transitions
@@ -81,8 +78,7 @@ def semimarkov_sum_log(
 ) -> int:
     """Sum one sequence that is not empty; returns `OK`, or the position that no segment leads to.
 
-    What goes on is relative to the sum of what ends, so that the logarithms do not grow with the
-    length of the sequence.
+    What goes on is relative to the sum of what ends: logarithms do not grow with the length.
     """
     unary, pair, index, starts = scores.unary, scores.pair, scores.transition_index, scores.starts
     begin: int = scores.offsets[s]

@@ -1,7 +1,6 @@
 """Pairwise Frank-Wolfe of one sequence whose potentials of labels are sums of kernel values.
 
-Shapes: ``W`` is the number of labels K, rounded up to whole vectors of eight; ``M`` labelings that
-there is room for; ``Q`` tokens of the longest sequence.
+Shapes: ``W`` labels in whole vectors of eight, ``M`` labelings, ``Q`` tokens of the longest one.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ NEGATIVE = -1e-8
 class KernelProblem(NamedTuple):
     """What is known of all sequences."""
 
-    offsets: IntArray  # (S + 1,)
     n_labels: int
     costs: FloatArray  # (N, K) of labels
     learned: FloatArray  # (K, W) 1 for transitions that have a weight
@@ -44,9 +42,19 @@ class KernelVertices(NamedTuple):
     number: IntArray  # (1,) how many there are
 
 
-class KernelWorkspace(NamedTuple):
-    """Room for one sequence."""
+class KernelBlock(NamedTuple):
+    """A sequence."""
 
+    begin: int  # its first token
+    rows: FloatArray  # (T, N) kernel values of its tokens with all
+    vertices: KernelVertices
+    values: FloatArray  # (M,) workspace
+
+
+class KernelWorkspace(NamedTuple):
+    """The state, and room for one sequence."""
+
+    state: KernelState
     pair: FloatArray  # (1, K, W) that of the state
     slots: IdArray  # (1,) which of these tables transitions have: 0
     scores: FloatArray  # (Q, W)
@@ -59,45 +67,39 @@ class KernelWorkspace(NamedTuple):
 
 @kernel
 def kernelized_updates(
-    s: int,
-    rows: FloatArray,  # (T, N) kernel values of the tokens of the sequence with all
-    factor: float,  # its weight, divided by 2 c2
+    block: KernelBlock,
+    factor: float,  # the weight of the sequence, divided by 2 c2
     most: int,  # updates at most
     enough: float,  # share of the first gap that ends them
     problem: KernelProblem,
-    state: KernelState,
-    vertices: KernelVertices,
     workspace: KernelWorkspace,
-    values: FloatArray,  # (M,) workspace
 ) -> float:
     """Move shares from the least to the worst labeling; returns the gap of the sequence before.
 
-    NaN is returned where a squared norm is negative: the kernel is not positive semidefinite.
-
-    For ``D = f(least) - f(worst)``, with ``|D|^2`` from kernel values, the dual rises most for the
-    share ``(a(worst) - a(least)) / (factor |D|^2)``, where ``a`` are scores with costs; weights
-    move by ``factor share D``.
+    NaN where a squared norm is negative. For ``D = f(least) - f(worst)`` the dual rises most for
+    the share ``(a(worst) - a(least)) / (factor |D|^2)``, where ``a`` are scores with costs.
     """
-    begin, length, first = problem.offsets[s], rows.shape[0], 0.0
-    _begin(begin, length, problem, state, workspace)
+    begin, rows, vertices, values = block
+    length, first, state = rows.shape[0], 0.0, workspace.state
+    _begin(block, problem, workspace)
     for step in range(most):
         viterbi_path(workspace.scores, workspace.pair, workspace.slots, 0, length,
                      workspace.best, workspace.path)  # fmt: skip
         top = workspace.best[length - 1, workspace.path[length - 1]]
-        source, mean = _least(length, vertices, state, workspace, values)
+        source, mean = _least(block, workspace)
         gap = top - mean
         if step == 0:
             first = gap
         if not top - values[source] > 0.0 or (step > 0 and gap <= enough * first):
             break
-        square, terms = _difference(begin, rows, source, vertices, problem, workspace)
+        square, terms = _difference(block, source, problem, workspace)
         if square < NEGATIVE * terms:
             return math.nan
         share = vertices.alphas[source]
         if factor * square > 0.0:
             share = min(share, (top - values[source]) / (factor * square))
-        _shift(length, factor * share, source, vertices, problem, state, workspace)
-        _pass_share(length, vertices, source, workspace, share)
+        _shift(block, factor * share, source, problem.learned, workspace)
+        _pass_share(block, source, share, workspace)
     for t in range(length):
         for k in range(problem.n_labels):
             amount = workspace.change[t, k]
@@ -109,36 +111,29 @@ def kernelized_updates(
 
 
 @part
-def _begin(begin: int, length: int, problem: KernelProblem, state: KernelState,
-           workspace: KernelWorkspace) -> None:  # fmt: skip
+def _begin(block: KernelBlock, problem: KernelProblem, workspace: KernelWorkspace) -> None:
     """Write the potentials of a sequence, costs added; nothing has changed yet."""
-    for t in range(length):
+    for t in range(block.rows.shape[0]):
         for k in range(workspace.scores.shape[1]):
-            score = 0.0
+            score, n = 0.0, block.begin + t
             if k < problem.n_labels:
-                score = state.unary[k, begin + t] + problem.costs[begin + t, k]
+                score = workspace.state.unary[k, n] + problem.costs[n, k]
             workspace.scores[t, k] = score
             workspace.change[t, k] = 0.0
 
 
 @part
-def _least(
-    length: int,
-    vertices: KernelVertices,
-    state: KernelState,
-    workspace: KernelWorkspace,
-    values: FloatArray,
-) -> tuple[int, float]:
+def _least(block: KernelBlock, workspace: KernelWorkspace) -> tuple[int, float]:
     """Write the score of each labeling; returns the least one and the mean of all."""
-    source, mean, labels = 0, 0.0, vertices.labels
-    for c in range(vertices.number[0]):
+    source, mean, values, (labels, alphas, number) = 0, 0.0, block.values, block.vertices
+    for c in range(number[0]):
         value = 0.0
-        for t in range(length):
+        for t in range(block.rows.shape[0]):
             value += workspace.scores[t, labels[c, t]]
             if t > 0:
-                value += state.pair[labels[c, t - 1], labels[c, t]]
+                value += workspace.state.pair[labels[c, t - 1], labels[c, t]]
         values[c] = value
-        mean += vertices.alphas[c] * value
+        mean += alphas[c] * value
         if value < values[source]:
             source = c
     return source, mean
@@ -146,19 +141,11 @@ def _least(
 
 @part
 def _difference(
-    begin: int,
-    rows: FloatArray,
-    source: int,
-    vertices: KernelVertices,
-    problem: KernelProblem,
-    workspace: KernelWorkspace,
+    block: KernelBlock, source: int, problem: KernelProblem, workspace: KernelWorkspace
 ) -> tuple[float, float]:
-    """Write the scores that ``D = f(source) - f(path)`` gives the tokens.
-
-    Returns ``|D|^2``, and the sum of the sizes of the kernel values in it.
-    """
-    terms, square, length = 0.0, 0.0, rows.shape[0]
-    labels, path, moved = vertices.labels, workspace.path, workspace.moved
+    """Write the scores that ``D = f(source) - f(path)`` gives tokens; ``|D|^2``, and its size."""
+    begin, rows, (labels, _, _), terms, square = block.begin, block.rows, block.vertices, 0.0, 0.0
+    path, moved, length = workspace.path, workspace.moved, rows.shape[0]
     flows, learned = workspace.flows, problem.learned
     for t in range(length):
         for k in range(moved.shape[1]):
@@ -188,37 +175,26 @@ def _difference(
 
 @part
 def _shift(
-    length: int,
-    amount: float,
-    source: int,
-    vertices: KernelVertices,
-    problem: KernelProblem,
-    state: KernelState,
-    workspace: KernelWorkspace,
+    block: KernelBlock, amount: float, source: int, learned: FloatArray, workspace: KernelWorkspace
 ) -> None:
     """Move the potentials of a sequence and the weights of transitions."""
-    labels, path, learned, change = (
-        vertices.labels, workspace.path, problem.learned, workspace.change,
-    )  # fmt: skip
-    for t in range(length):
-        for k in range(problem.n_labels):
+    labels, path, pair = block.vertices.labels, workspace.path, workspace.state.pair
+    for t in range(block.rows.shape[0]):
+        for k in range(learned.shape[0]):
             workspace.scores[t, k] += amount * workspace.moved[t, k]
-        change[t, labels[source, t]] += amount
-        change[t, path[t]] -= amount
+        workspace.change[t, labels[source, t]] += amount
+        workspace.change[t, path[t]] -= amount
         if t > 0:
             before, after = labels[source, t - 1], labels[source, t]
-            state.pair[before, after] += amount * learned[before, after]
+            pair[before, after] += amount * learned[before, after]
             before, after = path[t - 1], path[t]
-            state.pair[before, after] -= amount * learned[before, after]
+            pair[before, after] -= amount * learned[before, after]
 
 
 @part
-def _pass_share(length: int, vertices: KernelVertices, source: int, workspace: KernelWorkspace,
-                share: float) -> None:  # fmt: skip
+def _pass_share(block: KernelBlock, source: int, share: float, workspace: KernelWorkspace) -> None:
     """Move a share from one labeling to another, which may be new; forget one that has none."""
-    labels, alphas, count, path = (
-        vertices.labels, vertices.alphas, vertices.number, workspace.path,
-    )  # fmt: skip
+    (labels, alphas, count), path, length = block.vertices, workspace.path, block.rows.shape[0]
     place = count[0]
     for c in range(count[0]):
         same = True

@@ -65,10 +65,7 @@ class OnlineState(NamedTuple):
 
 @kernel
 def online_loss(pays: int, rise: float, cost: float, wrong: int, length: int, top: float) -> float:
-    """Return the loss of predicted labels, given by how much they score above the true ones.
-
-    It is 0 where it is but rounding of `top`, the size of their score: 0 for none.
-    """
+    """Return the loss of labels, given how much better they score; 0 for rounding of `top`."""
     if pays == SHARE:
         return wrong / length
     if pays == ONE:
@@ -94,10 +91,7 @@ def _length(
     update: UpdateCoefficients,
     state: OnlineState,
 ) -> float:
-    """Return the length of an update, ``min(cap, loss / (extra + sum cov delta^2))``.
-
-    NaN where that sum is infinite, so that the weights tell of it. The scratch holds delta then.
-    """
+    """Return ``min(cap, loss / (extra + sum cov delta^2))``, NaN where that sum is infinite."""
     square, scratch = update.extra, state.scratch
     for n in range(size):
         prefetch_at(scratch, positions[n])
@@ -152,10 +146,8 @@ def count_mistakes(
     """Return the number of wrong labels, and their cost: that number, if there is no other."""
     wrong, paid = 0, 0.0
     for row in range(end - begin):
-        label, predicted = (
-            one.codes[one.row, one.shift + row],
-            other.codes[other.row, other.shift + row],
-        )
+        label = one.codes[one.row, one.shift + row]
+        predicted = other.codes[other.row, other.shift + row]
         if label != predicted:
             wrong += 1
             paid += cost[label, predicted] if cost.shape[0] > 0 else 1.0
@@ -175,10 +167,8 @@ def online_updates(
 ) -> tuple[int, int, int]:
     """Predict the sequences ``order[first:]``, and make an update after each mistake.
 
-    Those of weight 0 are passed over; of empty ones no weight is known.
-
-    Returns where to go on, the size of the last update, and what came of the last search: `FOUND`,
-    or why there was no update.
+    Those of weight 0 are passed over; of empty ones no weight is known. Returns where to go on, the
+    size of the last update, and what came of the last search: `FOUND`, or why there was no update.
     """
     refresh(problem, workspace)
     for n in range(first, order.shape[0]):

@@ -1,7 +1,6 @@
 """Stochastic average gradient: steps along the mean of the last gradients of all batches.
 
-Weights that a batch does not read are ``w = scale v``, and are moved when they are next needed; the
-others, of transitions and of dense features, in each step.
+Weights ``w = scale v`` of attributes are moved when they are next needed, others in each step.
 """
 
 from __future__ import annotations
@@ -94,11 +93,7 @@ def sag_updates(
     room: LineRoom,
     workspace: Any,
 ) -> None:
-    """Update the weights after each of some batches, or do a part of that for one batch.
-
-    `COMPUTE` writes the workspace and the estimate of that batch alone; its weights have to be
-    caught up with.
-    """
+    """Update the weights after each of some batches, or do a part of that for one batch."""
     for n in range(order.shape[0]):
         if stage != COMPUTE:
             catch_up(problem, order[n], memory.numbers[TOTAL], memory.lazy)

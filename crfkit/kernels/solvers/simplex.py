@@ -22,8 +22,7 @@ def simplex_ascend(
 ) -> int:
     """Maximize ``linear . a - a' gram a / 2``, two variables at a time; returns the steps made.
 
-    From the variable of the largest slope and the one from which a step rises most, as in
-    sequential minimal optimization (Platt 1998; Fan, Chen and Lin 2005, second-order selection).
+    To the largest slope, from where it rises most: SMO (Fan, Chen and Lin 2005, second order).
     """
     size = shares.shape[0]
     scale = 0.0

@@ -154,12 +154,10 @@ class _Search(Search):
         )
         learned[blocks.model.transition_from, blocks.model.transition_to] = 1.0
         added = find_cost(blocks.loss.cost, blocks.model.n_codes).added(blocks.codes)
-        self.problem = kernels.KernelProblem(
-            frozen(blocks.offsets), n_labels, frozen(added), frozen(learned)
-        )
+        self.problem = kernels.KernelProblem(n_labels, frozen(added), frozen(learned))
         scores, best, moved, change = (aligned(longest, width) for _ in range(4))
         self._workspace = kernels.KernelWorkspace(
-            pair[None], np.zeros(1, np.uint32), scores, best, moved, change,
+            self.state, pair[None], np.zeros(1, np.uint32), scores, best, moved, change,
             aligned(n_labels, width), np.empty(longest, np.int32),
         )  # fmt: skip
 
@@ -201,9 +199,10 @@ class _Search(Search):
         if begin == end or not weight:
             return
         vertices = self.vertices[sequence] = _with_room(self.vertices[sequence], steps)
+        rows, values = frozen(blocks.gram.rows(sequence)), np.empty(len(vertices.alphas))
         gap = kernels.kernelized_updates(
-            sequence, frozen(blocks.gram.rows(sequence)), weight / (2.0 * self.c2), steps, ENOUGH,
-            self.problem, self.state, vertices, self._workspace, np.empty(len(vertices.alphas)),
+            kernels.KernelBlock(begin, rows, vertices, values), weight / (2.0 * self.c2), steps,
+            ENOUGH, self.problem, self._workspace,
         )  # fmt: skip
         if math.isnan(gap):
             raise ValueError(NOT_DEFINITE)
