@@ -32,6 +32,7 @@ class StochasticObjective:
     are sums of weights, or TypeError; what is added to them otherwise, the structure adds.
     """
 
+    source: PackedSequences  # the sequences in the order in which they were given
     offsets: IntArray  # (S + 1,) where the sequences start as they were dealt, and the end
     chunks: list[Chunk]  # the sequences of each batch, in this order
     all_labels: CodeArray  # (N,) the label codes of all tokens, in this order
@@ -45,11 +46,12 @@ class StochasticObjective:
         if not model.is_linear:
             raise TypeError("mini-batches need a linear model; use solver='lbfgs'.")
         self._order = check_random_state(random_state).permutation(len(data))
-        rows = ranges(data.offsets[:-1][self._order], data.lengths[self._order])
+        self.source = data
+        rows = self.tokens
         self.model, self.structure = cast(LinearModel, model).linear(objective.structure)
         self.plain, self.loss = objective.structure, objective.loss
         self.penalty, self.threads = objective.penalty, objective.threads
-        self._source, self._lock = data, threading.Lock()
+        self._lock = threading.Lock()
         self._batches = dict[int, Prepared]()
         self.all_labels, self._weight = objective.labels[rows], objective.weight[rows]
         self.offsets = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
@@ -64,6 +66,12 @@ class StochasticObjective:
         return len(self.chunks)
 
     @property
+    def tokens(self) -> IdArray:
+        """The tokens of `source` in the order in which sequences were dealt, shape (N,)."""
+        offsets, lengths = self.source.offsets, self.source.lengths
+        return ranges(offsets[:-1][self._order], lengths[self._order]).astype(np.uint32)
+
+    @property
     def data(self) -> PackedSequences:
         """The sequences, in the order in which they were dealt: a copy, until `release_data`."""
         with self._lock:
@@ -71,7 +79,7 @@ class StochasticObjective:
 
     @cached_property
     def _dealt(self) -> PackedSequences:
-        dealt: PackedSequences = self._source[self._order]
+        dealt: PackedSequences = self.source[self._order]
         return dealt
 
     def _prepared(self, index: int) -> Prepared:
@@ -90,8 +98,8 @@ class StochasticObjective:
     @property
     def mean_square(self) -> float:
         """The mean over tokens of the sum of the squared values of their attributes."""
-        values, dense = self._source.values, self._source.dense
-        total = float(len(self._source.indices) if values is None else np.square(values).sum())
+        values, dense = self.source.values, self.source.dense
+        total = float(len(self.source.indices) if values is None else np.square(values).sum())
         total += 0.0 if dense is None else float(np.square(dense).sum())
         return total / max(self.n_tokens, 1)
 

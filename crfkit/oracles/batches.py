@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from crfkit._parallel import Chunk, ThreadMap
-from crfkit._types import CodeArray, FloatArray, IntArray, SingleArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, SingleArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
@@ -35,7 +35,10 @@ class BatchData(NamedTuple):
 
     model: LinearModel
     structure: Structure
-    data: PackedSequences
+    source: PackedSequences  # the sequences in the order in which they were given,
+    tokens: IdArray  # (N,) the tokens of it in the order in which they were dealt,
+    offsets: IntArray  # (S + 1,) where sequences start in this one,
+    data: Callable[[], PackedSequences]  # and a copy in this one
     chunks: list[Chunk]
     labels: CodeArray  # (N,)
     weight: FloatArray  # (S,) of each sequence
@@ -163,18 +166,19 @@ class ChainBatchOracle(CompiledBatchOracle):
     """Batches of linear chains with the log loss."""
 
     def __init__(self, batches: BatchData) -> None:
-        model, data, threads = batches.model, batches.data, batches.threads
+        model, offsets, threads = batches.model, batches.offsets, batches.threads
         weights = self.aligned_weights = chain_weights(model)
         self.size, self.n_labels = weights.size, model.n_labels
         self.transitions = model.transition_from, model.transition_to
-        first = np.array([chunk.first for chunk in batches.chunks] + [len(data)], np.int64)
-        index, tables, table_heads = _tables(weights, data, batches.chunks)
-        tokens = with_boundaries(data, model.boundaries)
-        design = make_design(weights, tokens, threads, heads=data.offsets[first])
+        chunks = batches.chunks
+        first = np.array([chunk.first for chunk in chunks] + [len(offsets) - 1], np.int64)
+        index, tables, table_heads = _tables(weights, batches)
+        data = with_boundaries(batches.source, model.boundaries)
+        design = make_design(weights, data, threads, heads=offsets[first], tokens=batches.tokens)
         transitions = make_design(weights, tables, threads, wide=True, heads=table_heads)
         weights.release_layout()
         self.problem = ChainBatches(
-            frozen(first), frozen(data.offsets), frozen(batches.weight), frozen(batches.labels),
+            frozen(first), frozen(offsets), frozen(batches.weight), frozen(batches.labels),
             frozen(index), design, weights.bits, transitions, weights.wide_bits, weights.base,
         )  # fmt: skip
         unary, pair = design.batches.heads * self.n_labels, table_heads * self.n_labels**2
@@ -212,14 +216,15 @@ class ChainBatchOracle(CompiledBatchOracle):
 
 
 def _tables(
-    weights: AlignedWeights, data: PackedSequences, chunks: list[Chunk]
+    weights: AlignedWeights, batches: BatchData
 ) -> tuple[Any, PackedSequences, IntArray]:
     """Return the table of each transition, the attributes of the tables, and those of batches."""
+    chunks = batches.chunks
     if not len(weights.wide_positions):
         heads = np.arange(len(chunks) + 1)
         return np.zeros(1, np.uint32), no_features(len(chunks)), heads
-    assert data.transitions is not None, "which the model has weights for"
-    attributes = data.transitions
+    attributes = batches.data().transitions
+    assert attributes is not None, "which the model has weights for"
     found = [distinct_tokens(attributes, chunk.tokens.start, chunk.tokens.stop) for chunk in chunks]
     heads = np.concatenate([[0], np.cumsum([len(tokens) for tokens, _ in found])]).astype(np.int64)
     index = np.concatenate([np.zeros(0, np.uint32), *(rows for _, rows in found)])

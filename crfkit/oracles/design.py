@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import FloatArray, IntArray
+from crfkit._types import FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design import partition as kernels
@@ -28,12 +28,13 @@ def pieces_of(count: int) -> list[tuple[int, int]]:
 
 
 def kernel_inputs(
-    weights: AlignedWeights, data: PackedSequences, wide: bool
+    weights: AlignedWeights, data: PackedSequences, wide: bool, tokens: IdArray | None
 ) -> tuple[kernels.Attributes, kernels.WeightPositions]:
     """Return the sparse attributes of tokens, or of transitions, and where their weights stand."""
     values, stride = data.value_array()
+    order = np.arange(data.n_tokens, dtype=np.uint32) if tokens is None else tokens
     features = kernels.Attributes(
-        frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
+        frozen(order), frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
     )
     layout, positions, width = weights.layout, weights.state_positions, weights.width
     if wide:
@@ -52,14 +53,16 @@ def make_design(
     wide: bool = False,
     heads: IntArray | None = None,
     dense_heads: IntArray | None = None,
+    tokens: IdArray | None = None,
 ) -> Design:
     """Return the rows and the single weights of each of N tokens, made over threads.
 
     With `wide`, the attributes are those of transitions. The first token of each batch and the end
     are `heads`, shape (B + 1,), if there are batches; its dense features begin there too, or at
-    `dense_heads`.
+    `dense_heads`. Tokens come in the order of `tokens`, shape (N,), if it is given.
     """
-    n_tokens, (features, places) = len(data.indptr) - 1, kernel_inputs(weights, data, wide)
+    n_tokens = len(data.indptr) - 1
+    features, places = kernel_inputs(weights, data, wide, tokens)
     groups = frozen(np.arange(n_tokens + 1) if heads is None else heads)
     rows, cells = np.zeros((2, n_tokens + 1), np.int64)
     threads(
@@ -73,7 +76,7 @@ def make_design(
     design = Design(
         row_ptr, np.empty(n_rows, np.uint32), _numbers(n_rows, stride), cell_ptr,
         np.empty(n_cells, kind), np.empty(n_cells, np.uint32), _numbers(n_cells, stride), stride,
-        dense_of(data), places.n_rows, NO_BATCHES,
+        dense_of(data, tokens), places.n_rows, NO_BATCHES,
     )  # fmt: skip
     pieces = pieces_of(len(groups) - 1)
     threads(lambda piece: kernels.entries_deal(*piece, groups, features, places, design), pieces)
@@ -118,9 +121,11 @@ def _numbers(size: int, stride: int) -> FloatArray:
     return np.ones(size if stride else 1)
 
 
-def dense_of(data: PackedSequences) -> FloatArray:
-    """Return the dense features, shape (N, F)."""
-    return frozen(np.empty((data.n_tokens, 0)) if data.dense is None else data.dense)
+def dense_of(data: PackedSequences, tokens: IdArray | None) -> FloatArray:
+    """Return the dense features, shape (N, F), maybe in another order."""
+    if data.dense is None:
+        return frozen(np.empty((data.n_tokens, 0)))
+    return frozen(data.dense if tokens is None else data.dense[tokens])
 
 
 def frozen_arrays(lists: tuple[Any, ...]) -> list[Any]:

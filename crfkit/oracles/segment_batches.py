@@ -40,7 +40,7 @@ class SegmentBatchOracle(CompiledBatchOracle):
     """Batches of segments with the log loss."""
 
     def __init__(self, batches: BatchData) -> None:
-        model, data = cast(SemiMarkovModel, batches.model), batches.data
+        model, data = cast(SemiMarkovModel, batches.model), batches.data()
         threads = batches.threads
         size, order = model.n_labels, LabelOrder.by_code(model.n_codes)
         first = np.array([chunk.first for chunk in batches.chunks] + [len(data)], np.int64)
@@ -177,7 +177,7 @@ def _true_counts(
     batches: BatchData, places: _Places, first_pair: int, fixed: tuple[FloatArray, FloatArray]
 ) -> _TrueCounts:
     """Return what is counted of the true segments."""
-    size, offsets = batches.model.n_labels, batches.data.offsets
+    size, offsets = batches.model.n_labels, batches.offsets
     labels, begins = batches.labels.astype(np.int64) % size, batches.labels >= size
     ends = np.append(begins[1:], True)
     ends[offsets[1:][np.diff(offsets) > 0] - 1] = True

@@ -109,6 +109,7 @@ class PreparedRows:
         if not (self.layout.complete or any(part.data.values is not None for part in parts)):
             lists = threads(lambda part: _row_lists(self.layout, part)[:2], parts)
             self.folding = find_folding(lists, self.layout.shape[0])
+            del lists  # take as much room as the data
         count, n_dense = threads.n_workers, weights.n_features - weights.n_sparse
         self._row_edges, place_edges = _shares(self.layout, parts, self.folding, count)
         self._dense_edges = np.linspace(0, n_dense, count + 1).astype(np.int64)

@@ -248,6 +248,8 @@ print(doubled(1.0), doubled(3))
         "del compiler.CompileResult._reduce",
         "import numba.misc.appdirs; del numba.misc.appdirs.AppDirs",
         "from numba.core import codegen; codegen.CPUCodegen.magic_tuple = missing",
+        "from numba.core import codegen; codegen.CPUCodeLibrary._set_compiled_object = missing",
+        "import numba; numba.__version__ = '99.0'",
     ],
 )
 def test_another_numba_costs_the_cache_at_most(copy_of_package, change):

@@ -19,8 +19,9 @@ AHEAD = 12
 
 
 class Attributes(NamedTuple):
-    """The attributes of tokens."""
+    """The attributes of tokens, which may be read in another order than they stand in."""
 
+    tokens: IdArray  # (N,) which is read
     indptr: IntArray  # (N + 1,)
     indices: IdArray  # (nnz,)
     values: FloatArray  # (nnz,) or (1,)
@@ -62,8 +63,8 @@ def entries_count(
     """Count what `entries_deal` lists."""
     indices, slots, ptr = features.indices, weights.slots, weights.ptr
     for t in range(begin, end):
-        rows, cells = 0, 0
-        for n in range(features.indptr[t], features.indptr[t + 1]):
+        rows, cells, token = 0, 0, features.tokens[t]
+        for n in range(features.indptr[token], features.indptr[token + 1]):
             ask(n, features, weights)
             if slots[indices[n]] < weights.n_rows:
                 rows += 1
@@ -87,7 +88,8 @@ def entries_deal(
     for group in range(first, last):
         for t in range(heads[group], heads[group + 1]):
             k, m, before = out.row_ptr[t], out.cell_ptr[t], (t - heads[group]) * weights.width
-            for n in range(features.indptr[t], features.indptr[t + 1]):
+            token = features.tokens[t]
+            for n in range(features.indptr[token], features.indptr[token + 1]):
                 ask(n, features, weights)
                 attribute, value = indices[n], features.values[n * features.stride]
                 if slots[attribute] < weights.n_rows:

@@ -168,8 +168,8 @@ def make_batch_oracle(batches: StochasticObjective) -> BatchOracle:
     if batches.loss.is_log_likelihood and batches.has_sequence_weights:
         weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
         data = BatchData(
-            batches.model, batches.structure, batches.data, batches.chunks, batches.all_labels,
-            weight, batches.threads,
+            batches.model, batches.structure, batches.source, batches.tokens, batches.offsets,
+            lambda: batches.data, batches.chunks, batches.all_labels, weight, batches.threads,
         )  # fmt: skip
         found = find_batch_oracle(data)
         batches.release_data()

@@ -41,7 +41,7 @@ class Preconditioner:
         state, n_steps = model.state, len(model.transition_from)
         first, last = int(state.ptr[state.n_sparse]), state.n_parameters
         self._cut = last - first
-        dense = batches.data.dense
+        dense = None if batches.source.dense is None else batches.data.dense
         if dense is None:
             self.always = slice(last, last)
             self.features, self.transitions, self.most = np.zeros((0, 0)), np.ones(n_steps), 1.0
