@@ -215,9 +215,7 @@ class ChainBatchOracle(CompiledBatchOracle):
         )  # fmt: skip
 
 
-def _tables(
-    weights: AlignedWeights, batches: BatchData
-) -> tuple[Any, PackedSequences, IntArray]:
+def _tables(weights: AlignedWeights, batches: BatchData) -> tuple[Any, PackedSequences, IntArray]:
     """Return the table of each transition, the attributes of the tables, and those of batches."""
     chunks = batches.chunks
     if not len(weights.wide_positions):

@@ -34,7 +34,11 @@ def kernel_inputs(
     values, stride = data.value_array()
     order = np.arange(data.n_tokens, dtype=np.uint32) if tokens is None else tokens
     features = kernels.Attributes(
-        frozen(order), frozen(data.indptr), frozen(data.indices.view(np.uint32)), frozen(values), stride
+        frozen(order),
+        frozen(data.indptr),
+        frozen(data.indices.view(np.uint32)),
+        frozen(values),
+        stride,
     )
     layout, positions, width = weights.layout, weights.state_positions, weights.width
     if wide:
