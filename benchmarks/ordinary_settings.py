@@ -42,7 +42,7 @@ LIMITS = {
 }  # fmt: skip
 QUICK_SEQUENCES = 60
 NEAR = 1e-4  # above the best known objective
-SINGLE = ("lbfgs", "owlqn", "oeg", "sag", "newton")  # that `auto` has to match
+SINGLE = ("lbfgs", "owlqn", "oeg", "sag", "newton", "dense_newton")  # that `auto` has to match
 PATIENCE = 1.3  # times the seconds of `auto`: then a single solver is given up
 REPEATS, REPEAT_BELOW = 3, 1.5  # runs of more seconds are not repeated
 TIGHT: dict[str, Any] = {"tol": 1e-7, "gtol": 1e-9, "max_iter": 1000}

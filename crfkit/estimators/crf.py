@@ -60,10 +60,10 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         named; or ``cost[i, j]`` for label `j` where `i` is true, in the order of `classes_`. With
         "log", or an object as loss, any but "hamming" raises an error.
     solver : str or Solver, default="auto"
-        "lbfgs", "oeg", "sag", "sgd", "owlqn", "newton", "cg", "rprop", "gis", "iis", an object with
-        options, such as ``LBFGS(tol=1e-8)``, or "auto", which chooses by loss, penalty
-        and size (:class:`crfkit.solvers.AutoSolver`). "hinge" takes "sgd" and "auto" of these, and
-        the solvers of :class:`crfkit.MaxMarginCRF` as objects.
+        "lbfgs", "oeg", "sag", "sgd", "owlqn", "dense_newton", "newton", "cg", "rprop", "gis",
+        "iis", an object with options, such as ``LBFGS(tol=1e-8)``, or "auto", which chooses by
+        loss, penalty and size (:class:`crfkit.solvers.AutoSolver`). "hinge" takes "sgd" and "auto"
+        of these, and the solvers of :class:`crfkit.MaxMarginCRF` as objects.
     max_iter : int or None, default=None
         Iterations (passes, for a stochastic solver) at most; None leaves it to the solver.
     features : transformer or None, default=None

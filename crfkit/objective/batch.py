@@ -6,12 +6,14 @@ import copy
 import math
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from crfkit._parallel import Chunk, ThreadMap, make_blocks, make_chunks, with_threads
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IterationRecord, Potentials
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.data.labels import Targets, Weights
 from crfkit.losses import Loss
@@ -19,6 +21,12 @@ from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.potentials import LinearModel, PotentialsModel
 from crfkit.structures import Capability, MissingCapabilityError, Structure
+
+if TYPE_CHECKING:
+    from crfkit.objective.curvature import FeatureBasis
+
+# A sample has at least so many sequences.
+LEAST_SAMPLE = 100
 
 # What is done with a chunk: (scores, [tangents,] targets, weights, out) -> its value, if any.
 Work = Callable[..., float | None]
@@ -134,6 +142,70 @@ class Objective:
         )
         self.penalty.add_smooth_gradient(direction, product)
         return product
+
+    @property
+    def has_covariances(self) -> bool:
+        """Whether the structure tells the covariances of all weights, so that `hessian` is fast."""
+        model, data = cast(LinearModel, self.model), self.data
+        return bool(
+            Capability.COVARIANCES in self.structure.capabilities
+            and self.structure.offset is None
+            and self.loss.is_log_likelihood
+            and self.targets.allowed is None
+            and self.has_sequence_weights
+            and model.is_linear
+            and model.homogeneous
+            and {block.name for block in model.blocks} == {"state", "transitions"}
+            and data.dense is None
+        )
+
+    def hessian(
+        self, w: FloatArray, directions: sp.csr_array, tokens: int | None = None
+    ) -> FloatArray:
+        """Return about the Hessian of the differentiable part along directions, (Q, P): (Q, Q).
+
+        Where covariances are known, those of about so many `tokens`, as if all were like them: each
+        n-th sequence stands for n, if there are many. Else by Q products.
+        """
+        if not self.has_covariances:
+            products = [self.hessian_product(w, each) for each in directions.toarray()]
+            return np.asarray(directions @ np.array(products).T)
+        model, step = cast(LinearModel, self.model), self._sample_step(tokens)
+        combine, features = directions @ self._basis.combine, self._basis.features
+        found = np.zeros((combine.shape[1],) * 2)
+        bound, level = model.bind(w), cast(FloatArray, self._level)
+        for chunks, prepared in self._prepared.blocks:
+            for index, chunk in enumerate(chunks):
+                scores = model.prepared_scores(bound, prepared, index, self.threads)
+                numbers = np.arange(chunk.first, chunk.first + len(chunk.offsets) - 1)
+                weight = np.where(numbers % step == 0, step * level[chunk.sequences], 0.0)
+                first = chunk.tokens.start
+                self.structure.add_covariances(scores, weight, first, features, found)
+        turned = frozen((combine @ (found + found.T)).T)
+        penalty = 2.0 * self.penalty.l2 * (directions @ directions.T).toarray()
+        return np.asarray(penalty + combine @ turned)
+
+    def directions(self, start: FloatArray) -> sp.csr_array:
+        """Return directions, (Q, P), along which the optimum is reached from a start.
+
+        No two share a parameter. They are the parameters, but for two labels, the differences of
+        the weights of each attribute, if these are opposite at the start.
+        """
+        if self.has_covariances:
+            return self._basis.directions(start)
+        return sp.eye_array(self.n_parameters, format="csr")
+
+    @cached_property
+    def _basis(self) -> FeatureBasis:
+        from crfkit.objective.curvature import FeatureBasis
+
+        return FeatureBasis.of(cast(LinearModel, self.model), self.data)
+
+    def _sample_step(self, tokens: int | None) -> int:
+        """Return for how many sequences one stands, if about so many tokens are enough."""
+        if tokens is None:
+            return 1
+        return max(1, min(self.data.n_tokens // max(tokens, 1), len(self.data) // LEAST_SAMPLE))
 
     def hessian_diagonal(self, w: FloatArray) -> FloatArray:
         """Return an estimate of the diagonal of the Hessian, shape (P,): cheap, never negative.

@@ -106,7 +106,7 @@ class PreparedRows:
     def __init__(self, weights: AttributeWeights, parts: list[Part], threads: ThreadMap) -> None:
         self.weights, self.layout, self.parts = weights, weights.full, parts
         self.folding = None  # which rows stand for others; none where the weights are the table
-        if not (self.layout.complete or any(part.data.values is not None for part in parts)):
+        if parts and parts[0].data.values is None and not self.layout.complete:
             lists = threads(lambda part: _row_lists(self.layout, part)[:2], parts)
             self.folding = find_folding(lists, self.layout.shape[0])
             del lists  # take as much room as the data
@@ -246,29 +246,41 @@ def _split(
 def _rows(
     row_ptr: IntArray, slots: IdArray, rows: IdArray, values: FloatArray, edges: IntArray
 ) -> Rows:
-    order = np.argsort(slots, kind="stable")
-    columns, starts = np.unique(slots[order], return_index=True)
+    order = _rising(slots)
+    ordered = slots[order]
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    starts = np.append(0, changes) if len(ordered) else changes
+    values = frozen(values)
+    columns = ordered[starts]
     return Rows(
         row_ptr=frozen(row_ptr),
         slots=frozen(slots),
-        values=frozen(values),
+        values=values,
         columns=frozen(columns.astype(np.int64)),
         col_ptr=frozen(np.append(starts, len(slots)).astype(np.int64)),
         rows=frozen(rows[order]),
-        turned=frozen(values if len(values) != len(slots) else values[order]),
+        turned=values if len(values) != len(slots) else frozen(values[order]),
         bounds=np.searchsorted(columns, edges),
     )
+
+
+def _rising(keys: CodeArray | IdArray | IntArray) -> IntArray:
+    """Return the stable order of numbers below 2**32: NumPy counts where they have 16 bits."""
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    if int(keys.max(initial=0)) >> BITS:
+        order = order[np.argsort((keys >> BITS).astype(np.uint16)[order], kind="stable")]
+    return order
 
 
 def _cells(
     layout: RowIndex, attributes: CodeArray, rows: IdArray, values: FloatArray
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    order = np.argsort(attributes, kind="stable")
+    order = _rising(attributes)
     ptr = layout.ptr.view(np.int64)
     first = ptr[attributes[order]]
     sizes = ptr[attributes[order] + 1] - first
     places, entry = ranges(first, sizes), np.repeat(order, sizes)
-    by_place = np.argsort(places, kind="stable")
+    by_place = _rising(places)
     places, entry = places[by_place], entry[by_place]
     cells = rows[entry].astype(np.int64) * layout.n_columns + layout.columns[places]
     return cells, places, values if len(values) != len(attributes) else values[entry]

@@ -10,6 +10,7 @@ from crfkit.solvers.base import Solver as Solver
 if TYPE_CHECKING:
     from crfkit.solvers.auto import AutoSolver as AutoSolver
     from crfkit.solvers.batch.conjugate_gradient import ConjugateGradient as ConjugateGradient
+    from crfkit.solvers.batch.dense_newton import DenseNewton as DenseNewton
     from crfkit.solvers.batch.lbfgs import LBFGS as LBFGS
     from crfkit.solvers.batch.lbfgs import OWLQN as OWLQN
     from crfkit.solvers.batch.newton import NewtonCG as NewtonCG
@@ -35,6 +36,7 @@ SOLVERS: MutableMapping[str, type[Solver]] = LazyClasses(
         "sgd": "SGD",
         "cg": "ConjugateGradient",
         "newton": "NewtonCG",
+        "dense_newton": "DenseNewton",
         "rprop": "Rprop",
         "gis": "GIS",
         "iis": "IIS",
@@ -48,6 +50,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "auto": "AutoSolver",
         "base": "Solver",
         "batch.conjugate_gradient": "ConjugateGradient",
+        "batch.dense_newton": "DenseNewton",
         "batch.lbfgs": "LBFGS OWLQN",
         "batch.newton": "NewtonCG",
         "batch.rprop": "Rprop",

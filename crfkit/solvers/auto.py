@@ -22,6 +22,8 @@ MANY_SCORES = 800_000
 DUAL_BYTES = 1 << 30
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
+# With up to so many weights Newton's method takes fewer passes, if there are so many tokens.
+FEW_WEIGHTS, ENOUGH_TOKENS = 512, 5_000
 # OEG hands over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
@@ -32,14 +34,14 @@ HOPELESS = 20.0
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AutoSolver(Solver):
-    """Online exponentiated gradient where it pays, else a quasi-Newton method.
+    """Newton's method or online exponentiated gradient where it pays, else a quasi-Newton method.
 
     For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
-    a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others, OWL-QN where
-    ``c1 > 0``; :class:`OEG` for the log loss of much data with many sparse attributes and
-    ``c2 > 0``; else L-BFGS. Where the gap of OEG shrinks too slowly, L-BFGS goes on from its
-    parameters. The rules were found by trial; the performance page of the documentation compares
-    their choices with the batch solvers.
+    a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
+    :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; :class:`OEG` for
+    the log loss of much data with many sparse attributes and ``c2 > 0``; else L-BFGS. Where the gap
+    of OEG shrinks too slowly, L-BFGS goes on from its parameters. The rules were found by trial;
+    the performance page of the documentation compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -123,6 +125,9 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
         if has_dual(objective):
             return margin.BlockFrankWolfe(random_state=random_state)
         return solvers.SGD(random_state=random_state)
+    few = objective.n_parameters <= FEW_WEIGHTS and len(objective.weight) >= ENOUGH_TOKENS
+    if few and objective.has_covariances:
+        return solvers.DenseNewton()
     if objective.l1:
         return solvers.OWLQN()
     if is_fast_dual(objective, start):

@@ -70,6 +70,7 @@ class Capability(Enum):
     SAMPLE = "samples"
     ARGMAX_BY_HAMMING = "best paths by numbers of errors"
     PREFIXES = "search with a beam: its labelings have no prefixes"
+    COVARIANCES = "covariances of features"
 
 
 class MissingCapabilityError(ValueError):
@@ -109,8 +110,9 @@ class Structure(ABC, Generic[P]):
 
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
-    methods it has: `hessian_product`, `k_best`, and `max_by_hamming` with `path_at_hamming`. Sums
-    and searches raise NoPathError where a sequence has no labeling of finite score.
+    methods it has: `hessian_product`, `add_covariances`, `k_best`, and `max_by_hamming` with
+    `path_at_hamming`. Sums and searches raise NoPathError where a sequence has no labeling of
+    finite score.
 
     Attributes
     ----------
@@ -177,6 +179,17 @@ class Structure(ABC, Generic[P]):
         ``out.unary``, those of the pair counts are added to ``out.pair``.
         """
         raise self.lacks(Capability.HESSIAN_PRODUCT, "solver='lbfgs' (or 'auto')")
+
+    def add_covariances(
+        self, potentials: P, weight: FloatArray, first: int, features: Any, out: FloatArray
+    ) -> None:
+        """Add the covariances of weights, which are the Hessian of log Z, summed with `weight`.
+
+        The potentials are those of the tokens from `first` on of `features`, whose weights, and
+        those of all transitions after them, are the rows and columns of `out`: half of the matrix
+        and the transpose of the other half. Small ones may be left out.
+        """
+        raise self.lacks(Capability.COVARIANCES, "solver='lbfgs' (or 'auto')")
 
     def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labelings of the largest scores of the only sequence, and these scores.

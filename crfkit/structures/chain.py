@@ -11,6 +11,7 @@ from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
+from crfkit.kernels.chain.covariances import CovarianceWorkspace, TokenFeatures, chain_covariances
 from crfkit.kernels.chain.hessian import (
     CountDerivatives,
     TangentFactors,
@@ -41,6 +42,9 @@ from crfkit.structures.potentials import (
 
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
+
+# Covariances below this part of the largest that could be are left out.
+LEAST_COVARIANCE = 3e-4
 
 # What finding a path with many wrong labels may take.
 MOST_LEVEL_BYTES = 4 << 30
@@ -76,6 +80,7 @@ class Chain(Structure[ChainPotentials]):
             Capability.K_BEST,
             Capability.ARGMAX_BY_HAMMING,
             Capability.PREFIXES,
+            Capability.COVARIANCES,
         }
     )
 
@@ -212,6 +217,29 @@ class Chain(Structure[ChainPotentials]):
         failed = made.status == UNDERFLOW
         if failed.any():
             self._differentiate_paths(potentials, tangent, failed, weight, out)
+
+    def add_covariances(
+        self,
+        potentials: ChainPotentials,
+        weight: FloatArray,
+        first: int,
+        features: TokenFeatures,
+        out: FloatArray,
+    ) -> None:
+        """Add the covariances of weights; where a probability is lost in rounding, too few."""
+        (node, _), size = exp_unary(potentials), potentials.n_labels
+        factor, _ = exp_pair(chain_arrays(potentials))
+        longest, count = int(np.diff(potentials.offsets).max(initial=0)), len(out)
+        carried, ahead = np.empty((2, size, count))
+        work = CovarianceWorkspace(
+            np.empty((longest, size, size)), np.empty((longest, size)), np.empty((2, size)),
+            np.full(len(features.labels), -1), np.empty(count, np.int64), np.empty(count),
+            carried, ahead,
+        )  # fmt: skip
+        chain_covariances(
+            node, factor, frozen(potentials.offsets), frozen(weight), first, features,
+            LEAST_COVARIANCE, work, out,
+        )  # fmt: skip
 
     def _differentiate_paths(
         self,

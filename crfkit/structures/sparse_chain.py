@@ -44,7 +44,7 @@ class SparseChain(Structure[ChainPotentials]):
     """
 
     potentials = ChainPotentials
-    capabilities: ClassVar[frozenset[Capability]] = Chain.capabilities
+    capabilities: ClassVar[frozenset[Capability]] = Chain.capabilities - {Capability.COVARIANCES}
 
     def __init__(self, source: ArrayLike, target: ArrayLike, n_labels: int) -> None:
         rows, columns = np.asarray(source, np.int64), np.asarray(target, np.int64)

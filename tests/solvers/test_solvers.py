@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
@@ -43,13 +44,23 @@ class Quadratic:
     def hessian_diagonal(self, w):
         return np.diag(self.matrix)
 
+    def directions(self, start):
+        return sp.eye_array(len(start), format="csr")
+
+    def hessian(self, w, directions, tokens=None):
+        return directions @ self.matrix @ directions.T
+
+    @property
+    def n_parameters(self):
+        return len(self.matrix)
+
 
 # Those that need no more than derivatives; iterative scaling has tests of its own.
 ALL_SOLVERS = SOLVERS | {"gradient descent (an extension)": GradientDescent}
 BATCH = [
     name
     for name, kind in ALL_SOLVERS.items()
-    if set(kind.requires) <= {"value_and_grad", "hessian_product"}
+    if set(kind.requires) <= {"value_and_grad", "hessian_product", "hessian", "directions"}
 ]
 MONOTONE = [name for name in BATCH if name != "rprop"]
 
@@ -362,6 +373,7 @@ def test_solvers_that_need_derivatives_refuse_an_l1_penalty(rng, name):
     [
         ("newton", "max_products", 0), ("rprop", "step", 0.0), ("rprop", "max_step", -1.0),
         ("iis", "max_levels", 0), ("cg", "max_line_search", 0), ("owlqn", "memory", 0),
+        ("dense_newton", "max_line_search", 0),
     ],
 )  # fmt: skip
 def test_parameters_of_each_solver_are_checked(rng, name, parameter, value):

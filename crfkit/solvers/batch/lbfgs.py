@@ -63,6 +63,10 @@ class CorrectionPairs:
         self._places.clear()
         self._columns = None
 
+    def halve(self) -> None:
+        """Forget the older half of the pairs, but none of a few."""
+        del self._places[: min(len(self) // 2, max(len(self) - FEW_PAIRS, 0))]
+
     def add(self, before: Point, after: Point) -> None:
         """Keep the pair of two points, unless its curvature is not clearly positive.
 
@@ -265,6 +269,9 @@ class OWLQN(BatchSolver):
         # The first step has no curvature to tell its length: it may be far too long.
         shrink = 0.5 if memory else 0.1
         first_step = 1.0 if memory else 1.0 / math.sqrt(-slope)
-        return orthant_search(
+        found = orthant_search(
             evaluate, vectors, point, direction, first_step, self.max_line_search, shrink
         )
+        if found is not None and found.step < 1.0:
+            memory.halve()
+        return found
