@@ -110,21 +110,24 @@ def step_of(loss):
 @pytest.mark.parametrize("own_steps", [False, True])
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
 def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
+    """Along directions drawn at random, which an error in any derivative shows in."""
     if not takes(loss, weight):
         return
     scores, labels = problem(structure, 0, own_steps)
     _, out = evaluate(loss, structure, scores, labels, weight)
 
-    def at_unary(unary):
-        return evaluate(loss, structure, scores._replace(unary=unary), labels, weight)[0]
+    rng, step = np.random.default_rng(0), step_of(loss)
+    for _ in range(8):
+        unary, pair = (rng.normal(size=array.shape) for array in (scores.unary, scores.pair))
+        unary, pair = (change / np.sqrt(unary.size + pair.size) for change in (unary, pair))
 
-    def at_pair(pair):
-        return evaluate(loss, structure, scores._replace(pair=pair), labels, weight)[0]
+        def along(t, unary=unary, pair=pair):
+            moved = scores._replace(unary=scores.unary + t * unary, pair=scores.pair + t * pair)
+            return evaluate(loss, structure, moved, labels, weight)[0]
 
-    numeric = finite_difference(at_unary, scores.unary, step_of(loss))
-    np.testing.assert_allclose(out.unary, numeric, rtol=0, atol=1e-13 / step_of(loss))
-    numeric = finite_difference(at_pair, scores.pair, step_of(loss))
-    np.testing.assert_allclose(out.pair, numeric, rtol=0, atol=1e-13 / step_of(loss))
+        found = (out.unary * unary).sum() + (out.pair * pair).sum()
+        numeric = finite_difference(along, np.zeros(()), step)
+        np.testing.assert_allclose(found, numeric, rtol=0, atol=3e-14 / step)
 
 
 @pytest.mark.parametrize("own_steps", [False, True])

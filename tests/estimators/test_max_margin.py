@@ -23,10 +23,12 @@ Y = [["D", "N", "V"], ["D", "N"], ["N", "V", "D", "A", "N"], ["N", "V"]]
 EXACT = CuttingPlane(slack="n", tol=1e-9)
 VARIANTS = [
     MaxMarginCRF(),
-    MaxMarginCRF(loss="slack_rescaling", C=0.3),
-    MaxMarginCRF(boundary_weights=True, C=0.1, cost="zero_one", n_jobs=2),
-    MaxMarginCRF(solver="cutting_plane", all_possible_states=True),
-]
+    MaxMarginCRF(
+        loss="slack_rescaling", C=0.03, boundary_weights=True, n_jobs=2,
+        solver=BlockFrankWolfe(tol=0.1),
+    ),
+    MaxMarginCRF(solver="cutting_plane", C=0.1, cost="zero_one", all_possible_states=True),
+]  # fmt: skip
 
 
 @parametrize_with_checks(VARIANTS)

@@ -77,7 +77,7 @@ MODELS = {
 @parametrize_with_checks(
     [
         StructuredPerceptron(structure=Segments()),
-        MaxMarginCRF(structure=Segments(), solver=BlockFrankWolfe(tol=1e-2)),
+        MaxMarginCRF(structure=Segments(), C=0.1, solver=BlockFrankWolfe(tol=0.1)),
     ]
 )
 def test_estimators_of_segments_pass_all_checks_but_those_of_warm_starts(estimator, check):

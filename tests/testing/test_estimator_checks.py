@@ -8,10 +8,10 @@ from tests.testing.broken import MUTANTS, VoteClassifier
 
 VARIANTS = [
     CRFClassifier(),
-    CRFClassifier(c1=0.05, c2=0.1),
-    CRFClassifier(all_possible_states=True, all_possible_transitions=True),
+    CRFClassifier(
+        c1=0.05, c2=0.1, all_possible_states=True, all_possible_transitions=True, n_jobs=2
+    ),
     CRFClassifier(boundary_weights=True, decoding="posterior"),
-    CRFClassifier(n_jobs=2),
 ]
 
 
