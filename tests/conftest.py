@@ -1,3 +1,4 @@
+import gc
 import os
 import sys
 from pathlib import Path
@@ -15,15 +16,31 @@ settings.load_profile("crfkit")
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Run the whole suite on all cores, single folders and files in this process."""
+    """Run the whole suite on all cores, single folders and files in this process.
+
+    On all cores, threads of a BLAS would only wait for one another.
+    """
     chosen = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
-    return (os.cpu_count() or 1) if Path(__file__).resolve().parent in chosen else 0
+    if Path(__file__).resolve().parent not in chosen:
+        return 0
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    return os.cpu_count() or 1
 
 
 def pytest_configure(config):
     """Let parallel workers compile each kernel once: the others wait and load its machine code."""
     if hasattr(config, "workerinput") and os.environ.get("NUMBA_DISABLE_JIT") != "1":
         compile_once()
+
+
+def pytest_collection():
+    """Look for garbage when tests have been collected, and not among them."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

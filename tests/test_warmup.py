@@ -12,6 +12,7 @@ import crfkit
 from crfkit import warmup
 from crfkit.cli import main
 from crfkit.warmup import KernelReport
+from tests.processes import run_in_new_process
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="needs the compiler"
@@ -42,21 +43,19 @@ CRFClassifier().fit([np.eye(3)], [[0, 1, 2]]).predict([np.eye(3)])
 """
 
 
-def run(*arguments, cwd=None, **environment):
-    result = subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, text=True, capture_output=True, check=True,
-        env=os.environ | environment,
-    )  # fmt: skip
-    return result.stdout.splitlines()
+def run(code, folder=os.curdir, **environment):
+    return run_in_new_process(code, folder, **environment)[0].splitlines()
 
 
 def counts(script):
-    lines = [line.split() for line in run("-c", script + REPORT)]
+    lines = [line.split() for line in run(script + REPORT)]
     return {name: (int(loaded), int(compiled)) for name, loaded, compiled in lines}
 
 
 def test_after_a_warm_up_nothing_is_compiled():
-    lines = run("-m", "crfkit.warmup")
+    command = [sys.executable, "-m", "crfkit.warmup"]
+    shown = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+    lines = shown.splitlines()
     assert "machine code is kept in" in lines[-1]
     assert not [line for line in lines if line.endswith("not called")]
     for script in (SMALL, LARGER):
@@ -66,7 +65,7 @@ def test_after_a_warm_up_nothing_is_compiled():
 
 
 def test_some_families_are_compiled_alone():
-    lines = run("-m", "crfkit", "warmup", "--only", "chain")
+    lines = run("from crfkit.cli import main; main(['warmup', '--only', 'chain'])")
     rooms = {line.split(".")[0] for line in lines if line.endswith(("compiled", "loaded"))}
     assert rooms == {"chain", "design", "solvers", "sparse_chain", "text"}
     kept = counts(SMALL)
@@ -107,10 +106,10 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path):
     script = (
         f"import tempfile; tempfile.tempdir = {str(no_folder)!r}\n"
         "from crfkit import warmup; warmup.warm_up = lambda only: warmup.report()\n"
-        "exit(warmup.main([]))"
+        "warmup.main([])"
     )
-    lines = run("-B", "-c", script, cwd=tmp_path, NUMBA_CACHE_DIR=str(no_folder / "here"),
-                XDG_CACHE_HOME=str(no_folder), HOME=str(no_folder))  # fmt: skip
+    home = {"XDG_CACHE_HOME": str(no_folder), "HOME": str(no_folder)}
+    lines = run(script, tmp_path, NUMBA_CACHE_DIR=str(no_folder / "here"), **home)
     assert lines[-1].startswith("machine code is not kept: no folder for it can be written.")
     assert "NUMBA_CACHE_DIR" in lines[-1]
 
@@ -129,6 +128,6 @@ def test_lines_tell_what_became_of_each_kernel(monkeypatch, capsys):
 
 
 def test_without_a_compiler_there_is_nothing_to_do():
-    assert run("-m", "crfkit.warmup", NUMBA_DISABLE_JIT="1") == [
+    assert run("from crfkit.warmup import main; main([])", NUMBA_DISABLE_JIT="1") == [
         "compilation is switched off (NUMBA_DISABLE_JIT): nothing to do"
     ]

@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import crfkit
+from tests.processes import run_in_new_process
 
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
@@ -45,11 +44,8 @@ def copy_of_package(tmp_path):
 
 
 def run(folder, code=PROBE, **environment):
-    result = subprocess.run(
-        [sys.executable, "-B", "-c", code], cwd=folder, text=True, capture_output=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")} | environment, check=True,
-    )  # fmt: skip
-    return (result.stdout + result.stderr).strip()
+    chosen = {"NUMBA_CACHE_DIR": str(folder / "cache")} | environment
+    return "".join(run_in_new_process(code, folder, **chosen)).strip()
 
 
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")

@@ -1,16 +1,13 @@
 """Parts of kernels that are chosen by type: in other files, in other processes, in Python."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import crfkit
 from crfkit.compiler.dispatch import dispatched, implements, interpreted
 from crfkit.compiler.jit import kernel, part
+from tests.processes import run_in_new_process
 
 NO_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
@@ -78,14 +75,8 @@ def folder(tmp_path):
 
 
 def run(folder, **environment):
-    paths = os.pathsep.join([str(folder), str(Path(crfkit.__file__).parents[1])])
-    given = {"NUMBA_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": paths} | environment
-    result = subprocess.run(
-        [sys.executable, "-B", "-c", RUN], cwd=folder, text=True, capture_output=True,
-        env=os.environ | given, check=False,
-    )  # fmt: skip
-    assert not result.returncode, result.stderr
-    return result.stdout.strip()
+    chosen = {"NUMBA_CACHE_DIR": str(folder / "cache")} | environment
+    return run_in_new_process(RUN, folder, **chosen)[0].strip()
 
 
 @pytest.mark.skipif(NO_JIT, reason="needs the compiler")

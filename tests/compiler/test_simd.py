@@ -2,8 +2,6 @@
 
 import math
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -33,6 +31,7 @@ from crfkit.compiler.simd import (
     where_bits,
     where_positive,
 )
+from tests.processes import run_in_new_process
 
 X = np.array([[0.5, -1.0, math.inf, 3.0, -math.inf, 0.0, 7.0, -2.0, 9.0, 1e300, -0.25, 4.0]])
 Y = np.array([[2.0, -3.0, 1.0, 0.5, 1.0, -4.0, 7.0, 1e-3, 0.0, 1e-300, -0.5, 8.0]])
@@ -136,12 +135,12 @@ def test_asking_for_memory_changes_nothing():
 
 
 NEWER = """
-import numba, pytest, sys
+import numba, pytest
 numba.__version__ = "99.0.1"
 {change}
 from crfkit.compiler import simd
 assert simd._emits() is {emits}
-sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not newer", {path!r}]))
+assert pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not newer", {path!r}]) == 0
 """
 CHANGES = {"import numba.extending; numba.extending.intrinsic = None": False, "": True}
 
@@ -151,8 +150,5 @@ CHANGES = {"import numba.extending; numba.extending.intrinsic = None": False, ""
 def test_a_newer_numba_without_the_instructions_gives_the_same(tmp_path, change, emits):
     """All tests of this file pass where instructions cannot be built any more."""
     code = NEWER.format(change=change, emits=emits, path=__file__)
-    result = subprocess.run(
-        [sys.executable, "-c", code], text=True, capture_output=True,
-        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
-    )  # fmt: skip
-    assert result.returncode == 0, result.stdout + result.stderr
+    output, _ = run_in_new_process(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path))
+    assert " passed" in output
