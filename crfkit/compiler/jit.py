@@ -181,6 +181,14 @@ def kernel(function: F) -> F:
     return compiled  # type: ignore[no-any-return]
 
 
+def for_types_of(compiled: F, *arguments: Any) -> F:
+    """Return a kernel for arguments of the same types, at which it does not look any more."""
+    if compiled not in KERNELS:  # without the compiler
+        return compiled
+    machine_code = compiled.compile(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
+    return machine_code if callable(machine_code) else compiled
+
+
 def counts_references() -> bool:
     """Whether machine code counts references, for which it needs the run time of numba."""
     return bool(OPTIONS.get(NO_REFERENCES, True))

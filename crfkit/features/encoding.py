@@ -6,17 +6,17 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, compress, repeat
 from numbers import Real
 from operator import itemgetter
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import protect
+from crfkit.compiler.jit import frozen
 from crfkit.data.labels import iterate_sequences
 from crfkit.data.validation import token_place
 from crfkit.features.attributes import SKIP, ZERO, AttributeRows, check_name, expand, finite_number
@@ -26,6 +26,7 @@ _PLAIN_NUMBERS = frozenset((bool, int, float))  # tested first: an abstract clas
 _MANY = frozenset((list, tuple, set, frozenset))
 _CONTAINERS = _MANY | {dict}
 _DICTS, _LISTS = {dict}, {list}
+_CODE, _PLACE = np.dtype(np.int32), np.dtype(np.int64)
 BATCH = 1 << 15  # tokens whose values are held in lists at a time, at most
 TOGETHER, FEW = 500, 32  # tokens that are read at once, where they are short sequences; one by one
 KEPT = 100_000  # values that an index remembers under their keys
@@ -81,9 +82,11 @@ class Numbers(dict[Any, int]):
 
 
 # What dicts with the same keys have in common: tables of the numbers of their values, what gets
-# these values, and under which keys a dict or list was met. A plain tuple, which is unpacked in
-# less time than a record.
-Layout = tuple[list[Numbers], Callable[[dict[Any, Any]], Iterable[Any]], list[tuple[str, "Keys"]]]
+# these values, and under which keys a dict or list was met, with what is known of those. Plain
+# tuples, which are unpacked in less time than records.
+OfSize = dict[int, "Layout | None"]
+Containers = list[tuple[str, "Keys", OfSize]]
+Layout = tuple[list[Numbers], Callable[[dict[Any, Any]], Iterable[Any]], Containers]
 
 
 def _values_of(keys: list[str]) -> Callable[[dict[Any, Any]], Iterable[Any]]:
@@ -100,7 +103,7 @@ class Keys(dict[str, Numbers]):
         self.flags = Numbers(index, prefix)
         self.layouts: dict[tuple[str, ...], Layout] = {}
         # The layout of all dicts of a size so far, without containers; None where they differ.
-        self.of_size: dict[int, Layout | None] = {}
+        self.of_size: OfSize = {}
 
     def learn(self, item: dict[Any, Any]) -> Layout:
         """Return the layout of a dict, with what it holds beyond dicts of the same keys.
@@ -108,7 +111,7 @@ class Keys(dict[str, Numbers]):
         LookupError where keys are too rarely the same; TypeError if one is not a string.
         """
         known = self.layouts.get(tuple(item))
-        before = set() if known is None else {key for key, _ in known[2]}
+        before = set() if known is None else {key for key, *_ in known[2]}
         held = before | {key for key, value in item.items() if value.__class__ in _CONTAINERS}
         if known is not None and held == before:
             return known
@@ -116,7 +119,8 @@ class Keys(dict[str, Numbers]):
             raise LookupError
         self.index.layouts_left -= 1
         plain = [key for key in item if key not in held]
-        containers = [(key, self[key].inner) for key in item if key in held]
+        inner = [(key, self[key].inner) for key in item if key in held]
+        containers = [(key, keys, keys.of_size) for key, keys in inner]
         tables = [self[key] for key in plain]
         layout = self.layouts[tuple(item)] = tables, _values_of(plain), containers
         alone = not containers and len(item) not in self.of_size
@@ -125,7 +129,7 @@ class Keys(dict[str, Numbers]):
 
     def learn_all(self, item: dict[Any, Any]) -> None:
         """Learn the layouts of a dict and of those in it."""
-        for key, inner in self.learn(item)[2]:
+        for key, inner, _ in self.learn(item)[2]:
             if item[key].__class__ is dict:
                 inner.learn_all(item[key])
 
@@ -226,25 +230,29 @@ def encode(X: Iterable[Any], index: AttributeIndex) -> AttributeRows:
     TypeError or ValueError as of :func:`expand`, naming the sequence and the position.
     """
     if X.__class__ is list and len(X) == 1 and X[0].__class__ is list:
-        found = read_at_once(X[0], index) if len(X[0]) <= BATCH else None
-        if found is not None:
-            offsets = np.array((0, len(X[0])))
-            rows = AttributeRows(*_split(found.entries, found.values), found.indptr, offsets)
-            protect(rows._asdict())
-            return rows
+        return encode_sequence(X[0], index)
     return _TokenEncoder(index).rows(X)
 
 
-class Read(NamedTuple):
-    """What was read of some tokens.
+def encode_sequence(tokens: list[Any], index: AttributeIndex) -> AttributeRows:
+    """Turn one sequence of tokens into rows of attribute numbers."""
+    found = read_at_once(tokens, index) if len(tokens) <= BATCH else None
+    if found is None:
+        return _TokenEncoder(index).rows([tokens])
+    entries, indptr, values = found
+    return AttributeRows(*_split(entries, values), indptr, _offsets(len(tokens)))
 
-    An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
-    attribute whose value waits in `values`.
-    """
 
-    entries: CodeArray
-    indptr: IntArray  # (N + 1,) where those of each token begin, and the end
-    values: list[float]
+@lru_cache(512)
+def _offsets(size: int) -> IntArray:
+    """Return the offsets of one sequence."""
+    return frozen(np.array((0, size)))
+
+
+# What was read of some tokens: entries, where those of each token begin, and the end, (N + 1,), and
+# values. An entry is the number of an attribute of value 1, `SKIP`, or ``VALUED - number`` for an
+# attribute whose value waits in the list.
+Read = tuple[CodeArray, IntArray, list[float]]
 
 
 def read_at_once(tokens: list[Any], index: AttributeIndex) -> Read | None:
@@ -255,29 +263,28 @@ def read_at_once(tokens: list[Any], index: AttributeIndex) -> Read | None:
     """
     kinds = set(map(type, tokens))
     if kinds == _LISTS:
-        names, ends = list(chain.from_iterable(tokens)), accumulate(map(len, tokens), initial=0)
         try:
-            entries = _array(len(names), index.numbers(names))
-            return Read(entries, np.fromiter(ends, np.int64, len(tokens) + 1), [])
+            entries = _array(_CODE, index.numbers(list(chain.from_iterable(tokens))))
+            return entries, _array(_PLACE, [*accumulate(map(len, tokens), initial=0)]), []
         except TypeError:  # not all are strings
             return None
     return _read_dicts(tokens, index) if kinds == _DICTS else None
 
 
-def _array(size: int, numbers: Iterable[int]) -> CodeArray:
+def _array(kind: np.dtype[Any], numbers: Sequence[int]) -> Any:
     """Return numbers as an array, for which NumPy takes twice as long."""
-    return np.frombuffer(Struct(f"{size}i").pack(*numbers), np.int32)
+    return np.frombuffer(Struct(f"{len(numbers)}{kind.char}").pack(*numbers), kind)
 
 
 def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | None:
     """Return the entries of tokens that are dicts; None where some are of a rarer form."""
-    tables, values, ends = list[Numbers](), list[Any](), [0]
+    tables: list[Numbers] = []
+    values: list[Any] = []
     keys = index.keys_of_tokens
     try:
-        for token in tokens:
-            _line_up(keys, token, tables, values)
-            ends.append(len(values))
-        entries = _array(len(values), map(dict.__getitem__, tables, values))
+        ends = _line_up(keys, tokens, tables, values)
+        found = map(dict.__getitem__, tables, values)
+        entries = np.fromiter(found, _CODE, len(values))
     except LookupError:
         return None
     except (TypeError, ValueError, RecursionError):  # maybe there is a container where none was
@@ -285,11 +292,8 @@ def _read_dicts(tokens: list[dict[Any, Any]], index: AttributeIndex) -> Read | N
             for token in tokens:
                 keys.learn_all(token)
         return None
-    indptr = np.array(ends)
-    if not index.has_values:
-        return Read(entries, indptr, [])
-    valued = np.flatnonzero(_are_valued(entries)).tolist()
-    return Read(entries, indptr, [float(values[place]) for place in valued])
+    valued = np.flatnonzero(_are_valued(entries)).tolist() if index.has_values else []
+    return entries, _array(_PLACE, ends), [float(values[place]) for place in valued]
 
 
 def _are_valued(entries: CodeArray) -> BoolArray:
@@ -307,35 +311,41 @@ def _split(entries: CodeArray, values: Sequence[float]) -> tuple[CodeArray, Floa
     return np.where(valued, np.int32(VALUED) - entries, entries), found
 
 
-def _line_up(keys: Keys, item: dict[Any, Any], tables: list[Numbers], values: list[Any]) -> None:
-    """Add the values of a dict, and for each of them the table that its entry is looked up in."""
-    try:
-        numbers, plain, containers = keys.layouts[tuple(item)]
-    except KeyError:
-        numbers, plain, containers = keys.learn(item)
-    tables += numbers
-    if not containers:
-        values += item.values()
-        return
-    values += plain(item)
-    for key, inner in containers:
-        value = item[key]
-        if value.__class__ is dict:
-            known = inner.of_size.get(len(value))
-            if known is None:
-                _line_up(inner, value, tables, values)
-                continue
-            try:
-                values += known[1](value)
-                tables += known[0]
-            except KeyError:  # as many keys, but others
-                _line_up(inner, value, tables, values)
-        elif value.__class__ in _MANY:
-            tables += repeat(inner.flags, len(value))
-            values += value
-        else:
-            tables.append(keys[key])
-            values.append(value)
+def _line_up(
+    keys: Keys, items: list[dict[Any, Any]], tables: list[Numbers], values: list[Any]
+) -> list[int]:
+    """Add the values of dicts, and for each of them the table that its entry is looked up in.
+
+    Returns where those of each dict end.
+    """
+    ends, layouts = [0], keys.layouts
+    for item in items:
+        try:
+            numbers, plain, containers = layouts[tuple(item)]
+        except KeyError:
+            numbers, plain, containers = keys.learn(item)
+        tables += numbers
+        values += plain(item) if containers else item.values()
+        for key, inner, of_size in containers:
+            value = item[key]
+            if value.__class__ is dict:
+                known = of_size.get(len(value))
+                if known is None:
+                    _line_up(inner, [value], tables, values)
+                    continue
+                try:
+                    values += known[1](value)
+                    tables += known[0]
+                except KeyError:  # as many keys, but others
+                    _line_up(inner, [value], tables, values)
+            elif value.__class__ in _MANY:
+                tables += repeat(inner.flags, len(value))
+                values += value
+            else:
+                tables.append(keys[key])
+                values.append(value)
+        ends.append(len(values))
+    return ends
 
 
 def collect(
@@ -370,7 +380,7 @@ def collect(
 
 
 class _TokenEncoder:
-    """Collects entries, as of :class:`Read`, in arrays, which grow in place."""
+    """Collects entries, as of `Read`, in arrays, which grow in place."""
 
     def __init__(self, index: AttributeIndex) -> None:
         self.index = index
@@ -395,10 +405,10 @@ class _TokenEncoder:
         """Append tokens, from the one of number `first` on; half of them each, if that helps."""
         found = read_at_once(tokens, self.index) if len(tokens) <= BATCH else None
         if found is not None:
-            before = len(self._entries)
-            self._entries.frombytes(found.entries.tobytes())
-            self._indptr.frombytes((found.indptr[1:] + before).tobytes())
-            self.values.extend(found.values)
+            entries, indptr, values = found
+            self._indptr.frombytes((indptr[1:] + len(self._entries)).tobytes())
+            self._entries.frombytes(entries.tobytes())
+            self.values.extend(values)
         elif len(tokens) > FEW:
             half = len(tokens) // 2
             self._add(first, tokens[:half])

@@ -17,7 +17,7 @@ from crfkit._types import FloatArray, Potentials
 from crfkit.compat.crfsuite import classifier_from_model
 from crfkit.estimators import CRFClassifier
 from crfkit.features import SequenceVectorizer
-from crfkit.features.encoding import FrozenIndex, encode
+from crfkit.features.encoding import FrozenIndex, encode, encode_sequence
 from crfkit.inference import marginals
 from crfkit.inference.tagging import ChainTagger
 from crfkit.io.crfsuite_model import read_crfsuite_model
@@ -70,7 +70,7 @@ class _Sequence:
 
     def __init__(self, opened: _Opened, xseq: Iterable[Any]) -> None:
         self.opened = opened
-        self.rows = encode([list(xseq)], opened.index)
+        self.rows = encode_sequence(list(xseq), opened.index)
 
     def __len__(self) -> int:
         return len(self.rows.indptr) - 1
@@ -168,9 +168,10 @@ class Tagger:
 
         That is the one that was :meth:`set`, whose errors are raised too, if none is given.
         """
-        if xseq is not None:
-            self.set(xseq)
-        return self._sequence().best()
+        if xseq is None:
+            return self._sequence().best()
+        sequence = self._current.sequence = _Sequence(self._get(), xseq)
+        return sequence.best()
 
     def _sequence(self) -> _Sequence:
         self._get()
