@@ -22,26 +22,30 @@ MANY_SCORES = 800_000
 DUAL_BYTES = 1 << 30
 # With fewer distinct attributes a token sees most weights in every batch, and the dual is slow.
 MANY_WEIGHTS = 50_000
+# With so strong a penalty on so much data SAG takes fewer passes than L-BFGS; with fewer labels
+# they cost more than that.
+STRONG, MANY_SEQUENCES, MANY_LABELS = 1.0, 2_000, 16
 # With up to so many weights Newton's method takes fewer passes, if there are so many tokens.
 FEW_WEIGHTS, ENOUGH_TOKENS = 512, 5_000
-# OEG hands over where, after so many passes, so many more are to be expected.
+# OEG and SAG hand over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
-# It hands over at once where its gap is known to be so many times the objective: with so weak a
+# They hand over at once where the gap is known to be so many times the objective: with so weak a
 # penalty it takes as many passes as L-BFGS.
 HOPELESS = 20.0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AutoSolver(Solver):
-    """Newton's method or online exponentiated gradient where it pays, else a quasi-Newton method.
+    """Newton's or a stochastic method where it pays, else a quasi-Newton method.
 
     For a loss that is not differentiable, :class:`~crfkit.solvers.margin.BlockFrankWolfe` if it is
     a hinge loss with ``c1 = 0`` and ``c2 > 0``, else :class:`SGD`. For all others,
-    :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; :class:`OEG` for
-    the log loss of much data with many sparse attributes and ``c2 > 0``; else L-BFGS. Where the gap
-    of OEG shrinks too slowly, L-BFGS goes on from its parameters. The rules were found by trial;
-    the performance page of the documentation compares their choices with the batch solvers.
+    :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; for the log loss
+    with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, and :class:`SAG` for
+    many sequences with many labels and a strong penalty; else L-BFGS. Where the gap of OEG or SAG
+    shrinks too slowly, L-BFGS goes on from its parameters. The rules were found by trial; the
+    performance page of the documentation compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -66,7 +70,7 @@ class AutoSolver(Solver):
             check_whole("max_iter", self.max_iter)
         check_match(self, objective)
         first: Solver = self._with_limit(choose_solver(objective, start, self.random_state))
-        if not is_fast_dual(objective, start):
+        if not (first.is_random and objective.loss.is_smooth):
             return first.solve(objective, start, callback)
         watch = _Watch(first, callback)
         result = first.solve(objective, start, watch)
@@ -75,9 +79,9 @@ class AutoSolver(Solver):
         done = result.history[-1]
         second = self._with_limit(solvers.LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
-        note = f" (after {done.iteration} passes of OEG)"
+        note = f" (after {done.iteration} passes of {type(first).__name__})"
         after = resume(second, objective, result, callback, note)
-        last = after.history[-1]  # of OEG, where L-BFGS made no step
+        last = after.history[-1]  # of the first, where L-BFGS made no step
         return after._replace(value=last.value, gap=last.gap)
 
     def _with_limit(self, solver: Any) -> Any:
@@ -87,7 +91,7 @@ class AutoSolver(Solver):
 
 
 class _Watch:
-    """Tells OEG to stop where it is going to take too long; passes all else on."""
+    """Tells a solver to stop where it is going to take too long; passes all else on."""
 
     def __init__(self, solver: Solver, callback: Callback | None) -> None:
         self.solver, self.callback = solver, callback
@@ -132,6 +136,8 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
         return solvers.OWLQN()
     if is_fast_dual(objective, start):
         return solvers.OEG(random_state=random_state)
+    if is_fast_average(objective, start):
+        return solvers.SAG(random_state=random_state)
     return solvers.LBFGS()
 
 
@@ -143,20 +149,34 @@ def has_dual(objective: Objective) -> bool:
 
 def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
     """Whether online exponentiated gradient is the faster way to the optimum."""
+    if not objective.model.is_linear or objective.n_parameters < MANY_WEIGHTS:
+        return False
+    model, tokens = cast(LinearModel, objective.model), objective.data.n_tokens
+    return (
+        tokens * model.n_columns >= MANY_SCORES
+        and objective.data.dense is None
+        and _takes_batches(objective, start)
+    )
+
+
+def is_fast_average(objective: Objective, start: FloatArray) -> bool:
+    """Whether the stochastic average gradient is the faster way to the optimum."""
+    return (
+        objective.penalty.l2 >= STRONG
+        and len(objective.data) >= MANY_SEQUENCES
+        and objective.model.is_linear
+        and cast(LinearModel, objective.model).n_columns >= MANY_LABELS
+        and _takes_batches(objective, start)
+    )
+
+
+def _takes_batches(objective: Objective, start: FloatArray) -> bool:
+    """Whether small batches are worked on by compiled code, from a start without weights."""
     if objective.l1 or not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
         return False
-    if start.any() or not objective.model.is_linear:
+    if start.any() or objective.data.transitions is not None or not objective.has_sequence_weights:
         return False
-    tokens = objective.data.n_tokens
-    pays = bool(
-        tokens * cast(LinearModel, objective.model).n_columns >= MANY_SCORES
-        and objective.n_parameters >= MANY_WEIGHTS
-        and _dual_bytes(cast(LinearModel, objective.model), tokens) <= DUAL_BYTES
-        and objective.data.transitions is None
-        and objective.data.dense is None
-        and objective.has_sequence_weights
-    )
-    if not pays:
+    if _dual_bytes(cast(LinearModel, objective.model), objective.data.n_tokens) > DUAL_BYTES:
         return False
     from crfkit.oracles.batches import is_compiled  # with all that batches need
 
@@ -164,6 +184,6 @@ def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
 
 
 def _dual_bytes(model: LinearModel, tokens: int) -> float:
-    """Return the bytes that OEG holds: 8 for each score, where each batch has a table of steps."""
+    """Return about the bytes that OEG holds: 8 a score, where each batch has a table of steps."""
     table: float = model.table_cells
     return float(8 * tokens * (model.n_columns + table / solvers.OEG().batch_tokens))

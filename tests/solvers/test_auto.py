@@ -6,7 +6,7 @@ import pytest
 from crfkit._parallel import ThreadMap
 from crfkit._types import IterationRecord
 from crfkit.objective.penalties import ElasticNet
-from crfkit.solvers import LBFGS, OEG, OWLQN, AutoSolver, auto
+from crfkit.solvers import LBFGS, OEG, OWLQN, SAG, AutoSolver, DenseNewton, auto
 from crfkit.solvers.auto import choose_solver
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual
 from tests.objective.test_batch import make_data, make_objective
@@ -50,6 +50,49 @@ def test_the_dual_is_climbed_where_it_is_fast(sparse, many, rng):
     assert isinstance(warm, LBFGS)
     assert l1.handles_l1
     assert not isinstance(l1, OEG)
+
+
+def test_the_average_gradient_is_taken_where_the_penalty_is_strong(sparse, monkeypatch):
+    for name in ("MANY_SEQUENCES", "MANY_LABELS"):
+        monkeypatch.setattr(auto, name, 2)
+    data, codes = sparse
+    with ThreadMap(1) as threads:
+        chosen = chosen_for(make_objective(data, codes, threads, ElasticNet(0.0, 1.0)), 7)
+        assert isinstance(chosen, SAG)
+        assert chosen.random_state == 7
+        weak = chosen_for(make_objective(data, codes, threads, ElasticNet(0.0, 0.9)))
+        assert isinstance(weak, LBFGS)
+        objective = make_objective(data, codes, threads, ElasticNet(0.0, 1.0))
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+        best = LBFGS(tol=0.0, gtol=1e-9).solve(objective, np.zeros(objective.n_parameters))
+    assert result.converged
+    assert best.value <= result.value <= best.value * 1.0002
+
+
+def test_a_slow_average_gradient_is_handed_over(sparse, monkeypatch):
+    for name in ("MANY_SEQUENCES", "MANY_LABELS", "TRIAL_PASSES", "PATIENCE", "STRONG"):
+        monkeypatch.setattr(auto, name, 0)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(0.0, 0.01))
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+        best = LBFGS(tol=0.0, gtol=1e-9).solve(objective, np.zeros(objective.n_parameters))
+    assert result.message.endswith("passes of SAG)")
+    assert result.value <= best.value * 1.0001
+
+
+def test_few_weights_on_much_data_are_left_to_newton(sparse, monkeypatch):
+    data, codes = sparse
+    with ThreadMap(1) as threads:
+        for penalty in (ElasticNet(0.0, 0.1), ElasticNet(0.1, 0.0)):
+            assert not isinstance(
+                chosen_for(make_objective(*sparse, threads, penalty)), DenseNewton
+            )
+            with monkeypatch.context() as few:
+                few.setattr(auto, "ENOUGH_TOKENS", 100)
+                objective = make_objective(*sparse, threads, penalty)
+                assert isinstance(chosen_for(objective), DenseNewton)
+                few.setattr(auto, "FEW_WEIGHTS", objective.n_parameters - 1)
+                assert not isinstance(chosen_for(objective), DenseNewton)
 
 
 @pytest.mark.parametrize("c1", [0.1, 1.0])
