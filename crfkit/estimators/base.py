@@ -7,6 +7,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -30,11 +31,13 @@ from crfkit.data.labels import (
 from crfkit.estimators._kernelized import KernelledTokens
 from crfkit.estimators._views import max_lengths, names_of_attributes, weight_view
 from crfkit.estimators._voting import elect
+from crfkit.features import SequenceVectorizer
+from crfkit.features.encoding import FrozenIndex, encode_sequence
 from crfkit.inference import DECODERS
 from crfkit.inference.base import Answer, FittedModel
 from crfkit.inference.constraints import infeasibility_message
 from crfkit.inference.tagging import FEW_TOKENS, ChainTagger
-from crfkit.labels.base import LabelSpace, TokenLabels
+from crfkit.labels.base import LabelCoding, LabelSpace, TokenCoding, TokenLabels
 from crfkit.labels.segments import SegmentLabels
 from crfkit.persistence import SaveMixin
 from crfkit.potentials.blocks import (
@@ -58,7 +61,10 @@ _OF_PROBABILITIES = {
     "predict_proba": "CRFClassifier", "expected_lengths": "SemiMarkovCRF",
     "likely_segments": "SemiMarkovCRF", "predict_segment_proba": "SemiMarkovCRF",
 }  # fmt: skip
-_DERIVED = ("_fitted_model", "_matching_names")
+_DERIVED = ("_fitted_model", "_matching_names", "_shortcut")
+# What labels one sequence, beside the weights.
+_OF_ONE = ("_fitted_model", "vectorizer_", "classes_", "n_features_in_", "_feature_names",
+           "vote_changes_", "length_scores_")  # fmt: skip
 # Fitted attributes whose names do not end as those of scikit-learn.
 _PRIVATE = (*NAMES_OF.values(), "_partial_state")
 # Of a search over penalties.
@@ -283,6 +289,10 @@ class LinearClassifier(SequenceClassifier):
         NotFittedError, TypeError, ValueError
             Before `fit`; if a token cannot be read or the number of features is another one.
         """
+        alone = X.__class__ is list and len(X) == 1 and X[0].__class__ is list
+        found = self._predict_one(X[0]) if alone else None
+        if found is not None:
+            return found
         data = self._pack(X)
         decoder = self._decoder()
         if "vote_changes_" in vars(self):
@@ -291,7 +301,23 @@ class LinearClassifier(SequenceClassifier):
             codes = self._decode(data, decoder)
         coding = self._fitted_labels().coding(self)
         labels: LabelSequences = coding.write(codes, self.classes_, data.offsets)
+        if alone:
+            self._shortcut = _Shortcut.of(vars(self), coding)
         return labels
+
+    def _predict_one(self, tokens: list[Any]) -> LabelSequences | None:
+        """Label a sequence as the last one; None where anything is not as it was then."""
+        short: _Shortcut | None = self.__dict__.get("_shortcut")
+        if short is None or not 0 < len(tokens) <= FEW_TOKENS or self.decoding != "viterbi":
+            return None
+        if not short.serves(self.__dict__):
+            return None
+        if self.n_jobs is not None:
+            ThreadMap(self.n_jobs)  # raises if that is no number of threads
+        codes = short.tagger.codes(encode_sequence(tokens, short.known))
+        if codes is None:
+            return None
+        return LabelSequences([list(map(short.labels.__getitem__, codes.tolist()))])
 
     def _schema(self) -> Schema:
         """Return the attributes that the model was fitted to."""
@@ -385,9 +411,45 @@ class _Cached(NamedTuple):
 
     def serves(self, sizes: dict[str, int], fitted: Mapping[str, Any]) -> bool:
         """Whether it was made for this layout of the attributes and from these very weights."""
-        if self.sizes != sizes or any(state.get("data") is not old for state, old in self.values):
+        if self.sizes != sizes:
             return False
-        return all(fitted.get(name) is part for name, part in self.parts.items())
+        for state, old in self.values:
+            if state.get("data") is not old:
+                return False
+        return all(map(is_, map(fitted.get, self.parts), self.parts.values()))
+
+
+class _Shortcut(NamedTuple):
+    """What labels one sequence of few tokens, and the fitted attributes that it was made from."""
+
+    tagger: ChainTagger
+    known: FrozenIndex  # the attributes
+    labels: list[Any]
+    names: tuple[str, ...]
+    parts: tuple[Any, ...]
+    values: list[tuple[dict[str, Any], Any]]  # as of `_Cached`
+
+    @classmethod
+    def of(cls, fitted: Mapping[str, Any], coding: LabelCoding) -> Self | None:
+        """Return that of a model which has labeled sequences; None where there is none."""
+        cached: _Cached | None = fitted.get("_fitted_model")
+        vectorizer = fitted.get("vectorizer_")
+        if cached is None or cached.tagger is None or type(coding) is not TokenCoding:
+            return None
+        if type(vectorizer) is not SequenceVectorizer:
+            return None
+        names = (*_OF_ONE, *cached.parts)
+        parts = tuple(map(fitted.get, names))
+        labels = fitted["classes_"].tolist()
+        return cls(cached.tagger, vectorizer._index, labels, names, parts, cached.values)
+
+    def serves(self, fitted: Mapping[str, Any]) -> bool:
+        """Whether all that it was made from is there."""
+        for state, old in self.values:
+            if state.get("data") is not old:
+                return False
+        same = all(map(is_, map(fitted.get, self.names), self.parts))
+        return same and fitted["vectorizer_"]._index is self.known  # that of its last fit
 
 
 def fitted_attributes(estimator: Any) -> dict[str, Any]:

@@ -309,7 +309,8 @@ class SequenceVectorizer(SequenceTransformer):
 
 def learn_with_zeros(X: Iterable[Any]) -> tuple[PackedSequences, SequenceVectorizer, ZeroValues]:
     """Return packed sequences, the vectorizer fitted to them, and where attributes are 0."""
-    vectorizer = SequenceVectorizer()
-    rows, columns = vectorizer._learn(X, GrowingIndex(keeps_zeros=True))
+    vectorizer, index = SequenceVectorizer(), GrowingIndex()
+    index.keeps_zeros = True
+    rows, columns = vectorizer._learn(X, index)
     zeros = rows.zeros()
     return vectorizer._pack(rows, columns), vectorizer, zeros._replace(columns=columns[zeros[0]])

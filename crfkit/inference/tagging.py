@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from crfkit._types import CodeArray, FloatArray, IdArray
+from crfkit._types import CodeArray
 from crfkit.compiler.jit import for_types_of, frozen
 from crfkit.data import PackedSequences
 from crfkit.data.packed import UNIT
@@ -44,31 +44,29 @@ class ChainTagger:
     @staticmethod
     def takes(data: PackedSequences) -> bool:
         """Whether all that there is of tokens are their sparse attributes and their order."""
-        return data.dense is None and data.topology is None
+        plain = data.dense is None and data.topology is None
+        return plain and data.indices.flags.c_contiguous and data.indptr.flags.c_contiguous
 
     def codes(self, rows: AttributeRows | PackedSequences) -> CodeArray | None:
         """Return the labels of the best paths, shape (N,); None where a sequence has no path.
 
         They are those that Viterbi's algorithm finds in the potentials, to the last bit.
         """
-        indptr, indices = frozen(rows.indptr), frozen(rows.indices)
+        size, shape = len(rows.indices), (len(rows.indptr) - 1, self.n_labels)
         values, step = (UNIT, 0) if rows.values is None else (frozen(rows.values), 1)
-        shape, labels = (len(indptr) - 1, self.n_labels), np.empty(len(indptr) - 1, np.int32)
+        labels = np.empty(shape[0], np.int32)
         status = self._kernel(
-            indptr, indices, values, step, frozen(rows.offsets), self.weights,
-            *_spaces(len(indices)), np.zeros(shape), np.empty(shape), labels,
+            rows.indptr, rows.indices, values, step, rows.offsets, self.weights,
+            np.empty(size, np.uint32), np.empty(size), np.zeros(shape), np.empty(shape), labels,
         )  # fmt: skip
         return labels if status == OK else None
 
     @cached_property
     def _kernel(self) -> Callable[..., int]:
         """The kernel, which takes half its time to look at the types of its arguments."""
-        none, labels = frozen(np.zeros(1, np.int64)), np.zeros(1, np.int32)
-        scores = np.zeros((1, self.n_labels))
-        rows = none, frozen(labels), UNIT, 0, none
-        return for_types_of(chain_tag, *rows, self.weights, *_spaces(1), scores, scores, labels)
-
-
-def _spaces(size: int) -> tuple[IdArray, FloatArray]:
-    """Return room for attributes and their values."""
-    return np.empty(size, np.uint32), np.empty(size)
+        places, labels = frozen(np.zeros(1, np.int64)), np.zeros(1, np.int32)
+        values, scores = np.zeros(1), np.zeros((1, self.n_labels))
+        return for_types_of(
+            chain_tag, places, frozen(labels), UNIT, 0, places, self.weights,
+            np.zeros(1, np.uint32), values, scores, scores, labels,
+        )  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 from crfkit import CRFClassifier, SequenceVectorizer
 from crfkit._parallel import SERIAL
 from crfkit.compat.pycrfsuite import Tagger
+from crfkit.features.attributes import expand
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.tagging import ChainTagger
 from crfkit.structures import NoPathError
@@ -73,3 +74,62 @@ def test_only_plain_chains_have_such_a_tagger():
     crf = CRFClassifier().fit(data.with_transitions(data), labels)
     assert ChainTagger.of(*crf._model_for(data.with_transitions(data))) is None
     assert [list(map(str, row)) for row in crf.predict(data.with_transitions(data)[:2])]
+
+
+def message(action):
+    with pytest.raises((TypeError, ValueError)) as error:
+        action()
+    return type(error.value), str(error.value)
+
+
+@pytest.mark.parametrize("change", [
+    lambda crf: setattr(crf, "transitions_", rng.normal(size=crf.transitions_.shape)),
+    lambda crf: setattr(crf.coef_, "data", -crf.coef_.data),
+    lambda crf: setattr(crf, "classes_", crf.classes_[::-1].copy()),
+    lambda crf: crf.set_params(decoding="posterior"),
+    lambda crf: crf.fit(X[::2], [["a" if t % 2 else "b" for t in range(len(s))] for s in X[::2]]),
+])  # fmt: skip
+def test_one_sequence_is_labeled_by_what_is_fitted_now(change):
+    y = [[str(rng.integers(5)) for _ in sequence] for sequence in X]
+    crf = CRFClassifier(c2=0.01).fit(X, y)
+    for _ in range(2):
+        before = [crf.predict([sequence])[0] for sequence in X]
+        assert before == crf.predict(X)
+    change(crf)
+    after = [crf.predict([sequence])[0] for sequence in X]
+    assert after == crf.predict(X) != before
+
+
+def test_what_is_wrong_with_one_sequence_is_told_each_time():
+    crf = CRFClassifier().fit([[["a"], ["b"]]] * 4, [["A", "B"]] * 4)
+    first = message(lambda: crf.predict([[["a"], [1]]]))
+    assert crf.predict([[["a"], ["b"]]]) == [["A", "B"]]
+    assert message(lambda: crf.predict([[["a"], [1]]])) == first
+    assert crf.predict([[]]) == [[]]
+    crf.set_params(decoding="best")
+    assert message(lambda: crf.predict([[["a"]]])) == message(lambda: crf.predict([[["a"]]] * 2))
+    crf.set_params(decoding="viterbi", n_jobs=0)
+    assert message(lambda: crf.predict([[["a"]]])) == message(lambda: crf.predict([[["a"]]] * 2))
+    crf.set_params(n_jobs=None).vectorizer_.fit([[["b"], ["c"]]])
+    assert message(lambda: crf.predict([[["a"]]])) == message(lambda: crf.predict([[["a"]]] * 2))
+
+
+def test_dicts_of_any_keys_are_read_as_their_attributes():
+    def nested(t):
+        keys = rng.permutation(list("pqrs"))[: rng.integers(1, 4)]
+        inner = {str(key): [str(t), True, False, 1.5, {"deep": "x"}, ["i", "j"]][rng.integers(6)]
+                 for key in keys}  # fmt: skip
+        return {"n": inner if t % 4 else "plain", str(rng.integers(3)): str(t % 2)}
+
+    data = [[nested(t) for t in range(rng.integers(1, 9))] for _ in range(80)]
+    vectorizer = SequenceVectorizer()
+    packed = vectorizer.fit_transform(data)
+    names = packed.feature_names
+    for sequence, rows in zip(data, packed, strict=True):
+        for token, row in zip(sequence, rows, strict=True):
+            expected = {}
+            for name, value in expand(token):
+                expected[name] = expected.get(name, 0.0) + value
+            found = dict(zip(names[row.indices], row.data, strict=True))
+            assert found == {name: value for name, value in expected.items() if value}
+    assert all(vectorizer.transform([s])[0].nnz == r.nnz for s, r in zip(data, packed, strict=True))

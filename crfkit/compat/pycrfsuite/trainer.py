@@ -91,7 +91,8 @@ class Trainer:
 
     def clear(self) -> None:
         """Forget all sequences."""
-        self._index = GrowingIndex(keeps_zeros=True)
+        self._index = GrowingIndex()
+        self._index.keeps_zeros = True
         self._index.layouts_left = 0  # numbers are to be in the order of their first appearance
         self._rows: list[AttributeRows] = []
         self._labels: list[list[Hashable]] = []
