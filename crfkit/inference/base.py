@@ -75,15 +75,9 @@ def marginals(structure: Structure, potentials: Potentials) -> tuple[FloatArray,
 
 
 class Decoder(ABC):
-    """A choice of labels for the sequences of a batch.
+    """A choice of labels for the sequences of a batch."""
 
-    Attributes
-    ----------
-    takes_constraints : bool
-        Whether its labels are among those that are allowed, together too.
-    """
-
-    takes_constraints: ClassVar[bool] = False
+    takes_constraints: ClassVar[bool] = False  # its labels are among those allowed, together too
 
     @abstractmethod
     def search(self, structure: Structure, potentials: Potentials) -> CodeArray:

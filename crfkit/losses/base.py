@@ -14,30 +14,17 @@ from crfkit.structures import Capability, Structure
 class Loss(ABC):
     """A function of potentials and labels, for any structure that has what it requires.
 
-    Attributes
-    ----------
-    requires : frozenset of Capability
-        What it needs of a structure beyond the methods that all have.
-    is_convex : bool
-        Whether it lies above its tangents where the tokens of each sequence have one weight.
-    is_smooth : bool
-        Whether it has a gradient everywhere, not only subgradients.
-    is_log_likelihood : bool
-        Whether it is the log loss.
-    is_hinge : bool
-        Whether it is the hinge loss, whose dual margin solvers maximize.
-    needs_sequence_weights : bool
-        Whether it raises ValueError where the weights of the tokens of a sequence differ.
-    takes_cost : bool
-        Whether estimators make its attribute ``cost`` a cost.
-    has_hessian : bool
-        Whether it has `hessian_product` and `hessian_diagonal`.
-    is_staged : bool
-        Whether it has `stages`.
-    rescaling : str
-        What its cost multiplies, "margin" or "slack"; empty if neither.
-    search : {"exact", "approximate"}
-        How the labeling is found that it is the loss of.
+    It says what it is by attributes of the class:
+
+    - `requires`: what it needs of a structure beyond the methods that all have
+    - `is_convex`: it lies above its tangents where the tokens of each sequence have one weight
+    - `is_smooth`: it has a gradient everywhere, not only subgradients
+    - `is_log_likelihood`, `is_hinge`: it is the log loss, or that whose dual margins maximize
+    - `needs_sequence_weights`: weights that differ within a sequence are a ValueError
+    - `takes_cost`: estimators make its attribute ``cost`` a cost
+    - `has_hessian`: it has `hessian_product` and `hessian_diagonal`; `is_staged`: `stages`
+    - `rescaling`: what its cost multiplies, "margin" or "slack"; empty if neither
+    - `search`: how the labeling is found that it is the loss of, "exact" or "approximate"
     """
 
     requires: ClassVar[frozenset[Capability]] = frozenset()

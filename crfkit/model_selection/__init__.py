@@ -20,12 +20,8 @@ from crfkit.labels.sequences import as_lists
 class OutOfFold(NamedTuple):
     """Probabilities by models that did not learn from the sequence.
 
-    Attributes
-    ----------
-    proba : list of S ndarrays of shape (T, K)
-        Of the labels of each token; 0 for a label that the model of the fold does not know.
-    classes : ndarray of shape (K,)
-        The labels, in the order of the columns.
+    `proba` are S arrays of shape (T, K), 0 for a label that the model of the fold does not know;
+    `classes`, shape (K,), the labels in the order of the columns.
     """
 
     proba: list[FloatArray]

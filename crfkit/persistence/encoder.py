@@ -25,7 +25,7 @@ UTF-8 (surrogates included) and their lengths in characters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -111,8 +111,15 @@ class Encoder:
 
     def _encode(self, item: Any) -> list[Any]:
         kind = type(item)
-        if kind in _PLAIN:
-            return _PLAIN[kind](self, item)
+        if kind in (list, tuple):
+            return [kind.__name__, self._items(item, item)]
+        if kind in (set, frozenset):  # in an order that is the same in each process
+            ordered = sorted(item, key=lambda part: (type(part).__name__, repr(part)))
+            return [kind.__name__, self._items(ordered, item)]
+        if kind is dict:
+            return self._dict(item)
+        if kind is bytes:
+            return ["bytes", self.arrays.add(np.frombuffer(item, np.uint8))]
         if kind in _ARRAY_TYPES:
             return self._array(item)
         if kind in _CSR_NAMES:
@@ -137,23 +144,12 @@ class Encoder:
             f"{self._where()}: a {kind.__module__}.{kind.__qualname__} cannot be saved; {why}."
         )
 
-    def _sequence(self, item: Any) -> list[Any]:
-        return [type(item).__name__, self._items(item, item)]
-
-    def _set(self, item: Any) -> list[Any]:
-        # In an order that does not change from one process to the next.
-        ordered = sorted(item, key=lambda part: (type(part).__name__, repr(part)))
-        return [type(item).__name__, self._items(ordered, item)]
-
     def _dict(self, item: dict[Any, Any]) -> list[Any]:
         keys, values = list(item), list(item.values())
         packed: Any = self._packed(values)
         if packed is None:
             packed = [self._inside(f"item {key!r:.60}", item, value) for key, value in item.items()]
         return ["dict", self._items(keys, item, "key"), packed]
-
-    def _bytes(self, item: bytes) -> list[Any]:
-        return ["bytes", self.arrays.add(np.frombuffer(item, np.uint8))]
 
     def _array(self, item: NDArray[Any]) -> list[Any]:
         if item.dtype == object:
@@ -266,11 +262,3 @@ def _readable(place: list[tuple[str, Any]]) -> Iterator[str]:
 
 
 _STEPS = ("attribute steps", "attribute transformer_list")
-_PLAIN: dict[type, Callable[[Encoder, Any], list[Any]]] = {
-    list: Encoder._sequence,
-    tuple: Encoder._sequence,
-    set: Encoder._set,
-    frozenset: Encoder._set,
-    dict: Encoder._dict,
-    bytes: Encoder._bytes,
-}

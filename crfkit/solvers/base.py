@@ -46,24 +46,16 @@ def one_of(*options: str) -> Check:
 class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     """Minimizes an objective from a start.
 
-    Attributes
-    ----------
-    requires : tuple of str
-        Methods that it calls of an objective.
-    needs_of_loss : tuple of str
-        What the loss of the objective has to be or to have: keys of ``LOSS_NEEDS``.
-    handles_l1 : bool
-        Whether it minimizes objectives with an L1 norm.
-    handles_partial : bool
-        Whether it has a method ``partial``, which learns from one batch after the other.
-    is_random : bool
-        Whether it has a parameter ``random_state``.
-    kernel_form : callable, optional
-        From the solver to the one of its kind for scores that are sums of kernel values.
-    shared_checks, checks : dict of str to callable
-        How parameters are checked: those of all solvers of its kind, and its own.
-    max_iter : int or None
-        Iterations at most; None where it has no limit, or leaves it to another solver.
+    It says what it is by attributes of the class:
+
+    - `requires`: methods that it calls of an objective
+    - `needs_of_loss`: what its loss has to be or to have, keys of ``LOSS_NEEDS``
+    - `handles_l1`: it minimizes objectives with an L1 norm
+    - `handles_partial`: it has a method ``partial``, which learns from one batch after the other
+    - `is_random`: it has a parameter ``random_state``
+    - `kernel_form`: from it to the solver of its kind for scores that are sums of kernel values
+    - `shared_checks`, `checks`: how parameters are checked, those of its kind and its own
+    - `max_iter`: iterations at most; None for no limit, or that of another solver
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)

@@ -23,7 +23,7 @@ from crfkit.kernels.semimarkov.max import (
     semimarkov_n_best,
     semimarkov_score,
 )
-from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov.sum import semimarkov_sum_log
 from crfkit.structures.base import (
     Capability,
     NoSegmentationError,

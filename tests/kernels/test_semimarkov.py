@@ -15,7 +15,7 @@ from crfkit.kernels.semimarkov.max import (
     semimarkov_n_best,
     semimarkov_score,
 )
-from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov.sum import semimarkov_sum_log
 from crfkit.structures.potentials import exponentials, filled_up, segment_arrays
 from crfkit.structures.semimarkov import segment_workspace
 from tests.oracles import (

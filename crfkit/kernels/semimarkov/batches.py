@@ -27,8 +27,7 @@ from crfkit.kernels.semimarkov.arrays import (
     SegmentWorkspace,
     SpanIndex,
 )
-from crfkit.kernels.semimarkov.sum import BROKEN, sum_segmentations
-from crfkit.kernels.semimarkov.sum_log import semimarkov_sum_log
+from crfkit.kernels.semimarkov.sum import BROKEN, semimarkov_sum_log, sum_segmentations
 from crfkit.kernels.solvers import batches as parts
 from crfkit.kernels.solvers.batches import loss
 

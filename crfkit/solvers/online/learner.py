@@ -30,6 +30,7 @@ VECTORS = ("current", "later", "gained")
 # Rounds of Hildreth's method at most, the change that ends it, and the share of a score it leaves.
 ROUNDS, SMALL, LEFT = 1000, 1e-12, 1e-9
 
+Saved = dict[str, Any] | None  # what a learner goes on from
 # Told of each update: how many sequences were looked at before, parameters and their changes.
 Recorder = Callable[[int, IntArray, FloatArray], None]
 
@@ -88,11 +89,7 @@ class OnlineLearner(ABC):
     """Weights, and their mean, that learn sequence by sequence; `saved` lets them go on."""
 
     def __init__(
-        self,
-        problem: OnlineProblem,
-        start: FloatArray,
-        saved: dict[str, Any] | None = None,
-        oracle: Oracle | None = None,
+        self, problem: OnlineProblem, start: FloatArray, saved: Saved, oracle: Oracle | None
     ) -> None:
         self.problem, saved, self._oracle = problem, saved or {}, oracle
         sums = np.zeros(kernels.N_SUMS)
@@ -149,11 +146,7 @@ class SequentialLearner(OnlineLearner):
     """Learns by the kernel of online updates: compiled, or in Python, as the structure allows."""
 
     def __init__(
-        self,
-        problem: OnlineProblem,
-        start: FloatArray,
-        saved: dict[str, Any] | None = None,
-        oracle: Oracle | None = None,
+        self, problem: OnlineProblem, start: FloatArray, saved: Saved, oracle: Oracle | None
     ) -> None:
         super().__init__(problem, start, saved, oracle)
         if oracle is None:
@@ -198,10 +191,8 @@ class SequentialLearner(OnlineLearner):
 class KBestLearner(OnlineLearner):
     """Learns from several of the best labelings of a sequence at once (MIRA)."""
 
-    def __init__(
-        self, problem: OnlineProblem, start: FloatArray, saved: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(problem, start, saved)
+    def __init__(self, problem: OnlineProblem, start: FloatArray, saved: Saved) -> None:
+        super().__init__(problem, start, saved, None)
         self._own, self._weight = _structure_problem(problem), problem.weight
 
     def _learn(self, order: IntArray) -> None:
@@ -325,9 +316,7 @@ def _structure_problem(problem: OnlineProblem) -> OnlineStructureProblem:
     )
 
 
-def make_learner(
-    problem: OnlineProblem, start: FloatArray, saved: dict[str, Any] | None = None
-) -> OnlineLearner:
+def make_learner(problem: OnlineProblem, start: FloatArray, saved: Saved = None) -> OnlineLearner:
     """Return what learns fastest."""
     if problem.update.n_best > 1:
         return KBestLearner(problem, start, saved)
