@@ -48,8 +48,8 @@ class Scheme(NamedTuple):
     def legal(self) -> BoolArray:
         """Whether the second tag of each pair may follow the first."""
         previous, current, _ = _role_pairs()
-        stops = _is(previous, OUTSIDE) | self.closes
-        starts = _is(current, OUTSIDE) | self.opens
+        stops = _has(previous, "O") | self.closes
+        starts = _has(current, "O") | self.opens
         return self.continues | (stops & starts)
 
     def split(self, tag: str) -> tuple[str, str]:
@@ -183,50 +183,32 @@ def _role_pairs() -> tuple[IntArray, IntArray, BoolArray]:
     return previous, current, same.astype(bool)
 
 
-def _is(role: IntArray, *roles: int) -> BoolArray:
-    return np.isin(role, roles)
+def _has(role: IntArray, letters: str) -> BoolArray:
+    return np.isin(role, [_ROLE_OF_LETTER[letter] for letter in letters])
 
 
-def _io(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, INSIDE) & _is(cur, INSIDE) & same
-    return continues, _is(cur, INSIDE) & ~continues, _is(prev, INSIDE) & ~continues
+def _plain(before: str, after: str, opens: str, closes: str) -> _RuleMaker:
+    """Return the rules where tags `after` continue a span of their type `before` them."""
+
+    def rules(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
+        continues = _has(prev, before) & _has(cur, after) & same
+        return continues, _has(cur, opens) & ~continues, _has(prev, closes) & ~continues
+
+    return rules
 
 
 def _iob1(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE) & same
+    continues, _, closes = _plain("BI", "I", "", "BI")(prev, cur, same)
     # A B may be there only to part two spans of one type, so it opens none after O or another
     # type; the I that follows such a stray B is then the opening of the span.
-    opens = _is(cur, INSIDE) & ~(_is(prev, INSIDE) & same)
-    opens |= _is(prev, BEGIN, INSIDE) & _is(cur, BEGIN) & same
-    stray = _is(prev, BEGIN) & _is(cur, BEGIN) & ~same
-    return continues, opens, _is(prev, BEGIN, INSIDE) & ~continues & ~stray
-
-
-def _iob2(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE) & same
-    return continues, _is(cur, BEGIN), _is(prev, BEGIN, INSIDE) & ~continues
+    opens = _has(cur, "I") & ~(_has(prev, "I") & same)
+    opens |= _has(prev, "BI") & _has(cur, "B") & same
+    return continues, opens, closes & ~(_has(prev, "B") & _has(cur, "B") & ~same)
 
 
 def _ioe1(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, INSIDE) & _is(cur, INSIDE, END) & same
-    parts = _is(prev, END) & _is(cur, INSIDE, END) & same
-    closes = (_is(prev, INSIDE) & ~continues) | parts
-    return continues, _is(cur, INSIDE, END) & ~continues, closes
-
-
-def _ioe2(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, INSIDE) & _is(cur, INSIDE, END) & same
-    return continues, _is(cur, INSIDE, END) & ~continues, _is(prev, END)
-
-
-def _iobes(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE, END) & same
-    return continues, _is(cur, BEGIN, SINGLE), _is(prev, END, SINGLE)
-
-
-def _conll(prev: IntArray, cur: IntArray, same: BoolArray) -> _Rules:
-    continues = _is(prev, BEGIN, INSIDE) & _is(cur, INSIDE, END) & same
-    return continues, ~_is(cur, OUTSIDE) & ~continues, ~_is(prev, OUTSIDE) & ~continues
+    continues, opens, closes = _plain("I", "IE", "IE", "I")(prev, cur, same)
+    return continues, opens, closes | (_has(prev, "E") & _has(cur, "IE") & same)
 
 
 def _make(name: str, letters: str, rules: _RuleMaker, **writing: Any) -> Scheme:
@@ -242,17 +224,18 @@ _CHUNK = {"first": BEGIN, "last": END, "single": SINGLE}
 _OPENED = {"first": BEGIN, "single": BEGIN}
 _CLOSED = {"last": END, "single": END}
 
-IO = _make("IO", "OI", _io)
+IO = _make("IO", "OI", _plain("I", "I", "I", "I"))
 IOB1 = _make("IOB1", "OBI", _iob1, marks="left", **_OPENED)
-IOB2 = _make("IOB2", "OBI", _iob2, **_OPENED)
+IOB2 = _make("IOB2", "OBI", _plain("BI", "I", "B", "BI"), **_OPENED)
 IOE1 = _make("IOE1", "OIE", _ioe1, marks="right", **_CLOSED)
-IOE2 = _make("IOE2", "OIE", _ioe2, **_CLOSED)
-IOBES = _make("IOBES", "OBIES", _iobes, **_CHUNK)
-BILOU = _make("BILOU", "OBILU", _iobes, **_CHUNK)
-BMES = _make("BMES", "OBMES", _iobes, **_CHUNK)
-BMEWO = _make("BMEWO", "OBMEW", _iobes, **_CHUNK)
+IOE2 = _make("IOE2", "OIE", _plain("I", "IE", "IE", "E"), **_CLOSED)
+_IOBES = _plain("BI", "IE", "BS", "ES")
+IOBES = _make("IOBES", "OBIES", _IOBES, **_CHUNK)
+BILOU = _make("BILOU", "OBILU", _IOBES, **_CHUNK)
+BMES = _make("BMES", "OBMES", _IOBES, **_CHUNK)
+BMEWO = _make("BMEWO", "OBMEW", _IOBES, **_CHUNK)
 #: The reading of the conlleval script: any tag sequence is legal; it is never written.
-CONLL = _make("conll", "OBIESMLUW", _conll)
+CONLL = _make("conll", "OBIESMLUW", _plain("BI", "IE", "BIES", "BIES"))
 # Those of the tags of all schemes but that of tokens outside.
 LETTERS = frozenset(CONLL.roles) - {"O"}
 
