@@ -72,6 +72,14 @@ class StepSettings(NamedTuple):
     metric: Metric
 
 
+class SagSearch(NamedTuple):
+    """What updates read and write, beside the problem."""
+
+    settings: StepSettings
+    index: BlockIndex
+    memory: GradientMemory
+
+
 class LineRoom(NamedTuple):
     """Room for the test of an estimate along a line."""
 
@@ -84,23 +92,16 @@ class LineRoom(NamedTuple):
 
 @kernel
 def sag_updates(
-    order: IntArray,  # (n,) batches
-    stage: int,
-    settings: StepSettings,
-    problem: Any,
-    index: BlockIndex,
-    memory: GradientMemory,
-    room: LineRoom,
-    workspace: Any,
+    order: IntArray, stage: int, problem: Any, search: SagSearch, room: LineRoom, workspace: Any
 ) -> None:
-    """Update the weights after each of some batches, or do a part of that for one batch."""
+    """Update the weights after each of some batches, (n,), or do a part of that for one batch."""
     for n in range(order.shape[0]):
         if stage != COMPUTE:
-            catch_up(problem, order[n], memory.numbers[TOTAL], memory.lazy)
+            catch_up(problem, order[n], search.memory.numbers[TOTAL], search.memory.lazy)
         if stage == ALL or stage == COMPUTE:
-            _evaluate(order[n], settings, problem, index, memory, room, workspace)
+            _evaluate(order[n], problem, search, room, workspace)
         if stage == ALL or stage == APPLY:
-            _apply(order[n], settings, problem, index, memory, room, workspace)
+            _apply(order[n], problem, search, room, workspace)
 
 
 @kernel
@@ -111,16 +112,9 @@ def sag_settle(problem: Any, memory: GradientMemory) -> None:
 
 
 @inlined
-def _evaluate(
-    batch: int,
-    settings: StepSettings,
-    problem: Any,
-    index: BlockIndex,
-    memory: GradientMemory,
-    room: LineRoom,
-    workspace: Any,
-) -> None:
+def _evaluate(batch: int, problem: Any, search: SagSearch, room: LineRoom, workspace: Any) -> None:
     """Compute the loss of a batch and its gradient, and perhaps test its estimate."""
+    settings, index, memory = search
     lipschitz = memory.lipschitz
     gather(problem, batch, memory.numbers[SCALE], memory.lazy.v, workspace)
     value = loss(problem, batch, workspace)
@@ -167,16 +161,9 @@ def _conclude(batch: int, estimate: float, tests: int, lipschitz: Lipschitz) -> 
 
 
 @inlined
-def _apply(
-    batch: int,
-    settings: StepSettings,
-    problem: Any,
-    index: BlockIndex,
-    memory: GradientMemory,
-    room: LineRoom,
-    workspace: Any,
-) -> None:
+def _apply(batch: int, problem: Any, search: SagSearch, room: LineRoom, workspace: Any) -> None:
     """Replace the gradient of a batch in the sum of all, and make a step."""
+    settings, index, memory = search
     numbers, decay, value = memory.numbers, settings.decay, room.value[0]
     lazy, lipschitz = memory.lazy, memory.lipschitz
     unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair

@@ -212,9 +212,8 @@ class SagState(BatchUpdates, Search):
         oracle = self.oracle
         if stage in (ALL, PREPARE):
             kernels.survey(self.smoothness.estimates, self._memory.numbers)
-        oracle.run(kernels.sag_updates)(
-            order, stage, self._settings, oracle.problem, oracle.index, self._memory, *workspace
-        )
+        search = kernels.SagSearch(self._settings, oracle.index, self._memory)
+        oracle.run(kernels.sag_updates)(order, stage, oracle.problem, search, *workspace)
 
 
 def _has_risen(log: SolverLog) -> bool:
