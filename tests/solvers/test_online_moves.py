@@ -61,7 +61,7 @@ def test_the_visits_of_a_chain_are_those_of_any_structure(rng, rule, form, n_lab
         task = make_task(rng, threads, RULES[rule], form, n_labels, cost)
         start = rng.normal(size=task.objective.n_parameters)
         before = start.copy()
-        fast, plain = make_learner(task, start), SequentialLearner(task, start, None, None)
+        fast, plain = make_learner(task, start), SequentialLearner(task, start)
         assert fast.is_compiled
         for _ in range(4):
             order = rng.permutation(len(LENGTHS))
@@ -245,7 +245,7 @@ def test_large_and_small_starts_take_finite_steps(rng, rule, scale):
     with ThreadMap(1) as threads:
         task = make_task(rng, threads, RULES[rule], "both", 5)
         start = scale * rng.normal(size=task.objective.n_parameters)
-        fast, plain = make_learner(task, start), SequentialLearner(task, start, None, None)
+        fast, plain = make_learner(task, start), SequentialLearner(task, start)
         for visits in (fast, plain):
             visits.run(np.arange(len(LENGTHS)))
         np.testing.assert_allclose(fast.weights(), plain.weights(), rtol=1e-7, atol=1e-7 * scale)
@@ -344,10 +344,7 @@ def test_one_best_of_several_is_the_closed_form(rng):
     with ThreadMap(1) as threads:
         task = make_task(rng, threads, UpdateCoefficients(cap=0.3, pays=WHOLE), "sparse", 3)
         start = rng.normal(size=task.objective.n_parameters)
-        closed, general = (
-            SequentialLearner(task, start, None, None),
-            KBestLearner(task, start, None),
-        )
+        closed, general = SequentialLearner(task, start), KBestLearner(task, start)
         own = general._own
         closed.run(np.arange(len(LENGTHS)))
         for s in range(len(LENGTHS)):
@@ -425,7 +422,7 @@ def test_ties_are_won_by_the_label_that_occurs_first(rng, form, rule):
             ties = LabelOrder.by_appearance(labels, 4, np.ones(len(labels)))
             task = OnlineProblem(objective, RULES[rule], costs, order=ties)
             fast = make_learner(task, np.zeros(objective.n_parameters))
-            plain = SequentialLearner(task, np.zeros(objective.n_parameters), None, None)
+            plain = SequentialLearner(task, np.zeros(objective.n_parameters))
             found.append([fast.run(np.arange(len(LENGTHS))) for _ in range(3)])
             expected = [plain.run(np.arange(len(LENGTHS))) for _ in range(3)]
             np.testing.assert_allclose(found[-1], expected)
@@ -515,9 +512,7 @@ def test_a_step_against_any_of_the_best_is_a_mistake(rng):
             before = visits.weights()
             loss, mistakes = visits.run(np.arange(4))
             assert bool(mistakes) == (visits.weights() != before).any() == (loss > 0.0)
-            single = SequentialLearner(
-                task._replace(update=UpdateCoefficients(rate=1.0)), before, None, None
-            )
+            single = SequentialLearner(task._replace(update=UpdateCoefficients(rate=1.0)), before)
             right_but_close += mistakes > 0 and not single.run(np.arange(4))[1]
             n_passes += 1
             if not mistakes:

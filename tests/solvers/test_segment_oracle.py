@@ -55,7 +55,7 @@ def make_task(objective, rule, cost=None):
 def assert_same_visits(task, rng, n_passes=4):
     start = rng.normal(scale=0.1, size=task.objective.n_parameters)
     before = start.copy()
-    fast, plain = make_learner(task, start), SequentialLearner(task, start, None, None)
+    fast, plain = make_learner(task, start), SequentialLearner(task, start)
     assert fast.is_compiled
     for _ in range(n_passes):
         order = rng.permutation(len(task.objective.data))
@@ -144,7 +144,7 @@ def test_of_segmentations_that_score_the_same_the_one_of_the_first_labels_is_pre
             objective.labels[:] = codes
             task = make_task(objective, RULES["perceptron"])
             zero = np.zeros(objective.n_parameters)
-            fast, plain = make_learner(task, zero), SequentialLearner(task, zero, None, None)
+            fast, plain = make_learner(task, zero), SequentialLearner(task, zero)
             fast.run(np.array([0])), plain.run(np.array([0]))
             assert fast.weights().any()
             np.testing.assert_array_equal(fast.weights(), plain.weights())

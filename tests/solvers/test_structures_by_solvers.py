@@ -100,7 +100,7 @@ def test_online_updates_are_the_same_compiled_and_in_python(rng, kind, update, c
         order = LabelOrder.by_code(objective.model.n_codes)
         task = OnlineProblem(objective, UPDATES[update], cost, None, order)
         start = 0.1 * rng.normal(size=objective.n_parameters)
-        fast, plain = make_learner(task, start), SequentialLearner(task, start, None, None)
+        fast, plain = make_learner(task, start), SequentialLearner(task, start)
         assert fast.is_compiled
         assert (kind == "sparse") == isinstance(objective.structure, SparseChain)
         for _ in range(3):

@@ -89,9 +89,10 @@ class OnlineLearner(ABC):
     """Weights, and their mean, that learn sequence by sequence; `saved` lets them go on."""
 
     def __init__(
-        self, problem: OnlineProblem, start: FloatArray, saved: Saved, oracle: Oracle | None
+        self, problem: OnlineProblem, start: FloatArray, saved: Saved = None, oracle: Any = None
     ) -> None:
-        self.problem, saved, self._oracle = problem, saved or {}, oracle
+        self.problem, saved = problem, saved or {}
+        self._oracle: Oracle | None = oracle
         sums = np.zeros(kernels.N_SUMS)
         sums[kernels.COUNT] = saved.get("count", 1.0)
         zeros = np.zeros(len(start))
@@ -146,7 +147,7 @@ class SequentialLearner(OnlineLearner):
     """Learns by the kernel of online updates: compiled, or in Python, as the structure allows."""
 
     def __init__(
-        self, problem: OnlineProblem, start: FloatArray, saved: Saved, oracle: Oracle | None
+        self, problem: OnlineProblem, start: FloatArray, saved: Saved = None, oracle: Any = None
     ) -> None:
         super().__init__(problem, start, saved, oracle)
         if oracle is None:
@@ -191,8 +192,8 @@ class SequentialLearner(OnlineLearner):
 class KBestLearner(OnlineLearner):
     """Learns from several of the best labelings of a sequence at once (MIRA)."""
 
-    def __init__(self, problem: OnlineProblem, start: FloatArray, saved: Saved) -> None:
-        super().__init__(problem, start, saved, None)
+    def __init__(self, problem: OnlineProblem, start: FloatArray, saved: Saved = None) -> None:
+        super().__init__(problem, start, saved)
         self._own, self._weight = _structure_problem(problem), problem.weight
 
     def _learn(self, order: IntArray) -> None:
