@@ -76,7 +76,7 @@ class SagSearch(NamedTuple):
     """What updates read and write, beside the problem."""
 
     settings: StepSettings
-    index: BlockIndex
+    places: BlockIndex
     memory: GradientMemory
 
 
