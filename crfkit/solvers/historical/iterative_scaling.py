@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,51 @@ from crfkit.solvers.batch.line_search import ROUNDING
 NEWTON_STEPS = 100
 # What is asked of an objective.
 COUNTED = ("value_and_grad", "observed_counts", "expected_counts", "total_counts", "l2")
+
+
+class Counts:
+    """Observed counts, (P,), the total counts that are told apart, (G,), and those of sequences."""
+
+    def __init__(self, observed: FloatArray, levels: FloatArray, level_of: IntArray) -> None:
+        self.observed, self.levels, self.level_of = observed, levels, level_of
+
+    def __len__(self) -> int:
+        return 0
+
+    def clear(self) -> None:
+        """Forget nothing: counts do not depend on the parameters."""
+
+    def add(self, before: Point, after: Point) -> None:
+        """Learn nothing from steps."""
+
+
+def levels_of(totals: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
+    """Return the total counts that are told apart, and which of them each sequence has."""
+    filled = np.sort(totals[totals > 0.0])
+    if not len(filled):
+        return np.ones(1), np.zeros(len(totals), np.int64)
+    ends = np.linspace(0, len(filled), most + 1)[1:].astype(np.int64) - 1
+    levels = np.unique(filled[np.maximum(ends, 0)])
+    return levels, np.searchsorted(levels, totals)
+
+
+def scaled(
+    solver: Any, objective: Objective, vectors: Vectors, point: Point, memory: Counts
+) -> Point | None:
+    """Return the point that an update leads to, or None if it is not better."""
+    if len(memory.levels) == 1:
+        expected = [point.gradient + memory.observed - 2.0 * objective.l2 * point.w]
+    else:
+        expected = [
+            objective.expected_counts(point.w, memory.level_of == level)
+            for level in range(len(memory.levels))
+        ]
+    counts = np.maximum(np.array(expected), 0.0)
+    w = point.w + scaling_update(point.w, memory.observed, counts, memory.levels, objective.l2)
+    value, gradient = objective.value_and_grad(w)
+    if not value <= point.value + ROUNDING * abs(point.value) or np.array_equal(w, point.w):
+        return None
+    return Point(1.0, w, value, gradient)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,15 +87,10 @@ class GIS(BatchSolver):
     max_iter: int = 10_000
     tol: float = 1e-7
 
-    def _memory(self, objective: Objective, vectors: Vectors) -> Counts:
-        totals = objective.total_counts()
-        levels = np.array([totals.max(initial=1.0)])
-        return Counts(objective.observed_counts(), levels, np.zeros(len(totals), np.int64))
+    _step = scaled
 
-    def _step(
-        self, objective: Objective, vectors: Vectors, point: Point, memory: Counts
-    ) -> Point | None:
-        return scaled(objective, point, memory)
+    def _memory(self, objective: Objective, vectors: Vectors) -> Counts:
+        return Counts(objective.observed_counts(), *levels_of(objective.total_counts(), 1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -79,55 +119,11 @@ class IIS(BatchSolver):
     tol: float = 1e-7
     max_levels: int = 8
 
+    _step = scaled
+
     def _memory(self, objective: Objective, vectors: Vectors) -> Counts:
-        return Counts(objective.observed_counts(), *self._levels(objective.total_counts()))
-
-    def _step(
-        self, objective: Objective, vectors: Vectors, point: Point, memory: Counts
-    ) -> Point | None:
-        return scaled(objective, point, memory)
-
-    def _levels(self, totals: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the total counts that are told apart, and which of them each sequence has."""
-        filled = np.sort(totals[totals > 0.0])
-        if not len(filled):
-            return np.ones(1), np.zeros(len(totals), np.int64)
-        ends = np.linspace(0, len(filled), self.max_levels + 1)[1:].astype(np.int64) - 1
-        levels = np.unique(filled[np.maximum(ends, 0)])
-        return levels, np.searchsorted(levels, totals)
-
-
-class Counts:
-    """Observed counts, (P,), the total counts that are told apart, (G,), and those of sequences."""
-
-    def __init__(self, observed: FloatArray, levels: FloatArray, level_of: IntArray) -> None:
-        self.observed, self.levels, self.level_of = observed, levels, level_of
-
-    def __len__(self) -> int:
-        return 0
-
-    def clear(self) -> None:
-        """Forget nothing: counts do not depend on the parameters."""
-
-    def add(self, before: Point, after: Point) -> None:
-        """Learn nothing from steps."""
-
-
-def scaled(objective: Objective, point: Point, counted: Counts) -> Point | None:
-    """Return the point that an update leads to, or None if it is not better."""
-    if len(counted.levels) == 1:
-        expected = [point.gradient + counted.observed - 2.0 * objective.l2 * point.w]
-    else:
-        expected = [
-            objective.expected_counts(point.w, counted.level_of == level)
-            for level in range(len(counted.levels))
-        ]
-    counts = np.maximum(np.array(expected), 0.0)
-    w = point.w + scaling_update(point.w, counted.observed, counts, counted.levels, objective.l2)
-    value, gradient = objective.value_and_grad(w)
-    if not value <= point.value + ROUNDING * abs(point.value) or np.array_equal(w, point.w):
-        return None
-    return Point(1.0, w, value, gradient)
+        totals = objective.total_counts()
+        return Counts(objective.observed_counts(), *levels_of(totals, self.max_levels))
 
 
 def scaling_update(
