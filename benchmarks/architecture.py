@@ -40,7 +40,7 @@ NO_STRUCTURE = {"vector", "stochastic", "simplex"}  # of weights alone
 
 # What is traced: what is called, and the kernels of which the first one ends the trip.
 TRIPS = {
-    "CRFClassifier.fit": ("CRFClassifier().fit(X, y)", "chain_sum"),
+    "CRFClassifier.fit": ("CRFClassifier().fit(X, y)", "chain_sum lanes_sum"),
     "CRFClassifier.predict": ("crf.predict(X)", "chain_max chain_tag"),
     "SemiMarkovCRF.fit": ("SemiMarkovCRF().fit(X, y)", "semimarkov_sum"),
 }

@@ -52,6 +52,7 @@ _SINGLES = ir.VectorType(ir.FloatType(), WIDTH)
 # The logarithm of 2, and what is missing in it; terms of the series of the exponential.
 _LOG2, _LOG2_REST = 0.6931471805599453, 2.3190468138462996e-17
 _TERMS = 14
+_LEAST = -708.0  # the exponential of less is next to nothing
 
 
 class _VectorType(numba.types.Type):  # type: ignore[misc]
@@ -85,7 +86,7 @@ def emitted(result: Any, emit: Callable[..., Any]) -> Callable[[F], F]:
 
     def replace(function: F) -> F:
         if numba.config.DISABLE_JIT:
-            return np.errstate(over="ignore", invalid="ignore")(function)
+            return np.errstate(divide="ignore", over="ignore", invalid="ignore")(function)
         if _emits():
             return _intrinsic(function, result, emit)
         count_references()
@@ -166,6 +167,46 @@ def _emit_load(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
         return builder.load(address, align=8)
     singles = builder.load(builder.bitcast(address, _SINGLES.as_pointer()), align=4)
     return builder.fpext(singles, _VECTOR)
+
+
+def _emit_fill_at(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    address = builder.bitcast(_address(context, builder, kinds, values), _NUMBER.as_pointer())
+    return _repeated(builder, _VECTOR, builder.load(address))
+
+
+def _lanes_below(context: Any, builder: Any, kind: Any, count: Any) -> Any:
+    """Return which lanes come before one: a vector of bits."""
+    bound = _repeated(builder, _BITS, context.cast(builder, count, kind, numba.types.int64))
+    return builder.icmp_signed("<", ir.Constant(_BITS, list(range(WIDTH))), bound)
+
+
+def _emit_load_few(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    address = _address(context, builder, kinds[:3], values[:3])
+    lanes, align = _lanes_below(context, builder, kinds[3], values[3]), ir.IntType(32)
+    kind = ir.FunctionType(_VECTOR, [address.type, align, lanes.type, _VECTOR])
+    function = _function(builder, kind, "llvm.masked.load.v8f64.p0v8f64")
+    return builder.call(function, [address, align(8), lanes, ir.Constant(_VECTOR, None)])
+
+
+def _emit_add_few(context: Any, builder: Any, kinds: Any, values: Any) -> None:
+    """Add fours, twos and ones: what is written next to them may be on its way to memory."""
+    x, place = (
+        values[0],
+        builder.bitcast(_address(context, builder, kinds[1:4], values[1:4]), _NUMBER.as_pointer()),
+    )
+    count = context.cast(builder, values[4], kinds[4], numba.types.int64)
+    for size in (4, 2, 1):
+        whole, kind = ir.IntType(32), ir.VectorType(_NUMBER, size)
+        lanes = ir.Constant(ir.VectorType(whole, size), list(range(size)))
+        turned = [(lane + size) % WIDTH for lane in range(WIDTH)]
+        there = builder.trunc(builder.lshr(count, count.type(size.bit_length() - 1)), ir.IntType(1))
+        with builder.if_then(there):
+            address = builder.bitcast(place, kind.as_pointer())
+            some = builder.fadd(builder.load(address, align=8), builder.shuffle_vector(x, x, lanes))
+            builder.store(some, address, align=8)
+        rest = builder.shuffle_vector(x, x, ir.Constant(ir.VectorType(whole, WIDTH), turned))
+        x = builder.select(there, rest, x)
+        place = builder.select(there, builder.gep(place, [whole(size)]), place)
 
 
 def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
@@ -258,24 +299,39 @@ def _raised(builder: Any, values: Any, powers: Any) -> Any:
     return builder.bitcast(builder.add(builder.bitcast(values, _BITS), added), _VECTOR)
 
 
-def _emit_exponential(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
-    """``exp(x) = 2**n exp(x - n log 2)`` (Cody and Waite 1980, chapter 6), a series for the rest.
+def _series(builder: Any, x: Any, n: Any) -> Any:
+    """Return ``exp(x - n log 2)`` by a series (Cody and Waite 1980, chapter 6).
 
-    The products with ``log 2`` are fused into the differences, which the compiler may not reorder;
-    the powers of 2 are put on in two halves, since one may be too small for a number.
+    The products with ``log 2`` are fused into the differences, which the compiler may not reorder.
     """
-    x, least, most = values[0], _all(-1000.0), _all(1000.0)
-    x = builder.select(builder.fcmp_ordered("<", x, least), least, x)
-    x = builder.select(builder.fcmp_ordered(">", x, most), most, x)
-    n = _called(builder, "rint", builder.fmul(x, _all(1.0 / _LOG2)))
     rest = _called(builder, "fma", n, _all(-_LOG2), x)
     rest = _called(builder, "fma", n, _all(-_LOG2_REST), rest)
     y = _all(1.0 / math.factorial(_TERMS - 1))
     for k in reversed(range(_TERMS - 1)):
         y = _called(builder, "fma", y, rest, _all(1.0 / math.factorial(k)))
+    return y
+
+
+def _emit_exponential(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """Put the powers of 2 on in two halves, since one may be too small for a number."""
+    x, least, most = values[0], _all(-1000.0), _all(1000.0)
+    x = builder.select(builder.fcmp_ordered("<", x, least), least, x)
+    x = builder.select(builder.fcmp_ordered(">", x, most), most, x)
+    n = _called(builder, "rint", builder.fmul(x, _all(1.0 / _LOG2)))
+    y = _series(builder, x, n)
     half = _called(builder, "rint", builder.fmul(n, _all(0.5)))
     power = _raised(builder, _all(1.0), builder.fsub(n, half))
     return builder.fmul(_raised(builder, y, half), power)
+
+
+def _emit_decay(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    """Round ``x / log 2`` by a sum that has it in its lowest bits: added to those of exponents."""
+    x, added = values[0], _all(1.5 * 2.0**52)
+    whole = _called(builder, "fma", x, _all(1.0 / _LOG2), added)
+    y = _series(builder, x, builder.fsub(whole, added))
+    power = builder.shl(builder.bitcast(whole, _BITS), ir.Constant(_BITS, [52] * WIDTH))
+    y = builder.bitcast(builder.add(builder.bitcast(y, _BITS), power), _VECTOR)
+    return builder.select(builder.fcmp_ordered("<", x, _all(_LEAST)), _all(0.0), y)
 
 
 def _reduced(name: str, *start: Any) -> Callable[..., Any]:
@@ -302,6 +358,24 @@ def load_of(tables: FloatArray, table: int, row: int, column: int) -> FloatArray
     return tables[table, row, column : column + WIDTH].copy()
 
 
+@emitted(_vector, _emit_load)
+def load_at(array: FloatArray, place: int) -> FloatArray:
+    """Return eight numbers: ``array[place : place + 8]``."""
+    return array[place : place + WIDTH].copy()
+
+
+@emitted(_vector, _emit_fill_at)
+def fill_at(array: FloatArray, place: int) -> FloatArray:
+    """Return ``array[place]`` eight times."""
+    return np.full(WIDTH, array[place])
+
+
+@emitted(numba.types.void, _emit_store)
+def store_at(vector: FloatArray, array: FloatArray, place: int) -> None:
+    """Write eight numbers: ``array[place : place + 8] = vector``."""
+    array[place : place + WIDTH] = vector
+
+
 @emitted(numba.types.void, _emit_store)
 def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
     """Write eight numbers to a row: ``array[row, column : column + 8] = vector``."""
@@ -312,6 +386,20 @@ def store(vector: FloatArray, array: FloatArray, row: int, column: int) -> None:
 def store_of(vector: FloatArray, tables: FloatArray, table: int, row: int, column: int) -> None:
     """Write eight numbers to a row of a table."""
     tables[table, row, column : column + WIDTH] = vector
+
+
+@emitted(_vector, _emit_load_few)
+def load_few(array: FloatArray, row: int, column: int, count: int) -> FloatArray:
+    """Return some numbers of a row, at most eight, and 0 in the other lanes."""
+    few = np.zeros(WIDTH)
+    few[:count] = array[row, column : column + count]
+    return few
+
+
+@emitted(numba.types.void, _emit_add_few)
+def add_few(x: FloatArray, array: FloatArray, row: int, column: int, count: int) -> None:
+    """Add the first lanes, fewer than eight, to numbers of a row."""
+    array[row, column : column + count] += x[:count]
 
 
 @emitted(_vector, _emit_rounded)
@@ -366,6 +454,12 @@ def exponential(x: FloatArray) -> FloatArray:
     return np.exp(x)
 
 
+@emitted(_vector, _emit_decay)
+def decay(x: FloatArray) -> FloatArray:
+    """Return ``exp(x)`` for ``x <= 0``, faster; 0 where it is below ``exp(-708)``."""
+    return np.where(x < _LEAST, 0.0, np.exp(x))
+
+
 def _operation(result: Any, name: str, emit: Callable[..., Any], function: F) -> F:
     """Return an operation on vectors, of which the definition in Python is one expression."""
     function.__name__ = name
@@ -377,6 +471,7 @@ Reduction = Callable[[FloatArray], float]
 
 add: Binary = _operation(_vector, "add", _arithmetic("fadd"), lambda x, y: x + y)
 subtract: Binary = _operation(_vector, "subtract", _arithmetic("fsub"), lambda x, y: x - y)
+divide: Binary = _operation(_vector, "divide", _arithmetic("fdiv"), lambda x, y: x / y)
 multiply: Binary = _operation(_vector, "multiply", _arithmetic("fmul"), lambda x, y: x * y)
 larger: Binary = _operation(_vector, "larger", _selection(">"), lambda x, y: np.maximum(x, y))
 smaller: Binary = _operation(_vector, "smaller", _selection("<"), lambda x, y: np.minimum(x, y))

@@ -109,6 +109,24 @@ def _column_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, en
 
 
 @part
+def _two_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
+             table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
+    """Add rows of two vectors."""
+    final, one, p = slots.shape[0] - 1, values[0], table.shape[1] - WIDTH
+    a, b = fill(0.0), fill(0.0)
+    for n in range(begin, end):
+        soon = slots[min(n + AHEAD, final)]
+        prefetch(table, soon, 0)
+        prefetch(table, soon, p + WIDTH - 1)
+        x, slot = fill(one if step == 0 else values[n]), slots[n]
+        a = multiply_add(x, load(table, slot, 0), a)
+        b = multiply_add(x, load(table, slot, p), b)
+    a = add(a, load(out, row, 0))
+    _add_column(b, out, row, WIDTH)
+    store(a, out, row, 0)
+
+
+@part
 def strips_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
                table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``.
@@ -116,6 +134,9 @@ def strips_add(slots: PlaceArray, values: FloatArray, step: int, begin: int, end
     A value that all share is read once: ``values[n * step]`` would take as long as adding a row.
     """
     if begin == end:
+        return
+    if WIDTH < table.shape[1] <= 2 * WIDTH:
+        _two_add(slots, values, step, begin, end, table, row, out)
         return
     final, one = slots.shape[0] - 1, values[0]
     for start in range(0, table.shape[1], STRIP):

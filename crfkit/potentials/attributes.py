@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # An attribute has a full row where it has weights for so many columns, and for at least one in so
 # many: a row is added in vectors, zeros and all, and single numbers one by one.
-FULL = (4, 4)
+FULL = (2, 4)
 # The same in reading token by token: each attribute costs a cache miss or more, and a row in one
 # piece is nearer than the three arrays of pairs.
 FULL_BY_TOKEN = (2, 12)

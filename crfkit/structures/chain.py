@@ -9,6 +9,7 @@ import numpy as np
 from crfkit._parallel import LONG_TOKENS, ThreadMap
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import WIDTH
 from crfkit.kernels.chain.arrays import ChainExponentials, ChainScores, ChainSums, ChainWorkspace
 from crfkit.kernels.chain.by_hamming import NONE, chain_level_path, chain_max_by_hamming
 from crfkit.kernels.chain.covariances import CovarianceWorkspace, TokenFeatures, chain_covariances
@@ -18,9 +19,10 @@ from crfkit.kernels.chain.hessian import (
     TangentWorkspace,
     chain_hessian,
 )
+from crfkit.kernels.chain.interleaved import FILLED, LACKING, TILE, LaneRooms, LaneTables, lanes_sum
 from crfkit.kernels.chain.k_best import chain_n_best
 from crfkit.kernels.chain.max import chain_add_path, chain_max, chain_score
-from crfkit.kernels.chain.sum import OK, UNDERFLOW, chain_sum, chain_sum_log
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, chain_sum, chain_sum_log
 from crfkit.structures.base import (
     Capability,
     NoPathError,
@@ -30,7 +32,6 @@ from crfkit.structures.base import (
     raise_if_dead,
     too_many_errors,
 )
-from crfkit.structures.interleaved import MAX_LABELS, MIN_LANES, sum_interleaved
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
 from crfkit.structures.potentials import (
     ChainPotentials,
@@ -45,6 +46,9 @@ TOGETHER = 96
 
 # Covariances below this part of the largest that could be are left out.
 LEAST_COVARIANCE = 3e-4
+# Up to so many labels, all sequences of a batch are summed side by side; up to the second number,
+# where a row of the table would leave so many lanes of vectors empty.
+MAX_LABELS, MOST_LABELS, EMPTY = 20, 36, 3
 
 # What finding a path with many wrong labels may take.
 MOST_LEVEL_BYTES = 4 << 30
@@ -95,13 +99,13 @@ class Chain(Structure[ChainPotentials]):
         if self.threads is not None and _is_long(scores):
             return sum_in_blocks(Chain(), potentials, weight, out, self.threads)
         factor, pair_shift = exp_pair(scores)
-        count, flow, left = len(weight), np.zeros_like(factor), None
-        sums = ChainSums(out.unary, flow, np.zeros(count), np.full(count, OK))
-        if self.threads is not None and count >= MIN_LANES and _has_short_loops(scores):
-            left = sum_interleaved(scores, factor, pair_shift, weight, sums)
-        if left is None:  # by length, because neighbors are summed side by side
-            left = np.argsort(np.diff(scores.offsets), kind="stable")
-        if len(left):
+        count, flow = len(weight), np.zeros_like(factor)
+        sums = ChainSums(out.unary, flow, np.zeros(count), np.full(count, UNDERFLOW))
+        if self.threads is not None and count and are_interleaved(scores, factor):
+            lanes_sum(scores, lane_tables(factor, pair_shift), weight, lane_rooms(scores), sums)
+        left = np.flatnonzero(sums.status != OK)
+        if len(left):  # by length, because neighbors are summed together
+            left = left[np.argsort(np.diff(scores.offsets)[left], kind="stable")]
             node, shift = exp_unary(scores)
             raised = ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
             chain_sum(scores, raised, frozen(left), weight, chain_workspace(potentials), sums)
@@ -271,11 +275,6 @@ def _is_long(scores: ChainScores) -> bool:
     return len(scores.offsets) == 2 and len(scores.unary) > LONG_TOKENS
 
 
-def _has_short_loops(scores: ChainScores) -> bool:
-    """Whether transitions share a table, and loops over labels are too short to be fast."""
-    return len(scores.transition_index) == 1 and scores.unary.shape[1] <= MAX_LABELS
-
-
 def chain_workspace(potentials: ChainPotentials) -> ChainWorkspace:
     """Return the workspace of the kernel ``chain_sum``."""
     length, size = potentials.unary.shape
@@ -283,3 +282,31 @@ def chain_workspace(potentials: ChainPotentials) -> ChainWorkspace:
     rows = max(min(2 * longest, length), TOGETHER)
     alpha, message = np.empty((2, rows, size))
     return ChainWorkspace(np.empty(length), np.empty((1, size)), alpha, message)
+
+
+def are_interleaved(scores: ChainScores, factor: FloatArray) -> bool:
+    """Whether all share a table that is not too large, and transitions have some probability."""
+    size = scores.unary.shape[1]
+    fits = size <= MAX_LABELS or (size <= MOST_LABELS and -size % WIDTH >= EMPTY)
+    return fits and len(scores.transition_index) == 1 and float(factor.min()) >= TINY
+
+
+def lane_tables(factor: FloatArray, shift: FloatArray) -> LaneTables:
+    """Return the only table for the kernel ``lanes_sum``: columns by threes, filled up with 0."""
+    size = factor.shape[1]
+    wide = np.zeros((2, size, -(-size // TILE) * TILE))
+    wide[:, :, :size] = factor[0], factor[0].T
+    forward, backward = wide.reshape(2, size, -1, TILE).transpose(0, 2, 1, 3).reshape(2, -1)
+    return LaneTables(frozen(forward), frozen(backward), shift)
+
+
+def lane_rooms(scores: ChainScores) -> LaneRooms:
+    """Return the workspace of the kernel ``lanes_sum``."""
+    tokens, size = scores.unary.shape
+    longest = int(np.diff(scores.offsets).max())
+    steps = WIDTH * min(longest, (tokens + LACKING) // FILLED)
+    places = -(-size // TILE) * TILE
+    step, cells = WIDTH * places, steps * places
+    order, lanes = np.empty(len(scores.offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
+    sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH, steps, steps]
+    return LaneRooms(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))

@@ -10,11 +10,16 @@ from crfkit.compiler.jit import frozen, kernel
 from crfkit.compiler.simd import (
     WIDTH,
     add,
+    add_few,
+    divide,
     fill,
+    fill_at,
     lanes_from,
     larger,
     largest,
     load,
+    load_at,
+    load_few,
     load_of,
     multiply,
     multiply_add,
@@ -25,6 +30,7 @@ from crfkit.compiler.simd import (
     smaller,
     smallest,
     store,
+    store_at,
     store_of,
     subtract,
     total,
@@ -51,6 +57,7 @@ def pairwise(x, y, start, out):
     store(rounded(a), out, 7, 0)
     store(where_bits(0b10100101, b), out, 8, 0)
     store(fill(rounded_number(0.1)), out, 9, 0)
+    store(divide(a, b), out, 10, 0)
 
 
 @kernel
@@ -67,6 +74,49 @@ def move_table(tables, m, i, j, out):
 
 
 @kernel
+def move_places(x, place, out):
+    """Copy from and to places of arrays of one dimension."""
+    store_at(add(load_at(x, place), fill_at(x, place + 1)), out, place)
+
+
+def test_places(rng):
+    x, out = rng.normal(size=20), np.zeros(20)
+    move_places(frozen(x), 3, out)
+    np.testing.assert_array_equal(out[3:11], x[3:11] + x[4])
+    assert not out[:3].any() and not out[11:].any()
+
+
+@kernel
+def add_some(table, row, column, count, out):
+    """Add a few columns of a row to another table."""
+    add_few(load_few(table, row, column, count), out, row + 1, column, count)
+
+
+@pytest.mark.parametrize("count", range(WIDTH))
+def test_a_few_columns(rng, count):
+    table, out = rng.normal(size=(3, 9)), rng.normal(size=(3, 9))
+    expected = out.copy()
+    expected[2, 2 : 2 + count] += table[1, 2 : 2 + count]
+    add_some(frozen(table), 1, 2, count, out)
+    np.testing.assert_array_equal(out, expected)
+
+
+@kernel
+def few_at_the_end(table, out):
+    """Read the last columns of a table, whose memory ends there."""
+    for row in range(table.shape[0]):
+        store(load_few(table, row, 0, table.shape[1]), out, row, 0)
+
+
+@pytest.mark.parametrize("count", range(1, WIDTH))
+def test_lanes_beyond_the_few_are_zero(rng, count):
+    table, out = rng.normal(size=(5, count)), np.empty((5, WIDTH))
+    few_at_the_end(frozen(table), out)
+    np.testing.assert_array_equal(out[:, :count], table)
+    assert not out[:, count:].any()
+
+
+@kernel
 def mask(first, out):
     """Write the lanes from one on."""
     store(lanes_from(first), out, 0, 0)
@@ -74,7 +124,7 @@ def mask(first, out):
 
 @pytest.mark.parametrize("start", [0, 1, 4])
 def test_functions_of_two_vectors(start):
-    out = np.empty((10, WIDTH))
+    out = np.empty((11, WIDTH))
     a, b = X[0, start : start + WIDTH], Y[0, start : start + WIDTH]
     pairwise(frozen(X), frozen(Y), start, out)
     np.testing.assert_array_equal(out[0], a + b)
@@ -88,6 +138,8 @@ def test_functions_of_two_vectors(start):
         np.testing.assert_array_equal(out[7], a.astype(np.float32))
     np.testing.assert_array_equal(out[8], np.where([1, 0, 1, 0, 0, 1, 0, 1], b, 0.0))
     np.testing.assert_array_equal(out[9], np.full(WIDTH, np.float32(0.1)))
+    with np.errstate(divide="ignore", over="ignore"):
+        np.testing.assert_array_equal(out[10], a / b)
 
 
 def test_reductions():

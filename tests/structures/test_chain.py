@@ -6,6 +6,7 @@ from hypothesis import given, settings
 
 from crfkit._parallel import ThreadMap
 from crfkit.structures import Chain, ChainPotentials, NoPathError
+from crfkit.structures.chain import MAX_LABELS, MOST_LABELS
 from tests.oracles import chain_scores, enumerated_sum, log_domain_sum, random_scores
 
 CHAIN = Chain()
@@ -186,7 +187,7 @@ def test_a_vanishing_probability_in_some_sequences_leaves_the_others_as_they_are
     assert (log_z[: 2 * n_forbidden : 2] < expected[: 2 * n_forbidden : 2]).all()
 
 
-@pytest.mark.parametrize("n_labels", [10, 26])
+@pytest.mark.parametrize("n_labels", [MAX_LABELS + 2, MOST_LABELS + 1])
 def test_chains_of_many_labels_are_summed_in_the_same_order_in_training(n_labels):
     scores = random_scores(3, [4, 30, 2, 9, 17, 9, 1, 25, 3], n_labels)
     found = []

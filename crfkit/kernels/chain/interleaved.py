@@ -1,236 +1,324 @@
-"""Recurrences on many short chains at once, for steps that share one table of pair scores.
+"""Sums over eight chains side by side, for transitions that share one table.
 
-The sequences are laid end to end into ``W`` lanes of ``T`` steps, a multiple of eight, so that the
-inner loops run over lanes: they are long, and independent of each other, for any number of labels
-``K``. ``token[t, b]`` is the token at step ``t`` of lane ``b``, -1 where there is none; ``fresh[t,
-b]`` is 1 where no step leads into it, because a sequence begins or there is none.
+Each lane of a vector is a sequence. They begin together and are of about one length, so that all
+inner loops are over vectors, for any number of labels ``K``. What a lane computes does not depend
+on the others. Lanes go on where their sequence has ended, with scores of 0 that count for nothing.
+
+Labels are worked on three at a time: there are ``P`` places for them, a multiple of three, and
+those beyond ``K`` have the probability 0. The vector of label ``k`` at step ``t`` begins at
+``8 (P t + k)``.
 """
 
 from __future__ import annotations
 
-import math
+from typing import NamedTuple
 
-from crfkit._types import CodeArray, FloatArray, IntArray
-from crfkit.compiler.jit import kernel, loop
-from crfkit.compiler.simd import WIDTH, fill, load_of, multiply_add, store_of, total
+from crfkit._types import FloatArray, IntArray
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import (
+    WIDTH,
+    add,
+    decay,
+    divide,
+    fill,
+    fill_at,
+    larger,
+    load_at,
+    multiply,
+    multiply_add,
+    smaller,
+    store_at,
+    subtract,
+    total,
+)
+from crfkit.kernels.chain.arrays import ChainScores, ChainSums
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_total
+
+# Labels at a time.
+TILE = 3
+# Sequences are summed side by side if they have so many times the tokens of the longest one, or
+# lack so many at most.
+FILLED, LACKING = 3, 256
+# Vectors of the steps whose transitions are added up at a time: they stay in the nearest cache.
+BLOCK = 384
+LOWEST = -1.7e308
+
+
+class LaneRooms(NamedTuple):
+    """Workspace for sequences of up to ``T`` tokens."""
+
+    order: IntArray  # (S,) sequences, the longest first
+    places: IntArray  # (L + 2,) zeros, where L is the length of the longest sequence
+    begin: IntArray  # (8,) the first token of the sequence in each lane
+    size: IntArray  # (8,) how many tokens it has; 0 for none
+    node: FloatArray  # (8 P (T + 1),) exponentials of the scores, then backward vectors
+    alpha: FloatArray  # (8 P T,) forward vectors
+    shift: FloatArray  # (8 T,) the largest score of each token
+    norm: FloatArray  # (8 T,) sums of the forward vectors
+    ending: FloatArray  # (8 T,) where a sequence ends, its weight over the norm; else 0
+    flow: FloatArray  # (8 P P,) expected transitions, divided by factor
+    marginal: FloatArray  # (8 P,) of one token
+    least: FloatArray  # (8,) the least forward probability
+    alone: FloatArray  # (T,) norms of one sequence
+    alone_shift: FloatArray  # (T,) and its shifts
+
+
+class LaneTables(NamedTuple):
+    """The table of transitions as lanes read it. Read-only."""
+
+    forward: FloatArray  # (P K,) exp(pair - shift): three columns, then the next three
+    backward: FloatArray  # (P K,) the same of the transposed table
+    shift: FloatArray  # (1,) the largest pair score
+
+
+class Three(NamedTuple):
+    """Vectors of three labels."""
+
+    first: FloatArray
+    second: FloatArray
+    third: FloatArray
+
+
+@part
+def lanes_order(offsets: IntArray, places: IntArray, order: IntArray) -> None:
+    """Sort sequences, the longest first; `places` are zeros."""
+    longest = places.shape[0] - 2
+    for s in range(order.shape[0]):
+        places[longest - (offsets[s + 1] - offsets[s]) + 1] += 1
+    for size in range(longest + 1):
+        places[size + 1] += places[size]
+    for s in range(order.shape[0]):
+        place = longest - (offsets[s + 1] - offsets[s])
+        order[places[place]] = s
+        places[place] += 1
+
+
+@part
+def _take(offsets: IntArray, n: int, rooms: LaneRooms) -> tuple[int, int]:
+    """Give eight sequences a lane each; returns how many tokens they have, and the longest."""
+    tokens, length, order = 0, 0, rooms.order
+    for b in range(WIDTH):
+        rooms.begin[b], rooms.size[b] = 0, 0
+        if n + b < order.shape[0]:
+            begin, end = offsets[order[n + b]], offsets[order[n + b] + 1]
+            rooms.begin[b], rooms.size[b] = begin, end - begin
+            tokens, length = tokens + end - begin, max(length, end - begin)
+    return tokens, length
+
+
+@part
+def _load(unary: FloatArray, t: int, places: int, rooms: LaneRooms) -> None:
+    """Lay the scores of a token of each lane, as exponentials relative to the largest."""
+    node, size, first, top = rooms.node, unary.shape[1], WIDTH * places * t, fill(LOWEST)
+    for b in range(WIDTH):
+        there, row = t < rooms.size[b], rooms.begin[b] + t
+        for k in range(size):
+            node[first + WIDTH * k + b] = unary[row, k] if there else 0.0
+    for k in range(size):
+        top = larger(top, load_at(node, first + WIDTH * k))
+    for k in range(size, places):
+        store_at(fill(LOWEST), node, first + WIDTH * k)
+    store_at(top, rooms.shift, WIDTH * t)
+    for place in range(first, first + WIDTH * places, TILE * WIDTH):
+        x, y = load_at(node, place), load_at(node, place + WIDTH)
+        z = load_at(node, place + 2 * WIDTH)
+        store_at(decay(subtract(x, top)), node, place)
+        store_at(decay(subtract(y, top)), node, place + WIDTH)
+        store_at(decay(subtract(z, top)), node, place + 2 * WIDTH)
+
+
+@part
+def _product(source: FloatArray, place: int, table: FloatArray, begin: int, size: int) -> Three:
+    """``sum_i source[i] table[i, j]`` for three labels ``j``, whose columns are `begin` on."""
+    x, y, z = fill(0.0), fill(0.0), fill(0.0)
+    for i in range(size):
+        one, cell = load_at(source, place + WIDTH * i), begin + TILE * i
+        x = multiply_add(fill_at(table, cell), one, x)
+        y = multiply_add(fill_at(table, cell + 1), one, y)
+        z = multiply_add(fill_at(table, cell + 2), one, z)
+    return Three(x, y, z)
+
+
+@part
+def _step(size: int, places: int, t: int, table: FloatArray, node: FloatArray, alpha: FloatArray,
+          norm: FloatArray) -> None:  # fmt: skip
+    """Scaled forward recurrence at one token: see `chain.sum._forward`."""
+    row, mass = WIDTH * places * t, Three(fill(0.0), fill(0.0), fill(0.0))
+    scale = divide(fill(1.0), load_at(norm, WIDTH * (t - 1)))
+    for j in range(0, size, TILE):
+        three = _product(alpha, row - WIDTH * places, table, j * size, size)
+        place = row + WIDTH * j
+        x = multiply(three.first, multiply(scale, load_at(node, place)))
+        y = multiply(three.second, multiply(scale, load_at(node, place + WIDTH)))
+        z = multiply(three.third, multiply(scale, load_at(node, place + 2 * WIDTH)))
+        store_at(x, alpha, place)
+        store_at(y, alpha, place + WIDTH)
+        store_at(z, alpha, place + 2 * WIDTH)
+        mass = Three(add(mass.first, x), add(mass.second, y), add(mass.third, z))
+    store_at(add(add(mass.first, mass.second), mass.third), norm, WIDTH * t)
+
+
+@part
+def _first(size: int, places: int, node: FloatArray, alpha: FloatArray, norm: FloatArray) -> None:
+    """Begin the forward recurrence."""
+    mass = fill(0.0)
+    for place in range(0, WIDTH * places, WIDTH):
+        one = load_at(node, place)
+        store_at(one, alpha, place)
+        mass = add(mass, one)
+    store_at(mass, norm, 0)
+
+
+@part
+def _back(beta: FloatArray, place: int, row: int, scale: FloatArray, rooms: LaneRooms) -> None:
+    """Step back for one label."""
+    node = rooms.node
+    store_at(multiply(load_at(rooms.alpha, place), beta), rooms.marginal, place - row)
+    store_at(multiply(multiply(scale, load_at(node, place)), beta), node, place)
+
+
+@part
+def _step_back(size: int, places: int, t: int, table: FloatArray, rooms: LaneRooms) -> None:
+    """Scaled backward recurrence at one token, and its marginals: see `chain.sum._backward`."""
+    row, ending = WIDTH * places * t, load_at(rooms.ending, WIDTH * t)
+    scale = divide(fill(1.0), load_at(rooms.norm, WIDTH * max(t - 1, 0)))
+    for j in range(0, size, TILE):
+        three = _product(rooms.node, row + WIDTH * places, table, j * size, size)
+        place = row + WIDTH * j
+        _back(add(three.first, ending), place, row, scale, rooms)
+        _back(add(three.second, ending), place + WIDTH, row, scale, rooms)
+        _back(add(three.third, ending), place + 2 * WIDTH, row, scale, rooms)
+
+
+@part
+def _add_three(three: Three, flow: FloatArray, place: int) -> None:
+    """Add to the transitions from a label to three others."""
+    store_at(add(load_at(flow, place), three.first), flow, place)
+    store_at(add(load_at(flow, place + WIDTH), three.second), flow, place + WIDTH)
+    store_at(add(load_at(flow, place + 2 * WIDTH), three.third), flow, place + 2 * WIDTH)
+
+
+@part
+def _add_flow(begin: int, end: int, places: int, alpha: FloatArray, node: FloatArray,
+              flow: FloatArray) -> None:  # fmt: skip
+    """``flow[i, j] += sum_t alpha[t - 1, i] node[t, j]`` over ``begin <= t < end``."""
+    width = WIDTH * places
+    for i in range(0, width, TILE * WIDTH):
+        for j in range(0, width, TILE * WIDTH):
+            a, b, c = fill(0.0), fill(0.0), fill(0.0)
+            d, e, f = fill(0.0), fill(0.0), fill(0.0)
+            g, h, p = fill(0.0), fill(0.0), fill(0.0)
+            for t in range(begin, end):
+                before, here = (t - 1) * width + i, t * width + j
+                u, v = load_at(alpha, before), load_at(alpha, before + WIDTH)
+                w, x = load_at(alpha, before + 2 * WIDTH), load_at(node, here)
+                y, z = load_at(node, here + WIDTH), load_at(node, here + 2 * WIDTH)
+                a, b, c = multiply_add(u, x, a), multiply_add(u, y, b), multiply_add(u, z, c)
+                d, e, f = multiply_add(v, x, d), multiply_add(v, y, e), multiply_add(v, z, f)
+                g, h, p = multiply_add(w, x, g), multiply_add(w, y, h), multiply_add(w, z, p)
+            place = i * places + j
+            _add_three(Three(a, b, c), flow, place)
+            _add_three(Three(d, e, f), flow, place + width)
+            _add_three(Three(g, h, p), flow, place + 2 * width)
+
+
+@part
+def _end(s: int, b: int, length: int, pair_shift: float, weight: FloatArray, rooms: LaneRooms,
+         out: ChainSums) -> None:  # fmt: skip
+    """Write log Z of a sequence, and where it ends; a lane with a tiny number becomes 0."""
+    size, norm, shift = rooms.size[b], rooms.norm, rooms.shift
+    if not rooms.least[b] >= TINY:
+        out.status[s] = UNDERFLOW
+        for t in range(length):
+            norm[WIDTH * t + b] = 1.0
+        for place in range(b, length * rooms.marginal.shape[0], WIDTH):
+            rooms.node[place] = 0.0
+            rooms.alpha[place] = 0.0
+        return
+    out.status[s] = OK
+    for t in range(size):
+        rooms.alone[t], rooms.alone_shift[t] = norm[WIDTH * t + b], shift[WIDTH * t + b]
+    whole = log_total(rooms.alone, rooms.alone_shift, 0, size)
+    out.log_z[s] = whole + (size - 1) * pair_shift
+    final = WIDTH * (size - 1) + b
+    rooms.ending[final] = weight[s] / norm[final]
+
+
+@part
+def _store(t: int, rooms: LaneRooms, out: FloatArray) -> None:
+    """Write the marginals of a token of each lane."""
+    marginal = rooms.marginal
+    for b in range(WIDTH):
+        row = rooms.begin[b] + t
+        if t < rooms.size[b]:
+            for k in range(out.shape[1]):
+                out[row, k] = marginal[WIDTH * k + b]
+
+
+@part
+def _forward(scores: ChainScores, places: int, length: int, table: FloatArray,
+             rooms: LaneRooms) -> None:  # fmt: skip
+    """Scaled forward recurrence."""
+    size, node, alpha, norm = scores.unary.shape[1], rooms.node, rooms.alpha, rooms.norm
+    least = fill(1.0)
+    for t in range(length):
+        _load(scores.unary, t, places, rooms)
+        if t == 0:
+            _first(size, places, node, alpha, norm)
+        else:
+            _step(size, places, t, table, node, alpha, norm)
+        for k in range(size):
+            least = smaller(least, load_at(alpha, WIDTH * (places * t + k)))
+        store_at(fill(0.0), rooms.ending, WIDTH * t)
+    store_at(least, rooms.least, 0)
+
+
+@part
+def _backward(places: int, length: int, size: int, table: FloatArray,
+              rooms: LaneRooms, out: FloatArray) -> None:  # fmt: skip
+    """Scaled backward recurrence, and what is expected."""
+    node, block = rooms.node, max(BLOCK // places, 1)
+    for k in range(places):
+        store_at(fill(0.0), node, WIDTH * (places * length + k))
+    for t in range(length - 1, -1, -1):
+        _step_back(size, places, t, table, rooms)
+        _store(t, rooms, out)
+        if t % block == 0:
+            _add_flow(max(t, 1), min(t + block, length), places, rooms.alpha, node, rooms.flow)
 
 
 @kernel
-def lanes_deal(
-    offsets: IntArray,  # (S + 1,)
-    order: IntArray,  # (n,) sequences, the longest first
-    filled: IntArray,  # (W,) out: steps of each lane
-    lane: IntArray,  # (n,) out
-    start: IntArray,  # (n,) out: step at which the sequence begins
+def lanes_sum(
+    scores: ChainScores,  # with one table
+    tables: LaneTables,
+    weight: FloatArray,  # (S,)
+    rooms: LaneRooms,
+    out: ChainSums,  # the expected transitions are divided by factor
 ) -> None:
-    """Put each sequence behind those of the lane that has fewest steps (Graham 1969)."""
-    for b in range(filled.shape[0]):
-        filled[b] = 0
-    for n in range(order.shape[0]):
-        best = 0
-        for b in range(1, filled.shape[0]):
-            if filled[b] < filled[best]:
-                best = b
-        lane[n] = best
-        start[n] = filled[best]
-        filled[best] += offsets[order[n] + 1] - offsets[order[n]]
+    """Sum sequences as `chain_sum` does, eight by eight.
 
-
-@kernel
-def lanes_lay(
-    offsets: IntArray,  # (S + 1,)
-    order: IntArray,  # (n,)
-    lane: IntArray,  # (n,)
-    start: IntArray,  # (n,)
-    token: IntArray,  # (T, W) out
-    fresh: FloatArray,  # (T, W) out
-) -> None:
-    """Write which token each lane has at each step."""
-    for t in range(token.shape[0]):
-        for b in range(token.shape[1]):
-            token[t, b] = -1
-            fresh[t, b] = 1.0
-    for n in range(order.shape[0]):
-        begin, end = offsets[order[n]], offsets[order[n] + 1]
-        for t in range(begin, end):
-            token[start[n] + t - begin, lane[n]] = t
-            fresh[start[n] + t - begin, lane[n]] = 1.0 if t == begin else 0.0
-
-
-@kernel
-def lanes_load(
-    unary: FloatArray,  # (N, K)
-    token: IntArray,  # (T, W)
-    scores: FloatArray,  # (T, K, W) out; 0 where there is no token
-    shift: FloatArray,  # (T, W) out: the largest score of each token
-) -> None:
-    """``scores[t, k, b] = unary[token[t, b], k] - shift[t, b]``; only ``-inf`` stays as it is."""
-    for t in range(token.shape[0]):
-        for b in range(token.shape[1]):
-            shift[t, b] = -math.inf
-        for k in range(unary.shape[1]):
-            for b in range(token.shape[1]):
-                there = token[t, b] >= 0
-                score = unary[token[t, b] if there else 0, k] if there else 0.0
-                scores[t, k, b] = score
-                shift[t, b] = score if score > shift[t, b] else shift[t, b]
-        for k in range(unary.shape[1]):
-            for b in range(token.shape[1]):
-                top = shift[t, b]
-                scores[t, k, b] -= top if top > -math.inf else 0.0
-
-
-@loop
-def _product(source: FloatArray, s: int, factor: FloatArray, out: FloatArray, o: int) -> None:
-    """``out[o, j, b] = sum_i source[s, i, b] factor[i, j]``, two ``j`` at a time."""
-    size = factor.shape[0]
-    for b in range(0, source.shape[2], WIDTH):
-        for j in range(0, size, 2):
-            k = min(j + 1, size - 1)
-            x, y = fill(0.0), fill(0.0)
-            for i in range(size):
-                z = load_of(source, s, i, b)
-                x = multiply_add(fill(factor[i, j]), z, x)
-                y = multiply_add(fill(factor[i, k]), z, y)
-            store_of(x, out, o, j, b)
-            store_of(y, out, o, k, b)
-
-
-@kernel
-def lanes_forward(
-    node: FloatArray,  # (T, K, W) exp(unary - its largest)
-    fresh: FloatArray,  # (T, W)
-    factor: FloatArray,  # (K, K) exp(pair - its largest)
-    alpha: FloatArray,  # (T, K, W) out: forward probabilities
-    norm: FloatArray,  # (T, W) out
-    inverse: FloatArray,  # (T, W) out: 1 / norm
-    least: FloatArray,  # (T, W) out: the smallest one before the division by the norm
-) -> None:
-    """Scaled forward recurrence: see `chain._forward`, whose ``alpha_t`` this is."""
-    size, width = factor.shape[0], fresh.shape[1]
-    for t in range(fresh.shape[0]):
-        if t > 0:
-            _product(alpha, t - 1, factor, alpha, t)
-        for b in range(width):
-            norm[t, b] = 0.0
-            least[t, b] = 1.0
-        for j in range(size):
-            for b in range(width):
-                value = node[t, j, b] if fresh[t, b] > 0.0 else alpha[t, j, b] * node[t, j, b]
-                alpha[t, j, b] = value
-                norm[t, b] += value
-                least[t, b] = value if value < least[t, b] else least[t, b]
-        for b in range(width):
-            inverse[t, b] = 1.0 / norm[t, b] if norm[t, b] > 0.0 else 0.0
-        for j in range(size):
-            for b in range(width):
-                alpha[t, j, b] *= inverse[t, b]
-
-
-@kernel
-def lanes_drop(
-    token: IntArray,  # (T, W)
-    dropped: CodeArray,  # (N,) 1 for tokens of sequences to leave out
-    node: FloatArray,  # (T, K, W) out: 0 there
-    alpha: FloatArray,  # (T, K, W) out: 0 there
-    norm: FloatArray,  # (T, W) out: 1 there
-    inverse: FloatArray,  # (T, W) out: 1 there
-) -> None:
-    """Make sequences that another recurrence takes over contribute nothing."""
-    for t in range(token.shape[0]):
-        for b in range(token.shape[1]):
-            if token[t, b] >= 0 and dropped[token[t, b]] == 1:
-                norm[t, b] = 1.0
-                inverse[t, b] = 1.0
-                for k in range(node.shape[1]):
-                    node[t, k, b] = 0.0
-                    alpha[t, k, b] = 0.0
-
-
-@loop
-def _add_flow(alpha: FloatArray, node: FloatArray, t: int, flow: FloatArray) -> None:
-    """``flow[i, j] += sum_b alpha[t, i, b] node[t + 1, j, b]``, in tiles of two times two."""
-    size = flow.shape[0]
-    for i in range(0, size, 2):
-        k = min(i + 1, size - 1)
-        for j in range(0, size, 2):
-            m = min(j + 1, size - 1)
-            p, q, u, v = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
-            for b in range(0, alpha.shape[2], WIDTH):
-                w, x = load_of(alpha, t, i, b), load_of(alpha, t, k, b)
-                y, z = load_of(node, t + 1, j, b), load_of(node, t + 1, m, b)
-                p, q = multiply_add(w, y, p), multiply_add(w, z, q)
-                u, v = multiply_add(x, y, u), multiply_add(x, z, v)
-            flow[i, j] += total(p)
-            if m > j:
-                flow[i, m] += total(q)
-            if k > i:
-                flow[k, j] += total(u)
-            if k > i and m > j:
-                flow[k, m] += total(v)
-
-
-@kernel
-def lanes_backward(
-    fresh: FloatArray,  # (T, W)
-    ending: FloatArray,  # (T, W) weight of the sequence that ends there, else 0
-    turned: FloatArray,  # (K, K) exp(pair - its largest), transposed
-    inverse: FloatArray,  # (T, W) 1 / norm, from the forward recurrence
-    node: FloatArray,  # (T, K, W) in: exp(unary - its largest), out: overwritten
-    alpha: FloatArray,  # (T, K, W) in: forward probabilities, out: weighted marginals
-    beta: FloatArray,  # (1, K, W) workspace
-    flow: FloatArray,  # (K, K) out, added to: expected steps, before the product with factor
-) -> None:
-    """Scaled backward recurrence, and the marginals: see `chain._backward`.
-
-    ``node_t`` turns into ``b_t``, which is 0 where no step leads into ``t``.
+    Only where the status comes out OK: those are left that are far longer than others, and those
+    in which a probability vanishes.
     """
-    steps, width = fresh.shape
-    for t in range(steps - 1, -1, -1):
-        if t < steps - 1:
-            _product(node, t + 1, turned, beta, 0)
-            _add_flow(alpha, node, t, flow)
-        for j in range(turned.shape[0]):
-            for b in range(width):
-                value = ending[t, b] + (beta[0, j, b] if t < steps - 1 else 0.0)
-                alpha[t, j, b] *= value
-                value *= node[t, j, b] * inverse[t, b]
-                node[t, j, b] = 0.0 if fresh[t, b] > 0.0 else value
-
-
-@kernel
-def lanes_store(
-    token: IntArray,  # (T, W)
-    alpha: FloatArray,  # (T, K, W)
-    marginals: FloatArray,  # (N, K) out
-) -> None:
-    """``marginals[token[t, b], k] = alpha[t, k, b]``."""
-    for t in range(token.shape[0]):
-        for k in range(alpha.shape[1]):
-            for b in range(token.shape[1]):
-                if token[t, b] >= 0:
-                    marginals[token[t, b], k] = alpha[t, k, b]
-
-
-@kernel
-def lanes_log_total(
-    offsets: IntArray,  # (S + 1,)
-    order: IntArray,  # (n,)
-    lane: IntArray,  # (n,)
-    start: IntArray,  # (n,)
-    log_norm: FloatArray,  # (T, W) log norm_t + shift_t
-    pair_shift: float,
-    log_z: FloatArray,  # (S,) out, for the sequences in `order`
-) -> None:
-    """``log Z = sum_t log norm_t + shift_t + pair_shift`` of each sequence.
-
-    In runs: the rounding of a long sum grows with the number of terms added to one total.
-    """
-    for n in range(order.shape[0]):
-        size, whole = offsets[order[n] + 1] - offsets[order[n]], 0.0
-        for run in range(0, size, 128):
-            partial = 0.0
-            for t in range(run, min(run + 128, size)):
-                partial += log_norm[start[n] + t, lane[n]] + (pair_shift if t > 0 else 0.0)
-            whole += partial
-        log_z[order[n]] = whole
+    n, size, places = 0, scores.unary.shape[1], rooms.marginal.shape[0] // WIDTH
+    offsets, order, flow = scores.offsets, rooms.order, rooms.flow
+    lanes_order(offsets, rooms.places, order)
+    for place in range(0, flow.shape[0], WIDTH):
+        store_at(fill(0.0), flow, place)
+    while n < order.shape[0]:
+        tokens, length = _take(offsets, n, rooms)
+        if tokens + LACKING < FILLED * length or length == 0:
+            out.status[order[n]] = UNDERFLOW if length else OK
+            n += 1
+            continue
+        _forward(scores, places, length, tables.forward, rooms)
+        for b in range(WIDTH):
+            if rooms.size[b]:
+                _end(order[n + b], b, length, tables.shift[0], weight, rooms, out)
+            elif n + b < order.shape[0]:
+                out.status[order[n + b]] = OK
+        _backward(places, length, size, tables.backward, rooms, out.marginals)
+        n += WIDTH
+    for i in range(size):
+        for j in range(size):
+            out.flow[0, i, j] += total(load_at(flow, WIDTH * (places * i + j)))

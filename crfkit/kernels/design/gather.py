@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, LabelArray, PtrArray
 from crfkit.compiler.jit import kernel, loop, part
-from crfkit.compiler.simd import WIDTH, prefetch, prefetch_at
+from crfkit.compiler.simd import (
+    WIDTH,
+    add,
+    add_few,
+    fill,
+    load_few,
+    multiply_add,
+    prefetch,
+    prefetch_at,
+)
 from crfkit.kernels._strips import strips_add, strips_add_product, strips_outer
 
 # Rows of a table, and single numbers, are asked for so many before they are needed.
@@ -135,19 +144,16 @@ def add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int
         return
     if begin == end:
         return
-    size, one = table.shape[1], values[0]
-    u = v = x = y = one
-    fours = begin + (end - begin) // 4 * 4
-    for n in range(begin, fours, 4):
-        a, b, c, d = slots[n], slots[n + 1], slots[n + 2], slots[n + 3]
-        if step:
-            u, v, x, y = values[n], values[n + 1], values[n + 2], values[n + 3]
-        for k in range(size):
-            out[row, k] += (u * table[a, k] + v * table[b, k]) + (x * table[c, k] + y * table[d, k])
-    for n in range(fours, end):
-        a, u = slots[n], values[n] if step else one
-        for k in range(size):
-            out[row, k] += u * table[a, k]
+    size, one = table.shape[1], fill(values[0])
+    twos, a, b = end - (end - begin) % 2, fill(0.0), fill(0.0)
+    for n in range(begin, twos, 2):
+        x, y = (one, one) if step == 0 else (fill(values[n]), fill(values[n + 1]))
+        a = multiply_add(x, load_few(table, slots[n], 0, size), a)
+        b = multiply_add(y, load_few(table, slots[n + 1], 0, size), b)
+    if twos < end:
+        x = one if step == 0 else fill(values[twos])
+        a = multiply_add(x, load_few(table, slots[twos], 0, size), a)
+    add_few(add(a, b), out, row, 0, size)
 
 
 @kernel
