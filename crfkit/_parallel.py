@@ -6,6 +6,8 @@ The only module that imports joblib.
 from __future__ import annotations
 
 import copy
+import multiprocessing
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -156,6 +158,19 @@ class _Work:
 
 # Does all work in the thread of the caller.
 SERIAL = ThreadMap(1)
+
+
+def free_cores() -> int | None:
+    """Return the `n_jobs` that takes all cores, at most ``OMP_NUM_THREADS``.
+
+    None, which lets joblib tell, where it is in use: in its workers that is one thread, as there
+    are others beside it.
+    """
+    backend, told = joblib.parallel.get_active_backend()
+    if told is not None or backend.nesting_level or multiprocessing.current_process().daemon:
+        return None
+    cores, limit = int(joblib.cpu_count()), os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, int(limit)) if limit.isdigit() and int(limit) else cores
 
 
 class Worker(Protocol):

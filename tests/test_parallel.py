@@ -4,7 +4,15 @@ import joblib
 import numpy as np
 import pytest
 
-from crfkit._parallel import BLOCK_CELLS, FEW_CELLS, FEW_CHUNKS, Chunk, ThreadMap, make_blocks
+from crfkit._parallel import (
+    BLOCK_CELLS,
+    FEW_CELLS,
+    FEW_CHUNKS,
+    Chunk,
+    ThreadMap,
+    free_cores,
+    make_blocks,
+)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 4, -1, None])
@@ -95,3 +103,15 @@ def test_large_chunks_still_share_a_block():
 
 def test_the_largest_chunks_are_blocks_of_their_own():
     assert [len(block) for block in make_blocks(chunks_of(3), [BLOCK_CELLS] * 3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_a_fit_takes_the_cores_that_nobody_else_has(backend, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert free_cores() == joblib.cpu_count()
+    with joblib.parallel_config(backend=backend):
+        assert joblib.Parallel(2)([joblib.delayed(free_cores)()] * 2) == [None, None]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert free_cores() == 1
+    with joblib.parallel_config(n_jobs=3):
+        assert free_cores() is None and ThreadMap(None).n_workers == 3

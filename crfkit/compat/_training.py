@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crfkit._parallel import SERIAL
+from crfkit._parallel import SERIAL, free_cores
 from crfkit._types import CodeArray, FloatArray, IterationRecord
 from crfkit.compat._counting import CRFsuiteWeights
 from crfkit.compat._options import Options
@@ -184,7 +184,10 @@ def fit_classifier(
         verbose=2 * bool(verbose),
     )
     weights = CRFsuiteWeights(values, zeros)
-    problem = replace(classifier._problem(), solver=options.solver(), weights=weights)
+    problem = replace(
+        classifier._problem(), solver=options.solver(), weights=weights,
+        n_jobs=free_cores() if n_jobs is None else n_jobs,
+    )  # fmt: skip
     pack = partial(pack_training, learn=weights.learn)
     training = read_training(X, y, None, read=problem.labels.read, pack=pack)
     fit = Fit(problem, _by_appearance(training))

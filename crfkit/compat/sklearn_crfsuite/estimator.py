@@ -96,7 +96,9 @@ class CRF(SequenceClassifier):
     keep_tempfiles, trainer_cls
         Deprecated, without effect: there are no temporary files and no trainer.
     n_jobs : int, optional
-        Threads, as for :class:`crfkit.CRFClassifier`. Not in sklearn-crfsuite.
+        Threads, as for :class:`crfkit.CRFClassifier`; but if not given, `fit` takes all cores, at
+        most ``OMP_NUM_THREADS``, and one thread in a worker of joblib. The result does not depend
+        on it. Not in sklearn-crfsuite.
 
     Attributes
     ----------
