@@ -1,6 +1,7 @@
 """Max-margin problems that tests share, and their optima by enumeration."""
 
 import contextlib
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -50,8 +51,13 @@ def margin_problem(
         )  # fmt: skip
 
 
+@lru_cache(maxsize=1)
 def constraints(objective):
     """Cost and change of the features of every labelling of each sequence, and its weight."""
+    return list(_constraints(objective))
+
+
+def _constraints(objective):
     data, labels = objective.data, objective.labels
     model, structure, loss = objective.model, Chain(), objective.loss
     cost = find_cost(loss.cost, model.n_labels)
@@ -91,7 +97,7 @@ def enumerated_value(objective, w):
 
 def enumerated_optimum(objective):
     """The optimum of the quadratic program that has a row for each labelling."""
-    rows = list(constraints(objective))
+    rows = constraints(objective)
     size = objective.n_parameters
     a = np.concatenate([
         np.column_stack([-changes, np.tile(np.eye(len(rows))[i], (len(costs), 1))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -200,11 +201,16 @@ def test_other_smooth_losses_are_minimized_too(loss, fixed):
     np.testing.assert_allclose(gradient, numeric, atol=1e-7)
 
 
+@lru_cache(maxsize=1)
 def constraints(objective):
     """Weight, costs and changes of the scores of every segmentation of each sequence.
 
     The change of the score is what it adds to, and the change of the features.
     """
+    return list(_constraints(objective))
+
+
+def _constraints(objective):
     data, model = objective.data, objective.model
     cost = find_cost(objective.loss.cost, model.n_codes)
     zero = np.zeros(objective.n_parameters)
@@ -242,7 +248,7 @@ def enumerated_value(objective, w):
 
 def enumerated_optimum(objective):
     """The optimum of the quadratic program that has a row for each segmentation."""
-    rows = list(constraints(objective))
+    rows = constraints(objective)
     size, c2 = objective.n_parameters, objective.penalty.l2
     a = np.concatenate([
         np.column_stack([-changes, np.tile(np.eye(len(rows))[i], (len(costs), 1))])
