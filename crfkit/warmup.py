@@ -47,17 +47,9 @@ class KernelReport(NamedTuple):
 
 
 def warm_up(only: Sequence[str] | None = None) -> list[KernelReport]:
-    """Call kernels by small fits and predictions.
+    """Call kernels by small fits and predictions; return what became of each.
 
-    Parameters
-    ----------
-    only : sequence of str or None
-        Names of families (``FAMILIES``); all if None.
-
-    Returns
-    -------
-    list of KernelReport
-        What became of each kernel; empty where compilation is switched off.
+    `only` are names of ``FAMILIES``, all if None. The list is empty where compilation is off.
     """
     chosen = check_families(only)
     if not report():

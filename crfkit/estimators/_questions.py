@@ -56,12 +56,7 @@ def predict_proba(self: Any, X: Any) -> list[FloatArray]:
 def predict_marginals(self: Any, X: Any) -> list[list[dict[Hashable, float]]]:
     """Return the marginal probabilities as dicts, as sklearn-crfsuite does.
 
-    `X` and errors are as for `predict`.
-
-    Returns
-    -------
-    list of lists of dicts
-        ``{label: probability}`` for each token of each sequence.
+    For each token ``{label: probability}``; `X` and errors are as for `predict`.
     """
     rows = self.predict_proba(X)
     labels = self.classes_.tolist()

@@ -182,13 +182,7 @@ class LinearClassifier(SequenceClassifier):
         """Return what a fit minimizes, and how; raise if a parameter cannot be used."""
 
     def count_parameters(self, X: Any, y: Any) -> ParameterCounts:
-        """Return how many weights `fit` would learn from X and y, without fitting.
-
-        Returns
-        -------
-        ParameterCounts
-            The weights by kind, their total and the memory that fitting them takes.
-        """
+        """Return the weights that `fit` would learn, by kind, and the memory that fitting takes."""
         problem = self._problem()
         return ParameterCounts(Fit(problem, problem.read(X, y)).model.parameter_counts)
 

@@ -53,21 +53,9 @@ class BeamSearch(BaseEstimator, Decoder):  # type: ignore[misc]
         return self._search(scores, np.zeros(len(scores.unary), np.int32))[0]
 
     def violation(self, scores: Potentials, labels: CodeArray) -> tuple[CodeArray, int]:
-        """Return labels of a sequence, and how many of the first of them to learn from.
+        """Return labels of a sequence, (T,), and how many of the first of them to learn from.
 
-        Parameters
-        ----------
-        scores : Potentials
-            Of one sequence of T tokens, at least one.
-        labels : ndarray of shape (T,)
-            The true labels.
-
-        Returns
-        -------
-        path : ndarray of shape (T,)
-            Label codes, of which the first `stop` are the best prefix there.
-        stop : int
-            T where the search finds the true labels.
+        These are the best prefix there, given the true labels, (T,); T where it finds them.
         """
         path, trace, best, source = self._search(scores, labels)
         length = len(labels)

@@ -15,6 +15,8 @@ from crfkit.data.labels import UNKNOWN, LabelStream, check_labels, check_lengths
 from crfkit.data.validation import token_place
 from crfkit.labels.costs import Cost
 
+Fewer = tuple[IntArray, CodeArray]  # which labels are left, (K,), and codes of these, (N,)
+
 
 class Coded(NamedTuple):
     """Labels, (K,), the codes of tokens, (N,), and the `LabelCoding` that reads and writes them."""
@@ -34,9 +36,7 @@ class LabelCoding(ABC):
         """Return the labels that codes stand for."""
 
     @abstractmethod
-    def restrict(
-        self, codes: CodeArray, n_labels: int, known: BoolArray
-    ) -> tuple[IntArray, CodeArray]:
+    def restrict(self, codes: CodeArray, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels occur, rising, and codes of these: any where not `known`, (N,)."""
 
     @abstractmethod
@@ -73,7 +73,7 @@ class LabelSpace(ABC):
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
 
 
-def present(codes: CodeArray, known: BoolArray) -> tuple[IntArray, CodeArray]:
+def present(codes: CodeArray, known: BoolArray) -> Fewer:
     """Return which `known` codes occur, rising, and codes with respect to these, 0 of others."""
     found = np.unique(codes[known])
     fewer = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
@@ -88,9 +88,7 @@ class TokenCoding(LabelCoding):
         """Return the labels that codes stand for."""
         return LabelSequences.from_codes(codes, classes, offsets)
 
-    def restrict(
-        self, codes: CodeArray, n_labels: int, known: BoolArray
-    ) -> tuple[IntArray, CodeArray]:
+    def restrict(self, codes: CodeArray, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels are known to occur, rising, and codes with respect to these."""
         return present(codes, known)
 

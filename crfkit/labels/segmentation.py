@@ -12,7 +12,7 @@ from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, LabelStream, check_lengths
 from crfkit.data.packed import ranges
 from crfkit.data.validation import token_place
-from crfkit.labels.base import Coded, LabelCoding, present
+from crfkit.labels.base import Coded, Fewer, LabelCoding, present
 from crfkit.labels.costs import Cost
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
 from crfkit.labels.schemes import (
@@ -69,9 +69,7 @@ class SegmentCoding(LabelCoding):
         roles = token_roles(self._writing, *runs, offsets)
         return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
 
-    def restrict(
-        self, codes: CodeArray, n_labels: int, known: BoolArray
-    ) -> tuple[IntArray, CodeArray]:
+    def restrict(self, codes: CodeArray, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels occur, known or not, rising, and codes with respect to these."""
         found, labels = present(codes % n_labels, np.ones(len(codes), bool))
         return found, (labels + len(found) * (codes >= n_labels)).astype(np.int32)

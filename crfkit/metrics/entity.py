@@ -1,8 +1,7 @@
-"""Precision, recall and F1 over whole entities (chunks), and reports of them.
+"""Precision, recall and F1 over entities, whose type, first and last token have to be right.
 
-An entity is correct if its type, its first and its last token are. Two readings of tags are at
-hand: that of the conlleval script, which gives illegal sequences their nearest meaning, and the
-strict one, which drops chunks that the scheme does not allow.
+Tags are read as the conlleval script does, which gives illegal sequences their nearest meaning, or
+strictly: chunks that the scheme does not allow are none.
 """
 
 from __future__ import annotations
@@ -89,20 +88,14 @@ def entity_precision_recall_fscore_support(
 def entity_precision_score(
     y_true: Sequences, y_pred: Sequences, *, average: str | None = "micro", **kwargs: Any
 ) -> Any:
-    """Compute the share of predicted entities that are in the truth.
-
-    All but `average` is as for :func:`entity_precision_recall_fscore_support`.
-    """
+    """Compute the precision of entities; see :func:`entity_precision_recall_fscore_support`."""
     return entity_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[0]
 
 
 def entity_recall_score(
     y_true: Sequences, y_pred: Sequences, *, average: str | None = "micro", **kwargs: Any
 ) -> Any:
-    """Compute the share of true entities that are predicted.
-
-    All but `average` is as for :func:`entity_precision_recall_fscore_support`.
-    """
+    """Compute the recall of entities; see :func:`entity_precision_recall_fscore_support`."""
     return entity_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[1]
 
 

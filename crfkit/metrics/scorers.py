@@ -1,8 +1,4 @@
-"""Scorers for ``scoring=`` of scikit-learn's searches and cross-validation.
-
-Undefined ratios (a label or entity type that is never predicted) count as zero without a warning,
-so that a search over many folds stays quiet.
-"""
+"""Scorers for ``scoring=`` of scikit-learn, for which undefined ratios are 0 without a warning."""
 
 from __future__ import annotations
 
@@ -36,11 +32,9 @@ Scorer: TypeAlias = Callable[..., float]
 class SegmentScorer:
     """Score an estimator by whole segments, in whatever form it takes the true labels.
 
-    Where y are segments, they are compared with those that the estimator predicts as such, also
-    behind a pipeline. Labels and tags are compared with predicted ones, both read the same way: as
-    tags where all of them are, else as runs. A bare letter such as ``B`` is only a tag where the
-    estimator was fitted on tags and says so by its ``scheme_``. To have labels read in one way
-    always, take ``make_scorer(segment_f1_score, scheme="runs")`` of scikit-learn.
+    Segments are compared with those that are predicted as such. Labels are read as tags where all
+    of them are (bare letters such as ``B``, if the ``scheme_`` of the estimator says so), else as
+    runs. To have them read in one way, take ``make_scorer(segment_f1_score, scheme="runs")``.
     """
 
     def __init__(self, metric: Callable[..., Any], average: str) -> None:

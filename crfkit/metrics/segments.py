@@ -84,20 +84,14 @@ def segment_precision_recall_fscore_support(
 def segment_precision_score(
     y_true: SegmentLists, y_pred: SegmentLists, *, average: str | None = "micro", **kwargs: Any
 ) -> Any:
-    """Compute the share of predicted segments that are in the truth.
-
-    All but `average` is as for :func:`segment_precision_recall_fscore_support`.
-    """
+    """Compute the precision of segments; see :func:`segment_precision_recall_fscore_support`."""
     return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[0]
 
 
 def segment_recall_score(
     y_true: SegmentLists, y_pred: SegmentLists, *, average: str | None = "micro", **kwargs: Any
 ) -> Any:
-    """Compute the share of true segments that are predicted.
-
-    All but `average` is as for :func:`segment_precision_recall_fscore_support`.
-    """
+    """Compute the recall of segments; see :func:`segment_precision_recall_fscore_support`."""
     return segment_precision_recall_fscore_support(y_true, y_pred, average=average, **kwargs)[1]
 
 

@@ -17,19 +17,11 @@ _MODULES = checks_api, checks_input, checks_prediction
 
 
 def estimator_checks(estimator: Any) -> list[Check]:
-    """Return the checks that a sequence classifier has to pass.
+    """Return the checks that an instance of a sequence classifier has to pass.
 
-    Parameters
-    ----------
-    estimator : estimator
-        An instance. Checks of what it does not offer (`predict_proba`, `sequence_log_proba`,
-        weights, `n_jobs`, `random_state`, `warm_start`) are left out.
-
-    Returns
-    -------
-    list of callables
-        Functions ``check_...(estimator)`` that raise, mostly AssertionError, where the property
-        in their docstring does not hold. They work on copies.
+    Functions ``check_...(estimator)`` that raise, mostly AssertionError, where the property in
+    their docstring does not hold. They work on copies. Those of what it does not offer
+    (`predict_proba`, weights, `n_jobs`, `warm_start` ...) are left out.
     """
     return list(yield_checks(estimator))
 
@@ -71,17 +63,9 @@ def _offers(estimator: Any, name: str) -> bool:
 
 
 def check_estimator(estimator: Any) -> None:
-    """Run all checks on a sequence classifier.
+    """Run all checks on an instance of a sequence classifier.
 
-    Parameters
-    ----------
-    estimator : estimator
-        An instance.
-
-    Raises
-    ------
-    AssertionError
-        Naming the checks that failed; the first failure is its cause.
+    AssertionError names the checks that failed; the first failure is its cause.
 
     Examples
     --------
@@ -101,17 +85,9 @@ def check_estimator(estimator: Any) -> None:
 
 
 def parametrize_with_checks(estimators: Iterable[Any]) -> Any:
-    """Return a pytest decorator that runs each check on each estimator as a test of its own.
+    """Return a pytest decorator that runs each check on each instance as a test of its own.
 
-    Parameters
-    ----------
-    estimators : iterable of estimators
-        Instances.
-
-    Returns
-    -------
-    decorator
-        For a test function with the arguments `estimator` and `check`.
+    It is for a test function with the arguments `estimator` and `check`.
 
     Examples
     --------
