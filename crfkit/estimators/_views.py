@@ -105,13 +105,8 @@ def length_distribution(self: Any) -> FloatArray:
     """Return how long segments were if nothing but the weights of lengths counted.
 
     What the data say of lengths is also in the weights of tokens, which add up over a segment:
-    `expected_lengths` of :class:`crfkit.SemiMarkovCRF` tells how long segments are.
-
-    Returns
-    -------
-    ndarray of shape (L, K)
-        The share of the lengths 1, ..., L among segments of each label, ``exp(length_scores_)``
-        divided by its sum: columns sum to 1.
+    `expected_lengths` of :class:`crfkit.SemiMarkovCRF` tells how long segments are. Columns of the
+    array, (L, K), are ``exp(length_scores_)`` of a label, divided by its sum.
     """
     _check_has(self, "length_scores_")
     shares: FloatArray = softmax(self.length_scores_, axis=0)

@@ -56,18 +56,9 @@ class Loss(ABC):
     ) -> float:
         """Return the loss of a batch, summed, and its gradient with respect to the potentials.
 
-        Parameters
-        ----------
-        structure : Structure
-            Answers questions about the potentials.
-        potentials : Potentials
-            Of the parts of N tokens.
-        targets : Targets
-            What is known of the labels of the N tokens.
-        weights : Weights
-            Weights of the tokens, and of the sequences where these share them.
-        out : Counts
-            The gradient: ``out.unary`` is replaced, ``out.pair`` is added to.
+        The structure answers questions about the potentials of N tokens; `targets` are what is
+        known of their labels, `weights` those of tokens, and of sequences where these share them.
+        Of the gradient, ``out.unary`` is replaced, ``out.pair`` is added to.
         """
 
     def hessian_product(

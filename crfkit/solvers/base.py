@@ -80,15 +80,9 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> SolverResult:
         """Return the parameters found and why the search stopped.
 
-        Parameters
-        ----------
-        objective : Objective
-            With the methods that the solver requires.
-        start : ndarray of shape (P,)
-            First parameters; not changed.
-        callback : callable, optional
-            Called with the record and the parameters after each iteration; stops the search by
-            returning True.
+        The objective has the methods that the solver requires; `start`, shape (P,), is not changed.
+        The callback is called with the record and the parameters after each iteration, and stops
+        the search by returning True.
         """
 
 
