@@ -140,9 +140,10 @@ def memory_columns(
 ) -> None:
     """Copy some columns side by side."""
     for i in range(rows.shape[0]):
-        for row in range(rows[i], rows[i] + 2):
-            for a in range(places.shape[0]):
-                out[row, a] = memory[row, places[a]]
+        row = rows[i]
+        for a in range(places.shape[0]):
+            out[row, a] = memory[row, places[a]]
+            out[row + 1, a] = memory[row + 1, places[a]]
 
 
 @kernel
