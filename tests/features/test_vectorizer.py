@@ -308,3 +308,26 @@ def test_a_generator_may_use_its_dict_again():
             yield [token]
 
     assert len(SequenceVectorizer().fit_transform(sequences()).names) == 40
+
+
+def test_dicts_of_any_keys_are_read_as_their_attributes():
+    rng = np.random.default_rng(0)
+
+    def nested(t):
+        keys = rng.permutation(list("pqrs"))[: rng.integers(1, 4)]
+        inner = {str(key): [str(t), True, False, 1.5, {"deep": "x"}, ["i", "j"]][rng.integers(6)]
+                 for key in keys}  # fmt: skip
+        return {"n": inner if t % 4 else "plain", str(rng.integers(3)): str(t % 2)}
+
+    data = [[nested(t) for t in range(rng.integers(1, 9))] for _ in range(80)]
+    vectorizer = SequenceVectorizer()
+    packed = vectorizer.fit_transform(data)
+    names = packed.feature_names
+    for sequence, rows in zip(data, packed, strict=True):
+        for token, row in zip(sequence, rows, strict=True):
+            expected = {}
+            for name, value in expand(token):
+                expected[name] = expected.get(name, 0.0) + value
+            found = dict(zip(names[row.indices], row.data, strict=True))
+            assert found == {name: value for name, value in expected.items() if value}
+    assert all(vectorizer.transform([s])[0].nnz == r.nnz for s, r in zip(data, packed, strict=True))

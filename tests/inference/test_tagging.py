@@ -6,7 +6,6 @@ import pytest
 from crfkit import CRFClassifier, SequenceVectorizer
 from crfkit._parallel import SERIAL
 from crfkit.compat.pycrfsuite import Tagger
-from crfkit.features.attributes import expand
 from crfkit.inference import ViterbiDecoder
 from crfkit.inference.tagging import ChainTagger
 from crfkit.structures import NoPathError
@@ -112,24 +111,3 @@ def test_what_is_wrong_with_one_sequence_is_told_each_time():
     assert message(lambda: crf.predict([[["a"]]])) == message(lambda: crf.predict([[["a"]]] * 2))
     crf.set_params(n_jobs=None).vectorizer_.fit([[["b"], ["c"]]])
     assert message(lambda: crf.predict([[["a"]]])) == message(lambda: crf.predict([[["a"]]] * 2))
-
-
-def test_dicts_of_any_keys_are_read_as_their_attributes():
-    def nested(t):
-        keys = rng.permutation(list("pqrs"))[: rng.integers(1, 4)]
-        inner = {str(key): [str(t), True, False, 1.5, {"deep": "x"}, ["i", "j"]][rng.integers(6)]
-                 for key in keys}  # fmt: skip
-        return {"n": inner if t % 4 else "plain", str(rng.integers(3)): str(t % 2)}
-
-    data = [[nested(t) for t in range(rng.integers(1, 9))] for _ in range(80)]
-    vectorizer = SequenceVectorizer()
-    packed = vectorizer.fit_transform(data)
-    names = packed.feature_names
-    for sequence, rows in zip(data, packed, strict=True):
-        for token, row in zip(sequence, rows, strict=True):
-            expected = {}
-            for name, value in expand(token):
-                expected[name] = expected.get(name, 0.0) + value
-            found = dict(zip(names[row.indices], row.data, strict=True))
-            assert found == {name: value for name, value in expected.items() if value}
-    assert all(vectorizer.transform([s])[0].nnz == r.nnz for s, r in zip(data, packed, strict=True))
