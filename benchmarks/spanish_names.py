@@ -1,12 +1,15 @@
-"""Spanish names (CoNLL-2002) without other data: two stages, the second sees whole documents.
+"""Names without other data: two stages that see whole documents.
 
-    python benchmarks/spanish_names.py [--part esp.testa] [--c2 0.1]
+    python benchmarks/spanish_names.py [--part esp.testa] [--c2 0.3] [--stages 2] [--wikigold]
 
-The first stage has the templates ``preset("names")``, and the words around a token and within its
-phrase. It tags the training data out of fold, too. The second stage has, beside that: the tags of
-the first one here and at the neighbors, and what the same word and the same phrase were tagged
-elsewhere in the document and in all data. Its own tags then take the place of those of the first
-stage, once. Documents are told apart by their datelines. Writes ``results/spanish_names.json``.
+The first stage has the templates ``preset("names")`` and what documents tell
+(``_document_names.py``). It tags the training data out of fold, too. The second stage has, beside
+that: the tags of the first one here and at the neighbors, and what the same word and the same
+phrase were tagged elsewhere in the document and in all data. Its own tags then take the place of
+those of the first stage, once. Documents of CoNLL-2002 are told apart by their datelines. With
+``--wikigold`` English articles are tagged, each fifth by a model of the others; with ``--stages 0``
+the templates stand alone.
+Writes ``results/spanish_names.json``.
 """
 
 from __future__ import annotations
@@ -15,180 +18,173 @@ import argparse
 import re
 import time
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import _measure
 import numpy as np
 import scipy.sparse as sp
 from _conll import Columns
 from _data import read_blocks
+from _document_names import (
+    Documents,
+    Memory,
+    Sentence,
+    Tags,
+    counted,
+    kind,
+    sentence,
+    with_neighbors,
+)
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from crfkit import CRFClassifier, PackedSequences, SequenceVectorizer, TemplateFeatures
-from crfkit.features import SequenceUnion, preset
-from crfkit.features._lexicons import find_phrases
+from crfkit.features import preset
 from crfkit.metrics import convert_tags, entity_f1_score
 from crfkit.solvers import OEG
 
 NAME = "spanish_names"
 FOLDS, ROUNDS = 4, 2
 DATELINE = re.compile(r"\d+ [a-z]{3} \( EFE")
-Tags = list[list[str]]
 
 
-def documents(sentences: list[Columns]) -> list[int]:
-    """Return the number of the document of each sentence."""
-    begins = [bool(DATELINE.search(" ".join(row[0] for row in rows))) for rows in sentences]
-    return np.cumsum(begins).tolist()
+class Part(NamedTuple):
+    """Sentences, the number of the document of each (rising), their columns and their tags."""
+
+    sentences: list[Sentence]
+    numbers: list[int]
+    columns: list[list[tuple[str, ...]]]
+    y: Tags
+
+    def take(self, chosen: list[int]) -> Part:
+        """Return some of the sentences."""
+        return Part(*([field[i] for i in chosen] for field in self))
 
 
-def phrases(words: list[str]) -> list[tuple[int, int] | None]:
-    """Return where the phrase of each token begins and ends."""
-    starts, ends = find_phrases(words, np.array([0, len(words)]))
-    pairs = zip(starts.tolist(), ends.tolist(), strict=True)
-    return [(start, end) if start >= 0 else None for start, end in pairs]
+def part_of(rows: list[Columns], begins: list[bool], after: int = 0) -> Part:
+    """Return rows of columns, the tag last; `begins` tells where documents begin."""
+    return Part(
+        [sentence(row) for row in rows],
+        [after + int(number) for number in np.cumsum(begins)],
+        [[tuple(token[:-1]) for token in row] for row in rows],
+        [convert_tags([token[-1] for token in row], "conll", "IOBES") for row in rows],
+    )
 
 
-def beside(rows: Columns) -> list[list[str]]:
-    """Return the words near each token, those of its phrase, and the tags around that."""
-    words = [row[0].lower() for row in rows]
-    found = phrases([row[0] for row in rows])
-    tags = ["_B", *(row[1] for row in rows), "_E"]
-    out = []
-    for t, phrase in enumerate(found):
-        names = [f"before={word}" for word in words[max(t - 5, 0) : t]]
-        names += [f"after={word}" for word in words[t + 1 : t + 6]]
-        if phrase is not None:
-            start, end = phrase
-            names += [f"first={words[start]}", f"last={words[end - 1]}"]
-            names += [f"within={word}" for word in words[start:end]]
-            names += [f"within-={word}" for word in words[start:t]]
-            names += [f"within+={word}" for word in words[t + 1 : end]]
-            names += [f"place={t - start}|{end - 1 - t}", f"tags={tags[start]}|{tags[end + 1]}"]
-        out.append(names)
-    return out
+def spanish(name: str, after: int = 0) -> Part:
+    """Return a part of CoNLL-2002, its documents numbered from `after`."""
+    rows = read_blocks(f"conll2002_es/{name}.gz", " ")
+    begins = [bool(DATELINE.search(" ".join(token[0] for token in row))) for row in rows]
+    return part_of(rows, begins, after)
 
 
-def kind(tag: str) -> str:
-    """Return the type of a tag."""
-    return tag[2:] or tag
+def wikigold() -> Part:
+    """Return all articles of Wikigold."""
+    rows: list[Columns] = []
+    begins: list[bool] = []
+    is_first = False
+    for block in read_blocks("wikigold/wikigold.conll.txt.gz", " "):
+        is_first = is_first or block[0][0] == "-DOCSTART-"
+        kept = [token for token in block if token[0] != "-DOCSTART-"]
+        if kept:
+            rows.append(kept)
+            begins.append(is_first)
+            is_first = False
+    return part_of(rows, begins)
 
 
-def counted(lead: str, counts: Counter[str], own: Counter[str]) -> list[str]:
-    """Return attributes of the types that something has elsewhere."""
-    rest = counts - own
-    total = rest.total()
-    if total == 0:
-        return [f"{lead} none"]
-    best = max(rest, key=lambda name: (rest[name], name))
-    share = "all" if rest[best] == total else "most" if 2 * rest[best] > total else "some"
-    return [f"{lead} {best}", f"{lead} {best} {share} of {min(total, 3)}"]
-
-
-def keys(rows: Columns) -> list[list[str]]:
-    """Return the word with a capital first, and its phrase; nothing for other tokens."""
-    words = [row[0] for row in rows]
-    return [
-        [] if pair is None or not word[:1].isupper() else [word, " ".join(words[slice(*pair)])]
-        for word, pair in zip(words, phrases(words), strict=True)
-    ]
-
-
-class Memory:
-    """How often each word and each phrase has a type, in each document and in all."""
-
-    def __init__(self, sentences: Iterable[Columns], numbers: Iterable[int], tags: Tags) -> None:
-        self.counts: defaultdict[Any, Counter[str]] = defaultdict(Counter)
-        for rows, number, row in zip(sentences, numbers, tags, strict=True):
-            for names, tag in zip(keys(rows), row, strict=True):
-                for place, name in enumerate(names):
-                    self.counts[place, name][kind(tag)] += 1
-                    self.counts[place, name, number][kind(tag)] += 1
-
-
-def stacked(rows: Columns, number: int, tags: list[str], memory: Memory) -> list[list[str]]:
+def stacked(words: Sentence, number: int, tags: list[str], memory: Memory) -> list[list[str]]:
     """Return the attributes of the second stage."""
-    found, around = [], ["_", *tags, "_"]
-    for t, names in enumerate(keys(rows)):
-        own, counts = Counter([kind(tags[t])]), memory.counts
+    found: list[list[str]] = []
+    for t, tag in enumerate(tags):
+        own, counts = Counter([kind(tag)]), memory.counts
         found.append([])
-        for place, name in enumerate(names):
+        for place, name in enumerate(words.names(t)):
             what = ("word", "phrase")[place]
             found[t] += counted(f"document {what}", counts[place, name, number], own)
             found[t] += counted(f"all {what}", counts[place, name], own)
-    near = [[], *([name for name in names if " word " in name] for names in found), []]
-    return [
-        [*names, f"tag={around[t + 1]}", f"tag-={around[t]}", f"tag+={around[t + 2]}",
-         f"tags={around[t]}|{around[t + 1]}|{around[t + 2]}",
-         *(f"-{name}" for name in near[t]), *(f"+{name}" for name in near[t + 2])]
-        for t, names in enumerate(found)
-    ]  # fmt: skip
+    heads = [
+        [f"tag={tag}", *(name for name in names if " word " in name)]
+        for tag, names in zip(tags, found, strict=True)
+    ]
+    around = ["_", *tags, "_"]
+    threes = ["|".join(around[t : t + 3]) for t in range(len(tags))]
+    rows = [
+        [*names, f"tag={tag}", f"tags={three}"]
+        for names, tag, three in zip(found, tags, threes, strict=True)
+    ]
+    return with_neighbors(rows, heads)
 
 
 class Stages:
-    """Both stages, learned from the training data; seconds of each step are printed."""
+    """The stages, learned from the training data; seconds of each step are printed."""
 
-    def __init__(self, c2: float) -> None:
-        self.c2, self.started = c2, time.process_time()
+    def __init__(self, c2: float, n_stages: int = 2) -> None:
+        self.c2, self.n_stages, self.started = c2, n_stages, time.process_time()
 
     def say(self, *what: Any) -> None:
         """Print with the seconds so far."""
         print(f"{time.process_time() - self.started:6.0f} s", *what, flush=True)
 
     def fit(self, X: PackedSequences, y: Tags) -> CRFClassifier:
-        """Train a classifier, 60 passes at most."""
+        """Train a classifier, 40 passes at most."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return CRFClassifier(c2=self.c2, solver=OEG(tol=1e-2, max_iter=60)).fit(X, y)
+            return CRFClassifier(c2=self.c2, solver=OEG(tol=1e-2, max_iter=40)).fit(X, y)
 
-    def learn(self, sentences: list[Columns]) -> None:
-        """Train both stages."""
-        self.sentences, self.numbers = sentences, documents(sentences)
-        self.y = iobes(sentences)
-        near = FunctionTransformer(lambda X: [beside(rows) for rows in X])
-        self.local = SequenceUnion(
-            [("templates", TemplateFeatures(preset("names", 0, [1]))),
-             ("beside", make_pipeline(near, SequenceVectorizer()))]
-        )  # fmt: skip
-        X = self.local.fit_transform([[tuple(row[:2]) for row in rows] for rows in sentences])
-        fold = np.array(self.numbers) * FOLDS // (self.numbers[-1] + 1)
-        self.tags: Tags = [[] for _ in sentences]
+    def learn(self, train: Part) -> None:
+        """Train the stages."""
+        self.train = train
+        self.templates = TemplateFeatures(preset("names", 0, range(1, len(train.columns[0][0]))))
+        self.documents = Documents(train.sentences, train.numbers, train.y)
+        self.local = SequenceVectorizer()
+        X = self.templates.fit_transform(train.columns)
+        if self.n_stages > 0:
+            told = self.documents.attributes(train.sentences, train.numbers)
+            X = side_by_side(X, self.local.fit_transform(told))
+        self.first = self.second = self.fit(X, train.y)
+        self.say("first stage:", self.first.n_parameters_, "weights")
+        if self.n_stages > 1:
+            self.tags = self.out_of_fold(X)
+            self.vectorizer = SequenceVectorizer()
+            Z = self.vectorizer.fit_transform(self.stacked(train, self.tags))
+            self.second = self.fit(side_by_side(X, Z), train.y)
+            self.say("second stage:", self.second.n_parameters_, "weights")
+
+    def out_of_fold(self, X: PackedSequences) -> Tags:
+        """Return the tags of the training data by models of other documents."""
+        place = np.unique(self.train.numbers, return_inverse=True)[1]
+        fold = place * FOLDS // (place[-1] + 1)
+        tags: Tags = []
         for k in range(FOLDS):
-            inner, outer = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            crf = self.fit(X[inner], [self.y[i] for i in inner])
-            for i, tags in zip(outer, crf.predict(X[outer]), strict=True):
-                self.tags[i] = tags
+            inner = np.flatnonzero(fold != k)
+            crf = self.fit(X[inner], [self.train.y[i] for i in inner])
+            tags += crf.predict(X[np.flatnonzero(fold == k)])
             self.say("fold", k + 1)
-        self.first = self.fit(X, self.y)
-        self.say("first stage")
-        self.vectorizer = SequenceVectorizer()
-        memory = Memory(sentences, self.numbers, self.tags)
-        seen = zip(sentences, self.numbers, self.tags, strict=True)
-        Z = self.vectorizer.fit_transform(stacked(*each, memory) for each in seen)
-        self.second = self.fit(side_by_side(X, Z), self.y)
-        self.say("second stage:", self.second.n_parameters_, "weights")
+        return tags
 
-    def tag(self, sentences: list[Columns]) -> list[Tags]:
+    def stacked(self, part: Part, tags: Tags) -> Iterator[list[list[str]]]:
+        """Yield what the tags of a part tell, those of the training data known."""
+        seen = (part.sentences, part.numbers, tags)
+        if part is not self.train:
+            known = (self.train.sentences, self.train.numbers, self.tags)
+            seen = tuple([*a, *b] for a, b in zip(known, seen, strict=True))
+        memory = Memory(*seen)
+        for each in zip(part.sentences, part.numbers, tags, strict=True):
+            yield stacked(*each, memory)
+
+    def tag(self, part: Part) -> list[Tags]:
         """Return the tags of the first stage, and those of each round of the second."""
-        X = self.local.transform([[tuple(row[:2]) for row in rows] for rows in sentences])
-        numbers = [self.numbers[-1] + 1 + number for number in documents(sentences)]
-        found = [self.first.predict(X)]
-        for _ in range(ROUNDS):
-            tags = [*self.tags, *found[-1]]
-            memory = Memory([*self.sentences, *sentences], [*self.numbers, *numbers], tags)
-            seen = zip(sentences, numbers, found[-1], strict=True)
-            Z = self.vectorizer.transform(stacked(*each, memory) for each in seen)
-            found.append(self.second.predict(side_by_side(X, Z)))
+        X = self.templates.transform(part.columns)
+        if self.n_stages > 0:
+            told = self.documents.attributes(part.sentences, part.numbers)
+            X = side_by_side(X, self.local.transform(told))
+        found = [list(self.first.predict(X))]
+        for _ in range(ROUNDS if self.n_stages > 1 else 0):
+            Z = self.vectorizer.transform(self.stacked(part, found[-1]))
+            found.append(list(self.second.predict(side_by_side(X, Z))))
         return found
-
-
-def iobes(sentences: list[Columns]) -> Tags:
-    """Return the tags by hand, with ends and single tokens marked."""
-    return [convert_tags([row[2] for row in rows], "conll", "IOBES") for rows in sentences]
 
 
 def side_by_side(*parts: PackedSequences) -> PackedSequences:
@@ -197,25 +193,52 @@ def side_by_side(*parts: PackedSequences) -> PackedSequences:
     return PackedSequences.from_flat(stack, np.diff(parts[0].offsets))
 
 
+def scores(y: Tags, found: list[Tags]) -> list[float]:
+    """Return the F1 of the first stage, and of each round of the second."""
+    return [round(100 * entity_f1_score(y, tags), 2) for tags in found]
+
+
+def articles(stages: Stages) -> list[float]:
+    """Return the F1 on Wikigold, by cross-validation over articles."""
+    part = wikigold()
+    fold = np.array(part.numbers) % 5
+    y: Tags = []
+    found: list[Tags] = [[], [], []][: 1 + ROUNDS * (stages.n_stages > 1)]
+    for k in range(5):
+        test = part.take(np.flatnonzero(fold == k).tolist())
+        stages.learn(part.take(np.flatnonzero(fold != k).tolist()))
+        y += test.y
+        for tags, more in zip(found, stages.tag(test), strict=True):
+            tags += more
+    return scores(y, found)
+
+
 def main() -> None:
-    """Train both stages and score them on a part."""
+    """Train the stages and score them on a part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", nargs="+", default=["esp.testa"])
-    parser.add_argument("--c2", type=float, default=0.1)
+    parser.add_argument("--c2", type=float, default=0.3)
+    parser.add_argument("--stages", type=int, choices=(0, 1, 2), default=2)
+    parser.add_argument("--wikigold", action="store_true")
     arguments = parser.parse_args()
-    train, *parts = (
-        read_blocks(f"conll2002_es/{p}.gz", " ") for p in ("esp.train", *arguments.part)
-    )
-    stages = Stages(arguments.c2)
-    stages.learn(train)
-    results = {"c2": arguments.c2, "weights": stages.second.n_parameters_}
-    for part, sentences in zip(arguments.part, parts, strict=True):
-        found = stages.tag(sentences)
-        scores = [round(100 * entity_f1_score(iobes(sentences), tags), 2) for tags in found]
-        results[part] = scores
-        stages.say(part, scores)
-    results["cpu seconds"] = round(time.process_time() - stages.started)
-    results["peak MiB"] = round(_measure.peak_mib())
+    suffix = "" if arguments.stages == 2 else f", stages: {arguments.stages}"
+    stages = Stages(arguments.c2, arguments.stages)
+    results = _measure.read(NAME)
+    if arguments.wikigold:
+        results[f"wikigold{suffix}"] = articles(stages)
+    else:
+        train = spanish("esp.train")
+        stages.learn(train)
+        for name in arguments.part:
+            part = spanish(name, train.numbers[-1] + 1)
+            results[f"{name}{suffix}"] = scores(part.y, stages.tag(part))
+            stages.say(name, results[f"{name}{suffix}"])
+        results[f"cost{suffix}"] = {
+            "weights": stages.second.n_parameters_,
+            "cpu seconds": round(time.process_time() - stages.started),
+            "peak MiB": round(_measure.peak_mib()),
+        }
+    results["c2"] = arguments.c2
     _measure.write(NAME, results)
 
 
