@@ -262,15 +262,9 @@ def likely_segments(self: Any, X: Any, *, threshold: float = 0.5) -> list[list[P
 
 
 def expected_lengths(self: Any, X: Any) -> FloatArray:
-    """Return how many segments of each length and label the model expects in sequences.
+    """Return how many segments of each length and label, (L, K), the model expects in sequences.
 
-    `X` and errors are as for `predict`.
-
-    Returns
-    -------
-    ndarray of shape (L, K)
-        Expected numbers of segments of the lengths 1, ..., L and of each label. Divided by the
-        sums of its columns, these are distributions of lengths.
+    Divided by the sums of columns, these are distributions of lengths. `X` is as for `predict`.
     """
     data = self._pack(X)
 
