@@ -83,8 +83,7 @@ class Numbers(dict[Any, int]):
 # What dicts with the same keys have in common: tables of the numbers of their values, what gets
 # these values, and under which keys a dict or list was met, with what is known of those. Plain
 # tuples, which are unpacked in less time than records.
-OfSize = dict[int, "Layout | None"]
-Containers = list[tuple[str, "Keys", OfSize]]
+Containers = list[tuple[str, "Keys", Callable[[int], "Layout | None"]]]
 Layout = tuple[list[Numbers], Callable[[dict[Any, Any]], Iterable[Any]], Containers]
 
 
@@ -97,7 +96,7 @@ class Keys(dict[str, Numbers]):
         self.flags = Numbers(index, prefix)
         self.layouts: dict[tuple[str, ...], Layout] = {}
         # The layout of all dicts of a size so far, without containers; None where they differ.
-        self.of_size: OfSize = {}
+        self.of_size: dict[int, Layout | None] = {}
 
     def learn(self, item: dict[Any, Any]) -> Layout:
         """Return the layout of a dict, with what it holds beyond dicts of the same keys.
@@ -118,7 +117,7 @@ class Keys(dict[str, Numbers]):
         for key in item:
             if key in held:
                 inner = self[key].inner
-                containers.append((key, inner, inner.of_size))
+                containers.append((key, inner, inner.of_size.get))
             else:
                 plain.append(key)
                 tables.append(self[key])
@@ -330,13 +329,14 @@ def _line_up(
         for key, inner, of_size in containers:
             value = item[key]
             if value.__class__ is dict:
-                known = of_size.get(len(value))
+                known = of_size(len(value))
                 if known is None:
                     _line_up(inner, [value], tables, values)
                     continue
+                numbers, plain, _ = known
                 try:
-                    values += known[1](value)
-                    tables += known[0]
+                    values += plain(value)
+                    tables += numbers
                 except KeyError:  # as many keys, but others
                     _line_up(inner, [value], tables, values)
             elif value.__class__ in _MANY:
