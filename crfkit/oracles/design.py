@@ -17,7 +17,7 @@ from crfkit.oracles.weights import AlignedWeights, aligned
 
 # Lists are made in so many pieces, over which threads go.
 PIECES = 8
-# Columns, and positions in a batch, are numbers of 16 bits if none is larger.
+# Rows, columns, and positions in a batch, are numbers of 16 bits if none is larger.
 SMALL = 65_535
 
 
@@ -75,10 +75,10 @@ def make_design(
     )
     row_ptr, cell_ptr = frozen(np.cumsum(rows)), frozen(np.cumsum(cells))
     n_rows, n_cells, stride = int(row_ptr[-1]), int(cell_ptr[-1]), int(features.stride)
-    most = max(places.width * _longest(groups), _longest(row_ptr[groups]))
+    most = max(places.width * _longest(groups), _longest(row_ptr[groups]), places.n_rows)
     kind: type = np.uint32 if most > SMALL else np.uint16
     design = Design(
-        row_ptr, np.empty(n_rows, np.uint32), _numbers(n_rows, stride), cell_ptr,
+        row_ptr, np.empty(n_rows, kind), _numbers(n_rows, stride), cell_ptr,
         np.empty(n_cells, kind), np.empty(n_cells, np.uint32), _numbers(n_cells, stride), stride,
         dense_of(data, tokens), places.n_rows, NO_BATCHES,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def _batch_rows(
     ptr = frozen(np.cumsum(counts))
     kind, size = design.cells.dtype, int(ptr[-1])
     lists = BatchRows(
-        heads, dense_heads, ptr, np.empty(size, np.uint32), np.empty(size, kind), np.empty(n, kind),
+        heads, dense_heads, ptr, np.empty(size, kind), np.empty(size, kind), np.empty(n, kind),
         _numbers(n, design.stride),
     )  # fmt: skip
     threads(

@@ -41,7 +41,8 @@ def test_the_lists_of_each_batch_are_its_matrix(rng, n_labels, values, bits, mon
         heads = np.array([chunk.tokens.start for chunk in chunks] + [data.n_tokens])
         design = make_design(weights, data, threads, heads=heads)
     lists = design.batches
-    assert {array.itemsize for array in (design.cells, lists.tokens, lists.ends)} == {bits // 8}
+    small = (design.rows, design.cells, lists.rows, lists.tokens, lists.ends)
+    assert {array.itemsize for array in small} == {bits // 8}
     w = rng.normal(size=model.n_parameters)
     table = np.zeros(mask.shape)
     table[mask] = w[: model.state.n_parameters]

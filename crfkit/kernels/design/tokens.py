@@ -32,7 +32,7 @@ class BatchRows(NamedTuple):
     heads: IntArray  # (B + 1,) the first token of each batch
     dense_heads: IntArray  # (B + 1,) where those with dense features start; others have none
     ptr: IntArray  # (B + 1,) where the rows of each batch start
-    rows: IdArray  # (C,) rows that occur in each batch, rising
+    rows: PlaceArray  # (C,) rows that occur in each batch, rising
     ends: PlaceArray  # (C,) where the tokens of each end, from those of the batch on
     tokens: PlaceArray  # (n,) tokens of the batch, rising within a row
     values: FloatArray  # (n,) or (1,)
@@ -46,7 +46,7 @@ class Design(NamedTuple):
     """
 
     row_ptr: IntArray  # (N + 1,) where the rows of each token start
-    rows: IdArray  # (n,) rows of the table of weights
+    rows: PlaceArray  # (n,) rows of the table of weights
     row_values: FloatArray  # (n,) or (1,)
     cell_ptr: IntArray  # (N + 1,) where its single weights start
     cells: PlaceArray  # (m,) their columns
