@@ -6,11 +6,13 @@ The only module that imports joblib.
 from __future__ import annotations
 
 import copy
+import ctypes
 import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
@@ -37,6 +39,8 @@ LONG_TOKENS = 1 << 17
 # an even number, so that threads end together.
 FEW_CELLS, FEW_CHUNKS = 20 * CHUNK_CELLS + CHUNK_CELLS // 2, 8
 BLOCK_CELLS = 1 << 23
+# It takes a millisecond to give memory back.
+WORTHWHILE = 1 << 22
 
 
 class Chunk(NamedTuple):
@@ -190,6 +194,13 @@ def with_threads(worker: SomeWorker, threads: ThreadMap) -> SomeWorker:
     threaded = copy.copy(worker)
     threaded.threads = threads
     return threaded
+
+
+def return_memory(n_bytes: int) -> None:
+    """Give the system back what the C library keeps of about so many bytes that were freed."""
+    if n_bytes >= WORTHWHILE:
+        with suppress(OSError, AttributeError, TypeError):  # other libraries keep less, or none
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def chunk_tokens(n_labels: int, *, own_transitions: bool) -> int:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crfkit._parallel import ThreadMap
-from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
+from crfkit._parallel import ThreadMap, return_memory
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray, PlaceArray
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
@@ -52,9 +52,9 @@ class Rows(NamedTuple):
     row_ptr: IntArray  # (n + 1,)
     slots: IdArray  # (nnz,) rows of the table
     values: FloatArray  # (nnz,) or (1,)
-    columns: IntArray  # (C,) rows of the table that occur, rising
+    columns: IdArray  # (C,) rows of the table that occur, rising
     col_ptr: IntArray  # (C + 1,)
-    rows: IdArray  # (nnz,) rows of the part
+    rows: PlaceArray  # (nnz,) rows of the part
     turned: FloatArray  # (nnz,) or (1,): the values in this order
     bounds: IntArray  # where the share of each thread starts in `columns`, and the end
 
@@ -119,6 +119,7 @@ class PreparedRows:
             return rows, Cells.of(*cells, place_edges)
 
         self._entries = threads(prepare, parts)
+        return_memory(8 * sum(len(rows.slots) for rows, _ in self._entries))
         if self.folding:
             self.folding.release_data()
 
@@ -247,6 +248,7 @@ def _rows(
     row_ptr: IntArray, slots: IdArray, rows: IdArray, values: FloatArray, edges: IntArray
 ) -> Rows:
     order = _rising(slots)
+    tokens, few = rows[order], len(row_ptr) <= 1 << BITS
     ordered = slots[order]
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     starts = np.append(0, changes) if len(ordered) else changes
@@ -256,9 +258,9 @@ def _rows(
         row_ptr=frozen(row_ptr),
         slots=frozen(slots),
         values=values,
-        columns=frozen(columns.astype(np.int64)),
+        columns=frozen(columns),
         col_ptr=frozen(np.append(starts, len(slots)).astype(np.int64)),
-        rows=frozen(rows[order]),
+        rows=frozen(tokens.astype(np.uint16)) if few else frozen(tokens),
         turned=values if len(values) != len(slots) else frozen(values[order]),
         bounds=np.searchsorted(columns, edges),
     )
@@ -311,7 +313,7 @@ class ActiveRows:
         self._own_cells = Cells.of(cells[0], which, cells[2], np.array([0, len(single)])).entries
         self._rows = rows._replace(
             slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(np.uint32)),
-            columns=frozen(np.arange(len(counts))),
+            columns=frozen(np.arange(len(counts), dtype=np.uint32)),
         )
         dense = np.arange(weights.first_dense, weights.n_parameters)
         self._first, self._last = len(of_rows), len(of_rows) + len(single)

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from crfkit._parallel import ThreadMap
+from crfkit._parallel import ThreadMap, return_memory
 from crfkit._params import check_flag, check_method, check_number, check_option, check_whole
 from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit._warnings import warn_user
@@ -266,6 +266,7 @@ class Fit:
     ) -> SolverResult:
         """Minimize the objective from first parameters until a callback or `watch` ends it."""
         self._tell_size()
+        return_memory(self.training.data.nbytes)
         solver = self.problem.solver
         with ThreadMap(self.problem.n_jobs) as threads:
             objective = self.problem.objective(self.model, self.training, threads)

@@ -51,7 +51,7 @@ def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
     x = (rng.random((30, 5)) < 0.6) * (1.0 if ones else rng.normal(size=(30, 5)))
     residual, out = rng.normal(size=(30, 3)), np.zeros((5, 3))
     _, ptr, rows, values, step = column_arrays(sp.csc_array(x), ones)
-    listed = [*map(frozen, (np.arange(5), ptr.view(np.int64), rows, values))]
+    listed = [*map(frozen, (np.arange(5, dtype=np.uint32), ptr.view(np.int64), rows, values))]
     for begin, end in ((0, cut), (cut, 5)):
         gather.scatter_rows(*listed, step, begin, end, frozen(residual), out)
     np.testing.assert_allclose(out, x.T @ residual, rtol=1e-13, atol=1e-14)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, LabelArray, PtrArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, LabelArray, PlaceArray, PtrArray
 from crfkit.compiler.jit import kernel, loop, part
 from crfkit.compiler.simd import (
     WIDTH,
@@ -136,7 +136,7 @@ def gather_tokens(
 
 
 @loop
-def add_rows(slots: IdArray, values: FloatArray, step: int, begin: int, end: int,
+def add_rows(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: int,
               table: FloatArray, row: int, out: FloatArray) -> None:  # fmt: skip
     """``out[row, k] += sum_n values[n] table[slots[n], k]`` over ``begin <= n < end``."""
     if table.shape[1] >= WIDTH:
@@ -172,9 +172,9 @@ def gather_rows(
 
 @kernel
 def scatter_rows(
-    columns: IntArray,  # (C,) rows of the table that occur
+    columns: IdArray,  # (C,) rows of the table that occur
     col_ptr: IntArray,  # (C + 1,)
-    rows: IdArray,  # (nnz,) tokens, in order within a row of the table
+    rows: PlaceArray,  # (nnz,) tokens, in order within a row of the table
     values: FloatArray,  # (nnz,) or (1,)
     step: int,
     begin: int,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crfkit._parallel import return_memory
 from crfkit._types import Counts, FloatArray, IdArray, Potentials, SingleArray
 from crfkit.compiler.dispatch import implements, interpreted
 from crfkit.compiler.jit import frozen
@@ -173,6 +174,7 @@ def make_batch_oracle(batches: StochasticObjective) -> BatchOracle:
         )  # fmt: skip
         found = find_batch_oracle(data)
         batches.release_data()
+        return_memory(batches.source.nbytes)
     return GeneralBatchOracle(batches) if found is None else found
 
 
