@@ -44,6 +44,7 @@ QUICK_SEQUENCES = 60
 NEAR = 1e-4  # above the best known objective
 SINGLE = ("lbfgs", "owlqn", "oeg", "sag", "newton", "dense_newton")  # that `auto` has to match
 PATIENCE = 1.3  # times the seconds of `auto`: then a single solver is given up
+FEW_WEIGHTS = 1000  # with more, a matrix of all pairs is not tried
 REPEATS, REPEAT_BELOW = 3, 1.5  # runs of more seconds are not repeated
 TIGHT: dict[str, Any] = {"tol": 1e-7, "gtol": 1e-9, "max_iter": 1000}
 
@@ -162,8 +163,10 @@ def ratio(theirs: dict[str, Any], ours: dict[str, Any], kind: str) -> float | No
     return theirs[kind] / near[kind] if near else None
 
 
-def applies(name: str, c1: float, c2: float) -> bool:
-    """Whether a solver can minimize an objective with these penalties."""
+def applies(name: str, c1: float, c2: float, n_weights: int) -> bool:
+    """Whether a solver can minimize an objective with these penalties and weights."""
+    if name == "dense_newton" and n_weights > FEW_WEIGHTS:
+        return False
     if c1 and not SOLVERS[name].handles_l1:
         return False
     return not ((name in ("oeg", "sag") and not c2) or (name == "owlqn" and not c1))
@@ -191,7 +194,7 @@ def runs_of(
     def enough(point: Point) -> bool:
         return point.value <= best * (1.0 + NEAR) or point.processor > budget
 
-    for name in (name for name in SINGLE if applies(name, c1, c2)):
+    for name in (name for name in SINGLE if applies(name, c1, c2, len(auto.parameters))):
         fit(data, c1, c2, SOLVERS[name]().set_params(max_iter=3))  # compiles
         make = functools.partial(single, data, c1, c2, name, enough)
         runs[name] = [make()]

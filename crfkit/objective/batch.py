@@ -25,9 +25,6 @@ from crfkit.structures import Capability, MissingCapabilityError, Structure
 if TYPE_CHECKING:
     from crfkit.objective.curvature import FeatureBasis
 
-# A sample has at least so many sequences.
-LEAST_SAMPLE = 100
-
 # What is done with a chunk: (scores, [tangents,] targets, weights, out) -> its value, if any.
 Work = Callable[..., float | None]
 
@@ -160,17 +157,18 @@ class Objective:
         )
 
     def hessian(
-        self, w: FloatArray, directions: sp.csr_array, tokens: int | None = None
+        self, w: FloatArray, directions: sp.csr_array, sequences: int | None = None
     ) -> FloatArray:
         """Return about the Hessian of the differentiable part along directions, (Q, P): (Q, Q).
 
-        Where covariances are known, those of about so many `tokens`, as if all were like them: each
-        n-th sequence stands for n, if there are many. Else by Q products.
+        Where covariances are known, those of so many `sequences` or some more, if there are as
+        many, each of which stands for others; all if not given. Else by Q products.
         """
         if not self.has_covariances:
             products = [self.hessian_product(w, each) for each in directions.toarray()]
             return np.asarray(directions @ np.array(products).T)
-        model, step = cast(LinearModel, self.model), self._sample_step(tokens)
+        model = cast(LinearModel, self.model)
+        step = 1 if sequences is None else max(len(self.data) // max(sequences, 1), 1)
         combine, features = directions @ self._basis.combine, self._basis.features
         found = np.zeros((combine.shape[1],) * 2)
         bound, level = model.bind(w), cast(FloatArray, self._level)
@@ -200,12 +198,6 @@ class Objective:
         from crfkit.objective.curvature import FeatureBasis
 
         return FeatureBasis.of(cast(LinearModel, self.model), self.data)
-
-    def _sample_step(self, tokens: int | None) -> int:
-        """Return for how many sequences one stands, if about so many tokens are enough."""
-        if tokens is None:
-            return 1
-        return max(1, min(self.data.n_tokens // max(tokens, 1), len(self.data) // LEAST_SAMPLE))
 
     def hessian_diagonal(self, w: FloatArray) -> FloatArray:
         """Return an estimate of the diagonal of the Hessian, shape (P,): cheap, never negative.

@@ -27,6 +27,8 @@ MANY_WEIGHTS = 50_000
 STRONG, MANY_SEQUENCES, MANY_LABELS = 1.0, 2_000, 16
 # With up to so many weights Newton's method takes fewer passes, if there are so many tokens.
 FEW_WEIGHTS, ENOUGH_TOKENS = 512, 5_000
+# It hands over after so many steps: where features depend on one another, the last ones are small.
+NEWTON_STEPS = 40
 # OEG and SAG hand over where, after so many passes, so many more are to be expected.
 TRIAL_PASSES = 12
 PATIENCE = 60
@@ -44,8 +46,9 @@ class AutoSolver(Solver):
     :class:`DenseNewton` for much data with few weights; OWL-QN where ``c1 > 0``; for the log loss
     with ``c2 > 0``, :class:`OEG` for much data with many sparse attributes, and :class:`SAG` for
     many sequences with many labels and a strong penalty; else L-BFGS. Where the gap of OEG or SAG
-    shrinks too slowly, L-BFGS goes on from its parameters. The rules were found by trial; the
-    performance page of the documentation compares their choices with the batch solvers.
+    shrinks too slowly, or Newton's method takes many steps, a quasi-Newton method goes on from
+    their parameters. The rules were found by trial; the performance page of the documentation
+    compares their choices with the batch solvers.
 
     Parameters
     ----------
@@ -70,16 +73,18 @@ class AutoSolver(Solver):
             check_whole("max_iter", self.max_iter)
         check_match(self, objective)
         first: Solver = self._with_limit(choose_solver(objective, start, self.random_state))
-        if not (first.is_random and objective.loss.is_smooth):
+        is_newton = "hessian" in first.requires
+        if not (is_newton or first.is_random and objective.loss.is_smooth):
             return first.solve(objective, start, callback)
-        watch = _Watch(first, callback)
+        watch = _Watch(first, callback, NEWTON_STEPS if is_newton else None)
         result = first.solve(objective, start, watch)
         if result.interrupted or not watch.too_slow:
             return result
         done = result.history[-1]
-        second = self._with_limit(solvers.LBFGS())
+        second = self._with_limit(solvers.OWLQN() if objective.l1 else solvers.LBFGS())
         second.max_iter = max(second.max_iter - done.iteration, 0)
-        note = f" (after {done.iteration} passes of {type(first).__name__})"
+        unit = "steps" if is_newton else "passes"
+        note = f" (after {done.iteration} {unit} of {type(first).__name__})"
         after = resume(second, objective, result, callback, note)
         last = after.history[-1]  # of the first, where L-BFGS made no step
         return after._replace(value=last.value, gap=last.gap)
@@ -91,10 +96,13 @@ class AutoSolver(Solver):
 
 
 class _Watch:
-    """Tells a solver to stop where it is going to take too long; passes all else on."""
+    """Tells a solver to stop where it is going to take too long; passes all else on.
 
-    def __init__(self, solver: Solver, callback: Callback | None) -> None:
-        self.solver, self.callback = solver, callback
+    That is after so many `steps`; if not given, the gap of the solver tells.
+    """
+
+    def __init__(self, solver: Solver, callback: Callback | None, steps: int | None = None) -> None:
+        self.solver, self.callback, self.steps = solver, callback, steps
         self.too_slow = False
         self._before: IterationRecord | None = None
 
@@ -105,7 +113,9 @@ class _Watch:
         before, self._before = self._before, record
         if not 0 < record.iteration < self.solver.max_iter:
             return False
-        if record.iteration < TRIAL_PASSES:
+        if self.steps is not None:
+            self.too_slow = record.iteration >= self.steps
+        elif record.iteration < TRIAL_PASSES:
             self.too_slow = record.gap > HOPELESS * abs(record.value)
         elif before is not None:
             self.too_slow = self._expected(before, record) > PATIENCE

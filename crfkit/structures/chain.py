@@ -45,7 +45,7 @@ from crfkit.structures.potentials import (
 TOGETHER = 96
 
 # Covariances below this part of the largest that could be are left out.
-LEAST_COVARIANCE = 3e-4
+LEAST_COVARIANCE = 1e-6
 # Up to so many labels, all sequences of a batch are summed side by side; up to the second number,
 # where a row of the table would leave so many lanes of vectors empty.
 MAX_LABELS, MOST_LABELS, EMPTY = 20, 36, 3

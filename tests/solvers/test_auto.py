@@ -95,6 +95,21 @@ def test_few_weights_on_much_data_are_left_to_newton(sparse, monkeypatch):
                 assert not isinstance(chosen_for(objective), DenseNewton)
 
 
+@pytest.mark.parametrize("c1", [0.0, 0.3])
+def test_newton_hands_over_after_many_steps(sparse, monkeypatch, c1):
+    monkeypatch.setattr(auto, "ENOUGH_TOKENS", 0)
+    monkeypatch.setattr(auto, "NEWTON_STEPS", 2)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*sparse, threads, ElasticNet(c1, 0.1))
+        result = AutoSolver().solve(objective, np.zeros(objective.n_parameters))
+        best = (OWLQN if c1 else LBFGS)(tol=0.0, gtol=1e-9)
+        best = best.solve(objective, np.zeros(objective.n_parameters))
+    assert result.converged
+    assert result.message.endswith("(after 2 steps of DenseNewton)")
+    assert [record.iteration for record in result.history] == list(range(result.n_iter + 1))
+    assert result.value <= best.value * 1.0001
+
+
 @pytest.mark.parametrize("c1", [0.1, 1.0])
 def test_an_l1_norm_is_left_to_owlqn(sparse, c1):
     with ThreadMap(1) as threads:

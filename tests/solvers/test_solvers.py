@@ -47,7 +47,7 @@ class Quadratic:
     def directions(self, start):
         return sp.eye_array(len(start), format="csr")
 
-    def hessian(self, w, directions, tokens=None):
+    def hessian(self, w, directions, sequences=None):
         return directions @ self.matrix @ directions.T
 
     @property

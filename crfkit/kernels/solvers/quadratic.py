@@ -12,15 +12,12 @@ def descend_coordinates(
     gradient: FloatArray,  # (P,)
     w: FloatArray,  # (P,)
     l1: FloatArray,  # (P,) weight of the norm of each coordinate
-    sweeps: int,  # at most
-    tol: float,  # it ends where no step is so large a part of the largest one in the first sweep
-    product: FloatArray,  # (P,) workspace: 0 at first
-    out: FloatArray,  # (P,) out, 0 at first
-) -> float:
-    """Minimize ``g . d + d . H d / 2 + l1 . |w + d|`` over ``d``; the change without H."""
-    first = 0.0
-    for sweep in range(sweeps):
-        largest = 0.0
+    sweeps: int,
+    product: FloatArray,  # (P,) in and out: H d
+    out: FloatArray,  # (P,) in and out: d
+) -> None:
+    """Decrease ``g . d + d . H d / 2 + l1 . |w + d|`` by sweeps over the coordinates of ``d``."""
+    for _ in range(sweeps):
         for p in range(w.shape[0]):
             curvature = matrix[p, p]
             before = w[p] + out[p]
@@ -30,13 +27,5 @@ def descend_coordinates(
             step = after - before
             if step != 0.0:
                 out[p] += step
-                largest = max(largest, step * step * curvature)
                 for q in range(w.shape[0]):
                     product[q] += step * matrix[p, q]
-        first = largest if sweep == 0 else first
-        if not largest > tol * tol * first:
-            break
-    change = 0.0
-    for p in range(w.shape[0]):
-        change += gradient[p] * out[p] + l1[p] * (abs(w[p] + out[p]) - abs(w[p]))
-    return change

@@ -22,12 +22,13 @@ from crfkit.solvers.batch.line_search import ARMIJO, ROUNDING, wolfe_search
 # A matrix of more parameters would be too large, and too slow to factor.
 MOST_PARAMETERS = 4096
 # The matrix is computed before the first step, and after so many more, and twice as many, and so on
-# again; each time from at least so many tokens a parameter.
-PERIOD, SAMPLE = 4, 16
+# again; each time from at least so many sequences a parameter.
+PERIOD, SAMPLE = 4, 3
 # Parts of the diagonal that are added to it, the first that makes the matrix positive definite.
 RIDGES = (1e-9, 1e-7, 1e-5, 1e-3, 1e-1, 1e1, 1e3)
-# The inner problem with an L1 norm: sweeps over all coordinates at most, and when it ends.
-SWEEPS, INNER_TOL = 400, 0.01
+# The inner problem with an L1 norm: sweeps over all coordinates, and parts of the way from there
+# to the minimum over those that are not 0, the first of which that is better is gone.
+SWEEPS, SHARES = 200, (1.0, 0.5, 0.25, 0.125)
 
 
 class DenseCurvature:
@@ -42,7 +43,7 @@ class DenseCurvature:
         self._objective = objective
         self._directions, self._counts, self._l1 = sp.csr_array((0, 0)), np.empty(0), np.empty(0)
         self._steps, self._due, self._period = 0, 0, PERIOD
-        self._tokens: int | None = SAMPLE * objective.n_parameters
+        self._sequences: int | None = SAMPLE * objective.n_parameters
         self._matrix = np.empty((0, 0))
         self._factor: Any = None
         self._pairs: list[tuple[FloatArray, FloatArray, float]] = []
@@ -51,8 +52,8 @@ class DenseCurvature:
         return len(self._pairs)
 
     def clear(self) -> None:
-        """Have the Hessian computed for the next step, from all tokens."""
-        self._due, self._tokens = self._steps, None
+        """Have the Hessian computed for the next step, from all sequences."""
+        self._due, self._sequences = self._steps, None
         self._pairs.clear()
 
     def add(self, before: Point, after: Point) -> None:
@@ -78,11 +79,10 @@ class DenseCurvature:
         if not self._l1.any():
             step = -self._solve(gradient)
             return self._directions.T @ step, float(gradient @ step)
-        (product, step), w = np.zeros((2, len(gradient))), self._directions @ point.w
-        decrease = descend_coordinates(
-            frozen(self._matrix), frozen(gradient), frozen(w / self._counts), frozen(self._l1),
-            SWEEPS, INNER_TOL, product, step,
-        )  # fmt: skip
+        w = self._directions @ point.w / self._counts
+        model = _ShrunkenModel(*map(frozen, (self._matrix, gradient, w, self._l1)))
+        step = model.minimum()
+        decrease = float(gradient @ step + self._l1 @ (np.abs(w + step) - np.abs(w)))
         return self._directions.T @ step, decrease
 
     def _renew(self, w: FloatArray) -> None:
@@ -91,7 +91,7 @@ class DenseCurvature:
             self._directions = self._objective.directions(w)
             self._counts = abs(self._directions).sum(axis=1)
             self._l1 = self._objective.l1 * self._counts
-        found = self._objective.hessian(w, self._directions, self._tokens)
+        found = self._objective.hessian(w, self._directions, self._sequences)
         self._pairs.clear()
         diagonal = np.abs(np.diag(found))
         diagonal = np.maximum(diagonal, 1e-9 * max(float(diagonal.max(initial=0.0)), 1e-100))
@@ -113,6 +113,45 @@ class DenseCurvature:
         for (step, change, curvature), factor in zip(self._pairs, reversed(factors), strict=True):
             found = found + (factor - float(change @ found) / curvature) * step
         return found
+
+
+class _ShrunkenModel:
+    """A quadratic function of a step, plus an L1 norm of the coordinates after it."""
+
+    def __init__(
+        self, matrix: FloatArray, gradient: FloatArray, w: FloatArray, l1: FloatArray
+    ) -> None:
+        self.matrix, self.gradient, self.w, self.l1 = matrix, gradient, w, l1
+        self.step, self.product = np.zeros((2, len(w)))
+
+    def minimum(self) -> FloatArray:
+        """Return the best step: sweeps find which coordinates are 0, the others are solved for."""
+        descend_coordinates(
+            self.matrix, self.gradient, self.w, self.l1, SWEEPS, self.product, self.step
+        )
+        self._settle()
+        return self.step
+
+    def _settle(self) -> None:
+        """Go towards the minimum over the free coordinates, as far as that is better."""
+        before, value = self.w + self.step, self._value()
+        free = np.flatnonzero(before)
+        signs = np.sign(before[free])
+        slope = self.gradient[free] + self.product[free] + self.l1[free] * signs
+        factor = cho_factor(self.matrix[np.ix_(free, free)], overwrite_a=True, check_finite=False)
+        change = -cho_solve(factor, slope, check_finite=False)
+        for share in SHARES:
+            old, after = (self.step, self.product), before[free] + share * change
+            self.step = self.step.copy()
+            self.step[free] = np.where(after * signs <= 0.0, 0.0, after) - self.w[free]
+            self.product = self.matrix @ self.step
+            if self._value() <= value:
+                return
+            self.step, self.product = old
+
+    def _value(self) -> float:
+        quadratic = (self.gradient + 0.5 * self.product) @ self.step
+        return float(quadratic + self.l1 @ np.abs(self.w + self.step))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -139,7 +178,7 @@ class DenseNewton(BatchSolver):
     handles_l1: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = {"max_line_search": at_least_one}
 
-    max_iter: int = 200
+    max_iter: int = 1000
     tol: float = 1e-6
     period: int = 3
     max_line_search: int = 20

@@ -240,8 +240,10 @@ class OWLQN(BatchSolver):
 
     Parameters
     ----------
-    max_iter, period, gtol, memory, max_line_search
+    period, gtol, memory, max_line_search
         As for :class:`LBFGS`; the gradient is the pseudo-gradient.
+    max_iter : int, default=3000
+        Iterations at most.
     tol : float, default=2e-6
         As for :class:`LBFGS`. Smaller, because the decrease slows down earlier before the end.
     """
@@ -249,6 +251,7 @@ class OWLQN(BatchSolver):
     handles_l1: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = QUASI_NEWTON
 
+    max_iter: int = 3000
     tol: float = 2e-6
     gtol: float = 5e-6
     memory: int | None = None
