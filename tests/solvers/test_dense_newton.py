@@ -76,6 +76,25 @@ def test_a_matrix_that_is_not_definite_gets_a_larger_diagonal(rng, monkeypatch):
             np.testing.assert_allclose(result.value, best.value, rtol=1e-6)
 
 
+def test_a_norm_that_holds_all_weights_at_0(rng):
+    with ThreadMap(1) as threads:
+        objective = objective_of(rng, threads, 3, (1e4, 0.0), lengths=MANY)
+        start = rng.normal(size=objective.n_parameters)
+        result = DenseNewton().solve(objective, start)
+    assert result.converged
+    assert not result.parameters.any()
+
+
+@pytest.mark.parametrize("c1", [0.0, 0.3])
+def test_a_matrix_of_no_numbers_is_no_optimum(rng, monkeypatch, c1):
+    with ThreadMap(1) as threads:
+        objective = objective_of(rng, threads, 3, (c1, 0.1), lengths=MANY)
+        best, hessian = best_of(objective), objective.hessian
+        monkeypatch.setattr(objective, "hessian", lambda *more: np.nan * hessian(*more))
+        result = DenseNewton().solve(objective, np.zeros(objective.n_parameters))
+    assert not result.converged or result.value <= 1.001 * best.value
+
+
 @pytest.mark.parametrize("c1", [0.0, 0.3])
 def test_it_is_bit_equal_for_any_number_of_threads(rng, c1):
     found = []

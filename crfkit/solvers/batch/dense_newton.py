@@ -101,7 +101,7 @@ class DenseCurvature:
             with suppress(LinAlgError):
                 self._factor = cho_factor(self._matrix, check_finite=False)
                 return
-        self._matrix = np.diag(diagonal)
+        self._matrix = np.diag(np.where(np.isfinite(diagonal), diagonal, 1.0))
         self._factor = cho_factor(self._matrix, check_finite=False)
 
     def _solve(self, gradient: FloatArray) -> FloatArray:
@@ -129,13 +129,16 @@ class _ShrunkenModel:
         descend_coordinates(
             self.matrix, self.gradient, self.w, self.l1, SWEEPS, self.product, self.step
         )
-        self._settle()
+        with suppress(LinAlgError):  # where rounding has made the matrix singular
+            self._settle()
         return self.step
 
     def _settle(self) -> None:
         """Go towards the minimum over the free coordinates, as far as that is better."""
         before, value = self.w + self.step, self._value()
         free = np.flatnonzero(before)
+        if not len(free):
+            return
         signs = np.sign(before[free])
         slope = self.gradient[free] + self.product[free] + self.l1[free] * signs
         factor = cho_factor(self.matrix[np.ix_(free, free)], overwrite_a=True, check_finite=False)
