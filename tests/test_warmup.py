@@ -67,7 +67,7 @@ def test_after_a_warm_up_nothing_is_compiled():
 def test_some_families_are_compiled_alone():
     lines = run("from crfkit.cli import main; main(['warmup', '--only', 'chain'])")
     rooms = {line.split(".")[0] for line in lines if line.endswith(("compiled", "loaded"))}
-    assert rooms == {"chain", "design", "solvers", "sparse_chain", "text"}
+    assert rooms == {"chain", "design", "solvers", "sparse_chain"}
     kept = counts(SMALL)
     assert {name for name, (_, compiled) in kept.items() if compiled} == set()
 
@@ -86,7 +86,7 @@ def test_a_small_fit_loads_only_what_it_uses():
     found = counts(SMALL)
     used = {name.rpartition(".")[0] for name, both in found.items() if any(both)}
     assert used <= {
-        "chain.sum", "chain.max", "chain.tagging", "design.gather", "solvers.vector", "text.rows",
+        "chain.interleaved", "chain.max", "chain.sum", "chain.tagging", "design.gather", "solvers.vector",
     }  # fmt: skip
     assert {name.rpartition(".")[0] for name in found} > used
 
