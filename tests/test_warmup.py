@@ -86,7 +86,8 @@ def test_a_small_fit_loads_only_what_it_uses():
     found = counts(SMALL)
     used = {name.rpartition(".")[0] for name, both in found.items() if any(both)}
     assert used <= {
-        "chain.interleaved", "chain.max", "chain.sum", "chain.tagging", "design.gather", "solvers.vector",
+        "chain.interleaved", "chain.max", "chain.sum", "chain.tagging", "design.gather",
+        "solvers.vector",
     }  # fmt: skip
     assert {name.rpartition(".")[0] for name in found} > used
 
