@@ -126,20 +126,21 @@ def _doubles() -> bool:
     def read(array: FloatArray, row: int, column: int) -> Any: ...
     def write(vector: FloatArray, array: FloatArray, row: int, column: int) -> Any: ...
     def plus(x: FloatArray, y: FloatArray) -> Any: ...
+    def read_few(array: FloatArray, row: int, column: int, count: int) -> Any: ...
 
     try:
         load_row = _intrinsic(read, _vector, _emit_load)
+        load_few = _intrinsic(read_few, _vector, _emit_load_few)
         store_row = _intrinsic(write, numba.types.void, _emit_store)
         sum_of = _intrinsic(plus, _vector, _arithmetic("fadd"))
 
         @numba.njit  # type: ignore[untyped-decorator]
         def double(array: FloatArray) -> None:
-            x = load_row(array, 0, 1)
-            store_row(sum_of(x, x), array, 0, 0)
+            store_row(sum_of(load_row(array, 0, 1), load_few(array, 0, 1, 7)), array, 0, 0)
 
         numbers = np.arange(9.0)[None]
         double(numbers)
-        return bool(np.array_equal(numbers[0], [2, 4, 6, 8, 10, 12, 14, 16, 8]))
+        return bool(np.array_equal(numbers[0], [2, 4, 6, 8, 10, 12, 14, 8, 8]))
     except Exception:  # whatever it is that has changed
         return False
 

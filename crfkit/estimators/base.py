@@ -405,12 +405,16 @@ class _Cached(NamedTuple):
 
     def serves(self, sizes: dict[str, int], fitted: Mapping[str, Any]) -> bool:
         """Whether it was made for this layout of the attributes and from these very weights."""
-        if self.sizes != sizes:
+        same = self.sizes == sizes and _are_kept(self.values)
+        return same and all(map(is_, map(fitted.get, self.parts), self.parts.values()))
+
+
+def _are_kept(values: list[tuple[dict[str, Any], Any]]) -> bool:
+    """Whether sparse weights have the entries that they had."""
+    for state, old in values:
+        if state.get("data") is not old:
             return False
-        for state, old in self.values:
-            if state.get("data") is not old:
-                return False
-        return all(map(is_, map(fitted.get, self.parts), self.parts.values()))
+    return True
 
 
 class _Shortcut(NamedTuple):
@@ -432,17 +436,13 @@ class _Shortcut(NamedTuple):
             return None
         if type(vectorizer) is not SequenceVectorizer:
             return None
-        names = (*_OF_ONE, *cached.parts)
+        names, labels = (*_OF_ONE, *cached.parts), fitted["classes_"].tolist()
         parts = tuple(map(fitted.get, names))
-        labels = fitted["classes_"].tolist()
         return cls(cached.tagger, vectorizer._index, labels, names, parts, cached.values)
 
     def serves(self, fitted: Mapping[str, Any]) -> bool:
         """Whether all that it was made from is there."""
-        for state, old in self.values:
-            if state.get("data") is not old:
-                return False
-        same = all(map(is_, map(fitted.get, self.names), self.parts))
+        same = _are_kept(self.values) and all(map(is_, map(fitted.get, self.names), self.parts))
         return same and fitted["vectorizer_"]._index is self.known  # that of its last fit
 
 

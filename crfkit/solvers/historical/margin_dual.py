@@ -26,7 +26,8 @@ FIRST_RATE, SLOWER, FASTER = 1.0, 0.1, 4.0
 TRIES = 4
 LARGEST_RATE, TINY = 1e4, 1e-300
 # A step along a smaller slope, for a sequence of weight 1, moves no mass to speak of; a part of the
-# gap that is a smaller share of the scores is what rounding leaves.
+# gap that is a smaller share of the scores is what rounding leaves. Large potentials round so much
+# of the slope that below the third number its sign tells nothing.
 NO_SLOPE, NO_GAP, HIDDEN = 1e-12, 1e-10, 1e-11
 PAIRS = ("worst", "drawn")
 ALPHAS = ("max_entropy", "largest")
@@ -42,7 +43,8 @@ class MarginEG(MiniBatchSolver):
     c2)`` (algorithm 2 and equation 50 of Gupta's report on conditional random fields). Sequences
     are visited one after the other. The rate ``r`` of a sequence follows from what its last step
     did to the dual, a parabola along the way: it falls where the best step would have been shorter,
-    and a step that lowers the dual is not made. Objective minus dual is the gap.
+    and a step that lowers the dual is not made, unless its slope is lost in rounding. Objective
+    minus dual is the gap.
 
     Parameters
     ----------
@@ -128,10 +130,12 @@ class Ascent(DualSearch):
         return worst - mean <= NO_GAP * (abs(worst) + abs(mean))
 
     def _is_made(self, index: int, proposal: Proposal) -> bool:
-        """Make a step if it raises the dual, a parabola on the way, and choose the next rate."""
+        """Make a step if it raises the dual, a parabola on the way, and choose the next rate.
+
+        Where rounding hides the slope, mass is yet to come to better labellings: go on to them.
+        """
         step = partial(dual_step, frozen(proposal.indices), proposal.gradient)
         fall = self.c2 * step(-0.5 / self.c2, 0.0, self.w, self.w)
-        # Where rounding hides the slope, mass is yet to come to better labellings: go on to them.
         hidden = abs(proposal.slope) <= HIDDEN * float(self._sequence_weights[index].sum())
         rises = hidden or proposal.rise - fall >= -NO_SLOPE * proposal.slope
         if rises:
