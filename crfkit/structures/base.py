@@ -13,6 +13,7 @@ import numpy as np
 from crfkit._parallel import ThreadMap
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.data.topology import Topology
+from crfkit.structures.posterior import Posterior
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -71,6 +72,7 @@ class Capability(Enum):
     ARGMAX_BY_HAMMING = "best paths by numbers of errors"
     PREFIXES = "search with a beam: its labelings have no prefixes"
     COVARIANCES = "covariances of features"
+    POSTERIOR = "gradients of functions of its marginals"
 
 
 class MissingCapabilityError(ValueError):
@@ -110,9 +112,9 @@ class Structure(ABC, Generic[P]):
 
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
-    methods it has: `hessian_product`, `add_covariances`, `k_best`, and `max_by_hamming` with
-    `path_at_hamming`. Sums and searches raise NoPathError where a sequence has no labeling of
-    finite score.
+    methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, and
+    `max_by_hamming` with `path_at_hamming`. Sums and searches raise NoPathError where a sequence
+    has no labeling of finite score.
 
     Attributes
     ----------
@@ -170,6 +172,13 @@ class Structure(ABC, Generic[P]):
 
         The potentials only tell the sequences; `labels` are the codes of all tokens, shape (N,).
         """
+
+    def posterior(self, potentials: P) -> Posterior:
+        """Return the distribution of the code of each token, for losses of marginals.
+
+        It keeps the potentials, which must not change as long as it is asked.
+        """
+        raise self.lacks(Capability.POSTERIOR, "loss='log'")
 
     def hessian_product(self, potentials: P, tangent: P, weight: FloatArray, out: Counts) -> None:
         """Differentiate the expected counts along a direction of the potentials.

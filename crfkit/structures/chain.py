@@ -33,6 +33,7 @@ from crfkit.structures.base import (
     too_many_errors,
 )
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
+from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
     ChainPotentials,
     chain_arrays,
@@ -85,6 +86,7 @@ class Chain(Structure[ChainPotentials]):
             Capability.ARGMAX_BY_HAMMING,
             Capability.PREFIXES,
             Capability.COVARIANCES,
+            Capability.POSTERIOR,
         }
     )
 
@@ -198,6 +200,17 @@ class Chain(Structure[ChainPotentials]):
         for s in np.flatnonzero(status == NONE)[:1].tolist():
             raise too_many_errors(potentials, s, errors[s])
         return path
+
+    def posterior(self, potentials: ChainPotentials) -> Posterior:
+        """Return the distribution of the label of each token."""
+        from crfkit.structures.tree import Tree, TreePotentials
+
+        order = np.concatenate([np.arange(0), *map(np.arange, np.diff(potentials.offsets))])
+        try:
+            return Tree().posterior(TreePotentials(*potentials, order - 1, order))
+        except NoPathError:
+            self.argmax(potentials)  # raises, and tells where from the start
+            raise
 
     def hessian_product(
         self, potentials: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts

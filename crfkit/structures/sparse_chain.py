@@ -14,6 +14,7 @@ from crfkit.kernels import sparse_chain as kernels
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
+from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
 
 
@@ -171,6 +172,11 @@ class SparseChain(Structure[ChainPotentials]):
         """Return the best labels with numbers of wrong ones, as of a dense chain."""
         return Chain().path_at_hamming(self._filled_up(potentials), labels, errors, most)
 
+    def posterior(self, potentials: ChainPotentials) -> Posterior:
+        """Return the distribution of the label of each token, as of a dense chain."""
+        dense = self._filled_up(potentials)
+        return _SparsePosterior(Chain().posterior(dense), self.source, self.target, dense.pair)
+
     def hessian_product(
         self, potentials: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts
     ) -> None:
@@ -179,6 +185,26 @@ class SparseChain(Structure[ChainPotentials]):
         moved = Counts(out.unary, np.zeros_like(dense.pair))
         Chain().hessian_product(dense, self._filled_up(tangent), weight, moved)
         out.pair[0] += moved.pair[0, self.source, self.target]
+
+
+class _SparsePosterior(Posterior):
+    """What is known of the labels of a dense chain, of whose transitions few have a score."""
+
+    def __init__(
+        self, dense: Posterior, source: IntArray, target: IntArray, pair: FloatArray
+    ) -> None:
+        self._dense, self._source, self._target, self._pair = dense, source, target, pair
+        self.log_z, self.marginals = dense.log_z, dense.marginals
+
+    def log_probability(self, tokens: IntArray, codes: IntArray) -> FloatArray:
+        """Return the logarithms of probabilities of labels at tokens."""
+        return self._dense.log_probability(tokens, codes)
+
+    def pull_back(self, slopes: FloatArray, out: Counts) -> None:
+        """Write the gradient of a function of the marginals."""
+        moved = Counts(out.unary, np.zeros_like(self._pair))
+        self._dense.pull_back(slopes, moved)
+        out.pair[0] += moved.pair[0, self._source, self._target]
 
 
 def _frozen_ids(ptr: IntArray, ids: IntArray) -> tuple[IdArray, IdArray]:

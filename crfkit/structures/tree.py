@@ -13,6 +13,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.kernels.tree import max as kernels
 from crfkit.kernels.tree.hessian import tree_hessian
+from crfkit.kernels.tree.posterior import TreeBeliefs, tree_beliefs_log, tree_pull_back_log
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
 from crfkit.structures.base import (
     OF_TOPOLOGY,
@@ -24,6 +25,7 @@ from crfkit.structures.base import (
     raise_if_dead,
     too_many_errors,
 )
+from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_tables, exp_unary, transposed
 
 
@@ -70,7 +72,12 @@ class Tree(Structure[TreePotentials]):
 
     potentials = TreePotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.HESSIAN_PRODUCT, Capability.K_BEST, Capability.ARGMAX_BY_HAMMING}
+        {
+            Capability.HESSIAN_PRODUCT,
+            Capability.K_BEST,
+            Capability.ARGMAX_BY_HAMMING,
+            Capability.POSTERIOR,
+        }
     )
 
     def log_partition(
@@ -106,6 +113,10 @@ class Tree(Structure[TreePotentials]):
     ) -> None:
         """Add `weight`, shape (S,), to the parts of one labeling of each forest."""
         kernels.tree_add_counts(_scores(potentials), frozen(labels), frozen(weight), *out)
+
+    def posterior(self, potentials: TreePotentials) -> Posterior:
+        """Return the distribution of the label of each token."""
+        return TreePosterior(potentials)
 
     def hessian_product(
         self, potentials: TreePotentials, tangent: TreePotentials, weight: FloatArray, out: Counts
@@ -149,6 +160,36 @@ class Tree(Structure[TreePotentials]):
                 raise too_many_errors(potentials, s, errors[s])
             kernels.tree_trace(_scores(potentials), s, int(errors[s]), lists, path[None], 0)
         return path
+
+
+class TreePosterior(Posterior):
+    """What is known of the labels of forests, by sums of logarithms."""
+
+    def __init__(self, potentials: TreePotentials) -> None:
+        count, shape = len(potentials.offsets) - 1, potentials.unary.shape
+        self._scores, self._longest = _scores(potentials), longest(potentials)
+        self._beliefs = TreeBeliefs(*np.empty((3, *shape)))
+        self.log_z, status, row = (
+            np.empty(count),
+            np.empty(count, np.int64),
+            np.empty((1, shape[1])),
+        )
+        for s in range(count):
+            status[s] = tree_beliefs_log(self._scores, s, row, self.log_z, self._beliefs)
+        raise_if_dead(potentials, status)
+        self.marginals = np.exp(self._beliefs.marginal)
+
+    def log_probability(self, tokens: IntArray, codes: IntArray) -> FloatArray:
+        """Return the logarithms of probabilities of labels at tokens."""
+        found: FloatArray = self._beliefs.marginal[tokens, codes]
+        return found
+
+    def pull_back(self, slopes: FloatArray, out: Counts) -> None:
+        """Write the gradient of a function of the marginals."""
+        out.unary[...] = slopes
+        up = np.empty((self._longest, slopes.shape[1]))
+        for s in range(len(self.log_z)):
+            tree_pull_back_log(self._scores, s, self._beliefs, up, out)
 
 
 def _scores(potentials: TreePotentials) -> TreeScores:

@@ -13,6 +13,7 @@ LENGTHS = [3, 0, 1, 4, 2]
 METHODS = {
     Capability.HESSIAN_PRODUCT: ("hessian_product",),
     Capability.K_BEST: ("k_best",),
+    Capability.POSTERIOR: ("posterior",),
     Capability.ARGMAX_BY_HAMMING: ("max_by_hamming", "path_at_hamming"),
 }
 WEIGHT = np.array([1.0, 2.0, 0.0, -0.5, 3.0])
@@ -141,6 +142,41 @@ def test_products_with_the_hessian_are_derivatives_of_the_counts(case, potential
         structure.log_partition(moved, WEIGHT, out)
     for below, above, found in zip(*ends, product, strict=True):
         np.testing.assert_allclose(found, (above - below) / (2 * step), atol=1e-8)
+
+
+def test_the_posterior_is_that_of_enumeration(structure, potentials, listed):
+    if Capability.POSTERIOR not in structure.capabilities:
+        with pytest.raises(MissingCapabilityError, match="functions of its marginals"):
+            structure.posterior(potentials)
+        return
+    expected, want = np.zeros((sum(LENGTHS), potentials.n_codes)), structure.zeros(potentials)
+    slopes = np.zeros_like(expected)
+    rng = np.random.default_rng(0)
+    for each, total, begin in zip(listed, log_z_of(listed), potentials.offsets, strict=False):
+        size = len(each[0][0])
+        tokens = np.arange(begin, begin + size)
+        mu, direction = np.zeros((2, size, potentials.n_codes))
+        shares = np.exp([score - total for _, score, _ in each])
+        for (path, _, _), share in zip(each, shares, strict=True):
+            mu[np.arange(size), list(path)] += share
+        expected[tokens] = mu
+        direction[...] = rng.normal(size=mu.shape)
+        slopes[tokens] = mu * (direction - np.sum(mu * direction, axis=1, keepdims=True))
+        values = np.array([direction[np.arange(size), list(path)].sum() for path, _, _ in each])
+        for (_, _, add), share, value in zip(each, shares, values, strict=True):
+            add(want, share * (value - shares @ values))
+    posterior = structure.posterior(potentials)
+    np.testing.assert_allclose(posterior.log_z, log_z_of(listed), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(posterior.marginals, expected, atol=1e-12)
+    tokens, found = np.indices(expected.shape).reshape(2, -1)
+    with np.errstate(divide="ignore"):
+        logs = np.log(expected[tokens, found])
+    np.testing.assert_allclose(posterior.log_probability(tokens, found), logs, atol=1e-11)
+    out = structure.zeros(potentials)
+    out.unary[...], out.pair[...] = 7.0, 1.0  # the first is replaced, the second added to
+    posterior.pull_back(slopes, out)
+    np.testing.assert_allclose(out.unary, want.unary, atol=1e-12)
+    np.testing.assert_allclose(out.pair - 1.0, want.pair, atol=1e-12)
 
 
 def test_maxima_by_numbers_of_errors_are_those_of_enumeration(structure, potentials, listed):
