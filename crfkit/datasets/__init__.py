@@ -4,6 +4,7 @@ from crfkit._lazy import public_names
 from crfkit.datasets.corpora import fetch_conll2000 as fetch_conll2000
 from crfkit.datasets.corpora import fetch_conll2002 as fetch_conll2002
 from crfkit.datasets.corpora import fetch_ud as fetch_ud
+from crfkit.datasets.genes import make_gene_sequences as make_gene_sequences
 from crfkit.datasets.ingredients import ingredient_features as ingredient_features
 from crfkit.datasets.ingredients import load_ingredients as load_ingredients
 from crfkit.datasets.ingredients import tokenize_ingredient as tokenize_ingredient
