@@ -54,7 +54,7 @@ from crfkit.structures import NoSegmentationError, Structure
 from crfkit.training.data import Attributes, Labeled, Schema, hold_out, pack_new
 from crfkit.training.early_stopping import Watch, find_scorer
 from crfkit.training.fit import Fit, FitProgress, ParameterCounts, Problem
-from crfkit.training.partial_fit import carried_over, learn_batch, named_weights
+from crfkit.training.partial_fit import learn_batch
 
 # What only models with probabilities have, and which of them to use.
 _OF_PROBABILITIES = {
@@ -150,6 +150,7 @@ class LinearClassifier(SequenceClassifier):
     decoding: Any
     n_jobs: int | None
     warm_start: Any = False
+    init: Any = "zeros"
     has_probabilities: ClassVar[bool] = False
 
     state_features_ = weight_view("coef_", "(attribute, label)")
@@ -176,6 +177,16 @@ class LinearClassifier(SequenceClassifier):
                     f"{_OF_PROBABILITIES[name]}."
                 )
             return super().__getattribute__(name)  # raises the error again
+
+    def __sklearn_clone__(self) -> Self:
+        """Return the estimator without what was fitted; a model to start from is the same."""
+        plain = copy.copy(self)
+        if not isinstance(self.init, str):
+            plain.init = "zeros"
+        cloned: Self = BaseEstimator.__sklearn_clone__(plain)
+        if not isinstance(self.init, str):
+            cloned.init = self.init
+        return cloned
 
     @abstractmethod
     def _problem(self) -> Problem:
@@ -222,15 +233,15 @@ class LinearClassifier(SequenceClassifier):
         return self
 
     def _start(self, fit: Fit) -> FloatArray:
-        """Return the first parameters: zeros, or those of the last fit."""
+        """Return the first parameters: those of the last fit, or what a first one starts from."""
         if not (self.warm_start and "coef_" in vars(self)) or fit.problem.weights is not None:
-            return np.zeros(fit.model.n_parameters)
+            return fit.start()
         if self._fitted_labels().of_segments:
             raise ValueError(
                 "warm_start=True carries weights of the labels of tokens over, but the last fit "
                 "learned those of segments: use warm_start=False."
             )
-        return carried_over(named_weights(vars(self)), fit.model, fit.training)
+        return fit.start(self)
 
     def _with(self, attributes: dict[str, Any]) -> Self:
         """Return a copy that is fitted so."""

@@ -91,8 +91,14 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     validation_fraction : float, default=0.1
         The share of the sequences that early stopping holds out, chosen at random, where `fit`
         is given no `X_val`. Labels that occur in that part only count as errors.
+    init : {"zeros", "counts"} or fitted estimator, default="zeros"
+        Where the solver starts: at 0; at weights that are counted, as those of a hidden Markov
+        model (:mod:`crfkit.potentials.counting`); or at those of a model of labels of tokens,
+        matched by the names of attributes and labels. A model that is given is not cloned, and
+        saved with this one. "oeg" only starts there where its dual is better than usual.
     warm_start : bool, default=False
-        Start from the weights of the last fit, matched by the names of attributes and labels.
+        Start from the weights of the last fit, matched by the names of attributes and labels;
+        `init` is for the first one then.
     random_state : int, RandomState instance or None, default=None
         Chooses the sequences that early stopping holds out, and, where `solver` is a name and this
         is not None, the order in which a stochastic solver visits the data.
@@ -180,6 +186,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     decoding: Any = "viterbi"
     early_stopping: bool | EarlyStopping = False
     validation_fraction: float = 0.1
+    init: Any = "zeros"
     warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
@@ -224,8 +231,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
 
         `solver` must be one that learns from batches. New attributes of tokens, and pairs that are
         seen for the first time, get new weights. The penalty counts in full in each call.
-        `early_stopping` and `warm_start` have no part in it; "annealed_hinge" is that of its last
-        temperature.
+        `early_stopping`, `init` and `warm_start` have no part in it; "annealed_hinge" is that of
+        its last temperature.
 
         Parameters
         ----------

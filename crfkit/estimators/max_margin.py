@@ -86,9 +86,12 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     features, min_freq, all_possible_states, all_possible_transitions, boundary_weights
     n_jobs, verbose
         As for :class:`CRFClassifier`, with the same defaults.
+    init : {"zeros", "counts"} or fitted estimator, default="zeros"
+        As for :class:`CRFClassifier`. "subgradient" starts there if the objective is smaller than
+        at 0; solvers of the dual only keep such weights where they find nothing better. "zeros"
+        with a kernel.
     warm_start : bool, default=False
-        Start from the weights of the last fit, matched by the names of attributes and labels.
-        Solvers of the dual only keep them where they find nothing better, and not with a kernel.
+        Start from the weights of the last fit, as `init` would; not with a kernel.
     random_state : int, RandomState instance or None, default=None
         The order in which the solver visits the data, where `solver` is a name.
 
@@ -156,6 +159,7 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     all_possible_states: bool = False
     all_possible_transitions: bool = False
     boundary_weights: bool = False
+    init: Any = "zeros"
     warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
@@ -204,6 +208,11 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
                 raise ValueError(
                     f"solver={self.solver!r:.80} needs kernel='linear'; with a kernel use 'bcfw' "
                     "or a KernelFrankWolfe."
+                )
+            if not (isinstance(self.init, str) and self.init == "zeros"):
+                raise ValueError(
+                    f"init={self.init!r:.60} are weights of attributes, which a model with a "
+                    "kernel does not have: use init='zeros', or kernel='linear'."
                 )
             solver, weights = solver.kernel_form(), KernelledTokens.of(self)
         return make_problem(

@@ -69,6 +69,9 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         the right label where a segment wrongly begins, or does not, costs as much as the worst one.
     c1, c2, loss, solver, max_iter, features, min_freq, random_state, n_jobs, verbose
         As for :class:`crfkit.CRFClassifier`, with the same defaults.
+    init : {"zeros", "counts"} or fitted estimator, default="zeros"
+        As for :class:`crfkit.CRFClassifier`; weights of lengths start at 0, and so do with "counts"
+        those of all attributes but of all tokens of a segment.
     early_stopping : bool or EarlyStopping, default=False
         As for :class:`crfkit.CRFClassifier`; where `fit` is given no validation part, that is a
         tenth of the sequences.
@@ -175,6 +178,7 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     max_iter: int | None = None
     features: Any = None
     min_freq: int = 0
+    init: Any = "zeros"
     early_stopping: bool | EarlyStopping = False
     random_state: Any = None
     n_jobs: int | None = None

@@ -66,8 +66,9 @@ def _attributes(names: Names | None, old: Names | None, size: int, old_size: int
     if size == old_size:
         return np.arange(size)
     raise ValueError(
-        f"warm_start: X has {size} features without names, the last fit had {old_size}. "
-        "Name the features, keep their number, or set warm_start=False."
+        f"warm_start or init: X has {size} features without names, the model to start from "
+        f"{old_size}. Name the features, keep their number, or set warm_start=False and "
+        "init='zeros'."
     )
 
 

@@ -32,6 +32,7 @@ from crfkit.potentials.semimarkov import WEIGHTS_OF
 from crfkit.solvers.base import Callback, minimize
 from crfkit.training.data import TrainingData, pack_training, read_training
 from crfkit.training.early_stopping import EarlyStopping, Watch
+from crfkit.training.start import check_init, first_parameters
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -70,7 +71,7 @@ SOLVER_VECTORS = 18
 _FLAGS = (*FeatureChoice._fields[1:], "warm_start")
 _USUAL = {
     **dict.fromkeys(_FLAGS, False), "early_stopping": False, "validation_fraction": 0.1,
-    "features": None,
+    "features": None, "init": "zeros",
 }  # fmt: skip
 
 
@@ -93,6 +94,7 @@ class Problem:
     further: Callable[..., dict[str, Any]] | None = None
     n_jobs: int | None = None
     verbose: int = 0
+    init: Any = "zeros"  # where the solver starts: "zeros", "counts", or a fitted model
 
     def read(self, X: Any, y: Any, sample_weight: Any = None) -> TrainingData:
         """Read and check what the model is to be fitted to."""
@@ -145,12 +147,13 @@ def make_problem(estimator: Any, **parts: Any) -> Problem:
     if given["features"] is not None:
         check_method("features", given["features"], "fit_transform", "None")
     check_random_state(given["random_state"])
+    check_init(given["init"])
     estimator._decoder()
     return Problem(
         features=FeatureChoice(**{name: given[name] for name in FeatureChoice._fields}),
         transformer=given["features"], early_stopping=_rules(given["early_stopping"]),
         verbose=int(given["verbose"]),
-        **{name: given[name] for name in ("validation_fraction", "random_state", "n_jobs")},
+        **{name: given[name] for name in ("validation_fraction", "random_state", "n_jobs", "init")},
         **parts,
     )  # fmt: skip
 
@@ -256,6 +259,10 @@ class Fit:
     def __init__(self, problem: Problem, training: TrainingData) -> None:
         self.problem, self.training = problem, training.of_weight()
         self.model = problem.model(self.training)
+
+    def start(self, init: Any = None) -> FloatArray:
+        """Return the first parameters: those of `init`, by default of the problem."""
+        return first_parameters(self.problem.init if init is None else init, self)
 
     def attributes(self, parameters: FloatArray) -> dict[str, Any]:
         """Return the fitted attributes that prediction needs."""

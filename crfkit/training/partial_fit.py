@@ -21,8 +21,7 @@ from crfkit.data import PackedSequences
 from crfkit.data.labels import LabelStream
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import TokenLabels
-from crfkit.potentials.blocks import NAMES_OF, names_of
-from crfkit.potentials.transfer import NamedWeights, extend, transfer_weights
+from crfkit.potentials.transfer import extend
 from crfkit.solvers import SOLVERS
 from crfkit.training.data import (
     Attributes,
@@ -34,17 +33,7 @@ from crfkit.training.data import (
     read_training,
 )
 from crfkit.training.fit import Problem
-
-
-def named_weights(fitted: Mapping[str, Any]) -> NamedWeights:
-    """Return fitted attributes as weights with their names."""
-    names = {kind: fitted.get(name) for kind, name in NAMES_OF.items()}
-    return NamedWeights(fitted["classes_"], names, fitted)
-
-
-def carried_over(weights: NamedWeights, model: Any, training: TrainingData) -> FloatArray:
-    """Return older weights as parameters of a model, matched by names."""
-    return transfer_weights(weights, model, training.classes, names_of(training.data))
+from crfkit.training.start import carried_over, named_weights
 
 
 def learn_batch(

@@ -1,12 +1,15 @@
 """A warm start on other data: more or fewer attributes and labels, in any order, by any solver."""
 
+import itertools
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from crfkit import CRFClassifier, EarlyStopping, SequenceVectorizer
+from crfkit import CRFClassifier, EarlyStopping, MaxMarginCRF, SemiMarkovCRF, SequenceVectorizer
 from crfkit.solvers import LBFGS, SOLVERS
 from tests.estimators.test_early_stopping import make
 
@@ -116,3 +119,122 @@ def test_a_failed_fit_leaves_the_start_of_the_next_one():
     with pytest.raises(ValueError, match="y has 19"):
         crf.fit(X, Y[:-1])
     assert named(crf) == before
+
+
+WORDS = [["a", "b"], ["b", "a", "c"], ["a"], ["c", "c", "b"], ["a", "a"]]
+TAGS = [["A", "B"], ["B", "A", "C"], ["B"], ["C", "A", "B"], ["A", "A"]]
+
+
+@pytest.mark.parametrize("every", [False, True], ids=["seen", "all"])
+def test_counts_of_one_attribute_a_token_are_a_hidden_markov_model(every):
+    """Its posterior, by Bayes' rule, between labelings all of whose parts have weights."""
+    options = {"all_possible_states": every, "all_possible_transitions": every}
+    crf = CRFClassifier(init="counts", max_iter=0, boundary_weights=True, **options)
+    with pytest.warns(ConvergenceWarning, match="max_iter=0"):
+        crf.fit([[[word] for word in s] for s in WORDS], TAGS)
+    emitted, steps = Counter(), Counter()
+    for words, tags in zip(WORDS, TAGS, strict=True):
+        emitted.update(zip(words, tags, strict=True))
+        steps.update(itertools.pairwise(["start", *tags, "end"]))
+
+    def log_share(counts, chosen, key):
+        raised = {x: counts[x] + 1.0 for x in chosen}
+        return np.log(raised[key] / sum(raised.values()))
+
+    def by_hand(words, tags):
+        """``log P(y, x)`` but for what all labelings share, emissions by ``P(y | x) / P(y)``."""
+        prior = Counter(tag for s in TAGS for tag in s)
+        into = Counter({b: sum(steps[a, b] for a in "ABC") for b in "ABC"})
+        total = sum(np.log(emitted[pair] + 1.0) for pair in zip(words, tags, strict=True))
+        for end, at in (("start", 0), ("end", -1)):
+            counts = Counter({b: steps[(end, b) if at == 0 else (b, end)] for b in "ABC"})
+            total += log_share(counts, "ABC", tags[at]) - log_share(prior, "ABC", tags[at])
+        for a, b in itertools.pairwise(tags):
+            total += log_share(steps, [(a, c) for c in "ABC"], (a, b)) - log_share(into, "ABC", b)
+        return total
+
+    for words in (["a", "c"], ["b", "c", "a"]):
+        expected, found = [], []
+        for tags in itertools.product("ABC", repeat=len(words)):
+            seen = set(zip(words, tags, strict=True)) <= set(emitted)
+            if every or (seen and set(itertools.pairwise(tags)) <= set(steps)):
+                expected.append(by_hand(words, tags))
+                found.append(crf.sequence_log_proba([[[word] for word in words]], [tags])[0])
+        assert len(found) >= 2
+        np.testing.assert_allclose(np.diff(found), np.diff(expected), atol=1e-9)
+
+
+def test_counts_are_a_better_start_than_zeros_and_the_optimum_is_the_same():
+    zeros, counts = (CRFClassifier(init=init).fit(X, Y) for init in ("zeros", "counts"))
+    assert counts.training_log_[0].value < 0.8 * zeros.training_log_[0].value
+    np.testing.assert_allclose(counts.objective_, zeros.objective_, rtol=2e-4)
+    with pytest.warns(ConvergenceWarning):
+        models = [
+            MaxMarginCRF(init=init, solver="subgradient", max_iter=1).fit(X, Y)
+            for init in ("zeros", "counts")
+        ]
+    values = [model.training_log_[0].value for model in models]
+    assert values[1] < 0.8 * values[0]
+
+
+def test_segments_start_from_counts_and_from_models_of_segments():
+    zeros = SemiMarkovCRF().fit(X, Y)
+    counts = SemiMarkovCRF(init="counts", max_iter=40).fit(X, Y)
+    assert counts.training_log_[0].value < 0.8 * zeros.training_log_[0].value
+    again = SemiMarkovCRF(init=zeros).fit(X, Y)
+    assert again.training_log_[0].value < 0.5 * zeros.training_log_[0].value
+    with pytest.raises(ValueError, match="has learned labels of segments.* those of tokens"):
+        CRFClassifier(init=zeros).fit(X, Y)
+    with pytest.raises(ValueError, match="has learned labels of tokens.* those of segments"):
+        SemiMarkovCRF(init=CRFClassifier().fit(X, Y)).fit(X, Y)
+
+
+def test_a_fit_starts_from_another_model_by_names_and_keeps_it():
+    model = CRFClassifier(c2=1.0).fit(MORE_X, MORE_Y)
+    before = named(model)
+    crf = CRFClassifier(init=model)
+    wanted = named(CRFClassifier(c2=0.1).fit(X, Y))
+    assert started(crf, X, Y) == {key: w for key, w in before.items() if key in wanted}
+    assert clone(crf).init is model
+    assert named(model) == before
+    # The last fit is the start of the next one, not the model.
+    crf.set_params(warm_start=True, max_iter=None, solver="lbfgs").fit(X, Y)
+    assert started(crf, X, Y) == named(crf)
+    assert named(crf) != {key: w for key, w in before.items() if key in wanted}
+
+
+def test_tokens_of_weight_zero_and_negative_values_are_not_counted():
+    tokens = [[{"a": 1.0, "v": -1.0}, {"b": 1.0, "v": 2.0}, {"a": 1.0}]]
+    y = [["A", "B", "A"], ["B", "A", "B"]]
+    data = [*tokens, *tokens]
+    with pytest.warns(ConvergenceWarning):
+        one = CRFClassifier(init="counts", max_iter=0).fit(data, y, sample_weight=[1.0, 0.0])
+        alone = CRFClassifier(init="counts", max_iter=0).fit(tokens, y[:1])
+        part = [np.ones(3), np.array([0.0, 0.0, 1.0])]
+        two = CRFClassifier(init="counts", max_iter=0).fit(data, y, sample_weight=part)
+    assert named(one) == named(alone)
+    assert {key[0] for key in alone.state_features_} == {"a", "b"}
+    assert two.state_features_[("a", "B")] < one.state_features_[("a", "A")]
+
+
+@pytest.mark.parametrize(
+    ("init", "error", "words"),
+    [
+        ("hmm", ValueError, "init='hmm' is not known"),
+        (3, TypeError, "init=3 must be 'zeros', 'counts'"),
+        (CRFClassifier, TypeError, "must be 'zeros', 'counts'"),
+        (CRFClassifier(), NotFittedError, "is not fitted"),
+    ],
+)
+def test_a_start_that_is_none_is_refused(init, error, words):
+    with pytest.raises(error, match=words):
+        CRFClassifier(init=init).fit(X, Y)
+
+
+def test_models_with_kernels_start_at_zero():
+    with pytest.raises(ValueError, match="init='counts' are weights of attributes"):
+        MaxMarginCRF(kernel="rbf", init="counts").fit(X, Y)
+    with pytest.warns(ConvergenceWarning):
+        kernelled = MaxMarginCRF(kernel="rbf", max_iter=1).fit(X, Y)
+    with pytest.raises(ValueError, match="was fitted with a kernel"):
+        CRFClassifier(init=kernelled).fit(X, Y)
