@@ -3,6 +3,7 @@
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
 from crfkit.losses.margin import HingeLoss, PerceptronLoss
+from crfkit.losses.pseudolikelihood import PseudolikelihoodLoss
 from crfkit.losses.softmax_margin import AnnealedHingeLoss, SoftenedHingeLoss, SoftmaxMarginLoss
 
 LOSSES: dict[str, type[Loss]] = {
@@ -10,6 +11,7 @@ LOSSES: dict[str, type[Loss]] = {
     "softmax_margin": SoftmaxMarginLoss,
     "hinge": HingeLoss,
     "annealed_hinge": AnnealedHingeLoss,
+    "pseudolikelihood": PseudolikelihoodLoss,
 }
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "LogLoss",
     "Loss",
     "PerceptronLoss",
+    "PseudolikelihoodLoss",
     "SoftenedHingeLoss",
     "SoftmaxMarginLoss",
 ]

@@ -133,6 +133,12 @@ def raise_if_forbidden(gold: FloatArray, log_z: FloatArray, potentials: Potentia
         raise _forbidden(potentials.first + int(np.argmax(impossible)))
 
 
+def forbidden_labels(potentials: Potentials, token: int) -> ValueError:
+    """Return the error that the label of a token has the score ``-inf``, whatever the others."""
+    sequence = int(np.searchsorted(potentials.offsets, token, side="right")) - 1
+    return _forbidden(potentials.first + sequence)
+
+
 def _forbidden(sequence: int) -> ValueError:
     return ValueError(
         f"sequence {sequence}: its labels have the score -inf: they use a forbidden label or step. "

@@ -73,6 +73,7 @@ class Capability(Enum):
     PREFIXES = "search with a beam: its labelings have no prefixes"
     COVARIANCES = "covariances of features"
     POSTERIOR = "gradients of functions of its marginals"
+    CONDITIONALS = "scores of single labels, all others given"
 
 
 class MissingCapabilityError(ValueError):
@@ -112,9 +113,10 @@ class Structure(ABC, Generic[P]):
 
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
-    methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`, and
-    `max_by_hamming` with `path_at_hamming`. Sums and searches raise NoPathError where a sequence
-    has no labeling of finite score.
+    methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`,
+    `conditional_scores` with `add_conditional_counts`, and `max_by_hamming` with
+    `path_at_hamming`. Sums and searches raise NoPathError where a sequence has no labeling of
+    finite score.
 
     Attributes
     ----------
@@ -199,6 +201,24 @@ class Structure(ABC, Generic[P]):
         and the transpose of the other half. Small ones may be left out.
         """
         raise self.lacks(Capability.COVARIANCES, "solver='lbfgs' (or 'auto')")
+
+    def conditional_scores(self, potentials: P, labels: CodeArray) -> FloatArray:
+        """Return the scores of labelings that differ from `labels` in one token, shape (N, C).
+
+        At ``[t, c]`` that of the labeling with code `c` at token `t`, less a number that is the
+        same for all codes of the token; ``-inf`` where it is forbidden. A new array.
+        """
+        raise self.lacks(Capability.CONDITIONALS, "loss='log'")
+
+    def add_conditional_counts(
+        self, potentials: P, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the weights, (N, C), of `conditional_scores` as weights of their parts.
+
+        They are 0 for what is forbidden. Of the weights of parts, ``out.unary`` is replaced,
+        ``out.pair`` is added to.
+        """
+        raise self.lacks(Capability.CONDITIONALS, "loss='log'")
 
     def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labelings of the largest scores of the only sequence, and these scores.

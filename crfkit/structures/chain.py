@@ -32,6 +32,7 @@ from crfkit.structures.base import (
     raise_if_dead,
     too_many_errors,
 )
+from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores, tokens_before
 from crfkit.structures.long_chain import best_in_blocks, score_in_blocks, sum_in_blocks
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
@@ -87,6 +88,7 @@ class Chain(Structure[ChainPotentials]):
             Capability.PREFIXES,
             Capability.COVARIANCES,
             Capability.POSTERIOR,
+            Capability.CONDITIONALS,
         }
     )
 
@@ -150,6 +152,16 @@ class Chain(Structure[ChainPotentials]):
         """Add `weight`, shape (S,), to the parts on a path of each sequence."""
         index, offsets = frozen(potentials.transition_index), frozen(potentials.offsets)
         chain_add_path(index, offsets, frozen(labels), frozen(weight), *out)
+
+    def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
+        """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""
+        return neighbor_scores(potentials, tokens_before(potentials), labels)
+
+    def add_conditional_counts(
+        self, potentials: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
+        add_to_neighbor_scores(potentials, tokens_before(potentials), labels, weight, out)
 
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the k best paths of the only sequence, and their scores."""

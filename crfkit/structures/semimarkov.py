@@ -16,6 +16,11 @@ from crfkit.kernels.semimarkov.arrays import (
     SegmentViterbi,
     SegmentWorkspace,
 )
+from crfkit.kernels.semimarkov.conditionals import (
+    next_begins,
+    semimarkov_add_conditionals,
+    semimarkov_conditionals,
+)
 from crfkit.kernels.semimarkov.max import (
     PrefixLists,
     semimarkov_add_path,
@@ -70,7 +75,9 @@ class SemiMarkov(Structure[SegmentPotentials]):
     """
 
     potentials = SegmentPotentials
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.K_BEST})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {Capability.K_BEST, Capability.CONDITIONALS}
+    )
 
     def __init__(self, offset: Offset | None = None) -> None:
         self.offset = offset
@@ -143,6 +150,26 @@ class SemiMarkov(Structure[SegmentPotentials]):
         _raise_if_dead(scores, status)
         return codes, value
 
+    def conditional_scores(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
+        """Return the scores of the codes of each token, all others given, shape (N, 2 K).
+
+        A token may begin a segment, with any label if the next one does too, else with the label
+        that the next one goes on with; or it goes on with the label before it.
+        """
+        scores, codes = self.with_offset(potentials), frozen(labels)
+        out = np.empty((len(codes), scores.n_codes))
+        semimarkov_conditionals(segment_arrays(scores), codes, _next_begins(scores, codes), out)
+        return out
+
+    def add_conditional_counts(
+        self, potentials: SegmentPotentials, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the weights, (N, 2 K), of `conditional_scores` as weights of their parts."""
+        out.unary[...], codes = 0.0, frozen(labels)
+        semimarkov_add_conditionals(
+            segment_arrays(potentials), codes, _next_begins(potentials, codes), frozen(weight), *out
+        )
+
     def k_best(self, potentials: SegmentPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the k best segmentations of the only sequence, and scores."""
         scores, k, length = self.with_offset(potentials), int(k), len(potentials.unary)
@@ -167,6 +194,13 @@ class SemiMarkov(Structure[SegmentPotentials]):
     ) -> None:
         """Add `weight`, shape (S,), to the parts of a segmentation of each sequence."""
         semimarkov_add_path(segment_arrays(potentials), frozen(labels), frozen(weight), *out)
+
+
+def _next_begins(scores: SegmentPotentials, codes: CodeArray) -> IntArray:
+    """Return the first token behind each one that begins a segment, or the end, shape (N,)."""
+    stop = np.empty(len(codes), np.int64)
+    next_begins(codes, scores.n_labels, frozen(scores.offsets), stop)
+    return frozen(stop)
 
 
 def segment_workspace(rows: int, n_tokens: int, width: int) -> SegmentWorkspace:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
+from crfkit.kernels.chain.conditionals import add_scored_neighbors, add_to_scored_neighbors
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
@@ -151,6 +152,25 @@ class SparseChain(Structure[ChainPotentials]):
             self._pattern, frozen(potentials.offsets), frozen(labels), frozen(weight), out.unary,
             out.pair[0],
         )  # fmt: skip
+
+    def conditional_scores(self, potentials: ChainPotentials, labels: CodeArray) -> FloatArray:
+        """Return the scores of the labels of each token, those of its neighbors given, (N, K)."""
+        scores, arrays = potentials.unary.copy(), self._arrays(potentials)
+        add_scored_neighbors(
+            arrays.offsets, frozen(labels), arrays.pair, arrays.pair_in, self._pattern, scores
+        )
+        return scores
+
+    def add_conditional_counts(
+        self, potentials: ChainPotentials, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
+        out.unary[...] = weight
+        into, offsets = np.zeros_like(out.pair[0]), frozen(potentials.offsets)
+        add_to_scored_neighbors(
+            offsets, frozen(labels), frozen(weight), self._pattern, out.pair[0], into
+        )
+        out.pair[0, self._by_target] += into
 
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best paths of the only sequence, as of a dense chain."""

@@ -25,6 +25,7 @@ from crfkit.structures.base import (
     raise_if_dead,
     too_many_errors,
 )
+from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_tables, exp_unary, transposed
 
@@ -77,6 +78,7 @@ class Tree(Structure[TreePotentials]):
             Capability.K_BEST,
             Capability.ARGMAX_BY_HAMMING,
             Capability.POSTERIOR,
+            Capability.CONDITIONALS,
         }
     )
 
@@ -126,6 +128,16 @@ class Tree(Structure[TreePotentials]):
         tree_hessian(scores, raised, _scores(tangent), frozen(weight), work, sums, out)
         raise_if_dead(potentials, sums.status)
 
+    def conditional_scores(self, potentials: TreePotentials, labels: CodeArray) -> FloatArray:
+        """Return the scores of labels, those of the parent and the children given, (N, K)."""
+        return neighbor_scores(potentials, _parents(potentials), labels)
+
+    def add_conditional_counts(
+        self, potentials: TreePotentials, labels: CodeArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
+        add_to_neighbor_scores(potentials, _parents(potentials), labels, weight, out)
+
     def k_best(self, potentials: TreePotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best labelings of the only forest, shape (n, T), and scores (n,)."""
         lists = _lists(potentials, 0, int(k))
@@ -160,6 +172,12 @@ class Tree(Structure[TreePotentials]):
                 raise too_many_errors(potentials, s, errors[s])
             kernels.tree_trace(_scores(potentials), s, int(errors[s]), lists, path[None], 0)
         return path
+
+
+def _parents(potentials: TreePotentials) -> IntArray:
+    """Return the token that is the parent of each one, shape (N,), -1 for a root."""
+    begin = np.repeat(potentials.offsets[:-1], np.diff(potentials.offsets))
+    return np.where(potentials.parent < 0, -1, potentials.parent + begin)
 
 
 class TreePosterior(Posterior):

@@ -14,6 +14,7 @@ METHODS = {
     Capability.HESSIAN_PRODUCT: ("hessian_product",),
     Capability.K_BEST: ("k_best",),
     Capability.POSTERIOR: ("posterior",),
+    Capability.CONDITIONALS: ("conditional_scores", "add_conditional_counts"),
     Capability.ARGMAX_BY_HAMMING: ("max_by_hamming", "path_at_hamming"),
 }
 WEIGHT = np.array([1.0, 2.0, 0.0, -0.5, 3.0])
@@ -124,6 +125,36 @@ def test_lists_of_the_best_are_those_of_enumeration(structure, potentials, liste
             found = [tuple(path) for path in labels.tolist()]
             assert len(set(found)) == len(found)
             np.testing.assert_allclose([scores[path] for path in found], value, atol=1e-12)
+
+
+def test_scores_of_single_labels_are_those_of_labelings_that_differ_in_one(
+    structure, potentials, listed
+):
+    labels = codes(each[len(each) // 2][0] for each in listed)
+    if Capability.CONDITIONALS not in structure.capabilities:
+        with pytest.raises(MissingCapabilityError, match=type(structure).__name__):
+            structure.conditional_scores(potentials, labels)
+        return
+    found = structure.conditional_scores(potentials, labels)
+    expected, counts = np.full_like(found, -np.inf), structure.zeros(potentials)
+    weight = np.random.default_rng(0).normal(size=found.shape) * np.isfinite(found)
+    own = np.arange(len(labels)), labels
+    weight[own] -= weight.sum(axis=1)  # what all codes of a token share is left out
+    for each, begin in zip(listed, potentials.offsets, strict=False):
+        of_path = {path: (score, add) for path, score, add in each}
+        for t in range(len(each[0][0])):
+            path = labels[begin : begin + len(each[0][0])].tolist()
+            for code in range(found.shape[1]):
+                score, add = of_path.get((*path[:t], code, *path[t + 1 :]), (-np.inf, None))
+                expected[begin + t, code] = score - of_path[tuple(path)][0]
+                if add is not None:
+                    add(counts, weight[begin + t, code])
+    np.testing.assert_allclose(found - found[own][:, None], expected, atol=1e-12)
+    out = structure.zeros(potentials)
+    out.unary[...], out.pair[...] = 7.0, 1.0  # the first is replaced, the second added to
+    structure.add_conditional_counts(potentials, labels, weight, out)
+    np.testing.assert_allclose(out.unary, counts.unary, atol=1e-12)
+    np.testing.assert_allclose(out.pair - 1.0, counts.pair, atol=1e-12)
 
 
 def test_products_with_the_hessian_are_derivatives_of_the_counts(case, potentials):

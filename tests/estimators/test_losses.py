@@ -210,9 +210,12 @@ def test_what_does_not_fit_together_is_refused(parameters, message):
         CRFClassifier(**parameters).fit(X, Y)
 
 
-@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"log"}))
-def test_weights_of_tokens_are_refused_where_they_differ(loss):
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+def test_weights_of_tokens_are_refused_where_a_loss_has_no_meaning_for_them(loss):
     weight = [np.linspace(1.0, 2.0, len(row)) for row in Y]
+    if not LOSSES[loss].needs_sequence_weights:
+        assert CRFClassifier(loss=loss).fit(X, Y, sample_weight=weight).converged_
+        return
     with pytest.raises(ValueError, match="same weight for all tokens"):
         CRFClassifier(loss=loss).fit(X, Y, sample_weight=weight)
 
@@ -220,7 +223,8 @@ def test_weights_of_tokens_are_refused_where_they_differ(loss):
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"log"}))
 def test_a_loss_with_an_l1_penalty_has_a_solver(loss):
     crf = CRFClassifier(loss=loss, c1=0.1, c2=0.1).fit(X, Y)
-    assert crf.score(X, Y) > 0.5
+    half = 0.4 if loss == "pseudolikelihood" else 0.5  # which takes a neighbor's label for known
+    assert crf.score(X, Y) > half
 
 
 def test_batches_are_learned_with_a_hinge_loss():

@@ -1,0 +1,116 @@
+"""Scores of each label of a token, all other labels given, and the adjoint of these.
+
+Of chains and of forests, whose transitions lead into each token from its `source`. Shapes: ``N``
+tokens, ``K`` labels, ``M`` tables of pair scores, ``E`` pairs of labels that have a score.
+"""
+
+from __future__ import annotations
+
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
+from crfkit.kernels.sparse_chain import SparsePattern
+
+
+@kernel
+def add_neighbors(
+    source: IntArray,  # (N,) the token that the transition into each one comes from, -1 for none
+    index: IdArray,  # (N,) or (1,) the table of the transition into each token
+    labels: CodeArray,  # (N,)
+    pair: FloatArray,  # (M, K, K)
+    transposed: FloatArray,  # (M, K, K) the same, each table transposed
+    out: FloatArray,  # (N, K) added to
+) -> None:
+    """``out_t(k) += pair(y_s, k)`` and ``out_s(k) += pair(k, y_t)`` for the source s of each t."""
+    stride = 0 if index.shape[0] == 1 else 1
+    for t in range(source.shape[0]):
+        s = source[t]
+        if s >= 0:
+            m, before, after = index[t * stride], labels[s], labels[t]
+            for k in range(out.shape[1]):
+                out[t, k] += pair[m, before, k]
+            for k in range(out.shape[1]):
+                out[s, k] += transposed[m, after, k]
+
+
+@kernel
+def add_to_neighbors(
+    source: IntArray,  # (N,)
+    index: IdArray,  # (N,) or (1,)
+    labels: CodeArray,  # (N,)
+    weight: FloatArray,  # (N, K)
+    pair: FloatArray,  # (M, K, K) out, added to
+    transposed: FloatArray,  # (M, K, K) out, added to: what is to be added, transposed
+) -> None:
+    """``pair(y_s, k) += weight_t(k)``, ``pair(k, y_t) += weight_s(k)``: the adjoint."""
+    stride = 0 if index.shape[0] == 1 else 1
+    for t in range(source.shape[0]):
+        s = source[t]
+        if s >= 0:
+            m, before, after = index[t * stride], labels[s], labels[t]
+            for k in range(weight.shape[1]):
+                pair[m, before, k] += weight[t, k]
+            for k in range(weight.shape[1]):
+                transposed[m, after, k] += weight[s, k]
+
+
+@kernel
+def add_scored_neighbors(
+    offsets: IntArray,  # (S + 1,)
+    labels: CodeArray,  # (N,)
+    pair: FloatArray,  # (E,) source by source
+    pair_in: FloatArray,  # (E,) the same, target by target
+    pattern: SparsePattern,
+    out: FloatArray,  # (N, K) added to
+) -> None:
+    """Add as `add_neighbors` does, where few pairs of labels have a score."""
+    for s in range(offsets.shape[0] - 1):
+        for t in range(offsets[s] + 1, offsets[s + 1]):
+            before, after = labels[t - 1], labels[t]
+            for e in range(pattern.out_ptr[before], pattern.out_ptr[before + 1]):
+                out[t, pattern.targets[e]] += pair[e]
+            for e in range(pattern.in_ptr[after], pattern.in_ptr[after + 1]):
+                out[t - 1, pattern.sources[e]] += pair_in[e]
+
+
+@kernel
+def add_to_scored_neighbors(
+    offsets: IntArray,  # (S + 1,)
+    labels: CodeArray,  # (N,)
+    weight: FloatArray,  # (N, K)
+    pattern: SparsePattern,
+    pair: FloatArray,  # (E,) out, added to
+    pair_in: FloatArray,  # (E,) out, added to: target by target
+) -> None:
+    """Add as `add_to_neighbors` does, where few pairs of labels have a score."""
+    for s in range(offsets.shape[0] - 1):
+        for t in range(offsets[s] + 1, offsets[s + 1]):
+            before, after = labels[t - 1], labels[t]
+            for e in range(pattern.out_ptr[before], pattern.out_ptr[before + 1]):
+                pair[e] += weight[t, pattern.targets[e]]
+            for e in range(pattern.in_ptr[after], pattern.in_ptr[after + 1]):
+                pair_in[e] += weight[t - 1, pattern.sources[e]]
+
+
+@kernel
+def compare_with_label(
+    exponentials: FloatArray,  # (N, K) in: exp(score - largest), out: slopes of the losses
+    labels: CodeArray,  # (N,)
+    weight: FloatArray,  # (N,)
+    rest: FloatArray,  # (N,) out: the sum of the exponentials minus 1
+) -> None:
+    """Weighted slopes of ``-log P(y_t)``: ``P(k)`` for others, minus their sum for the label.
+
+    So nothing cancels where the label is nearly certain.
+    """
+    size = exponentials.shape[1]
+    for t in range(labels.shape[0]):
+        own, label = exponentials[t, labels[t]], labels[t]
+        exponentials[t, label] = 0.0
+        others = 0.0
+        for k in range(size):
+            others += exponentials[t, k]
+        rest[t] = others + (own - 1.0)
+        scale = weight[t] / (others + own)
+        for k in range(size):
+            exponentials[t, k] *= scale
+        exponentials[t, label] = -others * scale
