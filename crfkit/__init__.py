@@ -9,6 +9,7 @@ from crfkit._lazy import lazy_names
 from crfkit._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from crfkit.data import UNLABELED as UNLABELED
     from crfkit.data import LabelSequences as LabelSequences
     from crfkit.data import PackedSequences as PackedSequences
     from crfkit.estimators import CRFClassifier as CRFClassifier
@@ -37,7 +38,7 @@ _ROOMS = frozenset(
 __all__, _find, _names = lazy_names(
     __name__,
     {
-        "data": "LabelSequences PackedSequences",
+        "data": "LabelSequences PackedSequences UNLABELED",
         "estimators": (
             "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentConstraints Segments "
             "SemiMarkovCRF StructuredPerceptron"

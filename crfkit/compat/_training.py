@@ -16,7 +16,7 @@ from crfkit.compat._counting import CRFsuiteWeights
 from crfkit.compat._options import Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.data.labels import LabelStream, check_lengths
+from crfkit.data.labels import LabelStream, Targets, check_lengths
 from crfkit.estimators import CRFClassifier
 from crfkit.features.attributes import ZeroValues
 from crfkit.inference import ViterbiDecoder
@@ -190,6 +190,11 @@ def fit_classifier(
     )  # fmt: skip
     pack = partial(pack_training, learn=weights.learn)
     training = read_training(X, y, None, read=problem.labels.read, pack=pack)
+    if training.targets.allowed is not None:
+        raise ValueError(
+            "y has tokens whose label is not known, or one of a set, which CRFsuite has no way to "
+            "learn from: use crfkit.CRFClassifier."
+        )
     fit = Fit(problem, _by_appearance(training))
     log.featgen_num_features = fit.model.n_parameters
     holdout = None if dev is None else Holdout(fit.model, fit.training, *dev)
@@ -206,4 +211,4 @@ def _by_appearance(training: TrainingData) -> TrainingData:
     """Return training data with the labels by appearance, which decides between equal scores."""
     order = np.argsort(np.unique(training.codes, return_index=True)[1])
     codes = np.argsort(order).astype(np.int32)[training.codes]
-    return training._replace(classes=training.classes[order], codes=codes)
+    return training._replace(classes=training.classes[order], targets=Targets(codes))

@@ -2,11 +2,12 @@
 
 from crfkit.data.forest import Forest
 from crfkit.data.frames import frame_from_sequences, labels_from_frame, sequences_from_frame
-from crfkit.data.labels import LabelSequences
+from crfkit.data.labels import UNLABELED, LabelSequences
 from crfkit.data.packed import PackedSequences
 from crfkit.data.segments import PackedSegments
 
 __all__ = [
+    "UNLABELED",
     "Forest",
     "LabelSequences",
     "PackedSegments",

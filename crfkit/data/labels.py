@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data.validation import numeric_array, token_place
 
@@ -20,6 +20,23 @@ Label = Hashable
 
 IGNORED = -100  # the label of tokens that losses of PyTorch leave out
 UNKNOWN = -1  # code of a label that the model has not seen
+
+
+class Unlabeled:
+    """The class of `UNLABELED`, its only object, as which it is pickled and copied."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNLABELED"
+
+    def __reduce__(self) -> str:
+        return "UNLABELED"
+
+
+#: In `y`, the label of a token whose label is not known.
+UNLABELED = Unlabeled()
+
 
 # Arrays of more labels are read without an object for each, so many at a time.
 MANY = 1 << 20
@@ -72,10 +89,17 @@ class LabelSequences(list[list[Label]]):
 
 
 class LabelStream:
-    """Label sequences as codes, in the order in which labels first appear; they are read once."""
+    """Label sequences as codes, in the order in which labels first appear; they are read once.
 
-    def __init__(self, y: Iterable[Iterable[Label]]) -> None:
+    Where labels may be known in part (`partial`), a code of -1 or below stands for one of
+    `options`, the first at -1: `UNLABELED`, or a frozenset of labels, of which one is right.
+    """
+
+    def __init__(self, y: Iterable[Iterable[Label]], *, partial: bool = False) -> None:
         self.index: dict[Label, int] = {}
+        self.options: list[Any] = []
+        self._partial = partial
+        self._codes: dict[Any, int] = {}  # of all that stands in y
         codes = array("i")
         offsets = [0]
         for s, labels in enumerate(iterate_sequences(y, "y")):
@@ -91,7 +115,7 @@ class LabelStream:
     def _encode(self, s: int, labels: Iterable[Label]) -> list[int]:
         values: Any = labels if labels.__class__ is list else label_list(s, labels)
         try:
-            return list(map(self.index.__getitem__, values))
+            return list(map(self._codes.__getitem__, values))
         except (KeyError, TypeError):  # a new label, or none
             return [self._add(s, t, plain_label(label)) for t, label in enumerate(values)]
 
@@ -103,24 +127,56 @@ class LabelStream:
             codes[place] = self._add(s, int(first[place]), values[place].item())
         return codes[which]
 
-    def _add(self, s: int, t: int, label: Label) -> int:
-        """Return the code of a label, new or not."""
+    def _add(self, s: int, t: int, label: Any) -> int:
+        """Return the code of what stands at a token, new or not."""
+        label = frozenset(label) if isinstance(label, set) else label
         try:
-            code = self.index.get(label)
+            code = self._codes.get(label)
         except TypeError as error:
             raise TypeError(
                 f"sequence {s}, position {t}: the label {label!r} is not hashable. "
                 "Labels may be any hashable objects: strings, numbers, tuples."
             ) from error
-        if code is not None:
-            return code
+        if code is None:
+            is_open = label is UNLABELED or isinstance(label, frozenset)
+            code = (self._add_option if is_open else self._add_label)(s, t, label)
+            self._codes[label] = code
+        return code
+
+    def _add_label(self, s: int, t: int, label: Any) -> int:
+        """Return the code of a label that may be new."""
         if _is_missing(label):
             raise ValueError(
                 f"sequence {s}, position {t}: the label is {label!r}. Every token needs a label: "
-                "give an unlabeled one any label and the sample weight 0, which CRFClassifier and "
-                "SemiMarkovCRF with loss='log' take for unknown, or leave the sequence out."
+                "give one whose label is not known crfkit.UNLABELED, or leave the sequence out."
             )
         return self.index.setdefault(label, len(self.index))
+
+    def _add_option(self, s: int, t: int, option: Any) -> int:
+        """Return the code of what leaves a label open; a set of one is that label."""
+        place = f"sequence {s}, position {t}"
+        if option is not UNLABELED:
+            codes = [self._add_label(s, t, label) for label in _members(option, place)]
+            if len(codes) == 1:
+                return codes[0]
+            option = frozenset(map(plain_label, option))
+        if not self._partial:
+            raise ValueError(
+                f"{place}: the label is {option!r:.60}, but each token needs one known label here."
+            )
+        self.options.append(option)
+        return -len(self.options)
+
+    def place_of(self, label: Label) -> str:
+        """Return what messages call the first token that has a label, or may have it."""
+        sets = [isinstance(option, frozenset) and label in option for option in self.options]
+        codes = [self.index[label], *(-1 - np.flatnonzero(sets))]
+        return token_place(self.offsets, int(np.argmax(np.isin(self.codes, codes))))
+
+    def labels(self) -> LabelSequences:
+        """Return what was read."""
+        items = object_array([*self.index, *self.options[::-1]])
+        return LabelSequences.from_codes(self.codes, items, self.offsets)
 
     def classes(self) -> ObjectArray:
         """Return the labels, sorted where they can be compared, shape (K,)."""
@@ -131,10 +187,50 @@ class LabelStream:
             return object_array(labels)
 
     def codes_for(self, classes: Sequence[Label] | ObjectArray) -> CodeArray:
-        """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,)."""
-        known = dict(zip(classes, itertools.count()))
-        table = np.array([known.get(label, UNKNOWN) for label in self.index], dtype=np.int32)
+        """Return the codes with respect to given labels, `UNKNOWN` for any other, shape (N,).
+
+        Of a token that may have several, the code of the first of them.
+        """
+        place = dict(zip(classes, itertools.count()))
+        found = [place.get(label, UNKNOWN) for label in self.index]
+        found += [min(_places(option, place), default=UNKNOWN) for option in self.options[::-1]]
+        table = np.array(found, dtype=np.int32)
         return table[self.codes] if len(table) else self.codes
+
+    def allowed_for(self, classes: Sequence[Label] | ObjectArray) -> BoolArray | None:
+        """Return which of given labels each token may have, (N, K); None where each has one."""
+        if not self.options or len(classes) == 1:
+            return None
+        place = dict(zip(classes, itertools.count()))
+        rows = np.zeros((len(self.options), len(classes)), bool)
+        for row, option in zip(rows, self.options, strict=True):
+            row[_places(option, place)] = True
+        allowed: BoolArray = self.codes_for(classes)[:, None] == np.arange(len(classes))
+        open_ = np.flatnonzero(self.codes < 0)
+        allowed[open_] = rows[-1 - self.codes[open_]]
+        return allowed
+
+
+def _members(option: frozenset[Any], place: str) -> list[Any]:
+    """Return the labels of a set in an order that is the same in each session."""
+    if not option:
+        raise ValueError(
+            f"{place}: the set of labels is empty. Give the labels that the token may have, or "
+            "crfkit.UNLABELED where it may have any."
+        )
+    if any(label is UNLABELED or isinstance(label, frozenset) for label in option):
+        raise TypeError(
+            f"{place}: {option!r:.60} has a member that is no label. A set has the labels that a "
+            "token may have; crfkit.UNLABELED alone is for any."
+        )
+    return sorted(map(plain_label, option), key=lambda label: (type(label).__name__, repr(label)))
+
+
+def _places(option: Any, place: Mapping[Any, int]) -> list[int]:
+    """Return the places of the labels that leave a token open."""
+    if option is UNLABELED:
+        return list(place.values())
+    return [place[label] for label in option if label in place]
 
 
 def _is_long(labels: NDArray[Any]) -> bool:
@@ -231,7 +327,14 @@ class Targets(NamedTuple):
     """The codes that tokens are known to have, in full or in part."""
 
     states: CodeArray  # (N,) the code of each token, any of those allowed where several are
-    allowed: BoolArray | None = None  # (N, C) which codes each may have; its state alone if None
+    # (N, C) which codes each may have: all where nothing is known; its state alone if None
+    allowed: BoolArray | None = None
+
+    @classmethod
+    def of_allowed(cls, allowed: BoolArray) -> Self:
+        """Return what is known, given which codes each token may have, (N, C), at least one."""
+        states = allowed.argmax(axis=1).astype(np.int32)
+        return cls(states, None if np.all(allowed.sum(axis=1) == 1) else allowed)
 
     @property
     def labels(self) -> CodeArray:
@@ -243,6 +346,14 @@ class Targets(NamedTuple):
             )
         return self.states
 
+    @property
+    def known(self) -> BoolArray:
+        """Which tokens something is known of, (N,)."""
+        if self.allowed is None:
+            return np.ones(len(self.states), bool)
+        known: BoolArray = np.logical_not(np.all(self.allowed, axis=1))
+        return known
+
     def mask(self, n_codes: int) -> BoolArray:
         """Return which codes each token may have, shape (N, C): a new array."""
         if self.allowed is not None:
@@ -250,7 +361,7 @@ class Targets(NamedTuple):
         mask: BoolArray = self.states[:, None] == np.arange(n_codes)
         return mask
 
-    def take(self, tokens: slice | IntArray) -> Targets:
+    def take(self, tokens: slice | IntArray | IdArray) -> Targets:
         """Return what is known of the chosen tokens."""
         return Targets(self.states[tokens], None if self.allowed is None else self.allowed[tokens])
 
@@ -308,12 +419,12 @@ def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
         mirrored = {100} <= others <= {0, 100}
         if others and not mirrored and (numbers or all(isinstance(x, str) for x in others)):
             raise ValueError(
-                f"{_place_of(stream, IGNORED)}: the label is -100, which marks tokens that do not "
+                f"{stream.place_of(IGNORED)}: the label is -100, which marks tokens that do not "
                 f"count, but would be learned as a label. {_WITHOUT_LABEL}"
             )
     if -1 in stream.index and -1 not in known and _is_padded(stream):
         warn_user(
-            f"{_place_of(stream, -1)}: the label is -1, as in all sequences that have it from some "
+            f"{stream.place_of(-1)}: the label is -1, as in all sequences that have it from some "
             "token to the end, and all are of one length. It is learned as a label; if it fills "
             f"short sequences up, remove it. {_WITHOUT_LABEL}"
         )
@@ -329,13 +440,8 @@ def check_labels(stream: LabelStream, known: Collection[Any] = ()) -> None:
 
 _WITHOUT_LABEL = (
     "Leave these tokens out of X and y; or, where they are tokens of an unknown label, give them "
-    "any label and the weight 0, with sample_weight as an array of token weights for each "
-    "sequence. If it is a label indeed, give it a name, such as a string."
+    "crfkit.UNLABELED. If it is a label indeed, give it a name, such as a string."
 )
-
-
-def _place_of(stream: LabelStream, label: Any) -> str:
-    return token_place(stream.offsets, int(np.argmax(stream.codes == stream.index[label])))
 
 
 def _is_padded(stream: LabelStream) -> bool:

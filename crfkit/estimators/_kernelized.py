@@ -51,7 +51,7 @@ class KernelledTokens:
         # With one attribute, since weights of transitions are chosen as always.
         one = PackedSequences(dense=np.ones((data.n_tokens, 1)), offsets=data.offsets)
         chosen = choose_features(
-            one, training.codes, len(training.classes), known=training.weight > 0.0,
+            one, training.codes, len(training.classes), known=training.known,
             min_freq=features.min_freq, all_transitions=features.all_possible_transitions,
         )  # fmt: skip
         return KernelChainModel(

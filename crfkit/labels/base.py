@@ -11,11 +11,10 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream, check_labels, check_lengths
-from crfkit.data.validation import token_place
+from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, Targets, check_labels, check_lengths
 from crfkit.labels.costs import Cost
 
-Fewer = tuple[IntArray, CodeArray]  # which labels are left, (K,), and codes of these, (N,)
+Fewer = tuple[IntArray, Targets]  # which labels are left, (K,), and what is known by these
 
 
 class Coded(NamedTuple):
@@ -24,6 +23,12 @@ class Coded(NamedTuple):
     classes: ObjectArray
     codes: CodeArray
     coding: Any
+    allowed: BoolArray | None = None  # which codes each token may have, (N, C), as of `Targets`
+
+    @property
+    def targets(self) -> Targets:
+        """What is known of the labels."""
+        return Targets(self.codes, self.allowed)
 
 
 class LabelCoding(ABC):
@@ -36,7 +41,13 @@ class LabelCoding(ABC):
         """Return the labels that codes stand for."""
 
     @abstractmethod
-    def restrict(self, codes: CodeArray, n_labels: int, known: BoolArray) -> Fewer:
+    def write_known(
+        self, targets: Targets, classes: ObjectArray, offsets: IntArray
+    ) -> LabelSequences:
+        """Return what is known of labels in the form in which it is given: `y`."""
+
+    @abstractmethod
+    def restrict(self, targets: Targets, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels occur, rising, and codes of these: any where not `known`, (N,)."""
 
     @abstractmethod
@@ -73,7 +84,7 @@ class LabelSpace(ABC):
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
 
 
-def present(codes: CodeArray, known: BoolArray) -> Fewer:
+def present(codes: CodeArray, known: BoolArray) -> tuple[IntArray, CodeArray]:
     """Return which `known` codes occur, rising, and codes with respect to these, 0 of others."""
     found = np.unique(codes[known])
     fewer = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
@@ -88,9 +99,32 @@ class TokenCoding(LabelCoding):
         """Return the labels that codes stand for."""
         return LabelSequences.from_codes(codes, classes, offsets)
 
-    def restrict(self, codes: CodeArray, n_labels: int, known: BoolArray) -> Fewer:
+    def write_known(
+        self, targets: Targets, classes: ObjectArray, offsets: IntArray
+    ) -> LabelSequences:
+        """Return labels, sets of labels, and `UNLABELED` where any is allowed."""
+        labels = self.write(targets.states, classes, offsets)
+        if targets.allowed is not None:
+            tokens = np.flatnonzero(targets.allowed.sum(axis=1) > 1)
+            sequences = np.searchsorted(offsets, tokens, side="right") - 1
+            places = zip(
+                sequences, tokens - offsets[sequences], targets.allowed[tokens], strict=True
+            )
+            for s, t, allowed in places:
+                some = frozenset(classes[allowed].tolist())
+                labels[s][t] = UNLABELED if allowed.all() else some
+        return labels
+
+    def restrict(self, targets: Targets, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels are known to occur, rising, and codes with respect to these."""
-        return present(codes, known)
+        if targets.allowed is None:
+            found, codes = present(targets.states, known)
+            return found, Targets(codes)
+        known = known & targets.known
+        found = np.flatnonzero(targets.allowed[known].any(axis=0)).astype(np.int64)
+        fewer = targets.allowed[:, found]
+        fewer[~known] = True
+        return found, Targets.of_allowed(fewer)
 
     def cost(self, cost: Cost) -> Cost:
         """Return the cost itself."""
@@ -108,19 +142,23 @@ class TokenLabels(LabelSpace):
 
     def read(self, y: Any, offsets: IntArray, classes: ObjectArray | None = None) -> Coded:
         """Return the codes of labels, with respect to given classes or those that occur."""
-        stream = LabelStream(y)
+        stream = LabelStream(y, partial=True)
         check_lengths(offsets, stream.offsets, "y")
         check_labels(stream, () if classes is None else classes)
-        classes = stream.classes() if classes is None else classes
-        codes = stream.codes_for(classes)
-        if np.any(codes == UNKNOWN):
-            token = int(np.argmax(codes == UNKNOWN))
-            label = list(stream.index)[stream.codes[token]]
+        if stream.options and not stream.index:
             raise ValueError(
-                f"{token_place(stream.offsets, token)}: the label {label!r} is not one of the "
-                "classes of the model. Give all labels in the first call of partial_fit."
+                "no token of y has a known label, all are UNLABELED: there is nothing to learn "
+                "from."
             )
-        return Coded(classes, codes, TokenCoding())
+        classes = stream.classes() if classes is None else classes
+        known = set(classes)
+        for label in stream.index:
+            if label not in known:
+                raise ValueError(
+                    f"{stream.place_of(label)}: the label {label!r} is not one of the classes of "
+                    "the model. Give all labels in the first call of partial_fit."
+                )
+        return Coded(classes, stream.codes_for(classes), TokenCoding(), stream.allowed_for(classes))
 
     def coding(self, fitted: FittedLabels) -> TokenCoding:
         """Return how the codes of a fitted model are read and written."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream, check_lengths
+from crfkit.data.labels import UNKNOWN, LabelStream, Targets, check_lengths
 from crfkit.data.packed import ranges
 from crfkit.data.validation import token_place
 from crfkit.labels.base import Coded, Fewer, LabelCoding, present
@@ -69,10 +69,17 @@ class SegmentCoding(LabelCoding):
         roles = token_roles(self._writing, *runs, offsets)
         return LabelSequences.from_codes(labels * tags.shape[1] + roles, tags.ravel(), offsets)
 
-    def restrict(self, codes: CodeArray, n_labels: int, known: BoolArray) -> Fewer:
+    def write_known(
+        self, targets: Targets, classes: ObjectArray, offsets: IntArray
+    ) -> LabelSequences:
+        """Return the tags that codes stand for."""
+        return self.write(targets.labels, classes, offsets)
+
+    def restrict(self, targets: Targets, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels occur, known or not, rising, and codes with respect to these."""
+        codes = targets.labels
         found, labels = present(codes % n_labels, np.ones(len(codes), bool))
-        return found, (labels + len(found) * (codes >= n_labels)).astype(np.int32)
+        return found, Targets((labels + len(found) * (codes >= n_labels)).astype(np.int32))
 
     def cost(self, cost: Cost) -> Cost:
         """Return the cost of codes, given that of labels."""

@@ -148,7 +148,7 @@ class Objective:
             Capability.COVARIANCES in self.structure.capabilities
             and self.structure.offset is None
             and self.loss.is_log_likelihood
-            and self.targets.allowed is None
+            and self.has_known_labels
             and self.has_sequence_weights
             and model.is_linear
             and model.homogeneous
@@ -246,6 +246,17 @@ class Objective:
         """Whether all tokens of a sequence have the same weight, for each sequence."""
         return self._level is not None
 
+    @property
+    def has_known_labels(self) -> bool:
+        """Whether each token has one known label."""
+        return self.targets.allowed is None
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether it is known to be convex: it need not be where labels are known in part."""
+        whole = self.has_known_labels and self.has_sequence_weights
+        return bool(self.loss.is_convex and whole)
+
     @cached_property
     def _level(self) -> FloatArray | None:
         """The weight of each sequence, shape (S,); None where tokens of one differ."""
@@ -259,8 +270,7 @@ class Objective:
         """
         if not math.isnan(record.gap):
             return record.gap
-        convex = self.loss.is_convex and self.has_sequence_weights
-        known = convex and self.loss.is_smooth and self.l2
+        known = self.is_convex and self.loss.is_smooth and self.l2
         return record.gradient_norm**2 / (4.0 * self.penalty.l2) if known else math.nan
 
     def minibatches(

@@ -35,7 +35,8 @@ class StochasticObjective:
     source: PackedSequences  # the sequences in the order in which they were given
     offsets: IntArray  # (S + 1,) where the sequences start as they were dealt, and the end
     chunks: list[Chunk]  # the sequences of each batch, in this order
-    all_labels: CodeArray  # (N,) the label codes of all tokens, in this order
+    is_convex: bool  # whether the objective is known to be convex
+    has_known_labels: bool  # whether each token has one known label
     plain: Structure  # the structure that adds nothing
     n_computed: int  # how many batches were worked on so far, each as often as that was done
 
@@ -53,7 +54,8 @@ class StochasticObjective:
         self.penalty, self.threads = objective.penalty, objective.threads
         self._lock = threading.Lock()
         self._batches = dict[int, Prepared]()
-        self.all_labels, self._weight = objective.labels[rows], objective.weight[rows]
+        self._targets, self._weight = objective.targets.take(rows), objective.weight[rows]
+        self.is_convex, self.has_known_labels = objective.is_convex, objective.has_known_labels
         self.offsets = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
         self.chunks = make_chunks(self.offsets, tokens)
         self._shared = [
@@ -123,7 +125,7 @@ class StochasticObjective:
 
     def value_and_residual(self, scores: Potentials, index: int) -> tuple[float, Counts]:
         """Return the loss of a batch and its gradient with respect to the scores."""
-        out, targets = self.structure.zeros(scores), Targets(self.labels(index))
+        out, targets = self.structure.zeros(scores), self.targets(index)
         weights = Weights(self._weight[self.chunks[index].tokens], self._shared[index])
         with self.original_sequence_numbers():
             return self.loss.value_and_grad(self.structure, scores, targets, weights, out), out
@@ -164,9 +166,23 @@ class StochasticObjective:
             number = int(self._order[error.sequence])
             raise type(error)(number, error.position) from error
 
+    @property
+    def states(self) -> CodeArray:
+        """A code that each token may have, in this order, (N,)."""
+        return self._targets.states
+
+    @property
+    def all_labels(self) -> CodeArray:
+        """The label codes of all tokens, in this order, (N,); ValueError if some have several."""
+        return self._targets.labels
+
+    def targets(self, index: int) -> Targets:
+        """Return what is known of the labels of the tokens of a batch."""
+        return self._targets.take(self.chunks[index].tokens)
+
     def labels(self, index: int) -> CodeArray:
-        """Return the label codes of the tokens of a batch."""
-        return self.all_labels[self.chunks[index].tokens]
+        """Return the label codes of the tokens of a batch; ValueError if some have several."""
+        return self.targets(index).labels
 
     def sequence_weight(self, index: int) -> FloatArray:
         """Return the weight of each sequence of a batch, (S,); ValueError if tokens' differ."""

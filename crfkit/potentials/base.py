@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
 from crfkit._types import CodeArray, FloatArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
+from crfkit.data.labels import Targets
 from crfkit.structures import Structure
 
 
@@ -57,6 +58,7 @@ class LabeledData(Protocol):
 
     data: PackedSequences  # N tokens
     codes: CodeArray  # (N,)
+    targets: Targets  # what is known of the labels
     weight: FloatArray  # (N,): the label of a token of weight 0 is not known
     classes: ObjectArray  # (K,) labels
     coding: Any  # what the codes stand for

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 AnyInts = IntArray | CodeArray
 
+# So many pairs of labels that tokens may have are looked at together.
+CELLS = 1 << 22
+
 # The names of rows and columns of weights: one of nothing, of labels, of pairs of labels (label i,
 # then j, is number i K + j), or of attributes of tokens, of transitions and of segments.
 ONE, LABELS, PAIRS = "one", "labels", "pairs of labels"
@@ -80,6 +83,8 @@ class Choice:
     codes: CodeArray  # (N,) of segments, k where one of label k goes on, K + k where one begins
     n_labels: int
     known: BoolArray | None = None  # (N,) whether a token has its label indeed; None: all have
+    # (N, K) which labels each token may have, of which all count as seen, but where it may have any
+    allowed: BoolArray | None = None
     min_freq: float = 0  # what occurs fewer times has no weight
     all_states: bool = False  # give all D x K (attribute, label) pairs a weight
     all_transitions: bool = False  # and all K x K transitions, for each of their attributes too
@@ -126,10 +131,54 @@ class Choice:
         found[runs.start[follows]] = runs.label[follows - 1] * self.n_labels + runs.label[follows]
         return found
 
+    @cached_property
+    def counted(self) -> BoolArray:
+        """Which labels each token counts for, (N, K), where it may have some of several."""
+        if self.allowed is None:
+            raise ValueError("each token has one label.")
+        counted = self.allowed.copy()
+        counted[self.allowed.all(axis=1)] = False
+        if self.known is not None:
+            counted[~self.known] = False
+        return counted
+
+    def label_pairs(self) -> AttributeWeights:
+        """Return the (attribute of tokens, label) pairs that have a weight."""
+        tokens, labels = None, self.labels
+        if self.allowed is not None:
+            tokens, found = np.nonzero(self.counted)
+            labels = found.astype(np.int32)
+        return self.pairs(
+            self.data, labels, self.n_labels, everything=self.all_states, tokens=tokens
+        )
+
+    def transition_pairs(self, data: PackedSequences) -> AttributeWeights:
+        """Return the (attribute of transitions, transition) pairs that have a weight."""
+        tokens, found, size = None, self.transitions, self.n_labels
+        if self.allowed is not None:
+            parts = np.array_split(np.arange(len(found)), 1 + len(found) * size**2 // CELLS)
+            listed = [_products(part, *self._steps(part)) for part in parts]
+            tokens, found = map(np.concatenate, zip(*listed, strict=True))
+        return self.pairs(data, found, size**2, everything=self.all_transitions, tokens=tokens)
+
+    def _steps(self, tokens: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return the labels that tokens before some tokens count for, and these, both (n, K)."""
+        data, every = self.data, np.arange(-1, len(self.codes) - 1)
+        before = (every if data.topology is None else data.topology.before)[tokens]
+        first = before < 0
+        if data.topology is None:
+            first |= np.isin(tokens, data.offsets)
+        return self.counted[before] & ~first[:, None], self.counted[tokens]
+
     def weighted_transitions(self) -> tuple[IntArray, IntArray]:
         """Return the labels before and after of the transitions that have a weight, (P2,)."""
         size, found = self.n_labels, self.transitions
-        counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)
+        if self.allowed is None:
+            counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)
+        else:
+            steps = self._steps(np.arange(len(found)))
+            source, target = (sp.csr_array(step.astype(np.int64)) for step in steps)
+            counts = (source.T @ target).toarray()
         chosen = (counts >= self.least) | self.all_transitions
         if self.forbidden is not None:
             chosen &= ~self.forbidden
@@ -149,20 +198,39 @@ class Choice:
         return max(1, self.min_freq)
 
     def pairs(
-        self, data: PackedSequences, columns: AnyInts, n_columns: int, *, everything: bool
+        self,
+        data: PackedSequences,
+        columns: AnyInts,
+        n_columns: int,
+        *,
+        everything: bool,
+        tokens: IntArray | None = None,
     ) -> AttributeWeights:
-        """Return the (attribute, column) pairs that have a weight; a column of -1 is none."""
+        """Return the (attribute, column) pairs that have a weight; a column of -1 is none.
+
+        Columns are those of some `tokens`, each listed once for each of its columns, or of all.
+        """
         if everything:
             ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_columns
             found = np.tile(np.arange(n_columns, dtype=np.int32), data.n_features)
         else:
             least = math.ceil(min(self.least, data.n_tokens + 1))  # no pair occurs more often
-            ptr, found = _sparse_pairs(data, columns, least)
+            order = np.argsort(columns, kind="stable")[np.count_nonzero(columns < 0) :]
+            columns, rows = columns[order].astype(np.int64), order
+            if tokens is not None:
+                rows = tokens[order]
+            ptr, found = _sparse_pairs(data, rows, columns, least)
             if data.dense is not None:
-                counts = _dense_counts(data.dense, columns, n_columns, least)
+                counts = _dense_counts(data.dense, rows, columns, n_columns, least)
                 ptr = np.concatenate([ptr, ptr[-1] + counts.indptr[1:]])
                 found = np.concatenate([found, counts.indices])
         return AttributeWeights(ptr, found, n_columns=n_columns, n_sparse=data.n_sparse)
+
+
+def _products(tokens: IntArray, before: BoolArray, after: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return tokens, each once for each of its steps, and these, ``i K + j``."""
+    rows, source, target = np.nonzero(before[:, :, None] & after[:, None, :])
+    return tokens[rows], source * before.shape[1] + target
 
 
 def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
@@ -175,14 +243,15 @@ def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> In
 
 
 def _sparse_pairs(
-    data: PackedSequences, columns: AnyInts, least: int
+    data: PackedSequences, tokens: IntArray, columns: IntArray, least: int
 ) -> tuple[IntArray, CodeArray]:
-    """Return where the pairs of each sparse attribute start, and their columns, rising."""
-    order = np.argsort(columns, kind="stable")
-    tokens = order[np.count_nonzero(columns < 0) :]
+    """Return where the pairs of each sparse attribute start, and their columns, rising.
+
+    Given tokens and their columns, which rise.
+    """
     entries = (
-        frozen(tokens), frozen(columns[tokens].astype(np.int64)), frozen(data.indptr),
-        frozen(data.indices.view(np.uint32)), least,
+        frozen(tokens), frozen(columns), frozen(data.indptr), frozen(data.indices.view(np.uint32)),
+        least,
     )  # fmt: skip
     known = np.zeros((data.n_sparse, 2), np.uint32)
     ptr = np.zeros(data.n_sparse + 1, np.int64)
@@ -194,11 +263,12 @@ def _sparse_pairs(
     return ptr, found
 
 
-def _dense_counts(dense: FloatArray, columns: AnyInts, n_columns: int, least: int) -> sp.csr_array:
+def _dense_counts(
+    dense: FloatArray, tokens: IntArray, columns: IntArray, n_columns: int, least: int
+) -> sp.csr_array:
     """Return how many tokens of each column, of which few occur, have a dense feature, (F, C)."""
-    order = np.argsort(columns, kind="stable")[np.count_nonzero(columns < 0) :]
-    present, starts = np.unique(columns[order], return_index=True)
-    uses = (dense[order] != 0.0).astype(np.float64)
+    present, starts = np.unique(columns, return_index=True)
+    uses = (dense[tokens] != 0.0).astype(np.float64)
     sums = np.add.reduceat(uses, starts, axis=0) if len(present) else uses[:0]
     counts = sp.csr_array(np.where(sums < least, 0.0, sums).T)
     places = present[counts.indices]

@@ -114,9 +114,7 @@ class StateBlock(AttributeBlock):
     @classmethod
     def choose(cls, choice: Choice) -> Self:
         """Return the (attribute, label) pairs that occur, or all."""
-        return cls(
-            choice.pairs(choice.data, choice.labels, choice.n_labels, everything=choice.all_states)
-        )
+        return cls(choice.label_pairs())
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the tokens of each chunk."""
@@ -327,10 +325,7 @@ class TransitionAttributeBlock(AttributeBlock):
         """Return the (attribute, label, next label) triples that occur, or all."""
         if choice.data.transitions is None:
             return None
-        every, size = choice.all_transitions, choice.n_labels**2
-        return cls(
-            choice.pairs(choice.data.transitions, choice.transitions, size, everything=every)
-        )
+        return cls(choice.transition_pairs(choice.data.transitions))
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the distinct rows of each chunk: equal rows share a table."""

@@ -397,6 +397,7 @@ class WeightSpace(ABC):
         """Return the options of :class:`crfkit.potentials.blocks.Choice`."""
         return {
             "known": None if training.weight.all() else training.weight > 0.0,
+            "allowed": training.targets.allowed,
             "min_freq": features.min_freq,
             "all_states": features.all_possible_states,
             "all_transitions": features.all_possible_transitions,

@@ -154,7 +154,8 @@ def choose_solver(objective: Objective, start: FloatArray, random_state: Any = 0
 def has_dual(objective: Objective) -> bool:
     """Whether a hinge loss has a dual that block-coordinate Frank-Wolfe maximizes."""
     strong = objective.penalty.l2 > 0.0 and not objective.l1
-    return bool(strong and objective.loss.is_hinge and objective.has_sequence_weights)
+    known = objective.has_known_labels and objective.has_sequence_weights
+    return bool(strong and objective.loss.is_hinge and known)
 
 
 def is_fast_dual(objective: Objective, start: FloatArray) -> bool:
@@ -184,7 +185,9 @@ def _takes_batches(objective: Objective, start: FloatArray) -> bool:
     """Whether small batches are worked on by compiled code, from a start without weights."""
     if objective.l1 or not objective.penalty.l2 > 0.0 or not objective.loss.is_log_likelihood:
         return False
-    if start.any() or objective.data.transitions is not None or not objective.has_sequence_weights:
+    if not (objective.has_known_labels and objective.has_sequence_weights):
+        return False
+    if start.any() or objective.data.transitions is not None:
         return False
     if _dual_bytes(cast(LinearModel, objective.model), objective.data.n_tokens) > DUAL_BYTES:
         return False

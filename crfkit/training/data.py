@@ -12,11 +12,12 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import (
     LabelStream,
+    Targets,
     by_sequence,
     check_lengths,
     check_sample_weight,
@@ -197,52 +198,67 @@ class TrainingData(NamedTuple):
     data: PackedSequences
     vectorizer: Any  # the fitted transformer that made the data, if one did
     classes: ObjectArray  # (K,)
-    codes: CodeArray  # (N,)
+    targets: Targets  # what is known of the labels
     weight: FloatArray  # of tokens, (N,)
-    known: ObjectArray | None = None  # all labels, where this is a part of the data
+    every: ObjectArray | None = None  # all labels, where this is a part of the data
     coding: LabelCoding = LABELS  # what the codes stand for
+
+    @property
+    def codes(self) -> CodeArray:
+        """The code of each token, (N,); any of those it may have where that is not known."""
+        return self.targets.states
+
+    @property
+    def known(self) -> BoolArray:
+        """Which tokens count and have a label of which something is known, (N,)."""
+        counts = self.weight > 0.0
+        return counts if self.targets.allowed is None else counts & self.targets.known
 
     def cost(self, cost: Any) -> Cost:
         """Return a cost for these classes, given what the user says of those of the whole data."""
-        if self.known is None:
+        if self.every is None:
             return self.coding.cost(make_cost(cost, self.classes))
-        place = {label: code for code, label in enumerate(self.known.tolist())}
+        place = {label: code for code, label in enumerate(self.every.tolist())}
         codes = np.array([place[label] for label in self.classes.tolist()], np.int64)
-        return self.coding.cost(make_cost(cost, self.known).of_labels(codes))
+        return self.coding.cost(make_cost(cost, self.every).of_labels(codes))
 
     @property
     def labels(self) -> LabelSequences:
-        """The labels as sequences."""
-        return self.coding.write(self.codes, self.classes, self.data.offsets)
+        """The labels as sequences, of which some may be sets or `UNLABELED`."""
+        return self.coding.write_known(self.targets, self.classes, self.data.offsets)
 
     def of_weight(self) -> TrainingData:
-        """Return the sequences with a token whose weight is not 0, and the labels of such tokens.
+        """Return the sequences with a token that counts and is known, and the labels of such ones.
 
         The others have no part in a loss, but would have in what is allowed and what has weights.
         """
-        if self.weight.all():
+        known = self.known
+        if known.all():
             return self
-        return self.take(np.flatnonzero(np.maximum.reduceat(self.weight, self.data.offsets[:-1])))
+        return self.take(np.flatnonzero(np.logical_or.reduceat(known, self.data.offsets[:-1])))
 
     def take(self, sequences: IntArray) -> TrainingData:
         """Return some of the sequences, with the labels that occur in them.
 
         Attributes keep their columns. Those that none of the sequences has get no weights where
         only observed pairs do, and weights of 0 otherwise, so that the model is the one of the
-        sequences alone. Raises ValueError if all their weights are 0.
+        sequences alone. Raises ValueError if none of their tokens counts and is known.
         """
         data = self.data
         tokens = ranges(data.offsets[:-1][sequences], data.lengths[sequences])
-        weight = self.weight[tokens]
-        present, codes = self.coding.restrict(self.codes[tokens], len(self.classes), weight > 0.0)
-        if not weight.any():
+        weight, known = self.weight[tokens], self.known[tokens]
+        present, targets = self.coding.restrict(
+            self.targets.take(tokens), len(self.classes), weight > 0.0
+        )
+        if not known.any():
+            why = "no known label" if weight.any() else "the sample weight 0"
             raise ValueError(
-                "the sequences that are left to learn from all have the sample weight 0: give "
-                "more sequences, or leave out those of weight 0."
+                f"the sequences that are left to learn from all have {why}: give "
+                f"more sequences, or leave out those of {why}."
             )
         return TrainingData(
-            data[sequences], self.vectorizer, self.classes[present], codes, weight,
-            self.classes if self.known is None else self.known, self.coding,
+            data[sequences], self.vectorizer, self.classes[present], targets, weight,
+            self.classes if self.every is None else self.every, self.coding,
         )  # fmt: skip
 
 
@@ -263,7 +279,8 @@ def read_training(
 ) -> TrainingData:
     """Read and check what `fit` was given; `read` turns labels and offsets into codes."""
     data, vectorizer = pack(X, y)
-    classes, codes, coding = read(by_sequence(y, data.offsets), data.offsets)
+    coded = read(by_sequence(y, data.offsets), data.offsets)
+    classes = coded.classes
     if len(classes) > MOST_LABELS:
         raise ValueError(
             f"y has {len(classes):,} different labels, such as {classes[0]!r:.40} and "
@@ -275,7 +292,7 @@ def read_training(
     for kind, features in features_of(data).items():
         if features is not None:
             warn_if_badly_scaled(features, "" if kind == TOKENS else f"of {kind} ")
-    return TrainingData(data, vectorizer, classes, codes, weight, coding=coding)
+    return TrainingData(data, vectorizer, classes, coded.targets, weight, coding=coded.coding)
 
 
 def check_training(data: PackedSequences) -> None:
@@ -322,16 +339,14 @@ def read_validation(X: Any, y: Any, training: TrainingData) -> Labeled:
         data = pack_new(X, training.vectorizer, training.data.n_features)
         Schema.of(training.data).check(Schema.of(data))
         stream = LabelStream(
-            training.coding.as_predicted(by_sequence(y, data.offsets), data.offsets)
+            training.coding.as_predicted(by_sequence(y, data.offsets), data.offsets), partial=True
         )
         check_lengths(data.offsets, stream.offsets, "y")
     except (TypeError, ValueError) as error:
         raise type(error)(f"in X_val or y_val: {error}") from error
     if not data.n_tokens:
         raise ValueError("X_val has no tokens: there is nothing to score the model on.")
-    classes = stream.classes()
-    codes = stream.codes_for(classes)
-    return Labeled(data, LabelSequences.from_codes(codes, classes, data.offsets))
+    return Labeled(data, stream.labels())
 
 
 def hold_out(

@@ -113,7 +113,7 @@ class Problem:
         """Return what the solver minimizes."""
         return Objective(
             model, model.structure, self.loss(training), self.penalty,
-            training.data, training.codes, self.scale * training.weight, threads,
+            training.data, training.targets, self.scale * training.weight, threads,
         )  # fmt: skip
 
     def attributes(self, model: Any, training: TrainingData, parameters: Any) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import copy
 import json
 import pickle
 from enum import Enum
@@ -5,8 +6,10 @@ from enum import Enum
 import numpy as np
 import pytest
 
+import crfkit
+from crfkit import UNLABELED
 from crfkit.data import LabelSequences, labels
-from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.labels import UNKNOWN, LabelStream, Targets
 
 Color = Enum("Color", "RED BLUE")
 
@@ -36,7 +39,7 @@ def test_label_sequences_are_lists():
     "labels",
     [["b", "a", "b"], [2, 1, 2], [True, False, True], [(1, "x"), (0, "y"), (0, "y")], [b"x", b"y"],
      [Color.RED, Color.BLUE], ["名", "é", "😀"], [1, "one", (1,)], [np.str_("x"), "x", np.int64(3)],
-     [frozenset("a"), frozenset("b")]],
+     [("a",), ("b",)]],
     ids=str,
 )  # fmt: skip
 def test_any_hashable_labels_survive_the_round_trip(labels):
@@ -78,6 +81,11 @@ def test_labels_that_are_not_known_get_their_own_code():
         ([[float("nan")]], ValueError, "sequence 0, position 0: the label is nan"),
         ([["a", ["b"]]], TypeError, r"sequence 0, position 1: the label \['b'\] is not hashable"),
         ([np.zeros((2, 2))], TypeError, "array of 2 dimensions"),
+        ([["a"], ["a", set()]], ValueError, "sequence 1, position 1: the set of labels is empty"),
+        ([["a", {"a", None}]], ValueError, "sequence 0, position 1: the label is None"),
+        ([[{"a", UNLABELED}]], TypeError, "position 0: .* has a member that is no label"),
+        ([["a", {"a", "b"}]], ValueError, "position 1: the label is frozenset.* one known label"),
+        ([["a", UNLABELED]], ValueError, "position 1: the label is UNLABELED, .* one known label"),
     ],
 )
 def test_errors_name_the_place_and_the_label(y, kind, message):
@@ -117,3 +125,28 @@ def test_long_arrays_of_labels_are_read_as_lists_are(monkeypatch, kind, rng):
     np.testing.assert_array_equal(arrays.codes, lists.codes)
     np.testing.assert_array_equal(arrays.offsets, lists.offsets)
     assert arrays.codes.dtype == np.int32
+
+
+def test_unlabeled_is_one_object_that_stays_itself():
+    assert repr(UNLABELED) == "UNLABELED" and crfkit.UNLABELED is UNLABELED
+    for again in (pickle.loads(pickle.dumps(UNLABELED)), copy.copy(UNLABELED)):
+        assert again is UNLABELED
+    assert copy.deepcopy([[UNLABELED]]) == [[UNLABELED]]
+    assert UNLABELED != "UNLABELED" and len({UNLABELED, "UNLABELED", None}) == 3
+
+
+def test_labels_may_be_known_in_part():
+    y = [["b", UNLABELED, {"c", "a"}], [{"b"}, frozenset(["a", "c"]), {"a", "b", "c"}]]
+    stream = LabelStream(y, partial=True)
+    classes = stream.classes()
+    assert classes.tolist() == ["a", "b", "c"]
+    assert stream.codes_for(classes).tolist() == [1, 0, 0, 1, 0, 0]
+    b, some, every = [False, True, False], [True, False, True], [True] * 3
+    allowed = stream.allowed_for(classes)
+    assert allowed.tolist() == [b, every, some, b, some, every]
+    assert stream.labels() == [["b", UNLABELED, {"a", "c"}], ["b", {"a", "c"}, {"a", "b", "c"}]]
+    assert LabelStream([["a", {"b"}]]).allowed_for(["a", "b"]) is None
+    assert stream.place_of("c") == "sequence 0, position 2"
+    targets = Targets.of_allowed(allowed)
+    assert targets.known.tolist() == [True, False, True, True, True, False]
+    assert Targets.of_allowed(allowed[[0, 3]]).allowed is None

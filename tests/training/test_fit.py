@@ -80,17 +80,6 @@ def test_tokens_in_place_of_labels_are_told_by_their_number(model):
             model.partial_fit(X, y, classes=[label for labels in y for label in labels])
 
 
-def test_tokens_without_a_label_may_have_any_of_the_weight_0():
-    """As the error says that tells of None."""
-    X, weight = [[{"w": w} for w in "abca"]] * 2, [np.array([1.0, 0.0, 1.0, 1.0])] * 2
-    model = CRFClassifier(all_possible_states=True, all_possible_transitions=True)
-    with pytest.raises(ValueError, match="any label and the sample weight 0"):
-        model.fit(X, [["A", None, "A", "B"]] * 2)
-    fits = [clone(model).fit(X, [["A", y, "A", "B"]] * 2, sample_weight=weight) for y in "AB"]
-    one, other = (fit.predict_proba(X) for fit in fits)
-    np.testing.assert_allclose(one, other, atol=1e-4)
-
-
 @pytest.mark.parametrize("model", [CRFClassifier(), CRFClassifier(solver="oeg", c2=0.1)], ids=repr)
 def test_a_sequence_of_weight_0_is_as_good_as_not_there(model):
     data = SequenceVectorizer().fit_transform([*X, [["a"], ["b"]]])

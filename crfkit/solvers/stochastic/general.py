@@ -166,7 +166,8 @@ class GeneralBatchOracle(BatchOracle):
 def make_batch_oracle(batches: StochasticObjective) -> BatchOracle:
     """Return the compiled form of batches, or, where there is none, the general one."""
     found = None
-    if batches.loss.is_log_likelihood and batches.has_sequence_weights:
+    known = batches.has_known_labels and batches.has_sequence_weights
+    if batches.loss.is_log_likelihood and known:
         weight = np.concatenate([[], *map(batches.sequence_weight, range(len(batches)))])
         data = BatchData(
             batches.model, batches.structure, batches.source, batches.tokens, batches.offsets,

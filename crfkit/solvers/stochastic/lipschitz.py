@@ -84,7 +84,7 @@ def _axes(dense: FloatArray) -> tuple[FloatArray, FloatArray | None]:
 
 def _step_counts(batches: StochasticObjective) -> FloatArray:
     """Return how often each transition that has a weight occurs."""
-    labels, offsets, model = batches.all_labels.astype(np.int64), batches.offsets, batches.model
+    labels, offsets, model = batches.states.astype(np.int64), batches.offsets, batches.model
     if model.n_codes > model.n_labels:  # of segments, whose first tokens have the larger codes
         first = np.flatnonzero(labels >= model.n_labels)
         labels, offsets = labels[first] - model.n_labels, np.searchsorted(first, offsets)

@@ -161,13 +161,13 @@ class SagState(BatchUpdates, Search):
 
     def distance(self, value: float) -> tuple[float, float]:
         """Return the norm of the gradient and the gap, NaN where the loss is not convex."""
-        bound = self.lower_bound() if self._is_convex else -math.inf
+        bound = self.lower_bound() if self.batches.is_convex else -math.inf
         gap = max(value - bound, 0.0) if math.isfinite(bound) else math.nan
         return self.gradient_norm(), gap
 
     def is_near(self, tol: float, last: IterationRecord) -> bool:
         """Whether the gap is not known, or is expected below `tol`."""
-        if not (self.batches.penalty.l2 and self._is_convex):
+        if not (self.batches.penalty.l2 and self.batches.is_convex):
             return True
         return self.expected_gap() <= NEARLY * tol * abs(last.value)
 
@@ -194,11 +194,6 @@ class SagState(BatchUpdates, Search):
         """Return what the gap would be at the remembered losses; to be called after `weights`."""
         loss = float(self._memory.losses.sum())
         return loss + self.batches.penalty.smooth_value(self._w) - self.lower_bound()
-
-    @property
-    def _is_convex(self) -> bool:
-        """Whether the loss lies above its tangents."""
-        return bool(self.batches.has_sequence_weights and self.batches.loss.is_convex)
 
     def _workspace(self) -> tuple[kernels.LineRoom, Any]:
         """Return room for a thread."""

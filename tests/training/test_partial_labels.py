@@ -1,0 +1,45 @@
+"""Labels of which some are not known, or known to be one of several."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from crfkit import UNLABELED, CRFClassifier
+
+
+@pytest.fixture
+def drawn(rng):
+    """Sequences with attributes of tokens, labels, and which of these are known."""
+    lengths = [1, *rng.integers(1, 7, 11)]
+    X = [[{f"a{rng.integers(4)}": 1.0, f"b{rng.integers(3)}": 1.0} for _ in range(length)]
+         for length in lengths]  # fmt: skip
+    y = [rng.integers(0, 3, length).tolist() for length in lengths]
+    known = [rng.random(length) < 0.6 for length in lengths]
+    known[0][:] = False
+    return X, y, known
+
+
+def hidden(y, known):
+    """Return labels of which only some are known."""
+    return [[label if is_known else UNLABELED for label, is_known in zip(*row, strict=True)]
+            for row in zip(y, known, strict=True)]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"min_freq": 2, "boundary_weights": True}, {"c1": 0.1, "all_possible_states": True},
+    {"solver": "sgd", "max_iter": 3},
+], ids=str)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:fit did not converge")
+def test_a_token_without_a_label_is_one_of_weight_0(drawn, options):
+    X, y, known = drawn
+    y[1][:] = [9] * len(y[1])  # a label that only unknown tokens have
+    known[1][:] = False
+    model = CRFClassifier(random_state=0, **options)
+    one = clone(model).fit(X, hidden(y, known))
+    other = clone(model).fit(X, y, sample_weight=[row.astype(float) for row in known])
+    assert one.classes_.tolist() == other.classes_.tolist() == [0, 1, 2]
+    for name in ("coef_", "transitions_"):
+        a, b = (getattr(fit, name) for fit in (one, other))
+        np.testing.assert_array_equal(*((x.toarray() if name == "coef_" else x) for x in (a, b)))
+    assert one.objective_ == other.objective_ and one.converged_ == other.converged_
+    assert np.isnan([one.gap_, other.gap_]).all()
