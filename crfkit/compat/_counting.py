@@ -12,7 +12,7 @@ from crfkit.features.attributes import ZeroValues
 from crfkit.features.vectorizer import SequenceVectorizer, learn_with_zeros
 from crfkit.labels.base import TokenLabels
 from crfkit.potentials.attributes import AttributeWeights
-from crfkit.potentials.blocks import transition_columns
+from crfkit.potentials.choice import transition_columns
 from crfkit.potentials.linear import LinearChainModel, TokenWeights, chain_model
 from crfkit.training.data import TrainingData
 

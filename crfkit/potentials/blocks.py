@@ -12,31 +12,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
-from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
-from crfkit.compiler.jit import frozen
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray
 from crfkit.data import PackedSequences
-from crfkit.data.labels import UNKNOWN
 from crfkit.data.names import Names
 from crfkit.data.topology import Topology
-from crfkit.kernels.design.gather import seen_list
-from crfkit.labels.segmentation import Segmentation, segmentation_of
 from crfkit.potentials.attributes import AttributeWeights, Part
+from crfkit.potentials.choice import AnyInts, Choice
 from crfkit.structures import Spans
-
-if TYPE_CHECKING:
-    from crfkit.potentials.semimarkov import LengthBlock
-
-AnyInts = IntArray | CodeArray
-
-# So many pairs of labels that tokens may have are looked at together.
-CELLS = 1 << 22
 
 # The names of rows and columns of weights: one of nothing, of labels, of pairs of labels (label i,
 # then j, is number i K + j), or of attributes of tokens, of transitions and of segments.
@@ -73,206 +61,6 @@ class Table(NamedTuple):
         """Return the shape of a dense table."""
         columns = self.width(n_labels)
         return (columns,) if self.rows == ONE else (n_labels, columns)
-
-
-@dataclass
-class Choice:
-    """Labeled data, and which of their features are to have weights."""
-
-    data: PackedSequences  # N tokens with D attributes, and attributes of transitions into them
-    codes: CodeArray  # (N,) of segments, k where one of label k goes on, K + k where one begins
-    n_labels: int
-    known: BoolArray | None = None  # (N,) whether a token has its label indeed; None: all have
-    # (N, K) which labels each token may have, of which all count as seen, but where it may have any
-    allowed: BoolArray | None = None
-    min_freq: float = 0  # what occurs fewer times has no weight
-    all_states: bool = False  # give all D x K (attribute, label) pairs a weight
-    all_transitions: bool = False  # and all K x K transitions, for each of their attributes too
-    boundaries: bool = False  # give the labels of first and last tokens weights
-    forbidden: BoolArray | None = None  # (K, K) transitions that are not allowed
-    # Of segments: how the scores of lengths are made (those that occur keep their weights), and
-    # which attributes count for all tokens of one, for its first, its last, and one alone, (D, 4).
-    lengths: LengthBlock | None = None
-    token_parts: BoolArray | None = None
-
-    @cached_property
-    def labels(self) -> CodeArray:
-        """The label of each token, -1 where it is not known, (N,)."""
-        labels = self.codes % self.n_labels
-        return labels if self.known is None else np.where(self.known, labels, UNKNOWN)
-
-    @cached_property
-    def segments(self) -> Segmentation:
-        """The segments that the codes stand for, all of whose tokens have a known label."""
-        runs = segmentation_of(self.codes, self.data.offsets, self.n_labels)
-        if self.known is None:
-            return runs
-        whole = np.logical_and.reduceat(self.known, runs.start)
-        return Segmentation(*(part[whole] for part in runs))
-
-    @cached_property
-    def transitions(self) -> IntArray:
-        """``i * K + j`` of the transition from label i to j into each token, -1 for none, (N,)."""
-        if self.lengths is not None:
-            return self._transitions_of_segments()
-        labels = self.labels
-        if self.data.topology is None:
-            found = transition_columns(self.codes, self.data.offsets, self.n_labels)
-            before = np.arange(-1, len(labels) - 1)
-        else:
-            before = self.data.topology.before
-            found = self.codes[before].astype(np.int64) * self.n_labels + self.codes
-        return np.where((before < 0) | (np.minimum(labels, labels[before]) < 0), -1, found)
-
-    def _transitions_of_segments(self) -> IntArray:
-        found, runs = np.full(len(self.codes), -1, np.int64), self.segments
-        begins = np.isin(runs.start[1:], self.data.offsets)
-        follows = np.flatnonzero((runs.start[1:] == runs.stop[:-1]) & ~begins) + 1
-        found[runs.start[follows]] = runs.label[follows - 1] * self.n_labels + runs.label[follows]
-        return found
-
-    @cached_property
-    def counted(self) -> BoolArray:
-        """Which labels each token counts for, (N, K), where it may have some of several."""
-        if self.allowed is None:
-            raise ValueError("each token has one label.")
-        counted = self.allowed.copy()
-        counted[self.allowed.all(axis=1)] = False
-        if self.known is not None:
-            counted[~self.known] = False
-        return counted
-
-    def label_pairs(self) -> AttributeWeights:
-        """Return the (attribute of tokens, label) pairs that have a weight."""
-        tokens, labels = None, self.labels
-        if self.allowed is not None:
-            tokens, found = np.nonzero(self.counted)
-            labels = found.astype(np.int32)
-        return self.pairs(
-            self.data, labels, self.n_labels, everything=self.all_states, tokens=tokens
-        )
-
-    def transition_pairs(self, data: PackedSequences) -> AttributeWeights:
-        """Return the (attribute of transitions, transition) pairs that have a weight."""
-        tokens, found, size = None, self.transitions, self.n_labels
-        if self.allowed is not None:
-            parts = np.array_split(np.arange(len(found)), 1 + len(found) * size**2 // CELLS)
-            listed = [_products(part, *self._steps(part)) for part in parts]
-            tokens, found = map(np.concatenate, zip(*listed, strict=True))
-        return self.pairs(data, found, size**2, everything=self.all_transitions, tokens=tokens)
-
-    def _steps(self, tokens: IntArray) -> tuple[BoolArray, BoolArray]:
-        """Return the labels that tokens before some tokens count for, and these, both (n, K)."""
-        data, every = self.data, np.arange(-1, len(self.codes) - 1)
-        before = (every if data.topology is None else data.topology.before)[tokens]
-        first = before < 0
-        if data.topology is None:
-            first |= np.isin(tokens, data.offsets)
-        return self.counted[before] & ~first[:, None], self.counted[tokens]
-
-    def weighted_transitions(self) -> tuple[IntArray, IntArray]:
-        """Return the labels before and after of the transitions that have a weight, (P2,)."""
-        size, found = self.n_labels, self.transitions
-        if self.allowed is None:
-            counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)
-        else:
-            steps = self._steps(np.arange(len(found)))
-            source, target = (sp.csr_array(step.astype(np.int64)) for step in steps)
-            counts = (source.T @ target).toarray()
-        chosen = (counts >= self.least) | self.all_transitions
-        if self.forbidden is not None:
-            chosen &= ~self.forbidden
-        source, target = np.nonzero(chosen)
-        return source, target
-
-    @property
-    def of_segments(self) -> tuple[LengthBlock, BoolArray]:
-        """The lengths and parts of segments; ValueError where labels are those of tokens."""
-        if self.lengths is None or self.token_parts is None:
-            raise ValueError("the labels are those of tokens, not of segments.")
-        return self.lengths, self.token_parts
-
-    @property
-    def least(self) -> float:
-        """How often something has to occur."""
-        return max(1, self.min_freq)
-
-    def pairs(
-        self,
-        data: PackedSequences,
-        columns: AnyInts,
-        n_columns: int,
-        *,
-        everything: bool,
-        tokens: IntArray | None = None,
-    ) -> AttributeWeights:
-        """Return the (attribute, column) pairs that have a weight; a column of -1 is none.
-
-        Columns are those of some `tokens`, each listed once for each of its columns, or of all.
-        """
-        if everything:
-            ptr = np.arange(data.n_features + 1, dtype=np.int64) * n_columns
-            found = np.tile(np.arange(n_columns, dtype=np.int32), data.n_features)
-        else:
-            least = math.ceil(min(self.least, data.n_tokens + 1))  # no pair occurs more often
-            order = np.argsort(columns, kind="stable")[np.count_nonzero(columns < 0) :]
-            columns, rows = columns[order].astype(np.int64), order
-            if tokens is not None:
-                rows = tokens[order]
-            ptr, found = _sparse_pairs(data, rows, columns, least)
-            if data.dense is not None:
-                counts = _dense_counts(data.dense, rows, columns, n_columns, least)
-                ptr = np.concatenate([ptr, ptr[-1] + counts.indptr[1:]])
-                found = np.concatenate([found, counts.indices])
-        return AttributeWeights(ptr, found, n_columns=n_columns, n_sparse=data.n_sparse)
-
-
-def _products(tokens: IntArray, before: BoolArray, after: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return tokens, each once for each of its steps, and these, ``i K + j``."""
-    rows, source, target = np.nonzero(before[:, :, None] & after[:, None, :])
-    return tokens[rows], source * before.shape[1] + target
-
-
-def transition_columns(codes: CodeArray, offsets: IntArray, n_labels: int) -> IntArray:
-    """Return ``i * K + j`` for the transition from label i to j into each token, -1 for a first."""
-    transitions = np.full(len(codes), -1, np.int64)
-    transitions[1:] = codes[:-1].astype(np.int64) * n_labels + codes[1:]
-    starts = offsets[:-1]
-    transitions[starts[starts < len(codes)]] = -1
-    return transitions
-
-
-def _sparse_pairs(
-    data: PackedSequences, tokens: IntArray, columns: IntArray, least: int
-) -> tuple[IntArray, CodeArray]:
-    """Return where the pairs of each sparse attribute start, and their columns, rising.
-
-    Given tokens and their columns, which rise.
-    """
-    entries = (
-        frozen(tokens), frozen(columns), frozen(data.indptr), frozen(data.indices.view(np.uint32)),
-        least,
-    )  # fmt: skip
-    known = np.zeros((data.n_sparse, 2), np.uint32)
-    ptr = np.zeros(data.n_sparse + 1, np.int64)
-    seen_list(*entries, known, ptr[1:], np.empty(0, np.int32))
-    np.cumsum(ptr, out=ptr)
-    found = np.empty(ptr[-1], np.int32)
-    known[:] = 0
-    seen_list(*entries, known, ptr[:-1].copy(), found)
-    return ptr, found
-
-
-def _dense_counts(
-    dense: FloatArray, tokens: IntArray, columns: IntArray, n_columns: int, least: int
-) -> sp.csr_array:
-    """Return how many tokens of each column, of which few occur, have a dense feature, (F, C)."""
-    present, starts = np.unique(columns, return_index=True)
-    uses = (dense[tokens] != 0.0).astype(np.float64)
-    sums = np.add.reduceat(uses, starts, axis=0) if len(present) else uses[:0]
-    counts = sp.csr_array(np.where(sums < least, 0.0, sums).T)
-    places = present[counts.indices]
-    return sp.csr_array((counts.data, places, counts.indptr), (dense.shape[1], n_columns))
 
 
 class Pattern(NamedTuple):

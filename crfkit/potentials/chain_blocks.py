@@ -20,7 +20,6 @@ from crfkit.potentials.blocks import (
     PAIRS,
     TOKENS,
     TRANSITIONS,
-    Choice,
     Pattern,
     PotentialParts,
     Reading,
@@ -28,6 +27,7 @@ from crfkit.potentials.blocks import (
     Table,
     WeightBlock,
 )
+from crfkit.potentials.choice import Choice
 from crfkit.structures import Chain, Structure
 
 # From so many labels on, and up to this share of the pairs of labels, weights of transitions are

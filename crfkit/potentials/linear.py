@@ -18,7 +18,7 @@ from crfkit.data.topology import Topology
 from crfkit.labels.base import LabelSpace
 from crfkit.potentials.attributes import AttributeWeights, NewRows
 from crfkit.potentials.base import FeatureChoice, LabeledData, PotentialsModel
-from crfkit.potentials.blocks import Choice, PotentialParts, Reading, Residuals, WeightBlock
+from crfkit.potentials.blocks import PotentialParts, Reading, Residuals, WeightBlock
 from crfkit.potentials.chain_blocks import (
     SPARSE_CELLS,
     AttributeBlock,
@@ -29,6 +29,7 @@ from crfkit.potentials.chain_blocks import (
     TransitionBlock,
     transition_rows,
 )
+from crfkit.potentials.choice import Choice
 from crfkit.potentials.rows import ActiveRows, PreparedRows
 from crfkit.structures import Structure, structure_for
 

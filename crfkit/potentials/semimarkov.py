@@ -25,7 +25,6 @@ from crfkit.potentials.blocks import (
     LABELS,
     SEGMENTS,
     TOKENS,
-    Choice,
     Pattern,
     PotentialParts,
     Reading,
@@ -45,6 +44,7 @@ from crfkit.potentials.chain_blocks import (
     token_residuals,
     transition_rows,
 )
+from crfkit.potentials.choice import Choice
 from crfkit.potentials.linear import (
     END,
     LinearModel,

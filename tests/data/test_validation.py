@@ -67,9 +67,7 @@ def check(y, known=()):
     ids=str,
 )
 def test_tokens_that_are_marked_not_to_count_are_not_learned(y):
-    with pytest.raises(
-        ValueError, match="sequence ., position .: the label is -100, .* UNLABELED"
-    ):
+    with pytest.raises(ValueError, match="sequence ., position .: the label is -100, .*UNLABELED"):
         check(y)
     X = [np.ones((len(row), 1)) for row in y]
     with pytest.raises(ValueError, match="the label is -100"):
@@ -123,7 +121,7 @@ def test_labels_that_may_well_be_meant_are_taken_without_a_word(y):
     ids=str,
 )
 def test_minus_one_at_the_ends_of_one_length_is_said_to_be_learned(y):
-    with pytest.warns(UserWarning, match="position .: the label is -1, .* crfkit.UNLABELED"):
+    with pytest.warns(UserWarning, match="position .: the label is -1, .*UNLABELED"):
         check(y)
     check(y, known=[-1, 0, 1])
     with pytest.warns(UserWarning, match="the label is -1"):

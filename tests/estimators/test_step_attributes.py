@@ -16,7 +16,7 @@ from crfkit.losses import LogLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.attributes import distinct_rows
-from crfkit.potentials.blocks import transition_columns
+from crfkit.potentials.choice import transition_columns
 from crfkit.potentials.linear import choose_features
 from crfkit.solvers import LBFGS
 from crfkit.structures import Chain
