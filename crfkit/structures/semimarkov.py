@@ -12,6 +12,7 @@ from crfkit.kernels.chain.sum import OK, UNDERFLOW
 from crfkit.kernels.semimarkov import sum as kernels
 from crfkit.kernels.semimarkov.arrays import (
     LogSegmentWorkspace,
+    SegmentPrefixes,
     SegmentSums,
     SegmentViterbi,
     SegmentWorkspace,
@@ -37,6 +38,7 @@ from crfkit.structures.base import (
     longest,
     only_found,
 )
+from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import (
     SegmentPotentials,
     are_moderate,
@@ -76,7 +78,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
 
     potentials = SegmentPotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.K_BEST, Capability.CONDITIONALS}
+        {Capability.K_BEST, Capability.POSTERIOR, Capability.CONDITIONALS}
     )
 
     def __init__(self, offset: Offset | None = None) -> None:
@@ -100,7 +102,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
             todo = np.flatnonzero((status == UNDERFLOW) & are_moderate(same))
             if len(todo):
                 self._sum_scaled(same, todo, weight, out, log_z, status)
-                _raise_if_dead(scores, status)
+                raise_if_dead(scores, status)
         for s in np.flatnonzero(status == UNDERFLOW).tolist():
             size = int(scores.offsets[s + 1] - scores.offsets[s])
             if size:
@@ -108,7 +110,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
                 status[s] = semimarkov_sum_log(
                     segment_arrays(scores), s, float(weight[s]), workspace, *out, log_z
                 )
-                _raise_if_dead(scores, status)
+                raise_if_dead(scores, status)
         return log_z
 
     def _sum_scaled(
@@ -138,6 +140,12 @@ class SemiMarkov(Structure[SegmentPotentials]):
         parts = flow.reshape(-1, size), sums.lengths[:, :size], sums.spans[:, :size]
         out.pair[...] += np.concatenate(parts)
 
+    def posterior(self, potentials: SegmentPotentials) -> Posterior:
+        """Return the distribution of the code of each token."""
+        from crfkit.structures.segment_posterior import SegmentPosterior
+
+        return SegmentPosterior(self.with_offset(potentials))
+
     def argmax(self, potentials: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score."""
         scores = self.with_offset(potentials)
@@ -147,7 +155,7 @@ class SemiMarkov(Structure[SegmentPotentials]):
         value, status = np.empty(count), np.empty(count, np.int64)
         search = SegmentViterbi(np.empty((rows + 1, width)), np.empty((rows, width)), codes)
         semimarkov_max(segment_arrays(scores), tables, search, value, status)
-        _raise_if_dead(scores, status)
+        raise_if_dead(scores, status)
         return codes, value
 
     def conditional_scores(self, potentials: SegmentPotentials, labels: CodeArray) -> FloatArray:
@@ -205,11 +213,16 @@ def _next_begins(scores: SegmentPotentials, codes: CodeArray) -> IntArray:
 
 def segment_workspace(rows: int, n_tokens: int, width: int) -> SegmentWorkspace:
     """Return the workspace of ``semimarkov_sum``, for sequences of so many tokens at most."""
-    begins, going, ends, message, started, ended, single = np.empty((7, rows, width))
-    return SegmentWorkspace(
-        np.empty((rows + 1, width)), begins, going, ends, message, started, ended, single,
-        np.empty((1, width)), np.empty(n_tokens),
-    )  # fmt: skip
+    prefixes = segment_prefixes(rows, n_tokens, width)
+    return SegmentWorkspace(prefixes, *np.empty((5, rows, width)))
+
+
+def segment_prefixes(rows: int, n_tokens: int, width: int) -> SegmentPrefixes:
+    """Return the workspace of the forward recurrence."""
+    begins, going = np.empty((2, rows, width))
+    return SegmentPrefixes(
+        np.empty((rows + 1, width)), begins, going, np.empty((1, width)), np.empty(n_tokens)
+    )
 
 
 def log_workspace(rows: int, n_tokens: int, size: int) -> LogSegmentWorkspace:
@@ -252,7 +265,8 @@ def span_probabilities(
     return expected.pair[len(scores.pair) :][which]
 
 
-def _raise_if_dead(scores: SegmentPotentials, status: IntArray) -> None:
+def raise_if_dead(scores: SegmentPotentials, status: IntArray) -> None:
+    """Raise the error of sequences whose status is the position that no segment leads to."""
     dead = np.flatnonzero(status >= 0)
     if len(dead):
         s, others = int(dead[0]), tuple((scores.first + dead[1:]).tolist())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crfkit._types import Counts
 from crfkit.compiler.jit import frozen
@@ -25,7 +26,7 @@ from tests.oracles import (
     random_segment_scores,
     segment_scores,
 )
-from tests.structures.test_semimarkov import lost_and_found
+from tests.structures.test_semimarkov import SEGMENTS, assert_pulled_back, lost_and_found
 
 
 def scaled_sum(scores, weight):
@@ -77,6 +78,12 @@ def test_sums_of_logarithms_equal_enumeration(scores):
         np.testing.assert_allclose(log_z[s], expected_z[s], rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(out.unary, expected.unary, rtol=0, atol=1e-10)
     np.testing.assert_allclose(out.pair, expected.pair, rtol=0, atol=1e-10)
+
+
+@given(segment_scores((1.0, 50.0, 1e3)), st.integers(0, 2**16))
+@settings(max_examples=20)
+def test_slopes_of_codes_are_pulled_back(scores, seed):
+    assert_pulled_back(SEGMENTS.posterior(scores), scores, seed)
 
 
 def one_per_cause():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from crfkit.structures import (
     Chain,
@@ -27,6 +27,7 @@ from tests.oracles import (
     codes_of,
     enumerated_segments,
     random_segment_scores,
+    segment_parts,
     segment_scores,
 )
 
@@ -278,6 +279,73 @@ def test_sequences_without_tokens_have_one_segmentation_of_score_zero(lengths):
     assert len(codes) == 0
     assert not out.pair.any()
     assert SEGMENTS.score(scores, codes).tolist() == [0.0] * len(lengths)
+
+
+def enumerated_posterior(scores, seed):
+    """Logarithms of marginals, slopes drawn for them, and the gradient that these stand for."""
+    rng, n_codes = np.random.default_rng(seed), scores.n_codes
+    logs, gradient = np.full((len(scores.unary), n_codes), -np.inf), SEGMENTS.zeros(scores)
+    slopes = np.zeros_like(logs)
+    for s, (b, e) in enumerate(sequences(scores)):
+        if b == e:
+            continue
+        found = [each for each in all_segmentations(scores, s) if each[1] > -np.inf]
+        shares = np.array([score for _, score in found])
+        shares -= logsumexp(shares)
+        codes = np.array([codes_of(path, scores.n_labels) for path, _ in found])
+        for i, t in enumerate(range(b, e)):
+            np.logaddexp.at(logs[t], codes[:, i], shares)
+            drawn = np.where(logs[t] > -np.inf, rng.normal(size=n_codes), 0.0)
+            slopes[t] = [drawn, drawn * np.exp(logs[t])][rng.integers(2)]
+            slopes[t, np.argmax(logs[t])] -= slopes[t].sum()
+        parts = np.arange(b, e), codes
+        moved = slopes[parts] * np.exp(shares[:, None] - logs[parts])
+        for (path, _), amount in zip(found, moved.sum(axis=1), strict=True):
+            for kind, place in segment_parts(scores, s, path):
+                getattr(gradient, kind)[place] += amount
+    return logs, slopes, gradient
+
+
+def assert_pulled_back(posterior, scores, seed):
+    logs, slopes, gradient = enumerated_posterior(scores, seed)
+    np.testing.assert_allclose(posterior.marginals, np.exp(logs), atol=1e-9)
+    tokens, codes = np.indices(logs.shape).reshape(2, -1)
+    found = posterior.log_probability(tokens, codes).reshape(logs.shape)
+    np.testing.assert_allclose(found, logs, rtol=1e-11, atol=1e-9)
+    out = SEGMENTS.zeros(scores)
+    posterior.pull_back(slopes, out)
+    np.testing.assert_allclose(out.unary, gradient.unary, atol=1e-9)
+    np.testing.assert_allclose(out.pair, gradient.pair, atol=1e-9)
+
+
+@pytest.mark.parametrize("by_logarithms", [False, True])
+@settings(max_examples=40)
+@given(segment_scores(SCALES), st.integers(0, 2**16))
+def test_slopes_are_pulled_back_however_small_the_probabilities_are(by_logarithms, scores, seed):
+    """Of functions that are steep where a probability underflows too."""
+    with pytest.MonkeyPatch.context() as patch:
+        if by_logarithms:
+            patch.setattr(potentials, "LARGE", -1.0)
+        posterior = SEGMENTS.posterior(scores)
+    assert_pulled_back(posterior, scores, seed)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1e3])
+def test_slopes_of_long_sequences_keep_their_digits(monkeypatch, constant):
+    """A score that all lengths have, of tokens and of segments alike, moves no probability."""
+    scores = random_segment_scores(5, [20_000, 3], 9, 6)
+    scores.pair[scores.n_transitions :][: scores.n_lengths] += constant * np.arange(6)[:, None]
+    posterior, found = SEGMENTS.posterior(scores), SEGMENTS.zeros(scores)
+    monkeypatch.setattr(potentials, "LARGE", -1.0)
+    slow, expected = SEGMENTS.posterior(scores), SEGMENTS.zeros(scores)
+    labels = SEGMENTS.argmax(scores)[0]
+    np.testing.assert_allclose(posterior.log_z, slow.log_z, rtol=1e-12)
+    np.testing.assert_allclose(posterior.marginals, slow.marginals, atol=1e-10)
+    slopes = slow.marginals - (labels[:, None] == np.arange(scores.n_codes))
+    for each, out in ((posterior, found), (slow, expected)):
+        each.pull_back(slopes, out)
+    np.testing.assert_allclose(found.unary, expected.unary, atol=1e-9)
+    np.testing.assert_allclose(found.pair, expected.pair, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("longest", [8, 64])

@@ -56,19 +56,25 @@ class SegmentExponentials(NamedTuple):
     shift: FloatArray  # (N,) the largest score of going on and beginning
 
 
-class SegmentWorkspace(NamedTuple):
-    """Rooms of the forward-backward recurrences; what is of a token, by its row."""
+class SegmentPrefixes(NamedTuple):
+    """Rooms of the forward recurrence; what is of a token, by its row."""
 
     alpha: FloatArray  # (T + 1, W) forward vectors: shares of what ends before a token
     begins: FloatArray  # (T, W) what begins at it
     going: FloatArray  # (T, W) scaled factors of going on
+    vector: FloatArray  # (1, W)
+    norm: FloatArray  # (N,) scales
+
+
+class SegmentWorkspace(NamedTuple):
+    """Rooms of the forward-backward recurrences; what is of a token, by its row."""
+
+    prefixes: SegmentPrefixes
     ends: FloatArray  # (T, W) what follows a segment that ends at it
     message: FloatArray  # (T, W) backward vectors: what follows a transition into it
     started: FloatArray  # (T, W) probabilities that a segment begins at it
     ended: FloatArray  # (T, W) that one ends
     single: FloatArray  # (T, W) that both do
-    vector: FloatArray  # (1, W)
-    norm: FloatArray  # (N,) scales
 
 
 class SegmentSums(NamedTuple):
@@ -101,12 +107,15 @@ class LogSegmentWorkspace(NamedTuple):
 
 
 @part
-def reached(values: FloatArray, none: float, begin: int, end: int, size: int) -> int:
-    """Return the first position that no segment leads to: row ``n`` is of what ends before `n`."""
+def reached(values: FloatArray, none: float, begin: int, end: int, origin: int, size: int) -> int:
+    """Return the first position that no segment leads to.
+
+    Row ``n - origin`` is of what ends before token ``n``.
+    """
     position = begin
     for t in range(begin, end):
         for k in range(size):
-            if values[t - begin + 1, k] > none:
+            if values[t - origin + 1, k] > none:
                 position = t + 1
     return position
 

@@ -130,7 +130,7 @@ def _trace_back(
     stride = 0 if index.shape[0] == 1 else 1
     t, label = end - 1, _best_label(best, end - begin, size)
     if best[end - begin, label] == -math.inf:
-        return reached(best, -math.inf, begin, end, size)
+        return reached(best, -math.inf, begin, end, begin, size)
     while True:
         row, q, run = t - begin, ends.ptr[shift + t], 0.0
         top, chosen = -math.inf, 1

@@ -35,6 +35,7 @@ from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_total
 from crfkit.kernels.semimarkov.arrays import (
     LogSegmentWorkspace,
     SegmentExponentials,
+    SegmentPrefixes,
     SegmentScores,
     SegmentSums,
     SegmentTables,
@@ -55,14 +56,14 @@ LEAST, MOST, CLOSE = 1e-200, 1e200, 1e-7
 def _ending(
     tables: SegmentTables,
     ends: SpanIndex,
-    workspace: SegmentWorkspace,
+    prefixes: SegmentPrefixes,
     t: int,
     row: int,
     p: int,
     most: int,
 ) -> FloatArray:
     """``sum_d begins_{e-d+1} prod_u going_u stay_e length_d span``: what ends at the token `t`."""
-    begins, going, lengths = workspace.begins, workspace.going, tables.lengths
+    begins, going, lengths = prefixes.begins, prefixes.going, tables.lengths
     q, high = ends.ptr[t], ends.ptr[t + 1]
     value = multiply(multiply(load(begins, row, p), load(tables.alone, t, p)), load(lengths, 0, p))
     if q < high and ends.length[q] == 1:
@@ -88,7 +89,9 @@ def _scale(array: FloatArray, row: int, factor: float) -> None:
 
 
 @kernel
-def _can_end(scores: SegmentScores, begin: int, e: int, alpha: FloatArray, k: int) -> bool:
+def _can_end(
+    scores: SegmentScores, begin: int, e: int, origin: int, alpha: FloatArray, k: int
+) -> bool:
     """Whether some segment of label `k` that is allowed, and can be reached, ends at token `e`."""
     unary, pair, index, ends = scores.unary, scores.pair, scores.transition_index, scores.ends
     size, lengths = pair.shape[1], scores.n_transitions
@@ -111,51 +114,61 @@ def _can_end(scores: SegmentScores, begin: int, e: int, alpha: FloatArray, k: in
         if allowed:
             for i in range(size):
                 score = pair[index[s * stride] * size + i, k]
-                if alpha[s - begin, i] > 0.0 and score > -math.inf:
+                if alpha[s - origin, i] > 0.0 and score > -math.inf:
                     return True
     return False
 
 
 @part
 def _is_lost(
-    scores: SegmentScores, tables: SegmentTables, begin: int, t: int, workspace: SegmentWorkspace
+    scores: SegmentScores,
+    tables: SegmentTables,
+    begin: int,
+    t: int,
+    origin: int,
+    prefixes: SegmentPrefixes,
 ) -> bool:
     """Whether rounding may have lost a probability at a token that is not 0."""
-    size, row, unary, alpha = scores.pair.shape[1], t - begin, scores.unary, workspace.alpha
+    size, row, unary, alpha = scores.pair.shape[1], t - origin, scores.unary, prefixes.alpha
     for k in range(size):
         if tables.stay[t, k] < TINY and unary[t, k] > -math.inf:
             return True
-        reached = workspace.vector[0, k] > 0.0 and unary[t, size + k] > -math.inf
-        if workspace.begins[row, k] < TINY and reached:
+        reached = prefixes.vector[0, k] > 0.0 and unary[t, size + k] > -math.inf
+        if prefixes.begins[row, k] < TINY and reached:
             return True
-        if alpha[row + 1, k] < TINY and _can_end(scores, begin, t, alpha, k):
+        if alpha[row + 1, k] < TINY and _can_end(scores, begin, t, origin, alpha, k):
             return True
     return False
 
 
 @kernel
-def _forward(
-    scores: SegmentScores, tables: SegmentTables, begin: int, end: int, workspace: SegmentWorkspace
+def forward(
+    scores: SegmentScores,
+    tables: SegmentTables,
+    begin: int,
+    end: int,
+    origin: int,  # the token of row 0
+    prefixes: SegmentPrefixes,
 ) -> int:
     """Scaled forward recurrence (Sarawagi and Cohen 2004, section 3); returns the status.
 
     ``alpha_{e+1}(k)`` is the share of label ``k`` in what ends at token ``e``, whose sum is `norm`.
     """
-    alpha, begins, vector = workspace.alpha, workspace.begins, workspace.vector
-    norm, index, width = workspace.norm, scores.transition_index, workspace.alpha.shape[1]
+    alpha, begins, vector = prefixes.alpha, prefixes.begins, prefixes.vector
+    norm, index, width = prefixes.norm, scores.transition_index, prefixes.alpha.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
     for p in range(0, width, WIDTH):
         store(fill(1.0), vector, 0, p)
-        store(fill(0.0), alpha, 0, p)
+        store(fill(0.0), alpha, begin - origin, p)
     for t in range(begin, end):
-        row = t - begin
-        if row > 0:
+        row = t - origin
+        if t > begin:
             strips_product(alpha, row, tables.transitions, index[t * stride], vector, 0)
         mass = fill(0.0)
         for p in range(0, width, WIDTH):
             store(multiply(load(vector, 0, p), load(tables.start, t, p)), begins, row, p)
-            most = min(row + 1, tables.longest[p // WIDTH])
-            ended = _ending(tables, scores.ends, workspace, t, row, p, most)
+            most = min(t - begin + 1, tables.longest[p // WIDTH])
+            ended = _ending(tables, scores.ends, prefixes, t, row, p, most)
             ended = multiply(ended, load(tables.finish, t, p))
             store(ended, alpha, row + 1, p)
             mass = add(mass, ended)
@@ -167,8 +180,8 @@ def _forward(
         _scale(alpha, row + 1, factor)
         _scale(begins, row, factor)
         for p in range(0, width, WIDTH):
-            store(multiply(fill(factor), load(tables.stay, t, p)), workspace.going, row, p)
-        if _is_lost(scores, tables, begin, t, workspace):
+            store(multiply(fill(factor), load(tables.stay, t, p)), prefixes.going, row, p)
+        if _is_lost(scores, tables, begin, t, origin, prefixes):
             return UNDERFLOW
     return OK
 
@@ -188,8 +201,8 @@ def _starting(
 
     The probability of each is added to its length and row; `single` is that of the shortest one.
     """
-    ends, going, lengths = workspace.ends, workspace.going, tables.lengths
-    share, q, high = load(workspace.begins, row, p), starts.ptr[t], starts.ptr[t + 1]
+    ends, going, lengths = workspace.ends, workspace.prefixes.going, tables.lengths
+    share, q, high = load(workspace.prefixes.begins, row, p), starts.ptr[t], starts.ptr[t + 1]
     run = where_positive(share, fill(1.0))  # where none begins, no product grows beyond bounds
     sums = multiply(multiply(load(ends, row, p), run), load(lengths, 0, p))
     sums = multiply(sums, load(tables.alone, t, p))
@@ -224,7 +237,8 @@ def _backward(
     out: SegmentSums,
 ) -> None:
     """Scaled backward recurrence and expectations."""
-    alpha, vector, message = workspace.alpha, workspace.vector, workspace.message
+    prefixes, message = workspace.prefixes, workspace.message
+    alpha, vector = prefixes.alpha, prefixes.vector
     tables, transposed, starts = exponentials.tables, exponentials.transposed, scores.starts
     index, width = scores.transition_index, alpha.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
@@ -240,16 +254,16 @@ def _backward(
             store(multiply(load(alpha, row + 1, p), behind), workspace.ended, row, p)
             most = min(end - t, tables.longest[p // WIDTH])
             follow = _starting(tables, starts, workspace, t, row, p, most, out)
-            store(multiply(load(workspace.begins, row, p), follow), workspace.started, row, p)
+            store(multiply(load(prefixes.begins, row, p), follow), workspace.started, row, p)
             entered = multiply(load(tables.start, t, p), follow)
-            store(multiply(fill(1.0 / workspace.norm[t]), entered), message, row, p)
+            store(multiply(fill(1.0 / prefixes.norm[t]), entered), message, row, p)
 
 
 @part
 def _add_transitions(workspace: SegmentWorkspace, index: IdArray, begin: int, end: int,
                      flow: FloatArray) -> None:  # fmt: skip
     """``flow(i, j) += alpha_s(i) message_s(j)`` for all tokens but the first."""
-    alpha, message = workspace.alpha, workspace.message
+    alpha, message = workspace.prefixes.alpha, workspace.message
     width = alpha.shape[1]
     if index.shape[0] == 1:
         if end - begin > 1:
@@ -273,7 +287,7 @@ def _write(
 
     Returns whether those of each token add up to 1, as they do where nothing was lost on the way.
     """
-    inside, sound = workspace.vector, True
+    inside, sound = workspace.prefixes.vector, True
     for k in range(size):
         inside[0, k] = 0.0
     for t in range(begin, end):
@@ -320,13 +334,14 @@ def sum_segmentations(
     """Sum one sequence that is not empty as `semimarkov_sum` does; returns its status."""
     begin: int = scores.offsets[s]
     end, size = scores.offsets[s + 1], scores.pair.shape[1]
-    status: int = _forward(scores, exponentials.tables, begin, end, workspace)
+    prefixes = workspace.prefixes
+    status: int = forward(scores, exponentials.tables, begin, end, begin, prefixes)
     if status != OK:
         return status
-    position = reached(workspace.alpha, 0.0, begin, end, size)
+    position = reached(prefixes.alpha, 0.0, begin, end, begin, size)
     if position < end:
         return position
-    out.log_z[s] = log_total(workspace.norm, exponentials.shift, begin, end)
+    out.log_z[s] = log_total(prefixes.norm, exponentials.shift, begin, end)
     _backward(scores, exponentials, begin, end, weight, workspace, out)
     if not _write(workspace, begin, end, size, weight, out.counts):
         return BROKEN
@@ -335,7 +350,7 @@ def sum_segmentations(
 
 
 @kernel
-def _log_add(most: float, rest: float, score: float) -> tuple[float, float]:
+def log_add(most: float, rest: float, score: float) -> tuple[float, float]:
     """Add ``exp(score)`` to a sum ``exp(most) rest``."""
     if score == -math.inf:
         return most, rest
@@ -345,13 +360,13 @@ def _log_add(most: float, rest: float, score: float) -> tuple[float, float]:
 
 
 @kernel
-def _log_of(most: float, rest: float) -> float:
+def log_of(most: float, rest: float) -> float:
     """Return the logarithm of ``exp(most) rest``."""
     return most + math.log(rest) if most > -math.inf else -math.inf
 
 
 @kernel
-def _forward_log(
+def forward_log(
     scores: SegmentScores, begin: int, end: int, workspace: LogSegmentWorkspace
 ) -> None:
     """``alpha_{e+1}(k)``: log of the share of ``k`` in what ends at ``e``, whose sum is `norm`."""
@@ -367,8 +382,8 @@ def _forward_log(
             most, sums = (0.0, 1.0) if row == 0 else (-math.inf, 0.0)
             if row > 0:
                 for i in range(size):
-                    most, sums = _log_add(most, sums, alpha[row, i] + pair[first + i, k])
-            begins[row, k] = unary[t, size + k] + _log_of(most, sums)
+                    most, sums = log_add(most, sums, alpha[row, i] + pair[first + i, k])
+            begins[row, k] = unary[t, size + k] + log_of(most, sums)
             run, q = 0.0, spans.ptr[t]
             most, sums = -math.inf, 0.0
             for d in range(1, min(row + 1, scores.n_lengths) + 1):
@@ -378,11 +393,11 @@ def _forward_log(
                 if q < spans.ptr[t + 1] and spans.length[q] == d:
                     score += pair[rows + spans.row[q], k]
                     q += 1
-                most, sums = _log_add(most, sums, score)
+                most, sums = log_add(most, sums, score)
                 run += unary[t - d + 1, k] - (norm[t - d] if d <= row else 0.0)
-            alpha[row + 1, k] = unary[t, 2 * size + k] + _log_of(most, sums)
-            whole, rest = _log_add(whole, rest, alpha[row + 1, k])
-        norm[t] = _log_of(whole, rest) if whole > -math.inf else 0.0
+            alpha[row + 1, k] = unary[t, 2 * size + k] + log_of(most, sums)
+            whole, rest = log_add(whole, rest, alpha[row + 1, k])
+        norm[t] = log_of(whole, rest) if whole > -math.inf else 0.0
         for k in range(size):
             alpha[row + 1, k] -= norm[t]
 
@@ -407,8 +422,8 @@ def semimarkov_sum_log(
     alpha, begins, norm = workspace.alpha, workspace.begins, workspace.norm
     ends, beta, size = workspace.ends, workspace.beta, pair.shape[1]
     stride = 0 if index.shape[0] == 1 else 1
-    _forward_log(scores, begin, end, workspace)
-    position = reached(alpha, -math.inf, begin, end, size)
+    forward_log(scores, begin, end, workspace)
+    position = reached(alpha, -math.inf, begin, end, begin, size)
     if position < end:
         return position
     log_z[s] = 0.0
@@ -438,20 +453,20 @@ def semimarkov_sum_log(
                 of_pair[lengths + d - 1, k] += amount
                 if place >= 0:
                     of_pair[place, k] += amount
-                most, sums = _log_add(most, sums, score)
+                most, sums = log_add(most, sums, score)
                 if d < end - t:
                     run += unary[t + d, k] - norm[t + d]
-            beta[1, k] = _log_of(most, sums)  # what follows a beginning here
+            beta[1, k] = log_of(most, sums)  # what follows a beginning here
             begun = share + beta[1, k] if share > -math.inf else -math.inf
             out[t, size + k] = weight * math.exp(begun)
         for i in range(size):
             most, sums = -math.inf, 0.0
             for j in range(size):
                 score = pair[first + i, j] + unary[t, size + j] + beta[1, j]
-                most, sums = _log_add(most, sums, score)
+                most, sums = log_add(most, sums, score)
                 if row > 0 and alpha[row, i] > -math.inf:
                     of_pair[first + i, j] += weight * math.exp(alpha[row, i] + score)
-            beta[0, i] = _log_of(most, sums)
+            beta[0, i] = log_of(most, sums)
     _inside(out, begin, end, size, weight)
     return OK
 
