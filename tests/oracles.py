@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from crfkit._types import Counts, Potentials
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.structures import ChainPotentials, SegmentPotentials, SparseChain, Structure
 from crfkit.structures.potentials import make_spans

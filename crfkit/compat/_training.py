@@ -16,7 +16,8 @@ from crfkit.compat._counting import CRFsuiteWeights
 from crfkit.compat._options import Options
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.data.labels import LabelStream, Targets, check_lengths
+from crfkit.data.labels import LabelStream, check_lengths
+from crfkit.data.targets import Targets
 from crfkit.estimators import CRFClassifier
 from crfkit.features.attributes import ZeroValues
 from crfkit.inference import ViterbiDecoder

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfkit._params import check_option, check_positive
-from crfkit.data.labels import Weights
+from crfkit.data.targets import Weights
 from crfkit.estimators import _questions
 from crfkit.estimators._kernelized import (
     KernelledTokens,

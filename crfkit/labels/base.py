@@ -11,7 +11,8 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, Targets, check_labels, check_lengths
+from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_labels, check_lengths
+from crfkit.data.targets import Targets
 from crfkit.labels.costs import Cost
 
 Fewer = tuple[IntArray, Targets]  # which labels are left, (K,), and what is known by these

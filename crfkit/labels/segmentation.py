@@ -9,8 +9,9 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream, Targets, check_lengths
+from crfkit.data.labels import UNKNOWN, LabelStream, check_lengths
 from crfkit.data.packed import ranges
+from crfkit.data.targets import Targets
 from crfkit.data.validation import token_place
 from crfkit.labels.base import Coded, Fewer, LabelCoding, present
 from crfkit.labels.costs import Cost

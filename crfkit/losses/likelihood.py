@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from crfkit._types import Counts, FloatArray, IntArray, Potentials
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses.base import Loss
 from crfkit.structures import NoPathError, Structure
 

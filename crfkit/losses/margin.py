@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_option
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Potentials
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost, find_cost
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import raise_if_forbidden

@@ -8,7 +8,7 @@ import numpy as np
 
 from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.kernels.chain.conditionals import compare_with_label
 from crfkit.kernels.chain.sum import chain_shift
 from crfkit.losses.base import Loss

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from crfkit._params import check_number
 from crfkit._types import CodeArray, Counts, Potentials
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.labels.costs import find_cost
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss

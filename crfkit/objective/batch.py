@@ -15,7 +15,7 @@ from crfkit._parallel import Chunk, ThreadMap, make_blocks, make_chunks, with_th
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IterationRecord, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.objective.penalties import ElasticNet
 from crfkit.objective.stochastic import StochasticObjective

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from crfkit._parallel import Chunk, Item, Result, make_chunks
 from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.labels import Targets, Weights
 from crfkit.data.packed import ranges
+from crfkit.data.targets import Targets, Weights
 from crfkit.potentials import LinearModel
 from crfkit.potentials.linear import Prepared
 from crfkit.structures import NoPathError, Structure

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from crfkit._parallel import SERIAL, Chunk, ThreadMap
 from crfkit._types import CodeArray, FloatArray, ObjectArray, Potentials
 from crfkit.data import PackedSequences
-from crfkit.data.labels import Targets
+from crfkit.data.targets import Targets
 from crfkit.structures import Structure
 
 

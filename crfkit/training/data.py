@@ -17,7 +17,6 @@ from crfkit._warnings import warn_user
 from crfkit.data import LabelSequences, PackedSequences
 from crfkit.data.labels import (
     LabelStream,
-    Targets,
     by_sequence,
     check_lengths,
     check_sample_weight,
@@ -25,6 +24,7 @@ from crfkit.data.labels import (
 )
 from crfkit.data.names import Names, name_array
 from crfkit.data.packed import ranges
+from crfkit.data.targets import Targets
 from crfkit.data.validation import is_matrix, warn_of_one
 from crfkit.features import SequenceVectorizer
 from crfkit.labels.base import Coded, LabelCoding, TokenCoding

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses import LOSSES, HingeLoss, LogLoss, PerceptronLoss, SoftenedHingeLoss
 from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain, Tree, TreePotentials
 from tests.contracts.structures import random_forest

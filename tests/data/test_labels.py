@@ -9,7 +9,8 @@ import pytest
 import crfkit
 from crfkit import UNLABELED
 from crfkit.data import LabelSequences, labels
-from crfkit.data.labels import UNKNOWN, LabelStream, Targets
+from crfkit.data.labels import UNKNOWN, LabelStream
+from crfkit.data.targets import Targets
 
 Color = Enum("Color", "RED BLUE")
 

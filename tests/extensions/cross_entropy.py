@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from crfkit._types import Counts, Potentials
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.losses import Loss
 from crfkit.structures import Structure
 

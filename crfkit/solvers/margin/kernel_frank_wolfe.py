@@ -13,7 +13,7 @@ from crfkit._params import check_number
 from crfkit._types import FloatArray, Random
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import padded
-from crfkit.data.labels import Weights
+from crfkit.data.targets import Weights
 from crfkit.kernels.solvers import kernelized as kernels
 from crfkit.labels.costs import find_cost
 from crfkit.losses import HingeLoss

@@ -12,7 +12,7 @@ from crfkit._parallel import CHUNKS_AT_ONCE, cut_order
 from crfkit._types import CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.compiler.dispatch import interpreted
 from crfkit.compiler.jit import frozen
-from crfkit.data.labels import Targets, Weights
+from crfkit.data.targets import Targets, Weights
 from crfkit.kernels.oracle import FOUND, INFINITE, Examples
 from crfkit.kernels.solvers import online as kernels
 from crfkit.labels.costs import AdditiveCost

@@ -1,0 +1,76 @@
+"""What is known of labels, and how much tokens and sequences count."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
+
+
+class Targets(NamedTuple):
+    """The codes that tokens are known to have, in full or in part."""
+
+    states: CodeArray  # (N,) the code of each token, any of those allowed where several are
+    # (N, C) which codes each may have: all where nothing is known; its state alone if None
+    allowed: BoolArray | None = None
+
+    @classmethod
+    def of_allowed(cls, allowed: BoolArray) -> Self:
+        """Return what is known, given which codes each token may have, (N, C), at least one."""
+        states = allowed.argmax(axis=1).astype(np.int32)
+        return cls(states, None if np.all(allowed.sum(axis=1) == 1) else allowed)
+
+    @property
+    def labels(self) -> CodeArray:
+        """The code of each token, (N,), each known to have one; ValueError if some have several."""
+        if self.allowed is not None:
+            raise ValueError(
+                "this needs one known label for each token, but some may have several: use "
+                "loss='log' and a batch solver, such as 'lbfgs'."
+            )
+        return self.states
+
+    @property
+    def known(self) -> BoolArray:
+        """Which tokens something is known of, (N,)."""
+        if self.allowed is None:
+            return np.ones(len(self.states), bool)
+        known: BoolArray = np.logical_not(np.all(self.allowed, axis=1))
+        return known
+
+    def mask(self, n_codes: int) -> BoolArray:
+        """Return which codes each token may have, shape (N, C): a new array."""
+        if self.allowed is not None:
+            return self.allowed.copy()
+        mask: BoolArray = self.states[:, None] == np.arange(n_codes)
+        return mask
+
+    def take(self, tokens: slice | IntArray | IdArray) -> Targets:
+        """Return what is known of the chosen tokens."""
+        return Targets(self.states[tokens], None if self.allowed is None else self.allowed[tokens])
+
+
+class Weights(NamedTuple):
+    """How much tokens and sequences count."""
+
+    tokens: FloatArray  # (N,)
+    sequences: FloatArray | None  # (S,); None where the tokens of one have different weights
+
+    @classmethod
+    def of(cls, tokens: FloatArray, offsets: IntArray) -> Weights:
+        """Return the weights of tokens, and of sequences where these share them."""
+        level = np.append(tokens, 0.0)[offsets[:-1]]
+        same = np.array_equal(np.repeat(level, np.diff(offsets)), tokens)
+        return cls(tokens, np.ascontiguousarray(level) if same else None)
+
+    @property
+    def shared(self) -> FloatArray:
+        """The weight of each sequence, (S,); ValueError if those of its tokens differ."""
+        if self.sequences is None:
+            raise ValueError(
+                "this solver needs the same weight for all tokens of a sequence: give "
+                "sample_weight a number for each sequence, or use solver='lbfgs'."
+            )
+        return self.sequences
