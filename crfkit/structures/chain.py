@@ -215,14 +215,9 @@ class Chain(Structure[ChainPotentials]):
 
     def posterior(self, potentials: ChainPotentials) -> Posterior:
         """Return the distribution of the label of each token."""
-        from crfkit.structures.tree import Tree, TreePotentials
+        from crfkit.structures.chain_posterior import ChainPosterior
 
-        order = np.concatenate([np.arange(0), *map(np.arange, np.diff(potentials.offsets))])
-        try:
-            return Tree().posterior(TreePotentials(*potentials, order - 1, order))
-        except NoPathError:
-            self.argmax(potentials)  # raises, and tells where from the start
-            raise
+        return ChainPosterior(self, potentials)
 
     def hessian_product(
         self, potentials: ChainPotentials, tangent: ChainPotentials, weight: FloatArray, out: Counts

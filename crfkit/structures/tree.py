@@ -204,7 +204,8 @@ class TreePosterior(Posterior):
 
     def pull_back(self, slopes: FloatArray, out: Counts) -> None:
         """Write the gradient of a function of the marginals."""
-        out.unary[...] = slopes
+        np.multiply(self.marginals, -slopes.sum(axis=1, keepdims=True), out=out.unary)
+        out.unary[...] += slopes  # what they add up to in rounding would be carried on
         up = np.empty((self._longest, slopes.shape[1]))
         for s in range(len(self.log_z)):
             tree_pull_back_log(self._scores, s, self._beliefs, up, out)

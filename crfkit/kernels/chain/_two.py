@@ -22,7 +22,7 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainWorkspace, Run
 
 
 @part
-def _two_products(source: FloatArray, row: int, other: int, tables: FloatArray, m: int,
+def two_products(source: FloatArray, row: int, other: int, tables: FloatArray, m: int,
                   start: int) -> tuple[Strip, Strip]:  # fmt: skip
     """``sum_i source[row, i] tables[m, i, j]`` for a strip of ``j``, and the same for `other`."""
     p, q, r = strip_columns(start, tables.shape[2])
@@ -61,7 +61,7 @@ def two_forward(
         mass, more = fill(0.0), fill(0.0)
         row, other = short.row + t, long.row + t
         for first in range(last_strip(size), -1, -STRIP):
-            a, b = _two_products(alpha, row - 1, other - 1, factor, m, first)
+            a, b = two_products(alpha, row - 1, other - 1, factor, m, first)
             mass, least = weigh_strip(
                 a, fill(one), node, begin + t, first, alpha, row, new, mass, least
             )
@@ -93,6 +93,6 @@ def two_backward(
         two = 1.0 / norm[n - 1] if n > long.begin else 0.0
         row, other = short.row + t - short.begin, long.row + n - long.begin
         for first in range(last_strip(node.shape[1]), -1, -STRIP):
-            a, b = _two_products(message, row + 1, other + 1, transposed, m, first)
+            a, b = two_products(message, row + 1, other + 1, transposed, m, first)
             back_strip(a, fill(one), node, t, first, alpha, row, message, marginals)
             back_strip(b, fill(two), node, n, first, alpha, other, message, marginals)

@@ -1,0 +1,146 @@
+"""What chains know of the labels of single tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfkit._parallel import LONG_TOKENS, SERIAL, ThreadMap, cut
+from crfkit._types import Counts, FloatArray, IntArray
+from crfkit.compiler.jit import frozen
+from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.posterior import (
+    LEAST_SHARE,
+    ChainSlopes,
+    SlopeRooms,
+    SlopeSums,
+    chain_pull_back,
+)
+from crfkit.kernels.chain.sum import OK
+from crfkit.structures.base import Structure
+from crfkit.structures.posterior import Posterior
+from crfkit.structures.potentials import (
+    ChainPotentials,
+    chain_arrays,
+    exp_pair,
+    exp_unary,
+    transposed,
+)
+from crfkit.structures.tree import Tree, TreePotentials
+
+# Tokens whose transitions are added up together: they stay in the nearest cache.
+WINDOW = 64
+# Tokens of a long sequence whose exponentials are taken at a time.
+BLOCK_TOKENS = 1 << 15
+
+
+class ChainPosterior(Posterior):
+    """What is known of the labels of chains, by the sums of :class:`Chain`.
+
+    Slopes move in the linear domain as long as no number that they are scaled by vanishes; a
+    sequence in which one does is taken as a forest, by sums of logarithms. Both directions
+    of a long sequence are moved at the same time.
+    """
+
+    def __init__(self, chain: Structure[ChainPotentials], potentials: ChainPotentials) -> None:
+        self._potentials, self._threads = potentials, chain.threads or SERIAL
+        expected = chain.zeros(potentials)
+        self.log_z = chain.log_partition(potentials, np.ones(len(potentials.offsets) - 1), expected)
+        self.marginals = frozen(expected.unary)
+
+    def log_probability(self, tokens: IntArray, codes: IntArray) -> FloatArray:
+        """Return the logarithms of probabilities of labels at tokens."""
+        found = self.marginals[tokens, codes]
+        tiny, offsets = np.flatnonzero(found < LEAST_SHARE), self._potentials.offsets
+        found[tiny] = 1.0
+        found = np.log(found)
+        if len(tiny):
+            sequences = np.searchsorted(offsets, tokens[tiny], side="right") - 1
+            chosen, place = np.unique(sequences, return_inverse=True)
+            starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])
+            rows = starts[place] + tokens[tiny] - offsets[sequences]
+            found[tiny] = self._in_logs(chosen).log_probability(rows, codes[tiny])
+        return found
+
+    def pull_back(self, slopes: FloatArray, out: Counts) -> None:
+        """Write the gradient of a function of the marginals."""
+        sizes = np.diff(self._potentials.offsets)
+        status = np.full(len(sizes), OK)
+        moved = self._carry(slopes, status, out.unary)
+        failed = status != OK
+        if failed.any():  # what they added to transitions is of no use
+            moved = self._carry(slopes, status, out.unary)
+            rows, chosen = np.repeat(failed, sizes), np.flatnonzero(failed)
+            counts = Counts(np.empty_like(slopes[rows]), out.pair)
+            self._in_logs(chosen).pull_back(slopes[rows], counts)
+            out.unary[rows] = counts.unary
+        out.pair[...] += moved
+
+    def _carry(self, slopes: FloatArray, status: IntArray, unary: FloatArray) -> FloatArray:
+        """Write the gradient to the unary scores; return that to the scores of transitions."""
+        unary[...] = slopes
+        scores = chain_arrays(self._potentials)
+        factor, _ = exp_pair(scores)
+        given = ChainSlopes(
+            scores.unary, factor, scores.transition_index, self.marginals, frozen(slopes)
+        )
+        sums = SlopeSums(unary, np.zeros_like(factor), status)
+        forward = _Direction(given, sums, 1)
+        backward = _Direction(
+            given._replace(tables=transposed(factor)), sums._replace(flow=np.zeros_like(factor)), -1
+        )
+        if len(status) == 1 and len(unary) > LONG_TOKENS:
+            _carry_long(scores, forward, backward, self._threads)
+        else:
+            node, _ = exp_unary(scores)
+            forward.carry(node, scores.offsets)
+            backward.carry(node, scores.offsets)
+        flow = forward.flow
+        flow += backward.flow.transpose(0, 2, 1)
+        flow *= factor
+        return flow
+
+    def _in_logs(self, chosen: IntArray) -> Posterior:
+        """Return what is known of some sequences by sums of logarithms, as forests."""
+        return _as_forests(self._potentials.take(chosen))
+
+
+class _Direction:
+    """One of the two directions in which slopes move."""
+
+    def __init__(self, given: ChainSlopes, sums: SlopeSums, step: int) -> None:
+        size = given.marginals.shape[1]
+        self._given, self._sums, self._step, self._goes_on = given, sums, step, False
+        self._rooms = SlopeRooms(
+            np.empty((WINDOW + 2, size)), np.empty((WINDOW, size)), np.empty((1, size))
+        )
+        self.flow = sums.flow
+
+    def carry(self, node: FloatArray, offsets: IntArray, base: int = 0) -> None:
+        """Carry the slopes of sequences, or of the next block of one, which begins at `base`."""
+        given, goes_on = self._given._replace(node=node), self._goes_on
+        chain_pull_back(given, offsets, base, self._step, goes_on, self._rooms, self._sums)
+        self._goes_on = True
+
+    def carry_blocks(self, scores: ChainScores, blocks: list[slice]) -> None:
+        """Carry the slopes of blocks of a sequence."""
+        for block in blocks[:: self._step]:
+            if self._sums.status[0] == OK:
+                node, _ = exp_unary(scores._replace(unary=scores.unary[block]))
+                self.carry(node, frozen(np.array([block.start, block.stop])), block.start)
+
+
+def _carry_long(
+    scores: ChainScores, forward: _Direction, backward: _Direction, threads: ThreadMap
+) -> None:
+    """Carry the slopes of a long sequence: each direction its own half, then the other one."""
+    blocks = cut(slice(0, len(scores.unary)), BLOCK_TOKENS)
+    halves = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
+    for first, second in (halves, halves[::-1]):
+        turns = [(forward, first), (backward, second)]
+        threads(lambda turn: turn[0].carry_blocks(scores, turn[1]), turns)
+
+
+def _as_forests(potentials: ChainPotentials) -> Posterior:
+    """Return what is known of chains, taken as forests."""
+    order = np.concatenate([np.arange(0), *map(np.arange, np.diff(potentials.offsets))])
+    return Tree().posterior(TreePotentials(*potentials, order - 1, order))
