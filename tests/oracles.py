@@ -18,11 +18,12 @@ from crfkit.structures.potentials import make_spans
 
 def evaluate(
     loss: Loss, structure: Structure, scores: Potentials, labels: np.ndarray, weight: np.ndarray,
-    allowed: np.ndarray | None = None,
+    allowed: np.ndarray | None = None, soft: np.ndarray | None = None,
 ) -> tuple[float, Counts]:  # fmt: skip
     """Return a loss and its gradient, given weights of tokens."""
     out, weights = structure.zeros(scores), Weights.of(weight, scores.offsets)
-    return loss.value_and_grad(structure, scores, Targets(labels, allowed), weights, out), out
+    targets = Targets(labels, allowed, soft)
+    return loss.value_and_grad(structure, scores, targets, weights, out), out
 
 
 def chain_paths(scores: Potentials, s: int) -> Iterator[tuple[tuple[int, ...], float]]:

@@ -10,11 +10,12 @@ from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray
 
 
 class Targets(NamedTuple):
-    """The codes that tokens are known to have, in full or in part."""
+    """The codes that tokens are known to have, in full, in part, or with some probability."""
 
     states: CodeArray  # (N,) the code of each token, any of those allowed where several are
     # (N, C) which codes each may have: all where nothing is known; its state alone if None
     allowed: BoolArray | None = None
+    soft: FloatArray | None = None  # (N, C) probabilities of codes; the states are the likeliest
 
     @classmethod
     def of_allowed(cls, allowed: BoolArray) -> Self:
@@ -25,6 +26,12 @@ class Targets(NamedTuple):
     @property
     def labels(self) -> CodeArray:
         """The code of each token, (N,), each known to have one; ValueError if some have several."""
+        if self.soft is not None:
+            raise ValueError(
+                "this needs one label for each token, but y has probabilities of labels: use "
+                "CRFClassifier with loss='log' and a solver such as 'lbfgs', or the most probable "
+                "labels, y.argmax()."
+            )
         if self.allowed is not None:
             raise ValueError(
                 "this needs one known label for each token, but some may have several: use "
@@ -42,6 +49,8 @@ class Targets(NamedTuple):
 
     def mask(self, n_codes: int) -> BoolArray:
         """Return which codes each token may have, shape (N, C): a new array."""
+        if self.soft is not None:
+            return self.soft > 0.0
         if self.allowed is not None:
             return self.allowed.copy()
         mask: BoolArray = self.states[:, None] == np.arange(n_codes)
@@ -49,7 +58,9 @@ class Targets(NamedTuple):
 
     def take(self, tokens: slice | IntArray | IdArray) -> Targets:
         """Return what is known of the chosen tokens."""
-        return Targets(self.states[tokens], None if self.allowed is None else self.allowed[tokens])
+        allowed = None if self.allowed is None else self.allowed[tokens]
+        soft = None if self.soft is None else self.soft[tokens]
+        return Targets(self.states[tokens], allowed, soft)
 
 
 class Weights(NamedTuple):

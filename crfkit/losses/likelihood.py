@@ -27,6 +27,10 @@ class LogLoss(Loss):
 
     Where tokens may have several labels (``Targets.allowed``), it is minus the logarithm of the
     probability of all labelings that are allowed, ``log Z(x) - log Z(x, allowed)``: not convex.
+
+    Where tokens have shares of labels (``Targets.soft``), it is the expectation of the negative
+    log-likelihood, the labels being independent draws: ``log Z(x) - E score(x, y)``. All tokens of
+    a sequence must have one weight then.
     """
 
     is_convex: ClassVar[bool] = True  # where the tokens of a sequence have one weight
@@ -42,6 +46,8 @@ class LogLoss(Loss):
         out: Counts,
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
+        if targets.soft is not None:
+            return _expected_loss(structure, potentials, targets.soft, weights, out)
         if targets.allowed is None and weights.sequences is not None:
             log_z = structure.log_partition(potentials, weights.sequences, out)
             structure.add_counts(potentials, targets.states, -weights.sequences, out)
@@ -98,6 +104,24 @@ class LogLoss(Loss):
         share = np.zeros_like(out.unary)
         np.divide(out.unary, of_token, out=share, where=of_token > 0.0)
         out.unary[...] *= 1.0 - share
+
+
+def _expected_loss(
+    structure: Structure, potentials: Potentials, shares: FloatArray, weights: Weights, out: Counts
+) -> float:
+    """Return the loss that is expected of independent labels, and write its gradient."""
+    weight = weights.sequences
+    if weight is None:
+        raise ValueError(
+            "labels that are given as distributions need the same weight for all tokens of a "
+            "sequence: give sample_weight a number for each sequence, or the most probable "
+            "labels, y.argmax()."
+        )
+    log_z = structure.log_partition(potentials, weight, out)
+    structure.add_expected_counts(potentials, shares, -weight, out)
+    gold = structure.expected_score(potentials, shares)
+    raise_if_forbidden(gold, log_z, potentials)
+    return float(np.sum(weight * (log_z - gold)))
 
 
 def _clamped_part(

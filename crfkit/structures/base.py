@@ -74,6 +74,7 @@ class Capability(Enum):
     COVARIANCES = "covariances of features"
     POSTERIOR = "gradients of functions of its marginals"
     CONDITIONALS = "scores of single labels, all others given"
+    SHARES = "expected scores of independent labels of tokens"
 
 
 class MissingCapabilityError(ValueError):
@@ -108,13 +109,17 @@ def structure_for(topology: Topology) -> Structure[Any]:
     return OF_TOPOLOGY[type(topology)]
 
 
+_LABELS = "labels of tokens: independent ones are no distribution over segmentations"
+
+
 class Structure(ABC, Generic[P]):
     """An oracle about the labelings of a batch of sequences, given the potentials of their parts.
 
     All methods are pure functions of the potentials; sizes as in
     :class:`crfkit._types.Potentials`. A structure declares in `capabilities` which of the optional
     methods it has: `posterior`, `hessian_product`, `add_covariances`, `k_best`,
-    `conditional_scores` with `add_conditional_counts`, and `max_by_hamming` with
+    `conditional_scores` with `add_conditional_counts`, `expected_score` with
+    `add_expected_counts`, and `max_by_hamming` with
     `path_at_hamming`. Sums and searches raise NoPathError where a sequence has no labeling of
     finite score.
 
@@ -219,6 +224,23 @@ class Structure(ABC, Generic[P]):
         ``out.pair`` is added to.
         """
         raise self.lacks(Capability.CONDITIONALS, "loss='log'")
+
+    def expected_score(self, potentials: P, shares: FloatArray) -> FloatArray:
+        """Return the expected score of each sequence whose codes are independent, shape (S,).
+
+        `shares`, shape (N, C), are their probabilities. ``-inf`` where something forbidden has one
+        that is not 0.
+        """
+        raise self.lacks(Capability.SHARES, _LABELS)
+
+    def add_expected_counts(
+        self, potentials: P, shares: FloatArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Add the expected counts of the parts, times `weight`, (S,), where codes are independent.
+
+        The potentials only tell the sequences.
+        """
+        raise self.lacks(Capability.SHARES, _LABELS)
 
     def k_best(self, potentials: P, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labelings of the largest scores of the only sequence, and these scores.

@@ -42,6 +42,7 @@ from crfkit.structures.potentials import (
     exp_unary,
     transposed,
 )
+from crfkit.structures.shares import add_expected_paths, expected_path_scores
 
 # Short sequences of about so many tokens are worked on together.
 TOGETHER = 96
@@ -89,6 +90,7 @@ class Chain(Structure[ChainPotentials]):
             Capability.COVARIANCES,
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
+            Capability.SHARES,
         }
     )
 
@@ -162,6 +164,16 @@ class Chain(Structure[ChainPotentials]):
     ) -> None:
         """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
         add_to_neighbor_scores(potentials, tokens_before(potentials), labels, weight, out)
+
+    def expected_score(self, potentials: ChainPotentials, shares: FloatArray) -> FloatArray:
+        """Return the expected score of independent labels, shape (S,)."""
+        return expected_path_scores(potentials, tokens_before(potentials), shares)
+
+    def add_expected_counts(
+        self, potentials: ChainPotentials, shares: FloatArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Add the expected counts of independent labels, and of transitions between them."""
+        add_expected_paths(potentials, tokens_before(potentials), shares, weight, out)
 
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the labels of the k best paths of the only sequence, and their scores."""

@@ -12,11 +12,13 @@ from crfkit._types import CodeArray, Counts, FloatArray, IdArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels import sparse_chain as kernels
 from crfkit.kernels.chain.conditionals import add_scored_neighbors, add_to_scored_neighbors
+from crfkit.kernels.chain.shares import add_scored_shares, score_scored_shares
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.structures.base import Capability, Structure, raise_if_dead
 from crfkit.structures.chain import Chain
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_unary
+from crfkit.structures.shares import add_share_of_labels, expected_scores
 
 
 class SparseChain(Structure[ChainPotentials]):
@@ -171,6 +173,23 @@ class SparseChain(Structure[ChainPotentials]):
             offsets, frozen(labels), frozen(weight), self._pattern, out.pair[0], into
         )
         out.pair[0, self._by_target] += into
+
+    def expected_score(self, potentials: ChainPotentials, shares: FloatArray) -> FloatArray:
+        """Return the expected score of independent labels, shape (S,)."""
+        offsets = frozen(potentials.offsets)
+
+        def score(unary: FloatArray, pair: FloatArray, out: FloatArray) -> None:
+            score_scored_shares(offsets, frozen(shares), unary, frozen(pair[0]), self._pattern, out)
+
+        return expected_scores(potentials, score)
+
+    def add_expected_counts(
+        self, potentials: ChainPotentials, shares: FloatArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Add the expected counts of independent labels, and of transitions between them."""
+        add_share_of_labels(potentials, shares, weight, out)
+        offsets = frozen(potentials.offsets)
+        add_scored_shares(offsets, frozen(shares), frozen(weight), self._pattern, out.pair[0])
 
     def k_best(self, potentials: ChainPotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best paths of the only sequence, as of a dense chain."""

@@ -28,6 +28,7 @@ from crfkit.structures.base import (
 from crfkit.structures.conditionals import add_to_neighbor_scores, neighbor_scores
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, exp_tables, exp_unary, transposed
+from crfkit.structures.shares import add_expected_paths, expected_path_scores
 
 
 class _TreeArrays(NamedTuple):
@@ -79,6 +80,7 @@ class Tree(Structure[TreePotentials]):
             Capability.ARGMAX_BY_HAMMING,
             Capability.POSTERIOR,
             Capability.CONDITIONALS,
+            Capability.SHARES,
         }
     )
 
@@ -137,6 +139,16 @@ class Tree(Structure[TreePotentials]):
     ) -> None:
         """Write the weights, (N, K), of `conditional_scores` as weights of their parts."""
         add_to_neighbor_scores(potentials, _parents(potentials), labels, weight, out)
+
+    def expected_score(self, potentials: TreePotentials, shares: FloatArray) -> FloatArray:
+        """Return the expected score of independent labels, shape (S,)."""
+        return expected_path_scores(potentials, _parents(potentials), shares)
+
+    def add_expected_counts(
+        self, potentials: TreePotentials, shares: FloatArray, weight: FloatArray, out: Counts
+    ) -> None:
+        """Add the expected counts of independent labels, and of pairs of them."""
+        add_expected_paths(potentials, _parents(potentials), shares, weight, out)
 
     def k_best(self, potentials: TreePotentials, k: int) -> tuple[CodeArray, FloatArray]:
         """Return the k best labelings of the only forest, shape (n, T), and scores (n,)."""

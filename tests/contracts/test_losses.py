@@ -276,3 +276,66 @@ def test_second_derivatives_of_labels_that_are_known_in_part(structure_alone):
         ends.append(evaluate(LogLoss(), structure, moved, labels, weight, allowed)[1])
     for below, above, found in zip(*ends, product, strict=True):
         np.testing.assert_allclose(found, (above - below) / (2 * step), atol=1e-8)
+
+
+def shares_of(labels, n_codes):
+    """Return probabilities of labels, of which some tokens have one alone."""
+    shares = np.random.default_rng(2).dirichlet(np.ones(n_codes), len(labels))
+    shares[::3] = np.eye(n_codes)[labels[::3]]
+    return shares
+
+
+def test_shares_of_labels_cost_what_is_expected_of_independent_ones(structure_alone):
+    structure, weight = structure_alone, WEIGHTS["per sequence"]
+    scores, labels = problem(structure, 9)
+    shares = shares_of(labels, scores.n_codes)
+    ask = partial(evaluate, LogLoss(), structure, labels=labels, weight=weight)
+    if Capability.SHARES not in structure.capabilities:
+        with pytest.raises(ValueError, match="Use labels of tokens: independent ones are no dist"):
+            ask(scores=scores, soft=shares)
+        return
+    value, out = ask(scores=scores, soft=shares)
+    sums = structure.log_partition(scores, np.ones(3), structure.zeros(scores))
+    expected = weight[[0, 3, 4]] @ sums
+    for path in np.ndindex(*(3,) * 8):
+        share = np.prod(shares[np.arange(8), path])
+        if share:
+            found = structure.score(scores, np.array(path, np.int32))
+            expected -= share * (weight[[0, 3, 4]] @ found)
+    np.testing.assert_allclose(value, expected, rtol=1e-11)
+    for found, name in zip(out, ("unary", "pair"), strict=True):
+        numeric = finite_difference(
+            lambda array, name=name: ask(scores=scores._replace(**{name: array}), soft=shares)[0],
+            getattr(scores, name), 1e-3,
+        )  # fmt: skip
+        np.testing.assert_allclose(found, numeric, rtol=0, atol=1e-10)
+    large = scores.with_arrays(1e3 * scores.unary, 1e3 * scores.pair)
+    far, slope = ask(scores=large, soft=shares)
+    assert np.isfinite(far) and all(np.isfinite(each).all() for each in slope)
+    with pytest.raises(ValueError, match="need the same weight for all tokens of a sequence"):
+        evaluate(LogLoss(), structure, scores, labels, WEIGHTS["per token"], soft=shares)
+
+
+def test_shares_of_one_label_are_that_label(structure_alone):
+    if Capability.SHARES not in structure_alone.capabilities:
+        return
+    scores, labels = problem(structure_alone, 6)
+    tangent, weight = problem(structure_alone, 1)[0], WEIGHTS["per sequence"]
+    soft = np.eye(3)[labels]
+    value, out = evaluate(LogLoss(), structure_alone, scores, labels, weight, soft=soft)
+    expected, counts = evaluate(LogLoss(), structure_alone, scores, labels, weight)
+    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    for found, wanted in zip(out, counts, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-15)
+    if Capability.HESSIAN_PRODUCT in structure_alone.capabilities:
+        ends, of = (
+            [structure_alone.zeros(scores) for _ in range(2)],
+            Weights.of(weight, scores.offsets),
+        )
+        for end, known in zip(ends, (Targets(labels), Targets(labels, soft=soft)), strict=True):
+            LogLoss().hessian_product(structure_alone, scores, tangent, known, of, end)
+        np.testing.assert_array_equal(*(end.unary for end in ends))
+    impossible = scores.with_arrays(scores.unary.copy(), scores.pair)
+    impossible.unary[4, 1], soft[4] = -np.inf, 1 / 3
+    with pytest.raises(ValueError, match="sequence 2: its labels have the score -inf"):
+        evaluate(LogLoss(), structure_alone, impossible, labels, weight, soft=soft)

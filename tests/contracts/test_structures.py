@@ -15,6 +15,7 @@ METHODS = {
     Capability.K_BEST: ("k_best",),
     Capability.POSTERIOR: ("posterior",),
     Capability.CONDITIONALS: ("conditional_scores", "add_conditional_counts"),
+    Capability.SHARES: ("expected_score", "add_expected_counts"),
     Capability.ARGMAX_BY_HAMMING: ("max_by_hamming", "path_at_hamming"),
 }
 WEIGHT = np.array([1.0, 2.0, 0.0, -0.5, 3.0])
@@ -155,6 +156,35 @@ def test_scores_of_single_labels_are_those_of_labelings_that_differ_in_one(
     structure.add_conditional_counts(potentials, labels, weight, out)
     np.testing.assert_allclose(out.unary, counts.unary, atol=1e-12)
     np.testing.assert_allclose(out.pair - 1.0, counts.pair, atol=1e-12)
+
+
+@pytest.mark.parametrize("certain", [0.0, 0.5, 1.0], ids=["none", "half", "all"])
+def test_expected_scores_of_independent_labels_are_those_of_enumeration(
+    case, structure, potentials, listed, certain
+):
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(potentials.n_codes), sum(LENGTHS))
+    best, known = codes(each[0][0] for each in listed), rng.random(sum(LENGTHS)) < certain
+    shares[known] = np.eye(potentials.n_codes)[best[known]]
+    if Capability.SHARES not in structure.capabilities:
+        for ask in (
+            lambda: structure.expected_score(potentials, shares),
+            lambda: structure.add_expected_counts(potentials, shares, WEIGHT, None),
+        ):
+            with pytest.raises(MissingCapabilityError, match="no distribution over segmentations"):
+                ask()
+        return
+    expected, counts = np.zeros(len(LENGTHS)), structure.zeros(potentials)
+    for s, begin in enumerate(potentials.offsets[:-1]):
+        for path, score, add in case.labelings(potentials, s):
+            share = np.prod(shares[np.arange(begin, begin + len(path)), list(path)])
+            expected[s] += share * score if share else 0.0
+            add(counts, WEIGHT[s] * share)
+    np.testing.assert_allclose(structure.expected_score(potentials, shares), expected, atol=1e-12)
+    out = structure.zeros(potentials)
+    structure.add_expected_counts(potentials, shares, WEIGHT, out)
+    np.testing.assert_allclose(out.unary, counts.unary, atol=1e-12)
+    np.testing.assert_allclose(out.pair, counts.pair, atol=1e-12)
 
 
 def test_products_with_the_hessian_are_derivatives_of_the_counts(case, potentials):

@@ -1,0 +1,104 @@
+"""Scores and counts that are expected where the labels of tokens are independent of each other.
+
+Each token has a share of every label, ``q_t(k)``. Of chains and of forests, whose transitions lead
+into each token from its `source`. Shapes: ``N`` tokens, ``S`` sequences, ``K`` labels, ``M`` tables
+of pair scores, ``E`` pairs of labels that have a score.
+"""
+
+from __future__ import annotations
+
+from crfkit._types import FloatArray, IdArray, IntArray
+from crfkit.compiler.jit import kernel
+from crfkit.kernels.sparse_chain import SparsePattern
+
+
+@kernel
+def score_shares(
+    source: IntArray,  # (N,) the token that the transition into each one comes from, -1 for none
+    index: IdArray,  # (N,) or (1,) the table of the transition into each token
+    offsets: IntArray,  # (S + 1,)
+    shares: FloatArray,  # (N, K)
+    unary: FloatArray,  # (N, K) finite
+    pair: FloatArray,  # (M, K, K) finite
+    out: FloatArray,  # (S,)
+) -> None:
+    """``out = sum_t <q_t, unary_t> + q_source(t)' pair_t q_t`` of each sequence."""
+    size, stride = shares.shape[1], 0 if index.shape[0] == 1 else 1
+    for s in range(out.shape[0]):
+        total = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            for k in range(size):
+                total += shares[t, k] * unary[t, k]
+            before, m = source[t], index[t * stride]
+            if before >= 0:
+                for j in range(size):
+                    share = shares[before, j]
+                    if share != 0.0:
+                        row = 0.0
+                        for k in range(size):
+                            row += shares[t, k] * pair[m, j, k]
+                        total += share * row
+        out[s] = total
+
+
+@kernel
+def add_shares(
+    source: IntArray,  # (N,)
+    index: IdArray,  # (N,) or (1,)
+    offsets: IntArray,  # (S + 1,)
+    shares: FloatArray,  # (N, K)
+    weight: FloatArray,  # (S,)
+    pair: FloatArray,  # (M, K, K) out, added to
+) -> None:
+    """``pair_t(j, k) += weight q_source(t)(j) q_t(k)``: the adjoint in the pair scores."""
+    size, stride = shares.shape[1], 0 if index.shape[0] == 1 else 1
+    for s in range(weight.shape[0]):
+        for t in range(offsets[s], offsets[s + 1]):
+            before, m = source[t], index[t * stride]
+            if before >= 0:
+                for j in range(size):
+                    share = weight[s] * shares[before, j]
+                    if share != 0.0:
+                        for k in range(size):
+                            pair[m, j, k] += share * shares[t, k]
+
+
+@kernel
+def score_scored_shares(
+    offsets: IntArray,  # (S + 1,)
+    shares: FloatArray,  # (N, K)
+    unary: FloatArray,  # (N, K) finite
+    pair: FloatArray,  # (E,) finite, source by source
+    pattern: SparsePattern,
+    out: FloatArray,  # (S,)
+) -> None:
+    """Score as `score_shares` does, where few pairs of labels have a score."""
+    for s in range(out.shape[0]):
+        total = 0.0
+        for t in range(offsets[s], offsets[s + 1]):
+            for k in range(shares.shape[1]):
+                total += shares[t, k] * unary[t, k]
+            for j in range(shares.shape[1]) if t > offsets[s] else range(0):
+                share = shares[t - 1, j]
+                if share != 0.0:
+                    for e in range(pattern.out_ptr[j], pattern.out_ptr[j + 1]):
+                        total += share * shares[t, pattern.targets[e]] * pair[e]
+        out[s] = total
+
+
+@kernel
+def add_scored_shares(
+    offsets: IntArray,  # (S + 1,)
+    shares: FloatArray,  # (N, K)
+    weight: FloatArray,  # (S,)
+    pattern: SparsePattern,
+    pair: FloatArray,  # (E,) out, added to
+) -> None:
+    """Add as `add_shares` does, where few pairs of labels have a score."""
+    for s in range(weight.shape[0]):
+        for t in range(offsets[s] + 1, offsets[s + 1]):
+            for j in range(shares.shape[1]):
+                share = weight[s] * shares[t - 1, j]
+                if share != 0.0:
+                    for e in range(pattern.out_ptr[j], pattern.out_ptr[j + 1]):
+                        pair[e] += share * shares[t, pattern.targets[e]]
