@@ -9,8 +9,8 @@ import numpy as np
 from crfkit._types import CodeArray, Counts, FloatArray, Potentials
 from crfkit.compiler.jit import frozen
 from crfkit.data.targets import Targets, Weights
-from crfkit.kernels.chain.conditionals import compare_with_label
 from crfkit.kernels.chain.sum import chain_shift
+from crfkit.kernels.token_losses import slopes_of_logarithm
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import forbidden_labels
 from crfkit.structures import Capability, Structure
@@ -97,13 +97,14 @@ def _compare(
     """Return the weighted loss of each token, (N,), and its slopes by the scores, (N, C)."""
     scores = structure.conditional_scores(potentials, labels)
     own = scores[np.arange(len(labels)), labels]
-    slopes, top, rest = np.empty_like(scores), np.empty(len(own)), np.empty(len(own))
+    slopes, top, others = np.empty_like(scores), np.empty(len(own)), np.empty(len(own))
     chain_shift(frozen(scores), slopes, top)
     impossible = np.isneginf(own) & (top < np.inf)  # an overflow is no such case
     if impossible.any():
         raise forbidden_labels(potentials, int(np.argmax(impossible)))
     np.exp(slopes, out=slopes)
-    compare_with_label(slopes, frozen(labels), frozen(weight), rest)
+    slopes_of_logarithm(slopes, frozen(labels), frozen(weight), others)
+    rest = others + (np.exp(own - top) - 1.0)  # exact where the label is the best one
     return weight * (np.log1p(rest) + (top - own)), slopes
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from crfkit.data.targets import Targets, Weights
-from crfkit.losses import LOSSES, HingeLoss, LogLoss, PerceptronLoss, SoftenedHingeLoss
+from crfkit.losses import (
+    LOSSES,
+    HingeLoss,
+    LogLoss,
+    MarginalLoss,
+    PerceptronLoss,
+    SoftenedHingeLoss,
+)
 from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain, Tree, TreePotentials
 from tests.contracts.structures import random_forest
 from tests.extensions.cross_entropy import GeneralizedCrossEntropy
@@ -33,7 +40,7 @@ ALL_LOSSES = LOSSES | {
 BY_ERRORS = ("hinge with rescaled slack", "hinge of whole sequences")
 # What losses need of structures beyond what they declare, and which losses have no Hessian.
 NEEDS = dict.fromkeys(BY_ERRORS, {Capability.ARGMAX_BY_HAMMING})
-WITHOUT_HESSIAN = (GeneralizedCrossEntropy,)
+WITHOUT_HESSIAN = (GeneralizedCrossEntropy, MarginalLoss)
 
 
 def needed(name):
@@ -113,30 +120,47 @@ def takes(loss, weight):
 def step_of(loss):
     """Half of what a difference reaches: the curvature of a loss at a low temperature is large."""
     coldest = min(getattr(loss, "temperatures", (1.0,)))
-    return 1e-3 * getattr(loss, "temperature", coldest)
+    steepest = max(getattr(loss, "slopes", (1.0,)))
+    return 1e-3 * getattr(loss, "temperature", coldest) / steepest
 
 
-@pytest.mark.parametrize("own_steps", [False, True])
-@pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
-def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
+def check_gradient(ask, scores, step, rtol=0.0, scale=1.0, n_directions=3):
     """Along directions drawn at random, which an error in any derivative shows in."""
-    if not takes(loss, weight):
-        return
-    scores, labels = problem(structure, 0, own_steps)
-    _, out = evaluate(loss, structure, scores, labels, weight)
-
-    rng, step = np.random.default_rng(0), step_of(loss)
-    for _ in range(8):
+    (value, out), rng = ask(scores=scores), np.random.default_rng(0)
+    largest = np.sqrt((out.unary**2).sum() + (out.pair**2).sum())
+    for _ in range(n_directions):
         unary, pair = (rng.normal(size=array.shape) for array in (scores.unary, scores.pair))
         unary, pair = (change / np.sqrt(unary.size + pair.size) for change in (unary, pair))
 
         def along(t, unary=unary, pair=pair):
             moved = scores._replace(unary=scores.unary + t * unary, pair=scores.pair + t * pair)
-            return evaluate(loss, structure, moved, labels, weight)[0]
+            return ask(scores=moved)[0]
 
         found = (out.unary * unary).sum() + (out.pair * pair).sum()
         numeric = finite_difference(along, np.zeros(()), step)
-        np.testing.assert_allclose(found, numeric, rtol=0, atol=3e-14 / step)
+        rounding = 3e-14 * max(1.0, value / 40, scale / 5)
+        close = rtol * largest / np.sqrt(unary.size + pair.size) + rounding / step
+        np.testing.assert_allclose(found, numeric, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize("own_steps", [False, True])
+@pytest.mark.parametrize("weight", WEIGHTS.values(), ids=list(WEIGHTS))
+def test_gradient_equals_finite_differences(loss, structure, own_steps, weight):
+    if not takes(loss, weight):
+        return
+    scores, labels = problem(structure, 0, own_steps)
+    ask = partial(evaluate, loss, structure, labels=labels, weight=weight)
+    check_gradient(ask, scores, step_of(loss))
+
+
+@pytest.mark.parametrize("scale", [30.0, 1e3])
+def test_gradient_is_exact_at_large_scores(loss, structure, scale):
+    if not (loss.requires or loss.is_log_likelihood):
+        return
+    scores, labels = problem(structure, 3, own_steps=True)
+    large = scores._replace(unary=scale * scores.unary, pair=scale * scores.pair)
+    ask = partial(evaluate, loss, structure, labels=labels, weight=WEIGHTS["per token"])
+    check_gradient(ask, large, step_of(loss), rtol=1e-7, scale=scale)
 
 
 @pytest.mark.parametrize("own_steps", [False, True])
@@ -228,24 +252,19 @@ def test_labels_that_are_known_in_part_are_summed_over(loss, structure, weight):
     allowed = np.random.default_rng(0).random((8, scores.n_codes)) < 0.6
     allowed[np.arange(8), labels] = True
     ask = partial(evaluate, loss, structure, labels=labels, weight=WEIGHTS[weight], allowed=allowed)
-    if not loss.is_log_likelihood:
+    if not (loss.is_log_likelihood or isinstance(loss, MarginalLoss)):
         with pytest.raises(ValueError, match="one known label|needs the same weight"):
             ask(scores=scores)
         return
-    value, out = ask(scores=scores)
-    if weight == "per sequence":
+    value, _ = ask(scores=scores)
+    if weight == "per sequence" and loss.is_log_likelihood:
         ones = np.ones(3)
         whole, left = (
             structure.log_partition(each, ones, structure.zeros(each))
             for each in (scores, scores.clamp(allowed))
         )
         np.testing.assert_allclose(value, np.sum([0.5, 2.0, 3.0] * (whole - left)), rtol=1e-12)
-    for found, name in zip(out, ("unary", "pair"), strict=True):
-        numeric = finite_difference(
-            lambda array, name=name: ask(scores=scores._replace(**{name: array}))[0],
-            getattr(scores, name), 1e-3,
-        )  # fmt: skip
-        np.testing.assert_allclose(found, numeric, rtol=0, atol=1e-10)
+    check_gradient(ask, scores, step_of(loss), n_directions=8)
 
 
 def test_a_single_allowed_label_is_a_known_one(structure_alone):

@@ -89,28 +89,3 @@ def add_to_scored_neighbors(
                 pair[e] += weight[t, pattern.targets[e]]
             for e in range(pattern.in_ptr[after], pattern.in_ptr[after + 1]):
                 pair_in[e] += weight[t - 1, pattern.sources[e]]
-
-
-@kernel
-def compare_with_label(
-    exponentials: FloatArray,  # (N, K) in: exp(score - largest), out: slopes of the losses
-    labels: CodeArray,  # (N,)
-    weight: FloatArray,  # (N,)
-    rest: FloatArray,  # (N,) out: the sum of the exponentials minus 1
-) -> None:
-    """Weighted slopes of ``-log P(y_t)``: ``P(k)`` for others, minus their sum for the label.
-
-    So nothing cancels where the label is nearly certain.
-    """
-    size = exponentials.shape[1]
-    for t in range(labels.shape[0]):
-        own, label = exponentials[t, labels[t]], labels[t]
-        exponentials[t, label] = 0.0
-        others = 0.0
-        for k in range(size):
-            others += exponentials[t, k]
-        rest[t] = others + (own - 1.0)
-        scale = weight[t] / (others + own)
-        for k in range(size):
-            exponentials[t, k] *= scale
-        exponentials[t, label] = -others * scale

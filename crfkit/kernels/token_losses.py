@@ -1,0 +1,96 @@
+"""Losses of single tokens, and their slopes, given probabilities of labels.
+
+The slopes of a loss ``f`` of the probabilities ``p`` of a token are ``p(k) (f'(k) - sum_j p(j)
+f'(j))``, as if these were a softmax of free scores. They are written such that nothing cancels
+where a probability is nearly 1. Shapes: ``N`` tokens, ``C`` codes of labels.
+"""
+
+from __future__ import annotations
+
+import math
+
+from crfkit._types import CodeArray, FloatArray
+from crfkit.compiler.jit import kernel
+
+NONE = -1
+
+
+@kernel
+def slopes_of_logarithm(
+    mass: FloatArray,  # (N, C) in: probabilities times any number, out: slopes
+    labels: CodeArray,  # (N,)
+    weight: FloatArray,  # (N,)
+    others: FloatArray,  # (N,) out: the mass of all other labels
+) -> None:
+    """Slopes of ``- weight log p(y)``: ``weight (p(k) - [k = y])``."""
+    for t in range(labels.shape[0]):
+        label, own = labels[t], mass[t, labels[t]]
+        mass[t, label], total = 0.0, 0.0
+        for k in range(mass.shape[1]):
+            total += mass[t, k]
+        scale = weight[t] / (total + own)
+        for k in range(mass.shape[1]):
+            mass[t, k] *= scale
+        mass[t, label] = -total * scale
+        others[t] = total
+
+
+@kernel
+def slopes_of_cost(
+    probability: FloatArray,  # (N, C) in, out: slopes
+    costs: FloatArray,  # (R, C) never negative
+    rows: CodeArray,  # (N,) which costs each token has
+    weight: FloatArray,  # (N,)
+    expected: FloatArray,  # (N,) out
+) -> None:
+    """Expect costs, ``sum_k p(k) cost(k)``; the slopes are ``weight p(k) (cost(k) - expected)``."""
+    for t in range(rows.shape[0]):
+        row, total, top = rows[t], 0.0, 0
+        for k in range(probability.shape[1]):
+            total += probability[t, k] * costs[row, k]
+            if probability[t, k] > probability[t, top]:
+                top = k
+        expected[t], rest = total, 0.0
+        for k in range(probability.shape[1]):
+            slope = weight[t] * probability[t, k] * (costs[row, k] - total)
+            probability[t, k] = slope
+            if k != top:
+                rest += slope
+        probability[t, top] = -rest
+
+
+@kernel
+def slopes_of_difference(
+    probability: FloatArray,  # (N, C) in, out: slopes
+    labels: CodeArray,  # (N,)
+    rivals: CodeArray,  # (N,) other labels; `NONE`: the most probable one
+    weight: FloatArray,  # (N,)
+    steepness: float,
+    errors: FloatArray,  # (N,) out
+) -> None:
+    """Count errors, ``1 / (1 + exp(steepness (p(y) - p(rival))))``; slopes of ``weight error``.
+
+    With ``g`` the derivative by ``p(rival)`` and ``rest`` the probability of the other labels:
+    ``-g p(y) (rest + 2 p(rival))``, ``g p(rival) (rest + 2 p(y))``, ``g p(k) (p(y) - p(rival))``.
+    Without another label, the error is 0.
+    """
+    size = probability.shape[1]
+    for t in range(labels.shape[0]):
+        label, rival = labels[t], rivals[t]
+        if rival == NONE:
+            for k in range(size):
+                if k != label and (rival == NONE or probability[t, k] > probability[t, rival]):
+                    rival = k
+        if rival == NONE:
+            errors[t], probability[t, label] = 0.0, 0.0
+            continue
+        own, other, rest = probability[t, label], probability[t, rival], 0.0
+        error = 1.0 / (1.0 + math.exp(steepness * (own - other)))
+        slope = weight[t] * steepness * error * (1.0 - error)
+        probability[t, label], probability[t, rival] = 0.0, 0.0
+        for k in range(size):
+            rest += probability[t, k]
+            probability[t, k] *= slope * (own - other)
+        probability[t, label] = -slope * own * (rest + 2.0 * other)
+        probability[t, rival] = slope * other * (rest + 2.0 * own)
+        errors[t] = error
