@@ -11,6 +11,7 @@ import numpy as np
 from crfkit._params import check_number, check_option
 from crfkit._types import CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
+from crfkit.data.targets import Targets
 
 
 class Cost(ABC):
@@ -105,6 +106,35 @@ class ZeroOneCost(Cost):
     def total(self, labels: CodeArray, predicted: CodeArray, offsets: IntArray) -> FloatArray:
         """Return the cost of the predicted labels of each sequence, shape (S,)."""
         return np.minimum(sums((labels != predicted).astype(float), offsets), 1.0)
+
+
+def added_cost(cost: Cost, targets: Targets) -> FloatArray:
+    """Return what a cost adds to unary scores, (N, C), given what is known of the true labels.
+
+    Where a token may have several, the least that each label costs: nothing, if it is allowed.
+    """
+    added = cost.added(targets.states)
+    if targets.allowed is None:
+        return added
+    several = np.flatnonzero(targets.allowed.sum(axis=1) > 1)
+    allowed, least = targets.allowed[several], np.zeros((len(several), added.shape[1]))
+    some = ~allowed.all(axis=1)
+    least[some] = np.inf
+    for code in np.flatnonzero(allowed[some].any(axis=0)):
+        rows = np.flatnonzero(some & allowed[:, code])
+        least[rows] = np.minimum(least[rows], cost.added(np.array([code], np.int32)))
+    added[several] = least
+    return added
+
+
+def total_cost(cost: Cost, targets: Targets, predicted: CodeArray, offsets: IntArray) -> FloatArray:
+    """Return the cost of predicted codes of each sequence, (S,), given what is known of the true.
+
+    ValueError for a cost that is no sum over tokens, where tokens may have several labels.
+    """
+    if targets.allowed is None:
+        return cost.total(targets.states, predicted, offsets)
+    return sums(added_cost(cost, targets)[np.arange(len(predicted)), predicted], offsets)
 
 
 def sums(values: FloatArray, offsets: IntArray) -> FloatArray:

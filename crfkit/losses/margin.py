@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator
 from crfkit._params import check_option
 from crfkit._types import BoolArray, CodeArray, Counts, FloatArray, IntArray, Potentials
 from crfkit.data.targets import Targets, Weights
-from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost, find_cost
+from crfkit.labels.costs import AdditiveCost, Cost, ZeroOneCost, added_cost, find_cost, total_cost
 from crfkit.losses.base import Loss
-from crfkit.losses.likelihood import raise_if_forbidden
-from crfkit.structures import Structure
+from crfkit.losses.likelihood import forbidden_labels, raise_if_forbidden
+from crfkit.structures import NoPathError, Structure
 
 RESCALINGS, SEARCHES = ("margin", "slack"), ("exact", "approximate")
 # Labellings that an approximate search looks at, at most; each is a vertex of a hull.
@@ -35,7 +35,7 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
 
         The true one where no loss is above 0. ValueError if it is forbidden, or there is no search.
         """
-        path, value, _ = self._find(structure, scores, labels)
+        path, value, _ = self._find(structure, scores, labels, Targets(labels))
         return path, value
 
     def value_and_grad(
@@ -46,39 +46,60 @@ class WorstLabellingLoss(BaseEstimator, Loss):  # type: ignore[misc]
         weights: Weights,
         out: Counts,
     ) -> float:
-        """Return the loss of a batch and a subgradient, as in :class:`Loss`."""
-        level, labels = self.sequence_weights(weights), targets.labels
-        path, value, slope = self._find(structure, potentials, labels)
+        """Return the loss of a batch and a subgradient, as in :class:`Loss`.
+
+        Where tokens may have several labels, the true labelling is the best that is allowed: not
+        convex. Allowed labels cost nothing.
+        """
+        level, labels = self.sequence_weights(weights), best_allowed(structure, potentials, targets)
+        path, value, slope = self._find(structure, potentials, labels, targets)
         out.unary[...] = 0.0
         structure.add_counts(potentials, path, level * slope, out)
         structure.add_counts(potentials, labels, -level * slope, out)
         return float(np.sum(level * value))
 
     def _find(
-        self, structure: Structure, scores: Potentials, labels: CodeArray
+        self, structure: Structure, scores: Potentials, labels: CodeArray, targets: Targets
     ) -> tuple[CodeArray, FloatArray, FloatArray]:
-        """Return the worst labellings, their losses, and the slopes of these by the scores."""
+        """Return the worst labellings, their losses, and the slopes of these by the scores.
+
+        Given the true labels, and what is known of them.
+        """
         gold = structure.score(scores, labels)
         if np.isneginf(gold).any():
             raise_if_forbidden(gold, structure.argmax(scores)[1], scores)
-        path = self._search(structure, scores, labels, gold)
+        path = self._search(structure, scores, targets, gold)
         rise = structure.score(scores, path) - gold
-        value, slope = self._linear(scores, labels, path, rise)
+        value, slope = self._linear(scores, targets, path, rise)
         none = value <= 0.0  # also where rounding makes a tie of it
         value[none] = 0.0
         return np.where(np.repeat(none, np.diff(scores.offsets)), labels, path), value, slope
 
     @abstractmethod
     def _search(
-        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
+        self, structure: Structure, scores: Potentials, targets: Targets, gold: FloatArray
     ) -> CodeArray:
         """Return the worst labellings, given the scores of the true ones, shape (S,)."""
 
     @abstractmethod
     def _linear(
-        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
+        self, scores: Potentials, targets: Targets, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the losses of labellings, and their slopes, given how much better they score."""
+
+
+def best_allowed(structure: Structure, potentials: Potentials, targets: Targets) -> CodeArray:
+    """Return the labelling of the largest score of those that are allowed, (N,).
+
+    ValueError where none is.
+    """
+    if targets.allowed is None:
+        return targets.states
+    try:
+        return structure.argmax(potentials.clamp(targets.allowed))[0]
+    except NoPathError as error:
+        first = int(potentials.offsets[error.sequence - potentials.first])
+        raise forbidden_labels(potentials, first) from error
 
 
 class PerceptronLoss(WorstLabellingLoss):
@@ -96,12 +117,12 @@ class PerceptronLoss(WorstLabellingLoss):
     """
 
     def _search(
-        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
+        self, structure: Structure, scores: Potentials, targets: Targets, gold: FloatArray
     ) -> CodeArray:
         return structure.argmax(scores)[0]
 
     def _linear(
-        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
+        self, scores: Potentials, targets: Targets, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         return rise, np.ones_like(rise)
 
@@ -157,15 +178,21 @@ class HingeLoss(WorstLabellingLoss):
         self.search = search
 
     def _search(
-        self, structure: Structure, scores: Potentials, labels: CodeArray, gold: FloatArray
+        self, structure: Structure, scores: Potentials, targets: Targets, gold: FloatArray
     ) -> CodeArray:
         check_option("rescaling", self.rescaling, RESCALINGS)
         check_option("search", self.search, SEARCHES)
         cost = find_cost(self.cost, scores.n_codes)
-        if isinstance(cost, ZeroOneCost):
+        whole, labels = isinstance(cost, ZeroOneCost), targets.states
+        if targets.allowed is not None and (whole or self.rescaling == "slack"):
+            raise ValueError(
+                "where labels are known in part, the hinge loss needs margin rescaling and a cost "
+                "that is a sum over tokens: 'hamming', a dict or a matrix."
+            )
+        if whole:
             return _worst_by_errors(structure, scores, labels, gold, most=1)
         if self.rescaling == "margin":
-            return structure.argmax(scores.plus_unary(cost.added(labels)))[0]
+            return structure.argmax(scores.plus_unary(added_cost(cost, targets)))[0]
         if self.search == "approximate":
             return _worst_vertex(structure, scores, labels, gold, cost)
         if isinstance(cost, AdditiveCost) and cost.counts_errors:
@@ -177,9 +204,10 @@ class HingeLoss(WorstLabellingLoss):
         )
 
     def _linear(
-        self, scores: Potentials, labels: CodeArray, path: CodeArray, rise: FloatArray
+        self, scores: Potentials, targets: Targets, path: CodeArray, rise: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        cost = find_cost(self.cost, scores.n_codes).total(labels, path, scores.offsets)
+        found = find_cost(self.cost, scores.n_codes)
+        cost = total_cost(found, targets, path, scores.offsets)
         if self.rescaling == "margin":
             return cost + rise, np.ones_like(rise)
         return cost * (1.0 + rise), cost

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from crfkit._params import check_number
-from crfkit._types import CodeArray, Counts, Potentials
+from crfkit._types import Counts, Potentials
 from crfkit.data.targets import Targets, Weights
-from crfkit.labels.costs import find_cost
+from crfkit.labels.costs import added_cost, find_cost
 from crfkit.losses.base import Loss
 from crfkit.losses.likelihood import LogLoss
 from crfkit.structures import Structure
@@ -42,7 +42,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
     ) -> float:
         """Return the loss of a batch and its gradient, as in :class:`Loss`."""
         self.sequence_weights(weights)
-        plain, augmented = self._augmented(structure, potentials, targets.labels)
+        plain, augmented = self._augmented(structure, potentials, targets)
         loss = LogLoss().value_and_grad(plain, augmented, targets, weights, out)
         return self._temperature * loss
 
@@ -56,7 +56,7 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
         out: Counts,
     ) -> None:
         """Write the product of the Hessian with a direction, as :meth:`LogLoss.hessian_product`."""
-        plain, augmented = self._augmented(structure, potentials, targets.labels)
+        plain, augmented = self._augmented(structure, potentials, targets)
         weights = Weights(weights.tokens, weights.shared / self._temperature)
         LogLoss().hessian_product(plain, augmented, tangent, targets, weights, out)
 
@@ -69,16 +69,17 @@ class CostAugmentedLoss(BaseEstimator, Loss):  # type: ignore[misc]
         out: Counts,
     ) -> None:
         """Write an estimate of the diagonal of the Hessian, as :meth:`LogLoss.hessian_diagonal`."""
-        plain, augmented = self._augmented(structure, potentials, targets.labels)
+        plain, augmented = self._augmented(structure, potentials, targets)
         weights = Weights(weights.tokens, weights.shared / self._temperature)
         LogLoss().hessian_diagonal(plain, augmented, targets, weights, out)
 
     def _augmented(
-        self, structure: Structure, scores: Potentials, labels: CodeArray
+        self, structure: Structure, scores: Potentials, targets: Targets
     ) -> tuple[Structure, Potentials]:
         """Return ``(cost + score) / tau``, and a structure that adds no more to it."""
         tau = self._temperature
-        augmented = scores.plus_unary(find_cost(self.cost, scores.n_codes).added(labels))
+        cost = find_cost(self.cost, scores.n_codes)
+        augmented = scores.plus_unary(added_cost(cost, targets))
         if tau == 1.0:
             return structure, augmented
         whole = structure.with_offset(augmented)

@@ -51,6 +51,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     - `requires`: methods that it calls of an objective
     - `needs_of_loss`: what its loss has to be or to have, keys of ``LOSS_NEEDS``
     - `handles_l1`: it minimizes objectives with an L1 norm
+    - `needs_known_labels`: each token has to have one known label
     - `handles_partial`: it has a method ``partial``, which learns from one batch after the other
     - `is_random`: it has a parameter ``random_state``
     - `kernel_form`: from it to the solver of its kind for scores that are sums of kernel values
@@ -61,6 +62,7 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad",)
     needs_of_loss: ClassVar[tuple[str, ...]] = ()
     handles_l1: ClassVar[bool] = False
+    needs_known_labels: ClassVar[bool] = False
     handles_partial: ClassVar[bool] = False
     is_random: ClassVar[bool] = False
     kernel_form: ClassVar[Callable[[Any], Any] | None] = None
@@ -105,6 +107,15 @@ def check_match(solver: Solver, objective: Objective) -> None:
                 f"solver {name} needs {LOSS_NEEDS[need]}, not {type(loss).__name__}. Use "
                 f"solver='{other}' (or 'auto')."
             )
+
+    if solver.needs_known_labels and not objective.has_known_labels:
+        others = (
+            "'lbfgs' or 'auto'" if loss.is_smooth else "'sgd', or 'subgradient' of MaxMarginCRF"
+        )
+        raise ValueError(
+            f"solver {name} needs one known label for each token, but of some the label is "
+            f"UNLABELED, or one of a set: the objective is not convex then. Use solver={others}."
+        )
 
 
 class SolverLog:

@@ -1,11 +1,13 @@
 """Every loss on every structure: gradients, second derivatives, weights."""
 
+import itertools
 from functools import partial
 
 import numpy as np
 import pytest
 
 from crfkit.data.targets import Targets, Weights
+from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import (
     LOSSES,
     HingeLoss,
@@ -14,6 +16,7 @@ from crfkit.losses import (
     PerceptronLoss,
     SoftenedHingeLoss,
 )
+from crfkit.losses.softmax_margin import CostAugmentedLoss
 from crfkit.structures import Capability, Chain, SemiMarkov, SparseChain, Tree, TreePotentials
 from tests.contracts.structures import random_forest
 from tests.extensions.cross_entropy import GeneralizedCrossEntropy
@@ -35,6 +38,15 @@ ALL_LOSSES = LOSSES | {
     "hinge of whole sequences": partial(HingeLoss, "zero_one"),
     "generalized cross-entropy (an extension)": GeneralizedCrossEntropy,
 }
+
+
+LATENT = (LogLoss, PerceptronLoss, HingeLoss, CostAugmentedLoss, MarginalLoss)
+
+
+def has_latent(loss):
+    """Whether a loss has a value where labels are known in part."""
+    additive = getattr(loss, "cost", None) != "zero_one" and loss.rescaling != "slack"
+    return isinstance(loss, LATENT) and additive
 
 
 BY_ERRORS = ("hinge with rescaled slack", "hinge of whole sequences")
@@ -252,8 +264,8 @@ def test_labels_that_are_known_in_part_are_summed_over(loss, structure, weight):
     allowed = np.random.default_rng(0).random((8, scores.n_codes)) < 0.6
     allowed[np.arange(8), labels] = True
     ask = partial(evaluate, loss, structure, labels=labels, weight=WEIGHTS[weight], allowed=allowed)
-    if not (loss.is_log_likelihood or isinstance(loss, MarginalLoss)):
-        with pytest.raises(ValueError, match="one known label|needs the same weight"):
+    if not has_latent(loss) or loss.needs_sequence_weights and weight == "per token":
+        with pytest.raises(ValueError, match="known label|known in part|needs the same weight"):
             ask(scores=scores)
         return
     value, _ = ask(scores=scores)
@@ -265,6 +277,27 @@ def test_labels_that_are_known_in_part_are_summed_over(loss, structure, weight):
         )
         np.testing.assert_allclose(value, np.sum([0.5, 2.0, 3.0] * (whole - left)), rtol=1e-12)
     check_gradient(ask, scores, step_of(loss), n_directions=8)
+
+
+@pytest.mark.parametrize("name", ["hinge", "perceptron", "softmax_margin"])
+def test_margins_are_those_to_the_best_allowed_labeling(name):
+    """By enumeration; a label costs the least that it does where an allowed one is true."""
+    loss, rng = ALL_LOSSES[name](), np.random.default_rng(3)
+    table = rng.random((3, 3)) * (1.0 - np.eye(3))
+    if loss.takes_cost:
+        loss.cost = AdditiveCost(table)
+    scores, allowed = random_scores(2, [4], 3), rng.random((4, 3)) < 0.5
+    allowed[np.arange(4), rng.integers(3, size=4)] = True
+    paths = np.array(list(itertools.product(range(3), repeat=4)), np.int32)
+    values = np.array([Chain().score(scores, path)[0] for path in paths])
+    inside = allowed[np.arange(4), paths].all(axis=1)
+    costs = np.array([[min(table[a, k] for a in np.flatnonzero(row)) for k in range(3)]
+                      for row in allowed])  # fmt: skip
+    total = costs[np.arange(4), paths].sum(axis=1) * loss.takes_cost
+    reduce = np.logaddexp.reduce if name == "softmax_margin" else np.max
+    expected = reduce(values + total) - reduce(values[inside])
+    found, _ = evaluate(loss, Chain(), scores, paths[0], np.ones(4), allowed)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_a_single_allowed_label_is_a_known_one(structure_alone):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from crfkit import UNLABELED, CRFClassifier
+from crfkit import UNLABELED, CRFClassifier, MaxMarginCRF
 
 
 @pytest.fixture
@@ -43,3 +43,42 @@ def test_a_token_without_a_label_is_one_of_weight_0(drawn, options):
         np.testing.assert_array_equal(*((x.toarray() if name == "coef_" else x) for x in (a, b)))
     assert one.objective_ == other.objective_ and one.converged_ == other.converged_
     assert np.isnan([one.gap_, other.gap_]).all()
+
+
+WITH_LATENT_LABELS = [
+    CRFClassifier(solver="newton"), CRFClassifier(solver="dense_newton"),
+    CRFClassifier(solver="sag", random_state=0), CRFClassifier(loss="softmax_margin"),
+    CRFClassifier(loss="hinge", random_state=0, max_iter=30),
+    MaxMarginCRF(solver="subgradient", random_state=0, max_iter=5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model", WITH_LATENT_LABELS, ids=repr)
+@pytest.mark.filterwarnings("ignore:fit did not converge")
+def test_models_learn_from_some_of_the_labels(model, rng):
+    y = [rng.integers(0, 3, 6).tolist() for _ in range(30)]
+    X = [[[f"a{label}", f"b{rng.integers(3)}"] for label in row] for row in y]
+    kinds = rng.integers(0, 3, (30, 6))
+    some = [[(label, UNLABELED, {label, kind})[kind] for label, kind in zip(*row, strict=True)]
+            for row in zip(y, kinds, strict=True)]  # fmt: skip
+    fitted = clone(model).fit(X, some)
+    assert fitted.score(X, y) > 0.95
+    assert np.isnan(fitted.gap_)
+
+
+@pytest.mark.parametrize("model", [
+    CRFClassifier(solver="oeg"), CRFClassifier(solver="gis"), MaxMarginCRF(),
+    MaxMarginCRF(kernel="rbf"), MaxMarginCRF(solver="eg"), MaxMarginCRF(solver="cutting_plane"),
+], ids=repr)  # fmt: skip
+def test_solvers_for_convex_objectives_refuse_labels_that_are_known_in_part(model):
+    with pytest.raises(ValueError, match="needs one known label for each token.*solver='"):
+        model.fit([[["a"], ["b"]]] * 2, [["A", "B"], [UNLABELED, "A"]])
+
+
+@pytest.mark.filterwarnings("ignore:fit did not converge")
+def test_the_solver_is_chosen_by_what_is_known():
+    """A hinge loss has no dual then, and L1 norms are left to OWL-QN."""
+    X, y = [[["a"], ["b"]]] * 8, [["A", "B"], ["A", {"B", "C"}]] * 4
+    for options in ({}, {"c1": 0.1}, {"loss": "hinge", "max_iter": 3}):
+        model = CRFClassifier(random_state=0, **options).fit(X, y)
+        assert model.predict(X[:1]) == [["A", "B"]] and np.isnan(model.gap_)

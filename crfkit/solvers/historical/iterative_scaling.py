@@ -83,6 +83,7 @@ class GIS(BatchSolver):
 
     requires: ClassVar[tuple[str, ...]] = COUNTED
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+    needs_known_labels: ClassVar[bool] = True
 
     max_iter: int = 10_000
     tol: float = 1e-7
@@ -113,6 +114,7 @@ class IIS(BatchSolver):
 
     requires: ClassVar[tuple[str, ...]] = COUNTED
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+    needs_known_labels: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = {"max_levels": at_least_one}
 
     max_iter: int = 10_000

@@ -60,6 +60,7 @@ class MarginEG(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    needs_known_labels: ClassVar[bool] = True
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     batches_per_update = 1
 
@@ -236,6 +237,7 @@ class SMO(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    needs_known_labels: ClassVar[bool] = True
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     batch_tokens = 1
     batches_per_update = 1

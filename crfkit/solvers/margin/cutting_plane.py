@@ -70,6 +70,7 @@ class CuttingPlane(Solver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("value_and_grad", "minibatches")
+    needs_known_labels: ClassVar[bool] = True
     checks: ClassVar[dict[str, Check]] = CHECKS
 
     slack: str = "one"

@@ -91,6 +91,7 @@ class BlockFrankWolfe(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    needs_known_labels: ClassVar[bool] = True
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     remedy: ClassVar[str] = (
         ". Scale numeric features to about 1, or use solver='cutting_plane', which depends less on "

@@ -81,6 +81,7 @@ class KernelFrankWolfe(MiniBatchSolver):
     """
 
     handles_l1: ClassVar[bool] = False
+    needs_known_labels: ClassVar[bool] = True
     why_done: ClassVar[Callable[..., str | None]] = why_certified
     cut: ClassVar[Callable[..., Any]] = kernel_blocks
     kernel_form: ClassVar[Callable[[Any], Any] | None] = itself

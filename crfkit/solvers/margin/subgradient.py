@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -24,6 +24,10 @@ from crfkit.solvers.margin.bounds import (
     why_certified,
 )
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.sgd import has_settled
+
+# Where no bound is known, so many passes that lower the objective no more end the search.
+PATIENCE = 20
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,10 +60,13 @@ class Subgradient(MiniBatchSolver):
     -----
     For any convex loss, and c2 > 0. The smaller c2, the more passes. Parameters to start from are
     only used where the objective is not above that of zeros.
+
+    Where labels are known in part, the true labels are those of the best labelling that is allowed
+    by then. The objective is not convex, and there is no bound: the search ends when the objective
+    falls by less than `tol`, relatively, in 20 passes.
     """
 
     handles_l1: ClassVar[bool] = False
-    why_done: ClassVar[Callable[..., str | None]] = why_certified
     batches_per_update = 1
 
     checks: ClassVar[dict[str, Check]] = {"averaging": check_flag}
@@ -72,7 +79,15 @@ class Subgradient(MiniBatchSolver):
 
     def _check_objective(self, objective: Objective) -> None:
         check_l2(self, objective)
-        check_convex(self, objective)
+        if objective.has_known_labels or not objective.loss.is_convex:
+            check_convex(self, objective)
+
+    def why_done(self, search: _Descent, w: FloatArray, log: SolverLog) -> str | None:
+        """Return that the gap is small, or the objective falls no more where there is none."""
+        if search.batches.is_convex:
+            return why_certified(self, search, w, log)
+        done = has_settled([record.value for record in log.history], PATIENCE, self.tol)
+        return f"the objective fell by less than tol in {PATIENCE} passes" if done else None
 
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Descent:
         zeros = np.zeros_like(start)
@@ -89,7 +104,6 @@ class _Descent(Search):
     """Sums of subgradients, and the parameters that they amount to."""
 
     batches: StochasticObjective
-    distance = certified_distance
 
     def __init__(self, batches: StochasticObjective, start: FloatArray) -> None:
         self.batches, self._count = batches, max(len(batches), 1)
@@ -113,6 +127,12 @@ class _Descent(Search):
     def evaluate(self, w: FloatArray) -> tuple[FloatArray, float]:
         """Return the parameters and the objective there."""
         return w, self.batches.value(w)
+
+    def distance(self, value: float) -> tuple[float, float]:
+        """Return NaN for the gradient norm, and the gap, NaN where the loss is not convex."""
+        if self.batches.is_convex:
+            return certified_distance(self, value)
+        return math.nan, math.nan
 
     def mean(self) -> FloatArray:
         """Return the mean of the parameters after all steps, the later ones counting more."""

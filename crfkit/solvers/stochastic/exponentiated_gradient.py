@@ -92,6 +92,7 @@ class OEG(MiniBatchSolver):
     """
 
     needs_of_loss: ClassVar[tuple[str, ...]] = ("is_log_likelihood",)
+    needs_known_labels: ClassVar[bool] = True
 
     checks: ClassVar[dict[str, Check]] = {"sampling": one_of(*SAMPLINGS)}
 
