@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._parallel import LONG_TOKENS, SERIAL, ThreadMap, cut
+from crfkit._parallel import LONG_TOKENS, SERIAL, ThreadMap
 from crfkit._types import Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.posterior import (
     LEAST_SHARE,
     ChainSlopes,
@@ -18,19 +17,11 @@ from crfkit.kernels.chain.posterior import (
 from crfkit.kernels.chain.sum import OK
 from crfkit.structures.base import Structure
 from crfkit.structures.posterior import Posterior
-from crfkit.structures.potentials import (
-    ChainPotentials,
-    chain_arrays,
-    exp_pair,
-    exp_unary,
-    transposed,
-)
+from crfkit.structures.potentials import ChainPotentials, chain_arrays, exp_pair, transposed
 from crfkit.structures.tree import Tree, TreePotentials
 
 # Tokens whose transitions are added up together: they stay in the nearest cache.
 WINDOW = 64
-# Tokens of a long sequence whose exponentials are taken at a time.
-BLOCK_TOKENS = 1 << 15
 
 
 class ChainPosterior(Posterior):
@@ -89,11 +80,10 @@ class ChainPosterior(Posterior):
             given._replace(tables=transposed(factor)), sums._replace(flow=np.zeros_like(factor)), -1
         )
         if len(status) == 1 and len(unary) > LONG_TOKENS:
-            _carry_long(scores, forward, backward, self._threads)
+            _carry_halves(forward, backward, len(unary), self._threads)
         else:
-            node, _ = exp_unary(scores)
-            forward.carry(node, scores.offsets)
-            backward.carry(node, scores.offsets)
+            forward.carry(scores.offsets)
+            backward.carry(scores.offsets)
         flow = forward.flow
         flow += backward.flow.transpose(0, 2, 1)
         flow *= factor
@@ -115,29 +105,21 @@ class _Direction:
         )
         self.flow = sums.flow
 
-    def carry(self, node: FloatArray, offsets: IntArray, base: int = 0) -> None:
-        """Carry the slopes of sequences, or of the next block of one, which begins at `base`."""
-        given, goes_on = self._given._replace(node=node), self._goes_on
-        chain_pull_back(given, offsets, base, self._step, goes_on, self._rooms, self._sums)
-        self._goes_on = True
-
-    def carry_blocks(self, scores: ChainScores, blocks: list[slice]) -> None:
-        """Carry the slopes of blocks of a sequence."""
-        for block in blocks[:: self._step]:
-            if self._sums.status[0] == OK:
-                node, _ = exp_unary(scores._replace(unary=scores.unary[block]))
-                self.carry(node, frozen(np.array([block.start, block.stop])), block.start)
+    def carry(self, offsets: IntArray) -> None:
+        """Carry the slopes of sequences, or of the next part of one."""
+        goes_on, self._goes_on = self._goes_on, True
+        if not goes_on or self._sums.status[0] == OK:
+            chain_pull_back(self._given, offsets, self._step, goes_on, self._rooms, self._sums)
 
 
-def _carry_long(
-    scores: ChainScores, forward: _Direction, backward: _Direction, threads: ThreadMap
+def _carry_halves(
+    forward: _Direction, backward: _Direction, length: int, threads: ThreadMap
 ) -> None:
-    """Carry the slopes of a long sequence: each direction its own half, then the other one."""
-    blocks = cut(slice(0, len(scores.unary)), BLOCK_TOKENS)
-    halves = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
+    """Carry the slopes of a long sequence: each direction in one half, then in the other one."""
+    halves = [frozen(np.array(half)) for half in ((0, length // 2), (length // 2, length))]
     for first, second in (halves, halves[::-1]):
         turns = [(forward, first), (backward, second)]
-        threads(lambda turn: turn[0].carry_blocks(scores, turn[1]), turns)
+        threads(lambda turn: turn[0].carry(turn[1]), turns)
 
 
 def _as_forests(potentials: ChainPotentials) -> Posterior:

@@ -14,6 +14,7 @@ backward the same is done from behind, with the transposed table.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from crfkit._types import FloatArray, IdArray, IntArray
@@ -21,12 +22,14 @@ from crfkit.compiler.jit import kernel, part
 from crfkit.compiler.simd import (
     WIDTH,
     add,
+    decay,
     divide,
     fill,
     lanes_from,
     larger,
     largest,
     load,
+    load_of,
     multiply,
     multiply_add,
     store,
@@ -34,7 +37,7 @@ from crfkit.compiler.simd import (
     total,
     where_positive,
 )
-from crfkit.kernels._strips import STRIP, add_outer, last_strip, strip_columns
+from crfkit.kernels._strips import STRIP, Strip, add_outer, last_strip, strip_columns, strips_top
 from crfkit.kernels.chain._two import two_products
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
 
@@ -48,7 +51,7 @@ LOST = MOST / SLIGHT
 class ChainSlopes(NamedTuple):
     """What a direction reads. Read-only."""
 
-    node: FloatArray  # (n, K) exp(unary - its largest), from the token `base` on
+    unary: FloatArray  # (N, K)
     tables: FloatArray  # (M, K, K) exp(pair - its largest); transposed to move backward
     transition_index: IdArray  # (N,) or (1,) the table of the transition into each token
     marginals: FloatArray  # (N, K)
@@ -67,10 +70,17 @@ class Place(NamedTuple):
     """Where a token is read and written."""
 
     t: int
-    row: int  # of its node
     here: int  # its row in the window, at least 1 but for the first of a sequence
     alpha: int  # the row of its alpha
     before: int  # the row of the alpha of the token before
+
+
+class Scales(NamedTuple):
+    """What the numbers of a token are scaled and shifted by, in all lanes."""
+
+    alpha: FloatArray
+    top: FloatArray  # the largest unary score
+    surplus: FloatArray  # what the slopes add up to
 
 
 class SlopeSums(NamedTuple):
@@ -93,46 +103,64 @@ def _surplus(slopes: FloatArray, t: int) -> float:
 
 @part
 def _carry(f: FloatArray, measure: FloatArray, given: ChainSlopes, at: Place, column: int,
-           surplus: FloatArray, scale: FloatArray, rooms: SlopeRooms
-           ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+           scales: Scales, rooms: SlopeRooms) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """Carry eight labels to a token; returns alpha, and the largest number that matters."""
     mu = load(given.marginals, at.t, column)
-    slope = subtract(load(given.slopes, at.t, column), multiply(surplus, mu))
-    known = subtract(mu, fill(NO_SHARE))
-    inverse = where_positive(known, divide(fill(1.0), f))
+    slope = subtract(load(given.slopes, at.t, column), multiply(scales.surplus, mu))
+    node = decay(subtract(load(given.unary, at.t, column), scales.top))
+    known, scaled = subtract(mu, fill(NO_SHARE)), multiply(scales.alpha, node)
+    ratio, inverse = where_positive(known, divide(slope, mu)), divide(fill(1.0), f)
+    inverse = where_positive(known, inverse)
+    alpha, moved = multiply(scaled, f), multiply(scaled, multiply_add(ratio, f, measure))
     share = multiply(mu, inverse)
-    gain = multiply(share, measure)
-    alpha = multiply(multiply(scale, load(given.node, at.row, column)), f)
-    moved = where_positive(known, divide(multiply(add(slope, gain), alpha), mu))
-    store(gain, rooms.gain, 0, column)
-    store(share, rooms.share, at.here, column)
     store(moved, rooms.moved, at.here, column)
     store(alpha, rooms.moved, at.alpha, column)
-    size = larger(slope, subtract(fill(0.0), slope))
-    lost = where_positive(subtract(fill(LEAST_SHARE), mu), multiply(fill(LOST), size))
-    most = larger(inverse, lost)  # first: where one is infinite, what moved may be no number
+    store(share, rooms.share, at.here, column)
+    store(multiply(share, measure), rooms.gain, 0, column)
+    lost = where_positive(subtract(fill(LEAST_SHARE), mu), multiply(fill(LOST), slope))
+    most = larger(inverse, larger(lost, subtract(fill(0.0), lost)))
+    # Last, as what was moved may be no number where another is infinite.
     return alpha, larger(most, larger(moved, subtract(fill(0.0), moved)))
+
+
+@part
+def _products(given: ChainSlopes, at: Place, m: int, starts: bool, start: int,
+              moved: FloatArray) -> tuple[Strip, Strip]:  # fmt: skip
+    """Return a strip of ``f`` and of what is carried; at the first token, one and nothing."""
+    tables, other = given.tables, at.here - 1
+    a, b, u, v = fill(0.0), fill(0.0), fill(0.0), fill(0.0)
+    p, q, r = strip_columns(start, tables.shape[2])
+    if starts:
+        a = fill(1.0)
+        return Strip(a, a, a), Strip(u, u, u)
+    if p == q or q < r:
+        return two_products(moved, at.before, other, tables, m, start)
+    for i in range(tables.shape[1]):
+        d, e = load_of(tables, m, i, p), load_of(tables, m, i, q)
+        x, y = fill(moved[at.before, i]), fill(moved[other, i])
+        a, b = multiply_add(x, d, a), multiply_add(x, e, b)
+        u, v = multiply_add(y, d, u), multiply_add(y, e, v)
+    return Strip(a, b, b), Strip(u, v, v)
 
 
 @part
 def _carry_strips(given: ChainSlopes, at: Place, m: int, starts: bool, scale: float,
                   rooms: SlopeRooms) -> tuple[float, float]:  # fmt: skip
     """Carry all labels to a token; returns the scale of alpha, and the largest number."""
-    size, x, y = given.node.shape[1], fill(scale), fill(_surplus(given.slopes, at.t))
-    mass, most = fill(0.0), fill(0.0)
+    size, mass, most = given.unary.shape[1], fill(0.0), fill(0.0)
+    top, surplus = strips_top(given.unary, at.t), _surplus(given.slopes, at.t)
+    scales = Scales(fill(scale), fill(top), fill(surplus))
     for start in range(last_strip(size), -1, -STRIP):
         p, q, r = strip_columns(start, size)
-        if starts:
-            for column in (p, q, r):
-                a, peak = _carry(fill(1.0), fill(0.0), given, at, column, y, x, rooms)
-                mass, most = add(mass, a), larger(most, peak)
-            continue
-        f, measure = two_products(rooms.moved, at.before, at.here - 1, given.tables, m, start)
-        a, peak = _carry(f.first, measure.first, given, at, p, y, x, rooms)
-        b, other = _carry(f.second, measure.second, given, at, q, y, x, rooms)
-        c, third = _carry(f.third, measure.third, given, at, r, y, x, rooms)
-        mass = add(add(mass, a), add(b, c))
-        most = larger(larger(most, peak), larger(other, third))
+        f, measure = _products(given, at, m, starts, start, rooms.moved)
+        alpha, peak = _carry(f.first, measure.first, given, at, p, scales, rooms)
+        mass, most = add(mass, alpha), larger(most, peak)
+        if q > p:
+            alpha, peak = _carry(f.second, measure.second, given, at, q, scales, rooms)
+            mass, most = add(mass, alpha), larger(most, peak)
+        if r > q:
+            alpha, peak = _carry(f.third, measure.third, given, at, r, scales, rooms)
+            mass, most = add(mass, alpha), larger(most, peak)
     return total(mass), largest(most)
 
 
@@ -140,9 +168,11 @@ def _carry_strips(given: ChainSlopes, at: Place, m: int, starts: bool, scale: fl
 def _carry_few(given: ChainSlopes, at: Place, m: int, starts: bool, scale: float,
                rooms: SlopeRooms) -> tuple[float, float]:  # fmt: skip
     """Carry the labels, fewer than eight, to a token, as `_carry_strips`."""
-    size, moved, mass, most, surplus = given.node.shape[1], rooms.moved, 0.0, 0.0, 0.0
+    size, moved, mass, most, surplus = given.unary.shape[1], rooms.moved, 0.0, 0.0, 0.0
+    top = -math.inf
     for k in range(size):
         surplus += given.slopes[at.t, k]
+        top = max(top, given.unary[at.t, k])
     for k in range(size):
         f, measure = (1.0, 0.0) if starts else (0.0, 0.0)
         for j in range(0 if starts else size):
@@ -151,13 +181,13 @@ def _carry_few(given: ChainSlopes, at: Place, m: int, starts: bool, scale: float
         mu = given.marginals[at.t, k]
         slope = given.slopes[at.t, k] - surplus * mu
         known = mu > NO_SHARE
-        inverse = 1.0 / f if known else 0.0
+        inverse, ratio = (1.0 / f, slope / mu) if known else (0.0, 0.0)
+        scaled = scale * math.exp(given.unary[at.t, k] - top)
+        moved[at.alpha, k] = scaled * f
+        moved[at.here, k] = scaled * (ratio * f + measure)
         rooms.share[at.here, k] = mu * inverse
         rooms.gain[0, k] = mu * inverse * measure
-        alpha = scale * given.node[at.row, k] * f
-        moved[at.alpha, k] = alpha
-        mass += alpha
-        moved[at.here, k] = (slope + rooms.gain[0, k]) * alpha / mu if known else 0.0
+        mass += moved[at.alpha, k]
         lost = LOST * abs(slope) if mu < LEAST_SHARE else 0.0
         most = max(max(most, max(inverse, lost)), abs(moved[at.here, k]))  # in this order
     return mass, most
@@ -191,7 +221,6 @@ def _turn(filled: int, shared: bool, m: int, rooms: SlopeRooms, flow: FloatArray
 def chain_pull_back(
     given: ChainSlopes,
     offsets: IntArray,  # (S + 1,) the tokens of the sequences
-    base: int,  # the token of the first node
     step: int,  # 1 to move forward, -1 to move backward
     goes_on: bool,  # whether the only sequence was begun, and its last token is in the rooms
     rooms: SlopeRooms,
@@ -219,7 +248,7 @@ def chain_pull_back(
             if filled == window:
                 _turn(filled, shared, m, rooms, out.flow)
                 filled = 1
-            at = Place(t, t - base, filled, 2 * window + 1 - before, before)
+            at = Place(t, filled, 2 * window + 1 - before, before)
             before = at.alpha
             if starts:
                 scale = 1.0
