@@ -17,30 +17,33 @@ NONE = -1
 
 @kernel
 def slopes_of_logarithm(
-    mass: FloatArray,  # (N, C) in: probabilities times any number, out: slopes
+    mass: FloatArray,  # (N, C) probabilities times any number
     labels: CodeArray,  # (N,)
     weight: FloatArray,  # (N,)
+    slopes: FloatArray,  # (N, C) out, may be the masses
     others: FloatArray,  # (N,) out: the mass of all other labels
 ) -> None:
     """Slopes of ``- weight log p(y)``: ``weight (p(k) - [k = y])``."""
     for t in range(labels.shape[0]):
-        label, own = labels[t], mass[t, labels[t]]
-        mass[t, label], total = 0.0, 0.0
-        for k in range(mass.shape[1]):
+        label, total = labels[t], 0.0
+        for k in range(label):
             total += mass[t, k]
-        scale = weight[t] / (total + own)
+        for k in range(label + 1, mass.shape[1]):
+            total += mass[t, k]
+        scale = weight[t] / (total + mass[t, label])
         for k in range(mass.shape[1]):
-            mass[t, k] *= scale
-        mass[t, label] = -total * scale
+            slopes[t, k] = mass[t, k] * scale
+        slopes[t, label] = -total * scale
         others[t] = total
 
 
 @kernel
 def slopes_of_cost(
-    probability: FloatArray,  # (N, C) in, out: slopes
+    probability: FloatArray,  # (N, C)
     costs: FloatArray,  # (R, C) never negative
     rows: CodeArray,  # (N,) which costs each token has
     weight: FloatArray,  # (N,)
+    slopes: FloatArray,  # (N, C) out
     expected: FloatArray,  # (N,) out
 ) -> None:
     """Expect costs, ``sum_k p(k) cost(k)``; the slopes are ``weight p(k) (cost(k) - expected)``."""
@@ -52,20 +55,20 @@ def slopes_of_cost(
                 top = k
         expected[t], rest = total, 0.0
         for k in range(probability.shape[1]):
-            slope = weight[t] * probability[t, k] * (costs[row, k] - total)
-            probability[t, k] = slope
+            slopes[t, k] = weight[t] * probability[t, k] * (costs[row, k] - total)
             if k != top:
-                rest += slope
-        probability[t, top] = -rest
+                rest += slopes[t, k]
+        slopes[t, top] = -rest  # where that is nearly certain, the difference of costs is lost
 
 
 @kernel
 def slopes_of_difference(
-    probability: FloatArray,  # (N, C) in, out: slopes
+    probability: FloatArray,  # (N, C)
     labels: CodeArray,  # (N,)
     rivals: CodeArray,  # (N,) other labels; `NONE`: the most probable one
     weight: FloatArray,  # (N,)
     steepness: float,
+    slopes: FloatArray,  # (N, C) out
     errors: FloatArray,  # (N,) out
 ) -> None:
     """Count errors, ``1 / (1 + exp(steepness (p(y) - p(rival))))``; slopes of ``weight error``.
@@ -82,15 +85,15 @@ def slopes_of_difference(
                 if k != label and (rival == NONE or probability[t, k] > probability[t, rival]):
                     rival = k
         if rival == NONE:
-            errors[t], probability[t, label] = 0.0, 0.0
+            errors[t], slopes[t, label] = 0.0, 0.0
             continue
         own, other, rest = probability[t, label], probability[t, rival], 0.0
         error = 1.0 / (1.0 + math.exp(steepness * (own - other)))
         slope = weight[t] * steepness * error * (1.0 - error)
-        probability[t, label], probability[t, rival] = 0.0, 0.0
         for k in range(size):
-            rest += probability[t, k]
-            probability[t, k] *= slope * (own - other)
-        probability[t, label] = -slope * own * (rest + 2.0 * other)
-        probability[t, rival] = slope * other * (rest + 2.0 * own)
+            if k != label and k != rival:
+                rest += probability[t, k]
+            slopes[t, k] = slope * (own - other) * probability[t, k]
+        slopes[t, label] = -slope * own * (rest + 2.0 * other)
+        slopes[t, rival] = slope * other * (rest + 2.0 * own)
         errors[t] = error

@@ -83,15 +83,13 @@ class PointwiseLoss(MarginalLoss):
     def _terms(
         self, potentials: Potentials, posterior: Posterior, targets: Targets, weight: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        slopes, counted = posterior.marginals.copy(), weight > 0.0
-        if targets.allowed is None:
-            allowed = None
-            labels, others = targets.labels, np.empty(len(weight))
-            inside = slopes[np.arange(len(weight)), labels]
-            slopes_of_logarithm(slopes, frozen(labels), weight, others)
+        marginals, allowed, counted = posterior.marginals, targets.allowed, weight > 0.0
+        if allowed is None:
+            labels, slopes, others = targets.labels, np.empty_like(marginals), np.empty(len(weight))
+            inside = marginals[np.arange(len(weight)), labels]
+            slopes_of_logarithm(frozen(marginals), frozen(labels), weight, slopes, others)
         else:
-            allowed = targets.allowed
-            slopes, inside, others = _slopes_of_set(slopes, allowed, weight)
+            slopes, inside, others = _slopes_of_set(marginals, allowed, weight)
         terms = np.zeros(len(weight))
         with np.errstate(over="ignore"):
             np.divide(others, inside, out=terms, where=counted & (inside != 0.0))
@@ -156,11 +154,8 @@ class RiskLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     def _terms(
         self, potentials: Potentials, posterior: Posterior, targets: Targets, weight: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        size, slopes, expected = (
-            potentials.n_codes,
-            posterior.marginals.copy(),
-            np.empty(len(weight)),
-        )
+        size, marginals = potentials.n_codes, frozen(posterior.marginals)
+        slopes, expected = np.empty_like(marginals), np.empty(len(weight))
         costs = find_cost(self.cost, size).added(np.arange(size, dtype=np.int32))
         if targets.allowed is None:
             rows = targets.labels
@@ -168,7 +163,7 @@ class RiskLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
             sets, which = np.unique(targets.allowed, axis=0, return_inverse=True)
             rows = which.ravel().astype(np.int32)
             costs = np.array([costs[allowed].min(axis=0) for allowed in sets]).reshape(-1, size)
-        slopes_of_cost(slopes, frozen(costs), frozen(rows), weight, expected)
+        slopes_of_cost(marginals, frozen(costs), frozen(rows), weight, slopes, expected)
         return weight * expected, slopes
 
 
@@ -218,16 +213,16 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     def _terms(
         self, potentials: Potentials, posterior: Posterior, targets: Targets, weight: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        marginals, slopes = posterior.marginals, posterior.marginals.copy()
+        marginals, steepest = frozen(posterior.marginals), self._checked_slopes()[-1]
         if targets.allowed is None:
             labels, rivals = targets.labels, np.full(len(weight), NONE, np.int32)
         else:
             labels = _best_of(marginals, targets.allowed)
             rivals = _best_of(marginals, ~targets.allowed)
-        errors, steepest = np.empty(len(weight)), self._checked_slopes()[-1]
+        slopes, errors = np.empty_like(marginals), np.empty(len(weight))
         slopes_of_difference(
-            slopes, frozen(labels), frozen(rivals), weight, steepest, errors
-        )  # fmt: skip
+            marginals, frozen(labels), frozen(rivals), weight, steepest, slopes, errors
+        )
         return weight * errors, slopes
 
     def _checked_slopes(self) -> list[float]:

@@ -103,7 +103,7 @@ def _compare(
     if impossible.any():
         raise forbidden_labels(potentials, int(np.argmax(impossible)))
     np.exp(slopes, out=slopes)
-    slopes_of_logarithm(slopes, frozen(labels), frozen(weight), others)
+    slopes_of_logarithm(frozen(slopes), frozen(labels), frozen(weight), slopes, others)
     rest = others + (np.exp(own - top) - 1.0)  # exact where the label is the best one
     return weight * (np.log1p(rest) + (top - own)), slopes
 

@@ -248,13 +248,14 @@ def minimize(
     The `max_iter` of the solver, if it has one, is for all of them: a stage may take its equal
     share of what those before have left. The callback is called once with each iteration, `watch`
     with those of the last stage alone. Records of the stages before have the values of their own
-    losses and an infinite gap.
+    losses and an infinite gap. ValueError if the solver cannot minimize the loss.
     """
     if not objective.loss.is_staged:
         return solver.solve(objective, start, _both(callback, watch))
     most = solver.max_iter
     if most is not None:
         check_whole("max_iter", most)
+    check_match(solver, objective)  # before the first stage, which may be of another kind
     losses = objective.loss.stages()
     result: SolverResult | None = None
     for number, loss in enumerate(losses):
