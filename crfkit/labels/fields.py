@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crfkit._types import IntArray, Segment
-from crfkit.data.labels import iterate_sequences, label_list, plain_label
+from crfkit.data.labels import UNLABELED, iterate_sequences, label_list, plain_label
 
 _ORDER = "Give Segment(start, stop, label) of crfkit.metrics, or a triple in that order."
 _SCHEME = (
@@ -58,7 +58,8 @@ def is_label(label: Any) -> bool:
 def holds_segments(sequences: Iterable[Any]) -> bool:
     """Whether sequences hold segments rather than labels of tokens; all may be empty."""
     filled = [sequence for sequence in sequences if len(sequence)]
-    return not filled or any(segment_fields(sequence[0]) for sequence in filled)
+    firsts = (next((x for x in sequence if x is not UNLABELED), None) for sequence in filled)
+    return not filled or any(map(segment_fields, firsts))
 
 
 def are_segments(sequences: list[list[Any]], offsets: IntArray) -> bool:
@@ -93,6 +94,9 @@ def as_segment(item: Any, where: str, n_tokens: float = np.inf, remedy: str = _S
     """Return an item as a segment; TypeError or ValueError if it is none of its sequence."""
     segment = read_segment(item, where, remedy)
     start, stop, label = segment
+    if isinstance(label, set):
+        label = frozenset(label)
+        segment = segment._replace(label=label)
     if not 0 <= start < stop <= n_tokens:
         outside = f"is not within the {n_tokens} tokens"
         why = outside if n_tokens < np.inf else "does not begin at a token"
@@ -111,27 +115,60 @@ def lists(y: Any) -> list[list[Any]]:
     return [label_list(s, sequence) for s, sequence in enumerate(iterate_sequences(y, "y"))]
 
 
-def read_listed(sequences: list[list[Any]], offsets: IntArray, name: str) -> Listed:
-    """Return the segments listed for each sequence, in any order; `name` is for messages."""
+def read_listed(
+    sequences: list[list[Any]], offsets: IntArray, name: str, *, partial: bool = False
+) -> Listed:
+    """Return the segments listed for each sequence, in any order; `name` is for messages.
+
+    Labels may be `UNLABELED` and frozensets only if they may be known in part (`partial`);
+    `UNLABELED` in place of a segment then is one with this label wherever there is no other.
+    """
     if len(sequences) != len(offsets) - 1:
         raise ValueError(
             f"X has {len(offsets) - 1} sequences, but {name} has {len(sequences)}: give one list "
             f"of segments for each sequence of X."
         )
-    labels, places, remedy = [], [], "Others are." if name == "y" else _ORDER
+    remedy, labels = "Others are." if name == "y" else _ORDER, list[Any]()
+    places = list[tuple[int, int]]()
     lengths, begins = np.diff(offsets).tolist(), offsets.tolist()
     for s, sequence in enumerate(sequences):
         where = f"sequence {s} of {name}"
+        first = len(places)
         for item in sequence:
+            if partial and item is UNLABELED:
+                continue
             start, stop, label = as_segment(item, where, lengths[s], remedy)
             if label is None or label != label:
                 raise TypeError(
                     f"{where}: the label of {item!r:.60} must be hashable, and not None or NaN."
                 )
+            if label is UNLABELED or isinstance(label, frozenset):
+                _check_open(label, where, partial)
             labels.append(plain_label(label))
             places.append((begins[s] + start, begins[s] + stop))
+        if partial and UNLABELED in sequence:
+            places += _gaps(places[first:], begins[s], begins[s + 1])
+            labels += [UNLABELED] * (len(places) - len(labels))
     starts, stops = np.array(places, np.int64).reshape(-1, 2).T
     return Listed(starts, stops, labels)
+
+
+def _gaps(places: list[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
+    """Return the runs of tokens of a sequence between segments, which may overlap."""
+    found, last = [], begin
+    for start, stop in sorted([*places, (end, end)]):
+        if start > last:
+            found.append((last, start))
+        last = max(last, stop)
+    return found
+
+
+def _check_open(label: Any, where: str, partial: bool) -> None:
+    """Raise ValueError unless a label may be one of several, and there are some."""
+    if not partial:
+        raise ValueError(f"{where}: a label is {label!r:.60}, but segments need known ones here.")
+    if label is not UNLABELED and not label:
+        raise ValueError(f"{where}: a set of labels is empty. Give those that a segment may have.")
 
 
 def check_apart(listed: Listed, offsets: IntArray, name: str) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 
 from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
-from crfkit.data.labels import UNKNOWN, LabelStream, check_lengths
+from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_lengths
 from crfkit.data.packed import ranges
 from crfkit.data.targets import Targets
 from crfkit.data.validation import token_place
-from crfkit.labels.base import Coded, Fewer, LabelCoding, present
+from crfkit.labels.base import Fewer, LabelCoding, present
 from crfkit.labels.costs import Cost
 from crfkit.labels.fields import Listed, are_segments, check_apart, lists, read_listed
 from crfkit.labels.schemes import (
@@ -52,6 +52,77 @@ def segmentation_of(codes: CodeArray, offsets: IntArray, n_labels: int) -> Segme
     return Segmentation(start, stop, codes[start].astype(np.int64) - n_labels)
 
 
+def known_segments(targets: Targets, offsets: IntArray, n_labels: int) -> Segmentation:
+    """Return the segments whose tokens are known, with each of the labels that they may have."""
+    runs = segmentation_of(targets.states, offsets, n_labels)
+    if targets.allowed is None or not len(runs.start):
+        return runs
+    goes_on, begins = targets.allowed[:, :n_labels], targets.allowed[:, n_labels:]
+    settled = ~(goes_on.any(axis=1) & begins.any(axis=1))
+    whole = np.flatnonzero(np.logical_and.reduceat(settled, runs.start))
+    which, labels = np.nonzero(begins[runs.start[whole]])
+    return Segmentation(runs.start[whole[which]], runs.stop[whole[which]], labels)
+
+
+def single_labels(runs: Segmentation) -> Segmentation:
+    """Return those of known segments that are listed once: their label is known."""
+    same = runs.start[1:] == runs.start[:-1]
+    one = ~np.append(same, False) & ~np.append(False, same)
+    return Segmentation(*(part[one] for part in runs))
+
+
+class ReadSegments(NamedTuple):
+    """Labels, (K,), codes of tokens, (N,), their coding, and what `y` leaves open.
+
+    The codes of tokens whose segments are not known are those of segments of one token.
+    """
+
+    classes: ObjectArray
+    codes: CodeArray
+    coding: SegmentCoding
+    hidden: BoolArray | None = None  # (N,) whether the segment of a token is not known
+    options: BoolArray | None = None  # (N, K) the labels that it may have, where it is known
+
+    def allowed(self, offsets: IntArray, runs_outside: bool) -> BoolArray | None:
+        """Return which codes each token may have, (N, 2 K), if something is open.
+
+        What follows a known segment begins, but for runs of tokens outside that may be longer.
+        """
+        if self.hidden is None and self.options is None:
+            return None
+        size, hidden, which = len(self.classes), self.hidden_tokens, self.labels
+        outside = runs_outside & (which == self.outside_code) & ~hidden
+        labels = which[:, None] == np.arange(size)
+        if self.options is not None:
+            labels = self.options.copy()
+        labels[hidden] = True
+        first = np.isin(np.arange(len(which)), offsets)
+        behind = np.roll(hidden | outside, 1) & ~first
+        goes_on = np.where(hidden, behind | first, (self.codes < size) | (outside & behind))
+        begins = hidden | (self.codes >= size)
+        return np.hstack([labels & goes_on[:, None], labels & begins[:, None]])
+
+    def targets(self, offsets: IntArray, runs_outside: bool) -> Targets:
+        """Return what is known of codes."""
+        return Targets(self.codes, self.allowed(offsets, runs_outside))
+
+    @property
+    def labels(self) -> IntArray:
+        """The label of each token, (N,)."""
+        return self.codes.astype(np.int64) % max(len(self.classes), 1)
+
+    @property
+    def outside_code(self) -> int:
+        """The label of tokens outside of all segments, -1 if there is none."""
+        names = self.classes.tolist()
+        return names.index(self.coding.outside) if self.coding.outside in names else -1
+
+    @property
+    def hidden_tokens(self) -> BoolArray:
+        """Whether the segment of each token is not known, (N,)."""
+        return np.zeros(len(self.codes), bool) if self.hidden is None else self.hidden
+
+
 class SegmentCoding(LabelCoding):
     """A code tells the label of a segment, and whether the segment begins at the token.
 
@@ -73,11 +144,18 @@ class SegmentCoding(LabelCoding):
     def write_known(
         self, targets: Targets, classes: ObjectArray, offsets: IntArray
     ) -> LabelSequences:
-        """Return the tags that codes stand for."""
-        return self.write(targets.labels, classes, offsets)
+        """Return the tags of what is known, `UNLABELED` of all other tokens."""
+        tags, allowed = self.write(targets.states, classes, offsets), targets.allowed
+        if allowed is not None:
+            outside = np.array([label == self.outside for label in classes.tolist()], bool)
+            some = np.any(allowed & ~np.tile(outside, 2), axis=1) & (allowed.sum(axis=1) > 1)
+            _hide(tags, some, offsets)
+        return tags
 
     def restrict(self, targets: Targets, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels occur, known or not, rising, and codes with respect to these."""
+        if targets.allowed is not None:
+            return _restricted(targets.states, targets.allowed, n_labels)
         codes = targets.labels
         found, labels = present(codes % n_labels, np.ones(len(codes), bool))
         return found, Targets((labels + len(found) * (codes >= n_labels)).astype(np.int32))
@@ -103,8 +181,8 @@ class SegmentCoding(LabelCoding):
         return found
 
     def _rewritten(self, sequences: list[list[Any]], offsets: IntArray) -> LabelSequences:
-        coded = read_segments(sequences, offsets, self.scheme, self.outside)
-        return self.write(coded.codes, coded.classes, offsets)
+        read = read_segments(sequences, offsets, self.scheme, self.outside)
+        return self.write_known(read.targets(offsets, False), read.classes, offsets)
 
     def key(self, label: Hashable) -> Hashable:
         """Return what tells a label from others: where there are tags, its name in them."""
@@ -138,16 +216,87 @@ class SegmentCoding(LabelCoding):
         return tags
 
 
-def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded:
-    """Return the codes of the segments that labels stand for; tokens outside are one by one."""
+def _restricted(codes: CodeArray, allowed: BoolArray, n_labels: int) -> Fewer:
+    """Return the labels that tokens have which may not have all, and what is known by these."""
+    labels = allowed[:, :n_labels] | allowed[:, n_labels:]
+    told = labels[~labels.all(axis=1)]
+    found = np.flatnonzero(told.any(axis=0)) if len(told) else np.arange(n_labels)
+    places = np.zeros(n_labels, np.int64)
+    places[found] = np.arange(len(found))
+    fewer = places[codes % n_labels] + len(found) * (codes >= n_labels)
+    columns = np.append(found, found + n_labels)
+    return found.astype(np.int64), Targets(fewer.astype(np.int32), allowed[:, columns])
+
+
+def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> ReadSegments:
+    """Return the codes of the segments that labels stand for; tokens outside are one by one.
+
+    Tokens that are `UNLABELED`, or in a span that is, may be of any segments, but of none that
+    reaches beyond them. The label of a span may be a set, of which one is right.
+    """
     sequences = lists(y)
     if are_segments(sequences, offsets):
         coding = SegmentCoding(_named("IOB2" if scheme == "auto" else scheme), outside)
-        listed = read_listed(sequences, offsets, "y")
+        listed = read_listed(sequences, offsets, "y", partial=True)
         check_apart(listed, offsets, "y")
         return _coded(listed, offsets, coding)
-    stream = LabelStream(sequences)
+    stream = LabelStream(sequences, partial=True)
     check_lengths(offsets, stream.offsets, "y")
+    if not stream.options:
+        return _read_tags(sequences, stream, offsets, scheme, outside)
+    hidden = hidden_tokens(stream)
+    sequences = without_hidden(sequences, hidden, offsets, outside)
+    try:
+        read = _read_tags(sequences, LabelStream(sequences), offsets, scheme, outside)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Next to tokens that are UNLABELED tags are read as at the ends of sequences: "
+            "label all tokens of a segment, or none."
+        ) from error
+    return _with_hidden(read, hidden)
+
+
+def hidden_tokens(stream: LabelStream) -> BoolArray:
+    """Return which tokens are `UNLABELED`, (N,); ValueError if one has a set of labels."""
+    hidden: BoolArray = stream.codes < 0
+    for place, option in enumerate(stream.options):
+        if option is not UNLABELED:
+            token = int(np.argmax(stream.codes == -1 - place))
+            raise ValueError(
+                f"{token_place(stream.offsets, token)}: {option!r:.60} is a set of labels, but "
+                "which segments there are has to be known: give spans, (start, stop, {labels})."
+            )
+    return hidden
+
+
+def without_hidden(
+    sequences: list[list[Any]], hidden: BoolArray, offsets: IntArray, outside: str
+) -> list[list[Any]]:
+    """Return labels with that of tokens outside where these are hidden, (N,)."""
+    return [
+        [outside if hide else label for label, hide in zip(labels, hidden[b:e], strict=True)]
+        for labels, b, e in zip(sequences, offsets[:-1], offsets[1:], strict=True)
+    ]
+
+
+def _with_hidden(read: ReadSegments, hidden: BoolArray) -> ReadSegments:
+    """Return that some tokens, (N,), are not outside, but of segments that are not known."""
+    size, labels = len(read.classes), read.labels
+    if hidden.all():
+        raise ValueError("no token of y has a known label, all are UNLABELED.")
+    left = np.unique(labels[~hidden])
+    stream = LabelStream([read.classes[left].tolist()])
+    classes = stream.classes()
+    places = np.zeros(size, np.int32)
+    places[left] = stream.codes_for(classes)
+    codes = places[labels] + len(classes) * (read.codes >= size)
+    return ReadSegments(classes, codes.astype(np.int32), read.coding, hidden)
+
+
+def _read_tags(
+    sequences: list[list[Any]], stream: LabelStream, offsets: IntArray, scheme: str, outside: str
+) -> ReadSegments:
+    """Return the codes of the segments that tags or labels of tokens stand for."""
     if scheme == "auto":
         scheme = find_scheme(sequences, stream, outside)
     coding = SegmentCoding(_named(scheme), outside)
@@ -165,27 +314,47 @@ def read_segments(y: Any, offsets: IntArray, scheme: str, outside: str) -> Coded
     return _coded(Listed(starts, starts + found.stops - found.starts, labels), offsets, coding)
 
 
+def _hide(tags: LabelSequences, hidden: BoolArray, offsets: IntArray) -> None:
+    """Write `UNLABELED` where tokens, (N,), are hidden."""
+    places = np.flatnonzero(hidden)
+    sequences = np.searchsorted(offsets, places, side="right") - 1
+    for s, t in zip(sequences.tolist(), (places - offsets[sequences]).tolist(), strict=True):
+        tags[s][t] = UNLABELED
+
+
 def _named(scheme: str) -> str:
     """Return the name of a scheme that may be given by another."""
     return scheme if scheme == RUNS else get_scheme(scheme).name
 
 
-def _coded(listed: Listed, offsets: IntArray, coding: SegmentCoding) -> Coded:
+def _coded(listed: Listed, offsets: IntArray, coding: SegmentCoding) -> ReadSegments:
     """Return the codes of spans, each token outside a segment of its own."""
     start, stop, labels = listed
     tokens = ranges(start, stop - start)
     outside = np.ones(int(offsets[-1]), bool)
     outside[tokens] = False
-    stream = LabelStream([[*labels, coding.outside]] if outside.any() else [labels])
-    classes = stream.classes()
+    stream = LabelStream([[*labels, coding.outside]] if outside.any() else [labels], partial=True)
+    classes, size = stream.classes(), len(stream.index)
+    if stream.options and not size:
+        raise ValueError("no segment of y has a known label, all are UNLABELED.")
     _check_names(classes, coding)
     known = stream.codes_for(classes)
     out = np.zeros(len(outside), np.int32)
     out[tokens] = np.repeat(known[: len(labels)], stop - start)
-    out[start] += len(classes)
+    out[start] += size
     if outside.any():
-        out[outside] = known[-1] + len(classes)
-    return Coded(classes, out, coding)
+        out[outside] = known[-1] + size
+    if not stream.options:
+        return ReadSegments(classes, out, coding)
+    hidden, is_hidden = np.zeros(len(out), bool), [label is UNLABELED for label in labels]
+    hidden[tokens] = np.repeat(np.array(is_hidden, bool), stop - start)
+    out[hidden] = out[hidden] % size + size
+    allowed = stream.allowed_for(classes)
+    if allowed is None or all(option is UNLABELED for option in stream.options):
+        return ReadSegments(classes, out, coding, hidden)
+    options = np.arange(size) == out[:, None] % size
+    options[tokens] = np.repeat(allowed[: len(labels)], stop - start, axis=0)
+    return ReadSegments(classes, out, coding, hidden, options)
 
 
 def _check_names(classes: ObjectArray, coding: SegmentCoding) -> None:
@@ -200,7 +369,7 @@ def _check_names(classes: ObjectArray, coding: SegmentCoding) -> None:
             )
 
 
-def _coded_runs(stream: LabelStream, offsets: IntArray, coding: SegmentCoding) -> Coded:
+def _coded_runs(stream: LabelStream, offsets: IntArray, coding: SegmentCoding) -> ReadSegments:
     """Return the codes of runs of equal labels, each token outside a segment of its own."""
     classes = stream.classes()
     labels = stream.codes_for(classes)
@@ -208,7 +377,7 @@ def _coded_runs(stream: LabelStream, offsets: IntArray, coding: SegmentCoding) -
     begins[1:] = labels[1:] != labels[:-1]
     begins[offsets[:-1][offsets[:-1] < len(labels)]] = True
     begins |= np.array([label == coding.outside for label in classes.tolist()], bool)[labels]
-    return Coded(classes, (labels + len(classes) * begins).astype(np.int32), coding)
+    return ReadSegments(classes, (labels + len(classes) * begins).astype(np.int32), coding)
 
 
 def find_scheme(sequences: list[list[Any]], stream: LabelStream, outside: str) -> str:
@@ -248,7 +417,13 @@ def illegible(sequences: list[list[Any]], scheme: str, outside: str) -> BoolArra
     found = np.zeros(len(sequences), bool)
     if scheme == RUNS:
         return found
-    rules, stream = get_scheme(scheme), LabelStream(sequences)
+    stream = LabelStream(sequences, partial=True)
+    if stream.options:
+        hidden = hidden_tokens(stream)
+        return illegible(
+            without_hidden(sequences, hidden, stream.offsets, outside), scheme, outside
+        )
+    rules = get_scheme(scheme)
     foreign = np.array(
         [not is_tag(t, rules) or parse_tag(t, rules)[1] == outside for t in stream.index], bool
     )

@@ -16,12 +16,17 @@ from crfkit.labels.base import Coded, FittedLabels, LabelSpace
 from crfkit.labels.fields import are_segments, lists
 from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, is_tag, parse_tag
 from crfkit.labels.segmentation import (
+    ANY,
+    BEGINS,
     EITHER,
+    ReadSegments,
     Segmentation,
     SegmentCoding,
     illegible,
+    known_segments,
     read_segments,
     segmentation_of,
+    single_labels,
 )
 
 NO_LIMIT = np.iinfo(np.int64).max
@@ -55,18 +60,22 @@ class SegmentLabels(LabelSpace):
 
     def read(self, y: Any, offsets: IntArray) -> Coded:
         """Return the codes of the segments that labels stand for, which keep the limits."""
-        coded = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
-        check_names(self.segments, coded)
-        size, classes, codes = len(coded.classes), coded.classes, coded.codes.copy()
-        _join(codes, offsets, classes, self.segments.outside)
-        runs = segmentation_of(codes, offsets, size)
-        limits = find_limits(self.segments, coded.coding, classes, runs)
+        read = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
+        check_names(self.segments, read)
+        size, classes, codes = len(read.classes), read.classes, read.codes.copy()
+        read, long = read._replace(codes=codes), self.segments.outside == "long"
+        if long:
+            _join(read, offsets)
+        runs = known_segments(read.targets(offsets, long), offsets, size)
+        limits = find_limits(self.segments, read.coding, classes, runs)
         most = limits.most
         if self.segments._limits().too_long != "split":
             most = np.where(is_outside(classes), most, NO_LIMIT)
         _cut(codes, offsets, size, most)
-        check_limits(segmentation_of(codes, offsets, size), offsets, classes, limits)
-        return coded._replace(codes=codes)
+        targets = read.targets(offsets, long)
+        known = single_labels(known_segments(targets, offsets, size))
+        check_limits(known, offsets, classes, limits)
+        return Coded(classes, codes, read.coding, targets.allowed)
 
     def coding(self, fitted: FittedLabels) -> SegmentCoding:
         """Return how the codes of a fitted model are read and written."""
@@ -86,29 +95,29 @@ class SegmentLabels(LabelSpace):
                 tags if good else [OUTSIDE_LABEL] * len(tags)
                 for tags, good in zip(sequences, legible.tolist(), strict=True)
             ]
-        coded = read_segments(sequences, offsets, fitted.scheme_, OUTSIDE_LABEL)
-        size, names = len(coded.classes), coded.classes.tolist()
-        which = coded.codes % max(size, 1)
-        labels = coding.places(coded.classes, fitted.classes_)[which]
-        known = (labels != UNKNOWN) & np.repeat(legible, np.diff(offsets))
-        labels[~known] = 0
-        open_ = np.array([name == OUTSIDE_LABEL for name in names], bool)[which]
-        if coding.merges and not listed:
-            open_[:] = True
-        exact = labels + len(fitted.classes_) * (coded.codes >= size)
-        return np.where(open_, EITHER - labels, exact).astype(np.int32), known
+        read = read_segments(sequences, offsets, fitted.scheme_, OUTSIDE_LABEL)
+        if read.options is not None:
+            raise ValueError("a segment of y has a set of labels, but needs a known one here.")
+        labels = coding.places(read.classes, fitted.classes_)[read.labels]
+        known = ((labels != UNKNOWN) | read.hidden_tokens) & np.repeat(legible, np.diff(offsets))
+        labels[~known | read.hidden_tokens] = 0
+        outside = read.labels == read.outside_code
+        either = outside | (coding.merges and not listed)
+        exact = labels + len(fitted.classes_) * (read.codes >= len(read.classes))
+        codes = np.where(either, EITHER - labels, exact)
+        if read.hidden is not None:
+            behind = np.roll(read.hidden | either, 1)
+            behind[offsets[:-1][offsets[:-1] < len(behind)]] = True
+            codes[read.hidden] = np.where(behind, ANY, BEGINS)[read.hidden]
+        return codes.astype(np.int32), known
 
 
-def _join(codes: CodeArray, offsets: IntArray, classes: ObjectArray, outside: str) -> None:
-    """Make one segment of each run of tokens outside of spans, where these are to be long."""
-    size, labels = len(classes), classes.tolist()
-    if outside == "single" or OUTSIDE_LABEL not in labels:
-        return
-    k = labels.index(OUTSIDE_LABEL)
-    again = np.zeros(len(codes), bool)
-    again[1:] = (codes[1:] % size == k) & (codes[:-1] % size == k)
-    again[offsets[:-1][offsets[:-1] < len(codes)]] = False
-    codes[again] = k
+def _join(read: ReadSegments, offsets: IntArray) -> None:
+    """Make one segment of each run of tokens outside of spans."""
+    is_outside = (read.labels == read.outside_code) & ~read.hidden_tokens
+    again = is_outside & np.roll(is_outside, 1)
+    again[offsets[:-1][offsets[:-1] < len(again)]] = False
+    read.codes[again] = read.outside_code
 
 
 def _cut(codes: CodeArray, offsets: IntArray, size: int, most: IntArray) -> None:
@@ -167,7 +176,7 @@ def _by_label(
     return found
 
 
-def check_names(segments: Any, coded: Coded) -> None:
+def check_names(segments: Any, coded: ReadSegments) -> None:
     """Raise ValueError if a label is named as a tag, or twice; warn of what looks like a slip."""
     coding, constraints = coded.coding, segments._limits()
     known = {coding.key(label): label for label in coded.classes.tolist()}
@@ -230,7 +239,7 @@ def check_limits(
                 f"{token_place(offsets, runs.start[i])}: the segment of label {names[i]!r} has "
                 f"{sizes[i]} tokens, but {name} is {limit[runs.label[i]]}. {remedy}"
             )
-    follows = ~np.isin(runs.start[1:], offsets)
+    follows = (runs.start[1:] == runs.stop[:-1]) & ~np.isin(runs.start[1:], offsets)
     wrong = follows & limits.forbidden[runs.label[:-1], runs.label[1:]]
     if wrong.any():
         i = int(np.argmax(wrong))

@@ -46,6 +46,7 @@ class Choice:
     # which attributes count for all tokens of one, for its first, its last, and one alone, (D, 4).
     lengths: LengthBlock | None = None
     token_parts: BoolArray | None = None
+    known_segments: Segmentation | None = None  # those that are known, where not all are
 
     @cached_property
     def labels(self) -> CodeArray:
@@ -55,11 +56,14 @@ class Choice:
 
     @cached_property
     def segments(self) -> Segmentation:
-        """The segments that the codes stand for, all of whose tokens have a known label."""
-        runs = segmentation_of(self.codes, self.data.offsets, self.n_labels)
+        """The known segments, all of whose tokens have a known label."""
+        runs = self.known_segments
+        if runs is None:
+            runs = segmentation_of(self.codes, self.data.offsets, self.n_labels)
         if self.known is None:
             return runs
-        whole = np.logical_and.reduceat(self.known, runs.start)
+        unknown = np.append(0, np.cumsum(~self.known))
+        whole = unknown[runs.stop] == unknown[runs.start]
         return Segmentation(*(part[whole] for part in runs))
 
     @cached_property
@@ -107,7 +111,7 @@ class Choice:
     def transition_pairs(self, data: PackedSequences) -> AttributeWeights:
         """Return the (attribute of transitions, transition) pairs that have a weight."""
         tokens, found, size = None, self.transitions, self.n_labels
-        if self.allowed is not None:
+        if self.allowed is not None and self.lengths is None:
             parts = np.array_split(np.arange(len(found)), 1 + len(found) * size**2 // CELLS)
             listed = [_products(part, *self._steps(part)) for part in parts]
             tokens, found = map(np.concatenate, zip(*listed, strict=True))
@@ -125,7 +129,7 @@ class Choice:
     def weighted_transitions(self) -> tuple[IntArray, IntArray]:
         """Return the labels before and after of the transitions that have a weight, (P2,)."""
         size, found = self.n_labels, self.transitions
-        if self.allowed is None:
+        if self.allowed is None or self.lengths is not None:
             counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)
         else:
             steps = self._steps(np.arange(len(found)))

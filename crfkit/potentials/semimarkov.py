@@ -17,7 +17,7 @@ from crfkit.data.topology import check_no_topology
 from crfkit.data.validation import warn_if_lengths_badly_scaled
 from crfkit.features.lengths import length_basis
 from crfkit.labels.base import LabelSpace, TokenLabels
-from crfkit.labels.segmentation import Segmentation, segmentation_of
+from crfkit.labels.segmentation import Segmentation, known_segments, single_labels
 from crfkit.labels.segments import Limits, SegmentLabels, find_limits
 from crfkit.potentials.attributes import AttributeWeights, Part
 from crfkit.potentials.base import FeatureChoice, LabeledData
@@ -84,9 +84,7 @@ class SegmentStateBlock(AttributeBlock):
         What a label never has at first tokens tells that it does not begin there, so that pairs
         seen anywhere in segments have weights for first, last and single tokens, too.
         """
-        pairs = choice.data, choice.labels, choice.n_labels
-        seen = choice.pairs(*pairs, everything=choice.all_states)
-        return cls(_in_parts(seen, choice.of_segments[1]))
+        return cls(_in_parts(choice.label_pairs(), choice.of_segments[1]))
 
     def prepare(self, data: PackedSequences, chunks: list[Chunk], reading: Reading) -> Any:
         """Return the tokens of each chunk."""
@@ -388,9 +386,14 @@ class SegmentWeights(WeightSpace):
     def choose(self, features: FeatureChoice, training: LabeledData) -> LinearModel:
         """Return the model with the weights that are to be fitted."""
         size = len(training.classes)
-        runs = segmentation_of(training.codes, training.data.offsets, size)
+        targets, offsets = training.targets, training.data.offsets
+        runs = known_segments(targets, offsets, size)
         limits = find_limits(self.labels.segments, training.coding, training.classes, runs)
         options = self._options(features, training) | {"forbidden": limits.forbidden}
+        if targets.allowed is not None:
+            labels = targets.allowed[:, :size] | targets.allowed[:, size:]
+            options["allowed"] = labels if size > 1 else None  # one label needs not be known
+            options["known_segments"] = single_labels(runs)
         lengths, parts = self._lengths(limits, runs), self._parts(training.data)
         return choose_segment_features(
             training.data, training.codes, size, lengths=lengths, parts=parts, **options
