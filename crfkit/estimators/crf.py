@@ -52,8 +52,12 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
     loss : str or Loss, default="log"
         "log", the negative log-likelihood; "softmax_margin", the same with the cost added to the
         scores (Gimpel and Smith 2010); "hinge" (:class:`crfkit.losses.HingeLoss`);
-        "annealed_hinge", softened by a falling temperature, for gradient solvers; or an object.
-        With all but "log", the tokens of a sequence must have one weight.
+        "annealed_hinge", softened by a falling temperature, for gradient solvers; with these three,
+        the tokens of a sequence must have one weight. "pseudolikelihood", each label given all
+        others (Besag 1975); "pointwise", the log-likelihood of single labels (Kakade, Teh and
+        Roweis 2002), "labelwise", a smooth count of the most probable labels that are wrong (Gross
+        et al. 2006), and "risk", the expected cost, which are not convex; or an object of
+        :mod:`crfkit.losses`.
     cost : {"hamming", "zero_one"}, dict or array of shape (K, K), default="hamming"
         What wrong labels cost, for losses that are given by name and have a cost: their number; 1
         if any is wrong ("hinge" alone); for each true label what missing it costs, 1 for those not
@@ -232,7 +236,7 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         `solver` must be one that learns from batches. New attributes of tokens, and pairs that are
         seen for the first time, get new weights. The penalty counts in full in each call.
         `early_stopping`, `init` and `warm_start` have no part in it; "annealed_hinge" is that of
-        its last temperature.
+        its last temperature, "labelwise" of its last slope.
 
         Parameters
         ----------

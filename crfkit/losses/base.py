@@ -18,7 +18,7 @@ class Loss(ABC):
 
     - `requires`: what it needs of a structure beyond the methods that all have
     - `is_convex`: it lies above its tangents where the tokens of each sequence have one weight
-    - `is_smooth`: it has a gradient everywhere, not only subgradients
+    - `is_smooth`: it has a gradient, not only subgradients, but for corners that are seldom met
     - `is_log_likelihood`, `is_hinge`: it is the log loss, or that whose dual margins maximize
     - `needs_sequence_weights`: weights that differ within a sequence are a ValueError
     - `takes_cost`: estimators make its attribute ``cost`` a cost

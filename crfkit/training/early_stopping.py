@@ -20,8 +20,8 @@ Scorer = Callable[[Any, Any, Any], float]
 class EarlyStopping(BaseEstimator):  # type: ignore[misc]
     """When to end a fit that is watched on a validation part.
 
-    Where the loss has stages, such as "annealed_hinge", only the last one is watched, from its
-    first weights on: those of the stages before are no models of that loss.
+    Where the loss has stages ("annealed_hinge", "labelwise"), only the last one is watched, from
+    its first weights on: those of the stages before are no models of that loss.
 
     Parameters
     ----------
