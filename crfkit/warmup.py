@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import crfkit.kernels
 from crfkit._parallel import LONG_TOKENS
 from crfkit.compiler.jit import KERNELS
-from crfkit.data import Forest, LabelSequences, PackedSequences
+from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences
 from crfkit.estimators import (
     CRFClassifier,
     MaxMarginCRF,
@@ -155,6 +155,8 @@ def _online() -> None:
     """Fit perceptrons."""
     for online in ({}, {"search": BeamSearch()}, {"update": MIRA(n_best=2)}):
         _fit(StructuredPerceptron(max_iter=1, **online))
+    X, y = _data()
+    StructuredPerceptron(max_iter=1).fit(_words(X), [[UNLABELED, *row[1:]] for row in y])
 
 
 def _margin() -> None:

@@ -47,6 +47,14 @@ class Targets(NamedTuple):
         known: BoolArray = np.logical_not(np.all(self.allowed, axis=1))
         return known
 
+    @property
+    def single(self) -> BoolArray:
+        """Which tokens have one known label, (N,)."""
+        if self.allowed is None:
+            return np.ones(len(self.states), bool)
+        single: BoolArray = np.equal(self.allowed.sum(axis=1), 1)
+        return single
+
     def mask(self, n_codes: int) -> BoolArray:
         """Return which codes each token may have, shape (N, C): a new array."""
         if self.soft is not None:

@@ -225,6 +225,7 @@ def _votes(fit: Fit, start: FloatArray, passes: int) -> dict[str, Any]:
     """Return the votes of the passes whose weights were kept, as fitted attributes."""
     training, ballot = fit.training, fit.problem.solver.recorder
     total = passes * count_updates(training.weight, training.data.offsets)
-    ties = LabelOrder.by_appearance(training.codes, len(training.classes), training.weight)
+    counts = training.weight * training.targets.single
+    ties = LabelOrder.by_appearance(training.codes, len(training.classes), counts)
     found: dict[str, Any] = ballot.attributes(fit.model, start, total)
     return found | {"vote_order_": ties.order}

@@ -38,10 +38,14 @@ class Oracle(ABC):
 
     def cost_table(self, table: FloatArray) -> FloatArray:
         """Return a table of costs, shape (C, C), as kernels read it: shape (C, C - K + W)."""
+        return self.wide_cost(table[self.order.order] if len(table) else table)
+
+    def wide_cost(self, rows: FloatArray) -> FloatArray:
+        """Return rows of costs of codes, shape (n, C), as kernels read them: (n, C - K + W)."""
         n_codes = len(self.order.order)
-        wide = np.zeros((len(table), n_codes - self.weights.n_labels + self.weights.width))
-        if len(table):
-            wide[:, :n_codes] = table[self.order.order][:, self.order.order]
+        wide = np.zeros((len(rows), n_codes - self.weights.n_labels + self.weights.width))
+        if len(rows):
+            wide[:, :n_codes] = rows[:, self.order.order]
         return wide
 
     def regroup(self, offsets: IntArray) -> None:

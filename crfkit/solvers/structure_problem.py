@@ -28,7 +28,7 @@ from crfkit.kernels.oracle import (
     path_score,
     refresh,
 )
-from crfkit.labels.costs import AdditiveCost, Cost
+from crfkit.labels.costs import Cost
 from crfkit.losses import HingeLoss
 from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.label_order import LabelOrder
@@ -48,8 +48,13 @@ class OnlineStructureProblem(StructureProblem):
     """A problem of online learning; its fields are those of an `OnlineProblem`."""
 
     order: LabelOrder
-    cost: AdditiveCost | None
+    cost: Any  # an AdditiveCost, or what forbids labels
     search: Any
+    labels: CodeArray  # (N,) the true ones, as far as the cost and the search need them
+
+    def true_labels(self, s: int) -> CodeArray:
+        """Return the true labels of a sequence."""
+        return self.labels[self.offsets[s] : self.offsets[s + 1]]
 
 
 @dataclass(eq=False)
@@ -118,7 +123,7 @@ def _predict(
     batches, scores, order = problem.batches, workspace.scores, problem.order
     if not np.isfinite(scores.unary).all():
         return math.nan, INFINITE
-    labels = batches.labels(problem.batch[s])
+    labels = problem.true_labels(s)
     path = workspace.path[: len(labels)]
     seen = scores if problem.cost is None else scores.plus_unary(problem.cost.added(labels))
     with batches.original_sequence_numbers():
@@ -139,7 +144,7 @@ def _score(
     problem: OnlineStructureProblem, s: int, labeling: Labeling, examples: Examples,
     workspace: StructureWorkspace,
 ) -> float:  # fmt: skip
-    stop, labels = workspace.stop, problem.batches.labels(problem.batch[s])
+    stop, labels = workspace.stop, problem.true_labels(s)
     codes = _codes(labeling, stop)
     score = float(problem.batches.structure.score(_first(workspace), codes)[0])
     if problem.cost is None:

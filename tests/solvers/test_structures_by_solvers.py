@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from crfkit._parallel import ThreadMap
 from crfkit.data import PackedSequences
+from crfkit.data.targets import Targets
 from crfkit.kernels.solvers.frank_wolfe import FrankWolfeOptions
 from crfkit.kernels.solvers.online import ONE, ROOT, WHOLE, UpdateCoefficients
 from crfkit.labels.costs import AdditiveCost
@@ -112,6 +113,46 @@ def test_online_updates_are_the_same_compiled_and_in_python(rng, kind, update, c
             np.testing.assert_allclose(fast.mean(), plain.mean(), **SAME)
         assert (fast.weights() != start).any()
         assert not fast.state.scratch.any()
+
+
+def latent_perceptron(objective, w, order):
+    """The perceptron whose true labels are the best ones that are allowed, by definition."""
+    batches, n_mistakes = objective.minibatches(1, 0), 0
+    chunks = {int(batches._order[chunk.first]): index for index, chunk in enumerate(batches.chunks)
+              if chunk.tokens.stop > chunk.tokens.start}  # fmt: skip
+    for s in order:
+        index = chunks.get(s)
+        if index is None:
+            continue
+        scores = batches.scores(batches.bind(w), index)
+        allowed = batches.targets(index).allowed
+        true, found = (
+            batches.structure.argmax(each)[0] for each in (scores.clamp(allowed), scores)
+        )
+        if not allowed[np.arange(len(found)), found].all():
+            out, weight = batches.structure.zeros(scores), batches.sequence_weight(index)
+            batches.structure.add_counts(scores, true, weight, out)
+            batches.structure.add_counts(scores, found, -weight, out)
+            w[batches.places(index)] += 0.5 * batches.gradient(index, out)
+            n_mistakes += 1
+    return n_mistakes
+
+
+def test_the_best_labels_that_are_allowed_stand_for_the_true_ones(rng):
+    with problem("plain", rng) as objective:
+        allowed = rng.random((objective.data.n_tokens, 4)) < 0.5
+        allowed[np.arange(len(allowed)), objective.labels] = True
+        objective.targets = Targets.of_allowed(allowed)
+        w = 0.1 * rng.normal(size=objective.n_parameters)
+        task = OnlineProblem(objective, UPDATES["perceptron"], order=LabelOrder.by_code(4))
+        fast, plain = make_learner(task, w), SequentialLearner(task, w)
+        for _ in range(3):
+            order = rng.permutation(np.flatnonzero(LENGTHS))
+            mistakes = latent_perceptron(objective, w, order.tolist())
+            for learner in (fast, plain):
+                assert learner.run(order)[1] == mistakes > 0
+                np.testing.assert_allclose(learner.weights(), w, **SAME)
+        assert fast.is_compiled
 
 
 @pytest.mark.parametrize("kind", STRUCTURES)

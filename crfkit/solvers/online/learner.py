@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -17,11 +18,13 @@ from crfkit.kernels.oracle import FOUND, INFINITE, Examples
 from crfkit.kernels.solvers import online as kernels
 from crfkit.labels.costs import AdditiveCost
 from crfkit.losses import Loss
+from crfkit.losses.margin import best_allowed
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.oracles import Oracle, find_oracle
 from crfkit.oracles.label_order import LabelOrder
 from crfkit.potentials import LinearModel
+from crfkit.solvers.online.latent import LatentLabels
 from crfkit.solvers.structure_problem import OnlineStructureProblem, StructureWorkspace
 from crfkit.structures import NoSegmentationError, Structure, check_prefixes
 
@@ -71,7 +74,7 @@ class OnlineProblem(NamedTuple):
     def examples(self) -> Examples:
         """What is to be learned, with labels as they are numbered in the data."""
         cost = np.zeros((0, 0)) if self.cost is None else self.cost.table
-        labels = np.asarray(self.objective.labels, np.int32)
+        labels = np.asarray(self.objective.targets.states, np.int32)
         return Examples(frozen(self.weight), frozen(labels[None]), frozen(cost))
 
 
@@ -150,16 +153,25 @@ class SequentialLearner(OnlineLearner):
         self, problem: OnlineProblem, start: FloatArray, saved: Saved = None, oracle: Any = None
     ) -> None:
         super().__init__(problem, start, saved, oracle)
+        own: Any
         if oracle is None:
-            own = _structure_problem(problem)
+            own, examples = _structure_problem(problem), problem.examples
             longest = int(np.diff(own.offsets).max(initial=0))
             workspace = StructureWorkspace(self.state.current, longest)
-            self._fixed: Any = own, problem.examples, self.state, workspace
         else:
             cost = None if problem.cost is None else problem.cost.table
-            examples = oracle.examples(problem.weight, problem.objective.labels, cost)
+            own, states = oracle.problem, problem.objective.targets.states
+            examples = oracle.examples(problem.weight, states, cost)
             workspace = oracle.workspace(self.state.current)
-            self._fixed = oracle.problem, examples, self.state, workspace
+        self._latent: LatentLabels | None = None
+        if not problem.objective.has_known_labels:
+            labels = examples.labels[0].copy()
+            examples = examples._replace(labels=frozen(labels[None]))  # which sees what changes
+            if oracle is None:
+                own = replace(own, labels=labels)
+            targets, n_codes = problem.objective.targets, problem.objective.model.n_codes
+            self._latent = LatentLabels(targets, n_codes, labels, examples, own, workspace, oracle)
+        self._fixed = own, examples, self.state, workspace
         self._updates = kernels.online_updates if oracle else interpreted(kernels.online_updates)
 
     @property
@@ -168,25 +180,34 @@ class SequentialLearner(OnlineLearner):
         return self._oracle is not None
 
     def _learn(self, order: IntArray) -> None:
-        pause, workspace = self.recorder is not None, self._fixed[-1]
         objective = self.problem.objective
         lengths, tokens = objective.data.lengths, CHUNKS_AT_ONCE * objective.model.chunk_tokens
         for piece in map(frozen, cut_order(order, lengths, tokens)):
-            number = 0
-            while number < len(piece):
+            if self._latent is None:
+                self._update(piece)
+                continue
+            for run in self._latent.runs(piece):
+                self._update(run, self._latent.find(run))
+
+    def _update(self, piece: IntArray, status: int = FOUND) -> None:
+        """Look at sequences with labels; `status` is what came of the search for these."""
+        pause, workspace, number = self.recorder is not None, self._fixed[-1], 0
+        while number < len(piece):
+            size = 0
+            if status == FOUND:
                 number, size, status = self._updates(
                     piece, number, pause, self.problem.update, *self._fixed
                 )
-                if status == INFINITE:
-                    raise InfiniteScoresError
-                if status != FOUND:
-                    raise NoSegmentationError(int(piece[number]), status)
-                if size:
-                    numbers = workspace.positions[:size].astype(np.int64)
-                    if self._oracle is not None:
-                        numbers = self._oracle.parameter_numbers(numbers)
-                    count = int(self.state.sums[kernels.COUNT]) - 2
-                    self._record(count, numbers, workspace.changes[:size])
+            if status == INFINITE:
+                raise InfiniteScoresError
+            if status != FOUND:
+                raise NoSegmentationError(int(piece[number]), status)
+            if size:
+                numbers = workspace.positions[:size].astype(np.int64)
+                if self._oracle is not None:
+                    numbers = self._oracle.parameter_numbers(numbers)
+                count = int(self.state.sums[kernels.COUNT]) - 2
+                self._record(count, numbers, workspace.changes[:size])
 
 
 class KBestLearner(OnlineLearner):
@@ -209,34 +230,36 @@ class KBestLearner(OnlineLearner):
     def _fit(self, index: int, weight: float) -> None:
         """Make the shortest update after which the true labels win against the best ones."""
         problem, batches = self.problem, self._own.batches
-        labels, scores = batches.labels(index), batches.scores(
+        targets, scores = batches.targets(index), batches.scores(
             batches.bind(self.state.current), index)  # fmt: skip
         if not np.isfinite(scores.unary).all():
             raise InfiniteScoresError
         best = problem.label_order.predict(
             lambda seen: batches.structure.k_best(seen, self.problem.update.n_best)[0], scores
         )
-        paths = [path for path in best if (path != labels).any()]
+        labels = best_allowed(batches.structure, scores, targets)
+        mask, every = targets.mask(scores.n_codes), np.arange(len(labels))
+        paths = [path for path in best if not mask[every, path].all()]
         if not paths:
             return
-        found = [self._difference(index, scores, path) for path in paths]
+        found = [self._difference(index, scores, labels, path) for path in paths]
         deltas, rises, tops = map(np.array, zip(*found, strict=True))
         costs = np.array([float(np.count_nonzero(labels != path)) for path in paths])
         losses = rises + costs
         factors, loss = np.zeros(len(paths)), max(float(losses.max()), 0.0)
         if loss > LEFT * float((abs(tops) + costs).max()):
             factors = hildreth(deltas @ deltas.T, losses, self.problem.update.cap)
-        if factors.any() or (best[0] != labels).any():
+        if factors.any() or not mask[every, best[0]].all():
             self.state.sums[[kernels.LOSS, kernels.MISTAKES]] += weight * loss, 1.0
         if factors.any():
             self._apply(index, factors @ deltas, weight)
 
     def _difference(
-        self, index: int, scores: Potentials, path: CodeArray
+        self, index: int, scores: Potentials, labels: CodeArray, path: CodeArray
     ) -> tuple[FloatArray, float, float]:
         """Return the features of the true minus those of other labels; the rise and score."""
         batches, one = self._own.batches, np.ones(1)
-        structure, labels = batches.structure, batches.labels(index)
+        structure = batches.structure
         out = structure.zeros(scores)
         structure.add_counts(scores, labels, one, out)
         structure.add_counts(scores, path, -one, out)
@@ -269,12 +292,15 @@ class MistakeLoss(Loss):
         out: Counts,
     ) -> float:
         """Return the loss of a batch, as in :class:`crfkit.losses.Loss`."""
-        level, labels = weights.shared, targets.labels
+        level, labels = weights.shared, targets.states
         seen = scores = potentials
         if self.cost is not None:
-            seen = scores.plus_unary(self.cost.added(labels))
+            seen = scores.plus_unary(self.cost.added(targets.labels))
         order = self.order or LabelOrder.by_code(scores.n_codes)
         path = order.predict(lambda ordered: structure.argmax(ordered)[0], seen)
+        if targets.allowed is not None:
+            clamped = scores.clamp(targets.allowed)
+            labels = order.predict(lambda ordered: structure.argmax(ordered)[0], clamped)
         lengths = np.diff(scores.offsets)
         out.unary[...] = 0.0
         structure.add_counts(scores, path, level, out)
@@ -309,12 +335,14 @@ class BatchLearner:
 
 def _structure_problem(problem: OnlineProblem) -> OnlineStructureProblem:
     """Return the problem in the form that needs no oracle."""
-    batches = problem.objective.minibatches(0, _InOrder())
+    objective = problem.objective
+    batches = objective.minibatches(0, _InOrder())
     firsts = [chunk.first for chunk in batches.chunks]
-    batch = np.searchsorted(firsts, np.arange(len(problem.objective.data)), side="right") - 1
+    batch = np.searchsorted(firsts, np.arange(len(objective.data)), side="right") - 1
     return OnlineStructureProblem(
-        batches, batches.offsets, batch, problem.label_order, problem.cost, problem.search
-    )
+        batches, batches.offsets, batch, problem.label_order, problem.cost, problem.search,
+        objective.targets.states,
+    )  # fmt: skip
 
 
 def make_learner(problem: OnlineProblem, start: FloatArray, saved: Saved = None) -> OnlineLearner:
@@ -324,7 +352,7 @@ def make_learner(problem: OnlineProblem, start: FloatArray, saved: Saved = None)
     objective, oracle = problem.objective, None
     if problem.search is not None:
         check_prefixes(objective.structure)
-    else:
+    elif objective.has_known_labels or objective.model.n_codes == objective.model.n_labels:
         model, structure = cast(LinearModel, objective.model).linear(objective.structure)
         order = problem.label_order
         oracle = find_oracle(model, structure, objective.data, order, objective.threads)

@@ -72,6 +72,9 @@ class OnlineSolver(Solver):
     Of labels that score the same, the one that occurs first in the data is predicted, where
     sequences of weight 0 do not count; in `partial`, the one of the lowest code.
 
+    Where labels are known in part, the labelling of the largest score of those that are allowed, at
+    the weights by then, stands for the true one. It needs a cost of None.
+
     The value of a record is the loss of the pass: the sum over sequences with a mistake of the
     share of wrong labels for rules of a fixed length, else of the losses of the rule, as CRFsuite
     reports it. The first record is that of the start, where no value is known.
@@ -102,8 +105,9 @@ class OnlineSolver(Solver):
         """
         random, problem = self._begin(objective)
         model = objective.model
+        targets = objective.targets
         order = LabelOrder.by_appearance(
-            objective.labels, model.n_labels, objective.weight, model.n_codes
+            targets.states, model.n_labels, objective.weight * targets.single, model.n_codes
         )
         problem = problem._replace(order=order)
         log = SolverLog(objective, callback)
@@ -151,6 +155,12 @@ class OnlineSolver(Solver):
         cost = self.cost
         if cost is None and isinstance(objective.loss, MistakeLoss):
             cost = objective.loss.cost
+        if cost is not None and not objective.has_known_labels:
+            raise ValueError(
+                "a cost counts errors against one known label for each token, but of some the "
+                "label is UNLABELED, or one of a set: use cost=None, or "
+                "MaxMarginCRF(solver='subgradient')."
+            )
         self._check_search(objective, update.n_best, cost)
         problem = OnlineProblem(objective, update, cost, self.search)
         _ = problem.weight  # raises where that cannot be used
