@@ -208,7 +208,10 @@ class SemiMarkovCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
             As for :class:`crfkit.CRFClassifier`; PackedSequences may have attributes of segments.
         y : iterable of S sequences of tags or labels, or of S lists of segments
             Tags or labels of all tokens, or the segments of each sequence as (start, stop, label)
-            or :class:`crfkit.metrics.Segment`, in any order; other tokens are outside.
+            or :class:`crfkit.metrics.Segment`, in any order; other tokens are outside. Tokens whose
+            tag, or span, is `UNLABELED` may be of any segments that do not reach beyond them;
+            `UNLABELED` in place of a span says so of all other tokens. The label of a span may be
+            a set, of which one is right.
         sample_weight, X_val, y_val
             As for :meth:`crfkit.CRFClassifier.fit`.
 
