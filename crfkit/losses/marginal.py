@@ -131,13 +131,16 @@ class RiskLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
 
     With the Hamming cost, the expected number of wrong labels. A label that is given up, because
     the model finds it all but impossible, no longer moves the weights: the loss is robust against
-    wrong labels, and has local minima, so start it from a model of the log loss. Of several
-    allowed labels, the cheapest one counts.
+    wrong labels, and has local minima, in which a search from weights of 0 ends. So an estimator
+    lets its solver minimize the log loss first. Of several allowed labels, the cheapest one counts.
 
     Parameters
     ----------
     cost : "hamming", Cost, dict or array of shape (K, K), default="hamming"
         As for :class:`crfkit.losses.SoftmaxMarginLoss`.
+    start : {"log", "given"}, default="log"
+        What it starts from: weights of the log loss, found from those that are given, or these
+        themselves.
 
     Examples
     --------
@@ -147,9 +150,15 @@ class RiskLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     """
 
     takes_cost: ClassVar[bool] = True
+    is_staged: ClassVar[bool] = True
 
-    def __init__(self, cost: Any = "hamming") -> None:
+    def __init__(self, cost: Any = "hamming", *, start: str = "log") -> None:
         self.cost = cost
+        self.start = start
+
+    def stages(self) -> list[Loss]:
+        """Return the losses that are minimized one after the other."""
+        return [*_before(self.start), RiskLoss(self.cost, start="given")]
 
     def _terms(
         self, potentials: Potentials, posterior: Posterior, targets: Targets, weight: FloatArray
@@ -185,8 +194,7 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     slopes : sequence of float, default=(5.0, 10.0, 20.0, 40.0)
         Rising slopes of the sigmoid, above 0.
     start : {"log", "given"}, default="log"
-        What the first slope starts from: weights of the log loss, found from those that are given,
-        or these themselves.
+        As for :class:`RiskLoss`.
 
     Examples
     --------
@@ -206,9 +214,8 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
 
     def stages(self) -> list[Loss]:
         """Return the losses that are minimized one after the other, of rising slopes."""
-        check_option("start", self.start, STARTS)
-        first: list[Loss] = [LogLoss()] if self.start == "log" else []
-        return first + [LabelwiseLoss(slopes=(slope,)) for slope in self._checked_slopes()]
+        slopes = [LabelwiseLoss(slopes=(slope,)) for slope in self._checked_slopes()]
+        return [*_before(self.start), *slopes]
 
     def _terms(
         self, potentials: Potentials, posterior: Posterior, targets: Targets, weight: FloatArray
@@ -235,6 +242,12 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
         if not found:
             raise ValueError("slopes=() must have at least one number.")
         return found
+
+
+def _before(start: str) -> list[Loss]:
+    """Return the losses that come before the one that is asked for."""
+    check_option("start", start, STARTS)
+    return [LogLoss()] if start == "log" else []
 
 
 def _best_of(marginals: FloatArray, chosen: BoolArray) -> CodeArray:

@@ -173,6 +173,13 @@ def test_labelwise_stages_are_the_log_loss_and_rising_slopes():
     assert len(LabelwiseLoss(slopes=(5, 20), start="given").stages()) == 2
 
 
+def test_risk_starts_from_the_log_loss_and_keeps_its_cost():
+    cost = AdditiveCost(TABLE)
+    first, last = RiskLoss(cost).stages()
+    assert isinstance(first, LogLoss) and last.cost is cost
+    assert [type(loss) for loss in RiskLoss(start="given").stages()] == [RiskLoss]
+
+
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
@@ -183,6 +190,7 @@ def test_labelwise_stages_are_the_log_loss_and_rising_slopes():
         (LabelwiseLoss(start="zeros"), "start='zeros' is not known"),
         (RiskLoss("zero_one"), "ZeroOneCost is no sum over tokens"),
         (RiskLoss(cost=0.5), "cost=0.5 must be"),
+        (RiskLoss(start="zeros"), "start='zeros' is not known"),
     ],
 )
 def test_losses_that_cannot_be_used_are_refused(loss, message):
