@@ -52,6 +52,13 @@ HELPER_OPTIONS = OPTIONS | {"no_cpython_wrapper": True}
 # kernels; a smaller one is compiled into each of them.
 LARGE, PASSED = 200, 4
 TESTED = (0, 68)  # the newest version of numba that is known to work as its private names say
+# What numba does for programs that are no kernels: closures, tuples of many types, whole arrays.
+LEFT_OUT = {
+    "AnnotateTypes", "DeadBranchPrune", "DumpParforDiagnostics", "InlineClosureLikes",
+    "InlineOverloads", "LiteralPropagationSubPipelinePass", "LiteralUnroll",
+    "MakeFunctionToJitFunction", "NoPythonSupportedFeatureValidation", "NopythonRewrites",
+    "RewriteDynamicRaises", "RewriteSemanticConstants", "WithLifting",
+}  # fmt: skip
 COMPILING = "compiling kernels, once for this machine ..."
 # All kernels that are compiled on their own.
 KERNELS: list[Any] = []
@@ -174,7 +181,7 @@ def kernel(function: F) -> F:
     Of arrays and scalars: no classes, no closures, no function arguments. Returns the function
     itself where ``NUMBA_DISABLE_JIT`` is set.
     """
-    compiled = _compiled(function, **OPTIONS)
+    compiled = _compiled(function, **OPTIONS | _COMPILER)
     if compiled is not function:
         compiled._cache = KernelCache(function, counts_references)
         KERNELS.append(compiled)
@@ -187,6 +194,17 @@ def for_types_of(compiled: F, *arguments: Any) -> F:
         return compiled
     machine_code = compiled.compile(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
     return machine_code if callable(machine_code) else compiled
+
+
+class _KernelCompiler(Compiler):  # type: ignore[misc]
+    """The compiler without the steps that change nothing in kernels: the same machine code."""
+
+    def define_pipelines(self) -> Any:
+        pipelines = super().define_pipelines()
+        for steps in pipelines:
+            steps.passes[:] = [step for step in steps.passes if step[0].__name__ not in LEFT_OUT]
+            steps._ENFORCING = False  # or else what is known of variables is found after each step
+        return pipelines
 
 
 def counts_references() -> bool:
@@ -230,7 +248,7 @@ class _PartLibrary(_LoopLibrary):
 def _inline_options(library: type[_LoopLibrary]) -> dict[str, Any]:
     """Return the options of functions whose code is of this kind."""
 
-    class InlineCompiler(Compiler):  # type: ignore[misc]
+    class InlineCompiler(_KernelCompiler):
         def define_pipelines(self) -> Any:
             codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
             self.state.library = library(codegen, name)
@@ -238,6 +256,9 @@ def _inline_options(library: type[_LoopLibrary]) -> dict[str, Any]:
 
     options = HELPER_OPTIONS | {"forceinline": True}
     return options | {"pipeline_class": InlineCompiler} if is_tested() else options
+
+
+_COMPILER: dict[str, Any] = {"pipeline_class": _KernelCompiler} if is_tested() else {}
 
 
 PART_OPTIONS, LOOP_OPTIONS = _inline_options(_PartLibrary), _inline_options(_LoopLibrary)
@@ -263,4 +284,4 @@ def inlined(function: F) -> F:
     For a function that calls small kernels: each machine code that refers to one holds it once
     more, and takes as long to compile. Python cannot call it.
     """
-    return _compiled(function, **HELPER_OPTIONS, inline="always")  # type: ignore[no-any-return]
+    return _compiled(function, **HELPER_OPTIONS | _COMPILER, inline="always")  # type: ignore[no-any-return]
