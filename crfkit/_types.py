@@ -27,6 +27,11 @@ ObjectArray = NDArray[np.object_]
 Random = np.random.RandomState
 
 
+def narrow(count: int) -> Any:
+    """Return the type of numbers below a count: of 16 bits where these are enough."""
+    return np.uint16 if count <= 1 << 16 else np.uint32
+
+
 def listed_for(tokens: IntArray, ptr: IntArray, *lists: IntArray) -> tuple[IntArray, ...]:
     """Return pointers and lists of what is listed for the chosen tokens alone."""
     counts = ptr[1:][tokens] - ptr[:-1][tokens]  # of few tokens, in time for these

@@ -181,7 +181,7 @@ def kernel(function: F) -> F:
     Of arrays and scalars: no classes, no closures, no function arguments. Returns the function
     itself where ``NUMBA_DISABLE_JIT`` is set.
     """
-    compiled = _compiled(function, **OPTIONS | _COMPILER)
+    compiled = _compiled(function, **OPTIONS)
     if compiled is not function:
         compiled._cache = KernelCache(function, counts_references)
         KERNELS.append(compiled)
@@ -194,17 +194,6 @@ def for_types_of(compiled: F, *arguments: Any) -> F:
         return compiled
     machine_code = compiled.compile(tuple(map(numba.typeof, arguments)))  # type: ignore[attr-defined]
     return machine_code if callable(machine_code) else compiled
-
-
-class _KernelCompiler(Compiler):  # type: ignore[misc]
-    """The compiler without the steps that change nothing in kernels: the same machine code."""
-
-    def define_pipelines(self) -> Any:
-        pipelines = super().define_pipelines()
-        for steps in pipelines:
-            steps.passes[:] = [step for step in steps.passes if step[0].__name__ not in LEFT_OUT]
-            steps._ENFORCING = False  # or else what is known of variables is found after each step
-        return pipelines
 
 
 def counts_references() -> bool:
@@ -245,23 +234,31 @@ class _PartLibrary(_LoopLibrary):
         pass
 
 
-def _inline_options(library: type[_LoopLibrary]) -> dict[str, Any]:
-    """Return the options of functions whose code is of this kind."""
+def _compiled_by(library: type[_LoopLibrary] | None) -> dict[str, Any]:
+    """Return the options of functions whose code is of this kind; None for that of a kernel.
 
-    class InlineCompiler(_KernelCompiler):
+    What the compiler leaves out changes nothing: the machine code is the same.
+    """
+
+    class KernelCompiler(Compiler):  # type: ignore[misc]
         def define_pipelines(self) -> Any:
-            codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
-            self.state.library = library(codegen, name)
-            return super().define_pipelines()
+            if library is not None:
+                codegen, name = self.state.targetctx.codegen(), self.state.func_id.func_qualname
+                self.state.library = library(codegen, name)
+            pipelines = super().define_pipelines()
+            for steps in pipelines:
+                steps.passes[:] = [
+                    each for each in steps.passes if each[0].__name__ not in LEFT_OUT
+                ]
+                steps._ENFORCING = False  # else what is known of variables is found after each
+            return pipelines
 
-    options = HELPER_OPTIONS | {"forceinline": True}
-    return options | {"pipeline_class": InlineCompiler} if is_tested() else options
+    return {"pipeline_class": KernelCompiler} if is_tested() else {}
 
 
-_COMPILER: dict[str, Any] = {"pipeline_class": _KernelCompiler} if is_tested() else {}
-
-
-PART_OPTIONS, LOOP_OPTIONS = _inline_options(_PartLibrary), _inline_options(_LoopLibrary)
+OPTIONS |= _compiled_by(None)
+_INLINE = HELPER_OPTIONS | {"forceinline": True}
+PART_OPTIONS, LOOP_OPTIONS = (_INLINE | _compiled_by(kind) for kind in (_PartLibrary, _LoopLibrary))
 
 
 def part(function: F) -> F:
@@ -284,4 +281,4 @@ def inlined(function: F) -> F:
     For a function that calls small kernels: each machine code that refers to one holds it once
     more, and takes as long to compile. Python cannot call it.
     """
-    return _compiled(function, **HELPER_OPTIONS | _COMPILER, inline="always")  # type: ignore[no-any-return]
+    return _compiled(function, **HELPER_OPTIONS, inline="always")  # type: ignore[no-any-return]

@@ -215,6 +215,10 @@ def _emit_store(context: Any, builder: Any, kinds: Any, values: Any) -> None:
     builder.store(values[0], address, align=8)
 
 
+def _emit_readable(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
+    return values[0]
+
+
 def _emit_rounded(context: Any, builder: Any, kinds: Any, values: Any) -> Any:
     single = _SINGLES if values[0].type == _VECTOR else ir.FloatType()
     return builder.fpext(builder.fptrunc(values[0], single), values[0].type)
@@ -401,6 +405,12 @@ def load_few(array: FloatArray, row: int, column: int, count: int) -> FloatArray
 def add_few(x: FloatArray, array: FloatArray, row: int, column: int, count: int) -> None:
     """Add the first lanes, fewer than eight, to numbers of a row."""
     array[row, column : column + count] += x[:count]
+
+
+@emitted(lambda kind: kind.copy(readonly=True)(kind), _emit_readable)
+def readable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view, as kernels pass their inputs to other kernels: see `frozen`."""
+    return array
 
 
 @emitted(_vector, _emit_rounded)

@@ -158,14 +158,16 @@ class AttributeRows(NamedTuple):
         set does not have. Columns get the `numbers`, if given; those of `SKIP` are left out.
         """
         indptr, indices = np.empty_like(self.indptr), np.empty_like(self.indices)
+        keys = np.empty(int(np.diff(self.indptr).max(initial=0)), np.int64)
+        out = keys, indptr, indices.view(np.uint32)
         mapped = _ALL if numbers is None else frozen(numbers)
         rows = frozen(self.indptr), frozen(self.indices), mapped
         values, size = None, REPEATED
         if self.values is None:
-            size = rows_in_order(*rows, UNIT, 0, indptr, indices, np.empty(0))
+            size = rows_in_order(*rows, UNIT, 0, *out, np.empty(0))
         if size == REPEATED:
             given, found = self.value_array(), np.empty(len(indices))
-            size = rows_in_order(*rows, frozen(given), 1, indptr, indices, found)
+            size = rows_in_order(*rows, frozen(given), 1, *out, found)
             values = None if np.all(found[:size] == 1) else found[:size]
         if size < len(indices):
             indices = indices[:size].copy()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crfkit._parallel import ThreadMap
-from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray
+from crfkit._types import CodeArray, FloatArray, IdArray, IntArray, PtrArray, narrow
 from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
 from crfkit.kernels.design import gather as kernels
@@ -28,6 +28,8 @@ FULL = (2, 4)
 # The same in reading token by token: each attribute costs a cache miss or more, and a row in one
 # piece is nearer than the three arrays of pairs.
 FULL_BY_TOKEN = (2, 12)
+# The rows of sums are those of lists: see `gather_rows`.
+AS_THEY_ARE = frozen(np.zeros(1, np.uint32))
 # Multipliers of a hash of rows.
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -212,7 +214,7 @@ class NewRows:
         values, step = data.value_array()
         size = int(data.indptr[end] - data.indptr[begin])
         listed = kernels.ListedRows(
-            np.empty(end - begin + 1, np.int64), np.empty(size, np.uint32),
+            np.empty(end - begin + 1, np.int64), np.empty(size, narrow(len(table))),
             np.empty(size) if step else np.empty(1),
         )  # fmt: skip
         rows = kernels.SparseRows(
@@ -221,8 +223,8 @@ class NewRows:
         )  # fmt: skip
         kernels.gather_tokens(rows, begin, end, pairs, listed, out)
         kernels.gather_rows(
-            frozen(listed.ptr), frozen(listed.rows), frozen(listed.values if step else values),
-            step, table, out,
+            AS_THEY_ARE, frozen(listed.ptr), frozen(listed.rows),
+            frozen(listed.values if step else values), step, 0, end - begin, table, out,
         )  # fmt: skip
         bound.add_dense(part, out)
 

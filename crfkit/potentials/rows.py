@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from crfkit._parallel import ThreadMap, return_memory
-from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray, PlaceArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IdArray, IntArray, PlaceArray, narrow
 from crfkit.compiler.jit import frozen
 from crfkit.data.packed import ranges
 from crfkit.kernels.design.folding import fold_find, fold_keep, fold_rows, fold_settle
@@ -24,10 +24,9 @@ from crfkit.kernels.design.gather import (
     collect_rows,
     gather_rows,
     scatter_dense,
-    scatter_rows,
     spread_rows,
 )
-from crfkit.potentials.attributes import AttributeWeights, BoundWeights, Part, RowIndex
+from crfkit.potentials.attributes import AS_THEY_ARE, AttributeWeights, BoundWeights, Part, RowIndex
 
 # Bits of a position or place that an entry keeps.
 BITS = 16
@@ -50,7 +49,7 @@ class Rows(NamedTuple):
     """The entries of a part whose attributes have full rows, token by token and turned around."""
 
     row_ptr: IntArray  # (n + 1,)
-    slots: IdArray  # (nnz,) rows of the table
+    slots: PlaceArray  # (nnz,) rows of the table
     values: FloatArray  # (nnz,) or (1,)
     columns: IdArray  # (C,) rows of the table that occur, rising
     col_ptr: IntArray  # (C + 1,)
@@ -128,7 +127,9 @@ class PreparedRows:
         (rows, cells), part = self._entries[index], self.parts[index]
         _, step = part.data.value_array()
         table = bound.folded(self.folding)
-        gather_rows(rows.row_ptr, rows.slots, rows.values, step, table, out)
+        gather_rows(
+            AS_THEY_ARE, rows.row_ptr, rows.slots, rows.values, step, 0, len(out), table, out
+        )
         n_groups = len(cells.entries.first_cell)
         add_cells(cells.entries, 0, n_groups, step, frozen(bound.pairs), out.reshape(-1))
         bound.add_dense(part, out)
@@ -168,7 +169,7 @@ class PreparedRows:
         (rows, cells), part = self._entries[index], self.parts[index]
         _, step = part.data.value_array()
         begin, end = rows.bounds[share : share + 2].tolist()
-        scatter_rows(
+        gather_rows(
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, begin, end, residual, table
         )
         begin, end = cells.bounds[share : share + 2].tolist()
@@ -239,28 +240,34 @@ def _split(
         slots, in_rows = slots[kept], in_rows[kept]
         row_ptr = np.concatenate([[0], np.cumsum(kept)])[row_ptr]
     return (
-        _rows(row_ptr, slots, in_rows, values[full] if step else values, row_edges),
+        _rows(
+            row_ptr, slots, in_rows, values[full] if step else values, row_edges, layout.shape[0]
+        ),
         _cells(layout, attributes[~full], rows[~full], values[~full] if step else values),
     )
 
 
 def _rows(
-    row_ptr: IntArray, slots: IdArray, rows: IdArray, values: FloatArray, edges: IntArray
+    row_ptr: IntArray,
+    slots: IdArray,
+    rows: IdArray,
+    values: FloatArray,
+    edges: IntArray,
+    n_slots: int,
 ) -> Rows:
     order = _rising(slots)
-    tokens, few = rows[order], len(row_ptr) <= 1 << BITS
-    ordered = slots[order]
+    tokens, ordered = rows[order], slots[order]
     changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
     starts = np.append(0, changes) if len(ordered) else changes
     values = frozen(values)
     columns = ordered[starts]
     return Rows(
         row_ptr=frozen(row_ptr),
-        slots=frozen(slots),
+        slots=frozen(slots.astype(narrow(n_slots), copy=False)),
         values=values,
         columns=frozen(columns),
         col_ptr=frozen(np.append(starts, len(slots)).astype(np.int64)),
-        rows=frozen(tokens.astype(np.uint16)) if few else frozen(tokens),
+        rows=frozen(tokens.astype(narrow(len(row_ptr)), copy=False)),
         turned=values if len(values) != len(slots) else frozen(values[order]),
         bounds=np.searchsorted(columns, edges),
     )
@@ -312,7 +319,7 @@ class ActiveRows:
         self._cells = Cells.of(*cells, np.array([0, weights.first_dense])).entries
         self._own_cells = Cells.of(cells[0], which, cells[2], np.array([0, len(single)])).entries
         self._rows = rows._replace(
-            slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(np.uint32)),
+            slots=frozen(np.searchsorted(rows.columns, rows.slots).astype(narrow(len(counts)))),
             columns=frozen(np.arange(len(counts), dtype=np.uint32)),
         )
         dense = np.arange(weights.first_dense, weights.n_parameters)
@@ -325,7 +332,10 @@ class ActiveRows:
         pairs, step = frozen(bound.pairs), part.data.value_array()[1]
         table = np.zeros((len(self._attributes), layout.n_columns))
         spread_rows(self._attributes, layout.ptr, layout.columns, pairs, table)
-        gather_rows(rows.row_ptr, rows.slots, rows.values, step, frozen(table), out)
+        gather_rows(
+            AS_THEY_ARE, rows.row_ptr, rows.slots, rows.values, step, 0, len(out), frozen(table),
+            out,
+        )  # fmt: skip
         add_cells(cells, 0, len(cells.first_cell), step, pairs, out.reshape(-1))
         bound.add_dense(part, out)
 
@@ -334,7 +344,7 @@ class ActiveRows:
         rows, cells, (part,), size = self._rows, self._own_cells, self.parts, len(self._numbers)
         residual, step = frozen(residuals[0]), part.data.value_array()[1]
         table = np.zeros((size, residual.shape[1]))
-        scatter_rows(
+        gather_rows(
             rows.columns, rows.col_ptr, rows.rows, rows.turned, step, 0, size, residual, table
         )
         collect_rows(self._numbers, 0, size, self._ptr, self._columns, frozen(table), out)

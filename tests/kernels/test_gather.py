@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.design import gather
+from crfkit.potentials.attributes import AS_THEY_ARE
 from crfkit.potentials.rows import Cells, exchanged
 
 
@@ -41,19 +42,19 @@ def test_gather_tokens_and_rows_are_together_a_matrix_product(rng, ones, full):
         out,
     )
     listed = map(frozen, (row_ptr, found, factor))
-    gather.gather_rows(*listed, step, frozen(table[full]), out)
+    gather.gather_rows(AS_THEY_ARE, *listed, step, 0, 3, frozen(table[full]), out)
     np.testing.assert_allclose(out, (x @ table)[2:5], rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize("ones", [True, False])
 @pytest.mark.parametrize("cut", [0, 2, 5])
-def test_scatter_rows_is_the_transposed_product_for_any_cut(rng, ones, cut):
+def test_gathering_lists_of_tokens_is_the_transposed_product_for_any_cut(rng, ones, cut):
     x = (rng.random((30, 5)) < 0.6) * (1.0 if ones else rng.normal(size=(30, 5)))
     residual, out = rng.normal(size=(30, 3)), np.zeros((5, 3))
     _, ptr, rows, values, step = column_arrays(sp.csc_array(x), ones)
     listed = [*map(frozen, (np.arange(5, dtype=np.uint32), ptr.view(np.int64), rows, values))]
     for begin, end in ((0, cut), (cut, 5)):
-        gather.scatter_rows(*listed, step, begin, end, frozen(residual), out)
+        gather.gather_rows(*listed, step, begin, end, frozen(residual), out)
     np.testing.assert_allclose(out, x.T @ residual, rtol=1e-13, atol=1e-14)
 
 

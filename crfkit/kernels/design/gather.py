@@ -36,10 +36,10 @@ COLUMN, USES = 0, 1
 TOKENS_AHEAD, LINE = 8, 16
 # An attribute occurs twice in a token, and there is no room for its value.
 REPEATED = -1
+# A row has so many entries at most, and attributes have so large numbers.
+LOW = 0xFFFFFFFF
 # So few entries are sorted by insertion alone.
 FEW = 32
-
-Columns = CodeArray | IdArray
 
 
 class SparseRows(NamedTuple):
@@ -158,40 +158,31 @@ def add_rows(slots: PlaceArray, values: FloatArray, step: int, begin: int, end: 
 
 @kernel
 def gather_rows(
-    row_ptr: IntArray,  # (N + 1,)
-    slots: IdArray,  # (nnz,) rows of the table, token by token
-    values: FloatArray,  # (nnz,) or (1,)
-    step: int,
-    table: FloatArray,  # (H, K)
-    out: FloatArray,  # (N, K) out, added to
-) -> None:
-    """``out[t, k] += sum_a x[t, a] table[a, k]`` over the full rows of each token."""
-    for t in range(out.shape[0]):
-        add_rows(slots, values, step, row_ptr[t], row_ptr[t + 1], table, t, out)
-
-
-@kernel
-def scatter_rows(
-    columns: IdArray,  # (C,) rows of the table that occur
-    col_ptr: IntArray,  # (C + 1,)
-    rows: PlaceArray,  # (nnz,) tokens, in order within a row of the table
+    columns: IdArray,  # (C,) rows of the sums; (1,): the range itself, and so many more
+    ptr: IntArray,  # (C + 1,)
+    rows: PlaceArray,  # (nnz,) rows of the table, list by list
     values: FloatArray,  # (nnz,) or (1,)
     step: int,
     begin: int,
     end: int,
-    residual: FloatArray,  # (N, K)
-    table: FloatArray,  # (H, K) out, added to
+    table: FloatArray,  # (H, K)
+    out: FloatArray,  # (N, K) out, added to
 ) -> None:
-    """``table[a, k] += sum_t x[t, a] r[t, k]`` for the columns ``begin:end``.
+    """``out[columns[c], k] += sum_n values[n] table[rows[n], k]`` over the lists ``begin:end``.
 
-    Attribute by attribute, so that threads that share the columns never share a weight.
+    From weights to scores, each token has a list of attributes; from the gradient of scores to that
+    of weights, each attribute has one of tokens. Threads that share the lists share no number.
     """
     final = columns.shape[0] - 1
+    listed = min(final, 1)
+    asked = listed * min(out.shape[1], MOST_ASKED)
+    low = ptr[begin] if begin < end else 0
     for c in range(begin, end):
-        soon = columns[min(c + ROWS_AHEAD, final)]
-        for k in range(0, min(table.shape[1], MOST_ASKED), WIDTH):
-            prefetch(table, soon, k)
-        add_rows(rows, values, step, col_ptr[c], col_ptr[c + 1], residual, columns[c], table)
+        soon, high = min(c + ROWS_AHEAD, final), ptr[c + 1]
+        for k in range(0, asked, WIDTH):
+            prefetch(out, columns[soon], k)
+        add_rows(rows, values, step, low, high, table, columns[c * listed] + (1 - listed) * c, out)
+        low = high
 
 
 @kernel
@@ -333,43 +324,17 @@ def seen_list(
 
 
 @part
-def _sort(columns: Columns, values: FloatArray, begin: int, end: int) -> None:
-    """Sort entries by insertion over shrinking gaps (Shell 1959), and their values with them."""
-    valued = values.shape[0] > 0
-    gap = (end - begin) // 2 if end - begin > FEW else 1
+def _sort(keys: IntArray, size: int) -> None:
+    """Sort numbers by insertion over shrinking gaps (Shell 1959)."""
+    gap = size // 2 if size > FEW else 1
     while gap > 0:
-        for i in range(begin + gap, end):
-            column, value, place = columns[i], values[i] if valued else 1.0, i
-            while place >= begin + gap and columns[place - gap] > column:
-                columns[place] = columns[place - gap]
-                if valued:
-                    values[place] = values[place - gap]
+        for i in range(gap, size):
+            key, place = keys[i], i
+            while place >= gap and keys[place - gap] > key:
+                keys[place] = keys[place - gap]
                 place -= gap
-            columns[place] = column
-            if valued:
-                values[place] = value
+            keys[place] = key
         gap = 1 if gap == 2 else gap * 5 // 11
-
-
-@part
-def merge_row(columns: Columns, values: FloatArray, begin: int, end: int) -> int:
-    """Sort the entries ``begin:end`` and add up those of one column; returns the new end.
-
-    `REPEATED` where that makes values, and there is no room for them.
-    """
-    _sort(columns, values, begin, end)
-    size, valued = begin, values.shape[0] > 0
-    for i in range(begin, end):
-        if size > begin and columns[size - 1] == columns[i]:
-            if not valued:
-                return REPEATED
-            values[size - 1] += values[i]
-        else:
-            columns[size] = columns[i]
-            if valued:
-                values[size] = values[i]
-            size += 1
-    return size
 
 
 @kernel
@@ -379,8 +344,9 @@ def rows_in_order(
     numbers: CodeArray,  # (D,) column of each attribute, or negative; (0,): the attribute itself
     values: FloatArray,  # (n,) or (1,)
     step: int,
+    keys: IntArray,  # (L,) workspace: columns and places of the entries of the longest row
     row_ptr: IntArray,  # (N + 1,) out
-    columns: CodeArray,  # (n,) out
+    columns: IdArray,  # (n,) out
     sums: FloatArray,  # (n,) out: the values, or (0,) where all are 1
 ) -> int:
     """Sort the entries of each row and add up those of one column; returns how many are left.
@@ -391,19 +357,25 @@ def rows_in_order(
     size, valued = 0, sums.shape[0] > 0
     row_ptr[0] = 0
     for t in range(ptr.shape[0] - 1):
-        begin = size
-        for i in range(ptr[t], ptr[t + 1]):
+        begin, first, count = size, ptr[t], 0
+        for i in range(first, ptr[t + 1]):
             column = entries[i]
             if column >= 0 and numbers.shape[0] > 0:
                 column = numbers[column]
             if column >= 0:
+                keys[count] = (column << 32) | (i - first)
+                count += 1
+        _sort(keys, count)
+        for i in range(count):
+            column, value = keys[i] >> 32, values[(first + (keys[i] & LOW)) * step]
+            if size > begin and columns[size - 1] == column:
+                if not valued:
+                    return REPEATED
+                sums[size - 1] += value
+            else:
                 columns[size] = column
                 if valued:
-                    sums[size] = values[i * step]
+                    sums[size] = value
                 size += 1
-        if size > begin + 1:
-            size = merge_row(columns, sums, begin, size)
-            if size == REPEATED:
-                return REPEATED
         row_ptr[t + 1] = size
     return size
