@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from crfkit.data import UNLABELED as UNLABELED
     from crfkit.data import LabelSequences as LabelSequences
     from crfkit.data import PackedSequences as PackedSequences
+    from crfkit.data import SoftLabels as SoftLabels
+    from crfkit.data import token_weights as token_weights
     from crfkit.estimators import CRFClassifier as CRFClassifier
     from crfkit.estimators import CRFClassifierCV as CRFClassifierCV
     from crfkit.estimators import EarlyStopping as EarlyStopping
@@ -38,7 +40,7 @@ _ROOMS = frozenset(
 __all__, _find, _names = lazy_names(
     __name__,
     {
-        "data": "LabelSequences PackedSequences UNLABELED",
+        "data": "LabelSequences PackedSequences SoftLabels UNLABELED token_weights",
         "estimators": (
             "CRFClassifier CRFClassifierCV EarlyStopping MaxMarginCRF SegmentConstraints Segments "
             "SemiMarkovCRF StructuredPerceptron"

@@ -5,6 +5,8 @@ from crfkit.data.frames import frame_from_sequences, labels_from_frame, sequence
 from crfkit.data.labels import UNLABELED, LabelSequences
 from crfkit.data.packed import PackedSequences
 from crfkit.data.segments import PackedSegments
+from crfkit.data.soft import SoftLabels
+from crfkit.data.weights import token_weights
 
 __all__ = [
     "UNLABELED",
@@ -12,7 +14,9 @@ __all__ = [
     "LabelSequences",
     "PackedSegments",
     "PackedSequences",
+    "SoftLabels",
     "frame_from_sequences",
     "labels_from_frame",
     "sequences_from_frame",
+    "token_weights",
 ]

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from crfkit._types import BoolArray, CodeArray, IntArray, ObjectArray
+from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit.data import LabelSequences
 from crfkit.data.labels import UNKNOWN, UNLABELED, LabelStream, check_labels, check_lengths
+from crfkit.data.soft import SoftLabels, most_probable
 from crfkit.data.targets import Targets
 from crfkit.labels.costs import Cost
 
@@ -25,11 +26,12 @@ class Coded(NamedTuple):
     codes: CodeArray
     coding: Any
     allowed: BoolArray | None = None  # which codes each token may have, (N, C), as of `Targets`
+    soft: FloatArray | None = None  # probabilities of codes, (N, C), as of `Targets`
 
     @property
     def targets(self) -> Targets:
         """What is known of the labels."""
-        return Targets(self.codes, self.allowed)
+        return Targets(self.codes, self.allowed, self.soft)
 
 
 class LabelCoding(ABC):
@@ -42,9 +44,7 @@ class LabelCoding(ABC):
         """Return the labels that codes stand for."""
 
     @abstractmethod
-    def write_known(
-        self, targets: Targets, classes: ObjectArray, offsets: IntArray
-    ) -> LabelSequences:
+    def write_known(self, targets: Targets, classes: ObjectArray, offsets: IntArray) -> Any:
         """Return what is known of labels in the form in which it is given: `y`."""
 
     @abstractmethod
@@ -100,10 +100,10 @@ class TokenCoding(LabelCoding):
         """Return the labels that codes stand for."""
         return LabelSequences.from_codes(codes, classes, offsets)
 
-    def write_known(
-        self, targets: Targets, classes: ObjectArray, offsets: IntArray
-    ) -> LabelSequences:
-        """Return labels, sets of labels, and `UNLABELED` where any is allowed."""
+    def write_known(self, targets: Targets, classes: ObjectArray, offsets: IntArray) -> Any:
+        """Return labels, sets of labels, `UNLABELED` where any is allowed, or distributions."""
+        if targets.soft is not None:
+            return SoftLabels._of(targets.soft.copy(), classes, offsets)
         labels = self.write(targets.states, classes, offsets)
         if targets.allowed is not None:
             tokens = np.flatnonzero(targets.allowed.sum(axis=1) > 1)
@@ -118,6 +118,10 @@ class TokenCoding(LabelCoding):
 
     def restrict(self, targets: Targets, n_labels: int, known: BoolArray) -> Fewer:
         """Return which labels are known to occur, rising, and codes with respect to these."""
+        if targets.soft is not None:
+            some = np.flatnonzero(targets.soft[known].any(axis=0)).astype(np.int64)
+            soft = np.ascontiguousarray(targets.soft[:, some])
+            return some, Targets(soft.argmax(axis=1).astype(np.int32), None, soft)
         if targets.allowed is None:
             found, codes = present(targets.states, known)
             return found, Targets(codes)
@@ -132,8 +136,17 @@ class TokenCoding(LabelCoding):
         return cost
 
     def as_predicted(self, y: Any, offsets: IntArray) -> Any:
-        """Return the labels themselves."""
-        return y
+        """Return the labels themselves, of distributions the most probable ones."""
+        return most_probable(y)
+
+
+def _read_soft(y: SoftLabels, offsets: IntArray, classes: ObjectArray | None) -> Coded:
+    """Return the codes of the most probable labels, and the probabilities of all."""
+    check_lengths(offsets, y.offsets, "y")
+    if classes is None:
+        classes = LabelStream([y.classes.tolist()]).classes()
+    soft = y.table_for(classes)
+    return Coded(classes, soft.argmax(axis=1).astype(np.int32), TokenCoding(), None, soft)
 
 
 class TokenLabels(LabelSpace):
@@ -143,6 +156,8 @@ class TokenLabels(LabelSpace):
 
     def read(self, y: Any, offsets: IntArray, classes: ObjectArray | None = None) -> Coded:
         """Return the codes of labels, with respect to given classes or those that occur."""
+        if isinstance(y, SoftLabels):
+            return _read_soft(y, offsets, classes)
         stream = LabelStream(y, partial=True)
         check_lengths(offsets, stream.offsets, "y")
         check_labels(stream, () if classes is None else classes)

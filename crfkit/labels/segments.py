@@ -11,6 +11,7 @@ import numpy as np
 from crfkit._types import BoolArray, CodeArray, FloatArray, IntArray, ObjectArray
 from crfkit._warnings import warn_user
 from crfkit.data.labels import UNKNOWN
+from crfkit.data.soft import SoftLabels
 from crfkit.data.validation import token_place
 from crfkit.labels.base import Coded, FittedLabels, LabelSpace
 from crfkit.labels.fields import are_segments, lists
@@ -60,6 +61,12 @@ class SegmentLabels(LabelSpace):
 
     def read(self, y: Any, offsets: IntArray) -> Coded:
         """Return the codes of the segments that labels stand for, which keep the limits."""
+        if isinstance(y, SoftLabels):
+            raise ValueError(
+                "y are SoftLabels, but distributions over the labels of single tokens are none "
+                "over segmentations: give their most probable labels, y.argmax(), or fit a "
+                "CRFClassifier."
+            )
         read = read_segments(y, offsets, self.segments.scheme, OUTSIDE_LABEL)
         check_names(self.segments, read)
         size, classes, codes = len(read.classes), read.classes, read.codes.copy()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfkit.data.labels import by_sequence, iterate_sequences, label_list
+from crfkit.data.soft import most_probable
 from crfkit.data.validation import token_place
 from crfkit.labels.fields import has_names, is_hashable, segment_fields
 
@@ -40,10 +41,13 @@ def flatten(y: Sequences, name: str) -> FlatLabels:
 
 
 def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
-    """Return sequences as lists or tuples; ``name`` is what errors call the argument."""
+    """Return sequences as lists or tuples, of distributions the most probable labels.
+
+    ``name`` is what errors call the argument.
+    """
     return [
         labels if isinstance(labels, (list, tuple)) else label_list(s, labels, name)
-        for s, labels in enumerate(iterate_sequences(y, name))
+        for s, labels in enumerate(iterate_sequences(most_probable(y), name))
     ]
 
 

@@ -21,6 +21,7 @@ class Loss(ABC):
     - `is_smooth`: it has a gradient, not only subgradients, but for corners that are seldom met
     - `is_log_likelihood`, `is_hinge`: it is the log loss, or that whose dual margins maximize
     - `needs_sequence_weights`: weights that differ within a sequence are a ValueError
+    - `takes_soft`: it has a value where labels are given as distributions (``Targets.soft``)
     - `takes_cost`: estimators make its attribute ``cost`` a cost
     - `has_hessian`: it has `hessian_product` and `hessian_diagonal`; `is_staged`: `stages`
     - `rescaling`: what its cost multiplies, "margin" or "slack"; empty if neither
@@ -33,6 +34,7 @@ class Loss(ABC):
     is_log_likelihood: ClassVar[bool] = False
     is_hinge: ClassVar[bool] = False
     needs_sequence_weights: ClassVar[bool] = False
+    takes_soft: ClassVar[bool] = False
     takes_cost: ClassVar[bool] = False
     has_hessian: ClassVar[bool] = False
     is_staged: ClassVar[bool] = False

@@ -94,6 +94,11 @@ class Objective:
         self.loss, self.penalty = loss, penalty
         self.data, self.weight, self.threads = data, weight, threads
         self.targets = labels if isinstance(labels, Targets) else Targets(labels)
+        if self.targets.soft is not None and not loss.takes_soft:
+            raise ValueError(
+                f"loss {type(loss).__name__} needs labels, but y has probabilities of labels: use "
+                "loss='log', or the most probable labels, y.argmax()."
+            )
         self._prepared = _PreparedData(cast(LinearModel, model), data, threads)
         self.n_parameters, self.evaluations = model.n_parameters, 0
 
@@ -148,7 +153,7 @@ class Objective:
             Capability.COVARIANCES in self.structure.capabilities
             and self.structure.offset is None
             and self.loss.is_log_likelihood
-            and self.has_known_labels
+            and self.targets.allowed is None
             and self.has_sequence_weights
             and model.is_linear
             and model.homogeneous
@@ -249,12 +254,12 @@ class Objective:
     @property
     def has_known_labels(self) -> bool:
         """Whether each token has one known label."""
-        return self.targets.allowed is None
+        return self.targets.allowed is None and self.targets.soft is None
 
     @property
     def is_convex(self) -> bool:
         """Whether it is known to be convex: it need not be where labels are known in part."""
-        whole = self.has_known_labels and self.has_sequence_weights
+        whole = self.targets.allowed is None and self.has_sequence_weights
         return bool(self.loss.is_convex and whole)
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ class Choice:
     known: BoolArray | None = None  # (N,) whether a token has its label indeed; None: all have
     # (N, K) which labels each token may have, of which all count as seen, but where it may have any
     allowed: BoolArray | None = None
+    soft: FloatArray | None = None  # (N, K) probabilities of labels: what is expected occurs
     min_freq: float = 0  # what occurs fewer times has no weight
     all_states: bool = False  # give all D x K (attribute, label) pairs a weight
     all_transitions: bool = False  # and all K x K transitions, for each of their attributes too
@@ -100,6 +102,8 @@ class Choice:
 
     def label_pairs(self) -> AttributeWeights:
         """Return the (attribute of tokens, label) pairs that have a weight."""
+        if self.soft is not None and not self.all_states:
+            return self._expected_pairs(self.data, [self._shares], self.n_labels)
         tokens, labels = None, self.labels
         if self.allowed is not None:
             tokens, found = np.nonzero(self.counted)
@@ -110,12 +114,47 @@ class Choice:
 
     def transition_pairs(self, data: PackedSequences) -> AttributeWeights:
         """Return the (attribute of transitions, transition) pairs that have a weight."""
+        if self.soft is not None and not self.all_transitions:
+            before = self._shares_before.toarray()
+            steps = (sp.csr_array(self._shares.multiply(source[:, None])) for source in before.T)
+            return self._expected_pairs(data, steps, self.n_labels**2)
         tokens, found, size = None, self.transitions, self.n_labels
         if self.allowed is not None and self.lengths is None:
             parts = np.array_split(np.arange(len(found)), 1 + len(found) * size**2 // CELLS)
             listed = [_products(part, *self._steps(part)) for part in parts]
             tokens, found = map(np.concatenate, zip(*listed, strict=True))
         return self.pairs(data, found, size**2, everything=self.all_transitions, tokens=tokens)
+
+    @cached_property
+    def _shares(self) -> sp.csr_array:
+        """The probabilities of labels of known tokens, (N, K)."""
+        known = np.ones(1, bool) if self.known is None else self.known
+        return sp.csr_array(known[:, None] * np.asarray(self.soft))
+
+    @cached_property
+    def _shares_before(self) -> sp.csr_array:
+        """Those of the tokens that transitions come from, 0 for the first ones, (N, K)."""
+        before = tokens_before(self.data)
+        return sp.csr_array(self._shares[before] * (before >= 0)[:, None])
+
+    def _is_enough(self, expected: FloatArray) -> BoolArray:
+        """Whether what is expected so often gets a weight."""
+        enough: BoolArray = (expected > 0.0) & (expected >= self.min_freq)
+        return enough
+
+    def _expected_pairs(
+        self, data: PackedSequences, shares: Iterable[sp.csr_array], n_columns: int
+    ) -> AttributeWeights:
+        """Return the (attribute, column) pairs that are expected; `shares` are side by side."""
+        uses = data.to_csr()
+        used = (uses.data != 0.0).astype(float)
+        uses = sp.csr_array((used, uses.indices, uses.indptr), uses.shape)
+        counts = sp.csr_array(sp.hstack([uses.T @ each for each in shares]))
+        counts.data[~self._is_enough(counts.data)] = 0.0
+        counts.eliminate_zeros()
+        counts.sort_indices()
+        ptr, columns = counts.indptr.astype(np.int64), counts.indices.astype(np.int32)
+        return AttributeWeights(ptr, columns, n_columns=n_columns, n_sparse=data.n_sparse)
 
     def _steps(self, tokens: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return the labels that tokens before some tokens count for, and these, both (n, K)."""
@@ -129,7 +168,10 @@ class Choice:
     def weighted_transitions(self) -> tuple[IntArray, IntArray]:
         """Return the labels before and after of the transitions that have a weight, (P2,)."""
         size, found = self.n_labels, self.transitions
-        if self.allowed is None or self.lengths is not None:
+        if self.soft is not None:
+            expected = (self._shares_before.T @ self._shares).toarray()
+            counts = np.where(self._is_enough(expected), self.least, 0)
+        elif self.allowed is None or self.lengths is not None:
             counts = np.bincount(found[found >= 0], minlength=size**2).reshape(size, size)
         else:
             steps = self._steps(np.arange(len(found)))
@@ -181,6 +223,16 @@ class Choice:
                 ptr = np.concatenate([ptr, ptr[-1] + counts.indptr[1:]])
                 found = np.concatenate([found, counts.indices])
         return AttributeWeights(ptr, found, n_columns=n_columns, n_sparse=data.n_sparse)
+
+
+def tokens_before(data: PackedSequences) -> IntArray:
+    """Return the token that the transition into each one comes from, -1 for none, (N,)."""
+    if data.topology is not None:
+        return data.topology.before
+    before = np.arange(-1, data.n_tokens - 1)
+    starts = data.offsets[:-1]
+    before[starts[starts < len(before)]] = -1
+    return before
 
 
 def _products(tokens: IntArray, before: BoolArray, after: BoolArray) -> tuple[IntArray, IntArray]:

@@ -399,6 +399,7 @@ class WeightSpace(ABC):
         return {
             "known": None if training.weight.all() else training.weight > 0.0,
             "allowed": training.targets.allowed,
+            "soft": training.targets.soft,
             "min_freq": features.min_freq,
             "all_states": features.all_possible_states,
             "all_transitions": features.all_possible_transitions,

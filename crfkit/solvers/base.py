@@ -112,9 +112,13 @@ def check_match(solver: Solver, objective: Objective) -> None:
         others = (
             "'lbfgs' or 'auto'" if loss.is_smooth else "'sgd', or 'subgradient' of MaxMarginCRF"
         )
+        given = (
+            "of some the label is UNLABELED, or one of a set: the objective is not convex then"
+            if objective.targets.soft is None
+            else "y has probabilities of labels"
+        )
         raise ValueError(
-            f"solver {name} needs one known label for each token, but of some the label is "
-            f"UNLABELED, or one of a set: the objective is not convex then. Use solver={others}."
+            f"solver {name} needs one known label for each token, but {given}. Use solver={others}."
         )
 
 

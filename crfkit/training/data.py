@@ -223,7 +223,7 @@ class TrainingData(NamedTuple):
         return self.coding.cost(make_cost(cost, self.every).of_labels(codes))
 
     @property
-    def labels(self) -> LabelSequences:
+    def labels(self) -> Any:
         """The labels as sequences, of which some may be sets or `UNLABELED`."""
         return self.coding.write_known(self.targets, self.classes, self.data.offsets)
 

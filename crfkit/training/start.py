@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from crfkit._params import check_method, check_option
 from crfkit._types import FloatArray
 from crfkit.potentials.blocks import NAMES_OF, names_of
+from crfkit.potentials.choice import tokens_before
 from crfkit.potentials.counting import Evidence, count_weights
 from crfkit.potentials.transfer import NamedWeights, transfer_weights
 from crfkit.training.data import TrainingData
@@ -74,16 +75,15 @@ def carried_over(weights: NamedWeights, model: Any, training: TrainingData) -> F
 
 
 def evidence(training: TrainingData, of_segments: bool) -> Evidence:
-    """Return what training data tell of labels; where a token has the weight 0, nothing."""
-    data, size = training.data, len(training.classes)
-    if data.topology is None:
-        before = np.arange(-1, data.n_tokens - 1)
-        before[data.offsets[:-1]] = -1
-    else:
-        before = data.topology.before
+    """Return what training data tell of labels: nothing of tokens of weight 0, or of several."""
+    data, size, targets = training.data, len(training.classes), training.targets
+    before, known = tokens_before(data), training.weight > 0.0
+    if targets.soft is not None:
+        return Evidence(sp.csr_array(targets.soft * known[:, None]), training.weight, before)
     if of_segments:
-        before = np.where(training.codes < size, -1, before)
-    known = training.weight > 0.0
+        before = np.where(targets.states < size, -1, before)
+    if targets.allowed is not None:
+        known &= targets.allowed.sum(axis=1) == 1
     ends, labels = np.append(0, np.cumsum(known)), training.codes[known] % size
     shares = sp.csr_array((np.ones(len(labels)), labels, ends), (data.n_tokens, size))
     return Evidence(shares, training.weight, before)
