@@ -85,9 +85,7 @@ def take_memory(case: str, name: str, n_jobs: int) -> dict[str, float]:
 def measure(case: str, n_jobs: int) -> dict[str, Any]:
     """Return seconds and memory of all losses."""
     found = _measure.in_child("losses_pass.py", case, str(n_jobs))
-    memory = {
-        name: _measure.in_child("losses_pass.py", case, str(n_jobs), name) for name in NAMES
-    }
+    memory = {name: _measure.in_child("losses_pass.py", case, str(n_jobs), name) for name in NAMES}
     return found | {
         "peak MiB": {name: memory[name]["peak"] for name in NAMES},
         "MiB of the data": memory["log"]["data"],
