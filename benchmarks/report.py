@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _losses_report
 import _ordinary_report
 import _segment_report
 from _measure import read
@@ -20,7 +21,10 @@ from _measure import read
 HERE = Path(__file__).resolve().parent
 BLOCK = re.compile(r"(<!-- benchmarks:begin ?(\S*) -->\n).*?(<!-- benchmarks:end -->)", re.DOTALL)
 PEER = "python-crfsuite"
-PAGES = ["README.md", "docs/performance.md", "docs/margin.md", "docs/segments.md"]
+PAGES = [
+    "README.md",
+    *(f"docs/{page}.md" for page in ("performance", "margin", "segments", "losses")),
+]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
 Row = tuple[str, ...]
@@ -481,6 +485,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "segments_variants": lambda: table(*_segment_report.variants(cases("segments"))),
     "segments_cost": lambda: table(*_segment_report.cost(cases("segments"))),
     "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
+    **_losses_report.blocks(cases, table),
 }
 
 

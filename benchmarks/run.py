@@ -23,9 +23,12 @@ from types import ModuleType
 import _measure
 import auto
 import handwriting
+import losses_compare
+import losses_genes
 import margin
 import memory
 import ordinary_settings
+import partial_labels
 import passes
 import perceptron
 import scaling
@@ -47,6 +50,9 @@ PARTS: dict[str, ModuleType] = {
     "margin": margin,
     "handwriting": handwriting,
     "segments": segments,
+    "losses_genes": losses_genes,
+    "losses_compare": losses_compare,
+    "partial_labels": partial_labels,
 }
 
 
@@ -73,6 +79,7 @@ def main() -> None:
     parser.add_argument(
         "--known-optima", action="store_true", help="of the part `training`, from its last results"
     )
+    parser.add_argument("--share", type=float, help="of the part `losses_genes`, of each genome")
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     parser.add_argument("--cases", default="", help="only cases with this in their name")
     parser.add_argument("--quick", action="store_true", help="small data, to see that all runs")
@@ -80,6 +87,7 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="folder of the results")
     arguments = parser.parse_args()
     training.CHOSEN = set(arguments.solvers)
+    losses_genes.SHARE = arguments.share or losses_genes.SHARE
     if arguments.crfsuite_iterations:
         training.CRFSUITE["max_iterations"] = arguments.crfsuite_iterations
     folder = arguments.into or (Path(tempfile.mkdtemp()) if arguments.quick else _measure.RESULTS)
