@@ -197,9 +197,15 @@ class LabelStream:
         table = np.array(found, dtype=np.int32)
         return table[self.codes] if len(table) else self.codes
 
+    @property
+    def unlabeled(self) -> BoolArray:
+        """Which tokens are `UNLABELED`, (N,)."""
+        kinds = [option is UNLABELED for option in self.options[::-1]]
+        return np.array([False] * len(self.index) + kinds, bool)[self.codes]
+
     def allowed_for(self, classes: Sequence[Label] | ObjectArray) -> BoolArray | None:
         """Return which of given labels each token may have, (N, K); None where each has one."""
-        if not self.options or len(classes) == 1:
+        if not self.options:
             return None
         place = dict(zip(classes, itertools.count()))
         rows = np.zeros((len(self.options), len(classes)), bool)

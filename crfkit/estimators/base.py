@@ -112,26 +112,31 @@ class SequenceClassifier(BaseEstimator, ABC):  # type: ignore[misc]
         X : iterable of sequences
             As for `predict`.
         y : iterable of sequences of labels
-            The true labels. A label that the model does not know counts as an error.
+            The true labels. A label that the model does not know counts as an error; tokens that
+            are `UNLABELED` do not count; a set of labels is right if it has the predicted one.
         sample_weight : array of shape (S,) or sequence of arrays of shape (T,), optional
             Weights of sequences (each of its tokens counts with it) or of tokens.
 
         Returns
         -------
         float
-            Between 0 and 1; NaN if there is no token.
+            Between 0 and 1; NaN if there is no token with a label.
         """
         predicted = LabelStream(self.predict(X))
         coding = self._fitted_labels().coding(self)  # true labels are read as predicted ones: tags
         labels = by_sequence(y, predicted.offsets)
-        truth = LabelStream(coding.as_predicted(labels, predicted.offsets))
+        truth = LabelStream(coding.as_predicted(labels, predicted.offsets), partial=True)
         check_lengths(predicted.offsets, truth.offsets, "y")
         check_labels(truth, self.classes_)
         weight = check_sample_weight(sample_weight, truth.offsets)
-        if not len(weight):
+        classes = list(truth.index | predicted.index)
+        found, allowed = predicted.codes_for(classes), truth.allowed_for(classes)
+        right = found == truth.codes_for(classes)
+        if allowed is not None:
+            right = allowed[np.arange(len(found)), found]
+            weight = np.where(truth.unlabeled, 0.0, weight)
+        if not weight.any():
             return float("nan")
-        classes = list(truth.index)
-        right = predicted.codes_for(classes) == truth.codes_for(classes)
         return float(weight[right].sum() / weight.sum())
 
     def _fitted_labels(self) -> LabelSpace:

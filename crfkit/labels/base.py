@@ -174,7 +174,8 @@ class TokenLabels(LabelSpace):
                     f"{stream.place_of(label)}: the label {label!r} is not one of the classes of "
                     "the model. Give all labels in the first call of partial_fit."
                 )
-        return Coded(classes, stream.codes_for(classes), TokenCoding(), stream.allowed_for(classes))
+        allowed = stream.allowed_for(classes) if len(classes) > 1 else None
+        return Coded(classes, stream.codes_for(classes), TokenCoding(), allowed)
 
     def coding(self, fitted: FittedLabels) -> TokenCoding:
         """Return how the codes of a fitted model are read and written."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from itertools import chain
+from itertools import chain, compress
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.data.labels import by_sequence, iterate_sequences, label_list
+from crfkit.data.labels import UNLABELED, by_sequence, iterate_sequences, label_list
 from crfkit.data.soft import most_probable
 from crfkit.data.validation import token_place
 from crfkit.labels.fields import has_names, is_hashable, segment_fields
@@ -19,6 +19,10 @@ Weights: TypeAlias = Iterable[Any] | npt.NDArray[Any]
 IntArray: TypeAlias = npt.NDArray[np.intp]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+
+# Types of what is no single label.
+SETS = {set, frozenset, type(UNLABELED)}
 
 
 class FlatLabels(NamedTuple):
@@ -31,6 +35,18 @@ class FlatLabels(NamedTuple):
     def offsets(self) -> IntArray:
         """Where the sequences start, and the end, (S + 1,)."""
         return np.append(0, np.cumsum(self.lengths))
+
+    @property
+    def known(self) -> BoolArray:
+        """Which tokens are not `UNLABELED`, (N,)."""
+        if type(UNLABELED) not in set(map(type, self.labels)):
+            return np.ones(len(self.labels), bool)
+        return np.array([label is not UNLABELED for label in self.labels], bool)
+
+    def take(self, tokens: BoolArray) -> FlatLabels:
+        """Return the labels of chosen tokens, (N,)."""
+        lengths = np.bincount(sequence_index(self.lengths)[tokens], minlength=len(self.lengths))
+        return FlatLabels(list(compress(self.labels, tokens)), lengths.astype(np.intp))
 
 
 def flatten(y: Sequences, name: str) -> FlatLabels:
@@ -52,7 +68,10 @@ def as_lists(y: Sequences, name: str) -> list[list[Any] | tuple[Any, ...]]:
 
 
 def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, FlatLabels]:
-    """Flatten labels of tokens, truth and prediction together; raises if they do not match."""
+    """Flatten labels of tokens, truth and prediction together; raises if they do not match.
+
+    A set in the truth becomes the predicted label, where it has it, else the first that it has.
+    """
     if hasattr(y_true, "to_numpy"):  # maybe a column of a frame
         y_pred = as_lists(y_pred, "y_pred")
         y_true = by_sequence(y_true, np.cumsum([0, *map(len, y_pred)]))
@@ -60,7 +79,39 @@ def flatten_pair(y_true: Sequences, y_pred: Sequences) -> tuple[FlatLabels, Flat
     _refuse_segments(*given)
     true, pred = flatten(given[0], "y_true"), flatten(given[1], "y_pred")
     check_same_lengths(true.lengths, pred.lengths, "y_pred")
-    return true, pred
+    return resolve(true, pred), pred
+
+
+def resolve(true: FlatLabels, pred: FlatLabels) -> FlatLabels:
+    """Return the truth with one label in place of each set of labels.
+
+    That is the predicted one, where it is in the set, else the first of the set. ValueError if a
+    prediction is no label.
+    """
+    for token, label in enumerate(pred.labels if SETS & set(map(type, pred.labels)) else ()):
+        if type(label) in SETS:
+            place = token_place(pred.offsets, token)
+            raise ValueError(f"{place} of y_pred: {label!r:.60} is no label that can be predicted.")
+    if not SETS & set(map(type, true.labels)) - {type(UNLABELED)}:
+        return true
+    found = list(true.labels)
+    for token, label in enumerate(found):
+        if isinstance(label, (set, frozenset)):
+            if not label:
+                place = token_place(true.offsets, token)
+                raise ValueError(f"{place} of y_true: the set of labels is empty.")
+            predicted = pred.labels[token]
+            is_right = is_hashable(predicted) and predicted in label
+            found[token] = predicted if is_right else sorted_labels(set(label))[0]
+    return FlatLabels(found, true.lengths)
+
+
+def names_of(*sequences: Iterable[Any]) -> set[Any]:
+    """Return the labels that stand in some lists, those in sets too, without `UNLABELED`."""
+    found: set[Any] = set()
+    for label in chain.from_iterable(sequences):
+        found.update(label if isinstance(label, (set, frozenset)) else (label,))
+    return found - {UNLABELED}
 
 
 def encode_labels(

@@ -280,24 +280,42 @@ def read_spans(flats: Sequence[FlatLabels], scheme: Scheme) -> list[FoundSpans]:
 
     Within tags that continue one another, from the first that may open one, if it may close.
     """
-    streams, names = _read_streams(flats, scheme)
-    found = []
-    for stream, flat in zip(streams, flats, strict=True):
-        pairs = stream.pairs
-        cuts = ~scheme.continues[pairs]
-        piece = np.cumsum(cuts)
-        starts = np.flatnonzero(scheme.opens[pairs])
-        starts = starts[np.diff(piece[starts], prepend=-1) != 0]
-        stops = np.flatnonzero(cuts)[piece[starts]]
-        closed = scheme.closes[pairs[stops]]
-        starts, stops = starts[closed], stops[closed]
-        ends = np.cumsum(flat.lengths + 1)
-        sequences = np.searchsorted(ends, starts, side="right")
-        begins = (ends - flat.lengths - 1)[sequences]
-        found.append(
-            FoundSpans(names, stream.types[starts], sequences, starts - begins, stops - begins)
-        )
-    return found
+    streams, names = read_streams(flats, scheme)
+    found = [spans_in(stream, scheme) for stream in streams]
+    return [
+        found_spans(names, spans, flat.lengths) for spans, flat in zip(found, flats, strict=True)
+    ]
+
+
+class Marked(NamedTuple):
+    """Spans in a stream, by their places in it."""
+
+    starts: IntArray  # (n,)
+    stops: IntArray  # (n,)
+    types: IntArray  # (n,)
+
+    def where(self, chosen: BoolArray) -> Marked:
+        """Return the chosen spans, (n,)."""
+        return Marked(*(part[chosen] for part in self))
+
+
+def spans_in(stream: TagStream, scheme: Scheme) -> Marked:
+    """Return the spans of a stream by the rules of a scheme."""
+    pairs = stream.pairs
+    cuts = ~scheme.continues[pairs]
+    piece = np.cumsum(cuts)
+    starts = np.flatnonzero(scheme.opens[pairs])
+    starts = starts[np.diff(piece[starts], prepend=-1) != 0]
+    stops = np.flatnonzero(cuts)[piece[starts]]
+    return Marked(starts, stops, stream.types[starts]).where(scheme.closes[pairs[stops]])
+
+
+def found_spans(names: list[Any], spans: Marked, lengths: IntArray) -> FoundSpans:
+    """Return spans of a stream by their places in sequences, of these lengths."""
+    ends = np.cumsum(lengths + 1)
+    sequences = np.searchsorted(ends, spans.starts, side="right")
+    begins = (ends - lengths - 1)[sequences]
+    return FoundSpans(names, spans.types, sequences, spans.starts - begins, spans.stops - begins)
 
 
 def spans_of_all(y: Sequences, scheme: str) -> FoundSpans:
@@ -307,7 +325,7 @@ def spans_of_all(y: Sequences, scheme: str) -> FoundSpans:
     return read_spans([flat], rules)[0]
 
 
-def _read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[TagStream], list[str]]:
+def read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[TagStream], list[str]]:
     """Parse every distinct tag once; return streams and names of types. Errors name the place."""
     vocabulary, codes = encode_labels(*flats)
     try:
@@ -320,11 +338,10 @@ def _read_streams(flats: Sequence[FlatLabels], scheme: Scheme) -> tuple[list[Tag
             if not is_tag(tag, scheme)
         )
         raise type(error)(f"{place}: {error}") from None
-    padded = [
-        _padded(code, flat.lengths, len(vocabulary))
-        for code, flat in zip(codes, flats, strict=True)
+    places = [
+        padded(code, flat.lengths, len(vocabulary)) for code, flat in zip(codes, flats, strict=True)
     ]
-    return [TagStream(table.roles[rows], table.types[rows]) for rows in padded], table.names
+    return [TagStream(table.roles[rows], table.types[rows]) for rows in places], table.names
 
 
 def _and_more(count: int) -> str:
@@ -339,10 +356,10 @@ def _check_legal(flat: FlatLabels, scheme: Scheme) -> None:
 
 def _faults(flat: FlatLabels, scheme: Scheme) -> tuple[IntArray, BoolArray]:
     """Return the stream positions of what is illegal, and which tags are none of the scheme."""
-    (stream,), _ = _read_streams([flat], get_scheme("conll", scheme.suffix, scheme.delimiter))
+    (stream,), _ = read_streams([flat], get_scheme("conll", scheme.suffix, scheme.delimiter))
     vocabulary, (codes,) = encode_labels(flat)
     is_foreign = np.array([*(not is_tag(tag, scheme) for tag in vocabulary), False])
-    foreign = is_foreign[_padded(codes, flat.lengths, len(vocabulary))]
+    foreign = is_foreign[padded(codes, flat.lengths, len(vocabulary))]
     judged = ~foreign & ~np.roll(foreign, 1)
     at_fault = foreign | (judged & ~scheme.legal[stream.pairs])
     return np.flatnonzero(at_fault), foreign
@@ -354,7 +371,7 @@ def _illegal(flat: FlatLabels, scheme: Scheme) -> list[IllegalTag]:
     return [_describe(at, flat, scheme, foreign, stops) for at in faults.tolist()]
 
 
-def _padded(codes: IntArray, lengths: IntArray, fill: int) -> IntArray:
+def padded(codes: IntArray, lengths: IntArray, fill: int) -> IntArray:
     """Return what stands for each token as a stream, with `fill` after every sequence."""
     padded = np.full(len(codes) + len(lengths), fill, dtype=np.intp)
     padded[np.arange(len(codes)) + sequence_index(lengths)] = codes

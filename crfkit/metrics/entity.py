@@ -1,7 +1,8 @@
 """Precision, recall and F1 over entities, whose type, first and last token have to be right.
 
 Tags are read as the conlleval script does, which gives illegal sequences their nearest meaning, or
-strictly: chunks that the scheme does not allow are none.
+strictly: chunks that the scheme does not allow are none. Where true tags are `UNLABELED`, only the
+entities count whose ends the other tags tell, and predicted ones that overlap no others.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from crfkit.labels.known_spans import hide, read_known_spans
 from crfkit.labels.schemes import OUTSIDE_LABEL, Scheme, get_scheme, is_tag
 from crfkit.labels.sequences import FlatLabels, Sequences, encode_labels, flatten_pair
-from crfkit.labels.spans import first_legal_scheme, read_spans
+from crfkit.labels.spans import first_legal_scheme
 from crfkit.metrics._counts import Counts, count, report, scores, summarize
 
 
@@ -182,7 +184,8 @@ def conlleval_report(
     """
     true, pred = flatten_pair(y_true, y_pred)
     counts = _count(true, pred, get_scheme("conll", suffix, delimiter))
-    agree = np.array([a == b for a, b in zip(true.labels, pred.labels, strict=True)], dtype=bool)
+    pairs = zip(true.labels, pred.labels, strict=True)
+    agree = np.array([a == b for a, b in pairs], dtype=bool)[true.known]
     accuracy = 100 * agree.sum() / max(len(agree), 1)
     totals, lines = _percentages(counts.total())[0], _percentages(counts)
     return "\n".join(
@@ -208,7 +211,7 @@ def _rules(
     """Return the scheme by which tags are read."""
     if mode == "strict":
         if scheme is None:
-            return first_legal_scheme(true, suffix, delimiter)
+            return first_legal_scheme(hide(true, true.known), suffix, delimiter)
         return get_scheme(scheme, suffix, delimiter)
     if mode != "conlleval":
         raise ValueError(f"mode is 'conlleval' or 'strict', not {mode!r}")
@@ -219,9 +222,9 @@ def _rules(
 
 def _count(true: FlatLabels, pred: FlatLabels, rules: Scheme) -> Counts:
     try:
-        return count(*read_spans([true, pred], rules))
+        return count(*read_known_spans(true, pred, rules))
     except (TypeError, ValueError) as error:
-        labels, _ = encode_labels(true, pred)
+        labels, _ = encode_labels(hide(true, true.known), pred)
         if "did you mean" in str(error) or not _are_mostly_none(labels, rules.delimiter):
             raise
         raise type(error)(

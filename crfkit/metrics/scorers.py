@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from crfkit.data.labels import by_sequence
 from crfkit.labels.fields import holds_segments
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, allowed_transitions, looks_like_tag
-from crfkit.labels.sequences import as_lists, flatten
+from crfkit.labels.sequences import as_lists, flatten, names_of
 from crfkit.metrics._counts import AVERAGES
 from crfkit.metrics.entity import entity_f1_score, entity_precision_score, entity_recall_score
 from crfkit.metrics.segments import segment_f1_score, segment_precision_score, segment_recall_score
@@ -53,8 +53,8 @@ class SegmentScorer:
             return self._score(truth, last.predict_segments(X))
         predicted = last.predict(X) if predicted is None else predicted
         if scheme != RUNS:
-            labels = {*flatten([] if listed else truth, "y").labels}
-            labels.update(flatten(predicted, "the prediction").labels)
+            known = flatten([] if listed else truth, "y").labels
+            labels = names_of(known, flatten(predicted, "the prediction").labels)
             tags = are_typed_tags(labels) if scheme is None else are_tags(labels)
             scheme = "conll" if tags else RUNS
         return self._score(truth, predicted, scheme=scheme)

@@ -12,15 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from crfkit.labels.fields import as_segment, holds_segments
+from crfkit.labels.known_spans import read_known_runs, read_known_spans
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, UNTYPED, get_scheme
 from crfkit.labels.sequences import (
     FlatLabels,
     IntArray,
     as_lists,
     check_same_lengths,
-    encode_labels,
     flatten,
-    sequence_index,
+    resolve,
 )
 from crfkit.labels.spans import FoundSpans, read_spans
 from crfkit.metrics._counts import count, report, summarize
@@ -162,7 +162,10 @@ def _find(
         return _read_labels(labels, scheme), _read_beside(pred, "y_pred", labels.lengths, scheme)
     others = flatten(pred, "y_pred")
     check_same_lengths(labels.lengths, others.lengths, "y_pred")
-    return _read_labels(labels, scheme), _read_labels(others, scheme)
+    labels = resolve(labels, others)
+    if scheme != RUNS:
+        return read_known_spans(labels, others, get_scheme(scheme))
+    return read_known_runs(labels, others)
 
 
 def _read_listed(sequences: list[Any], name: str, lengths: IntArray | None = None) -> FoundSpans:
@@ -198,11 +201,4 @@ def _read_labels(flat: FlatLabels, scheme: str) -> FoundSpans:
     """Return the segments that labels of tokens stand for: those outside are none."""
     if scheme != RUNS:
         return read_spans([flat], get_scheme(scheme))[0]
-    vocabulary, (codes,) = encode_labels(flat)
-    sequence = sequence_index(flat.lengths)
-    changes = (codes[1:] != codes[:-1]) | (sequence[1:] != sequence[:-1])
-    bounds = np.concatenate(([0], np.flatnonzero(changes) + 1, [len(codes)]))[: len(codes) + 1]
-    inside = np.array([label != OUTSIDE_LABEL for label in vocabulary], bool)[codes[bounds[:-1]]]
-    starts, stops = bounds[:-1][inside], bounds[1:][inside]
-    begins = (np.cumsum(flat.lengths) - flat.lengths)[sequence[starts]]
-    return FoundSpans(vocabulary, codes[starts], sequence[starts], starts - begins, stops - begins)
+    return read_known_runs(flat, flat)[0]

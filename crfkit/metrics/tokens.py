@@ -1,6 +1,8 @@
 """Token metrics: scikit-learn's classification metrics over all tokens of all sequences.
 
-Names and signatures are those of sklearn-crfsuite; labels may be any hashable objects.
+Names and signatures are those of sklearn-crfsuite; labels may be any hashable objects. Tokens whose
+true label is `UNLABELED` are left out; where it is one of a set, the predicted label is right if it
+is in the set, else the first of the set, in sorted order, counts as the true one.
 """
 
 from __future__ import annotations
@@ -128,7 +130,8 @@ def sequence_accuracy_score(
 ) -> float:
     """Compute the share of sequences whose labels are all right, 0 if there are no sequences.
 
-    An empty sequence is right. `sample_weight`, shape (S,), has weights of sequences.
+    An empty sequence is right; of `UNLABELED` tokens nothing is asked, and sequences of these alone
+    are left out. `sample_weight`, shape (S,), has weights of sequences.
 
     Examples
     --------
@@ -137,11 +140,14 @@ def sequence_accuracy_score(
     0.5
     """
     true, pred = flatten_pair(y_true, y_pred)
+    known, lengths = true.known, true.lengths
+    true, pred = true.take(known), pred.take(known)
     _, (true_codes, pred_codes) = encode_labels(true, pred)
     wrong = sequence_index(true.lengths)[true_codes != pred_codes]
-    right = np.bincount(wrong, minlength=len(true.lengths)) == 0
-    weights = None if sample_weight is None else np.asarray(sample_weight)
-    return float(np.average(right, weights=weights)) if len(right) else 0.0
+    right = np.bincount(wrong, minlength=len(lengths)) == 0
+    judged = (true.lengths > 0) | (lengths == 0)
+    weights = None if sample_weight is None else np.asarray(sample_weight)[judged]
+    return float(np.average(right[judged], weights=weights)) if judged.any() else 0.0
 
 
 def _score_flat(
@@ -149,17 +155,18 @@ def _score_flat(
 ) -> Any:
     """Call a scikit-learn metric on numbers of labels, as it takes no tuples and mixed types."""
     true, pred = flatten_pair(y_true, y_pred)
+    kwargs, known = dict(kwargs), true.known
+    if kwargs.get("sample_weight") is not None:
+        kwargs["sample_weight"] = token_weights(kwargs["sample_weight"], true.lengths)[known]
+    true, pred = true.take(known), pred.take(known)
     labels = kwargs.get("labels")
     vocabulary, (true_codes, pred_codes) = encode_labels(
         true, pred, extra=() if labels is None else labels
     )
-    kwargs = dict(kwargs)
     if labels is not None:
         kwargs["labels"] = [vocabulary.index(label) for label in labels]
     if kwargs.get("average") == "binary":
         kwargs["pos_label"] = _positive_code(kwargs["pos_label"], vocabulary)
-    if kwargs.get("sample_weight") is not None:
-        kwargs["sample_weight"] = token_weights(kwargs["sample_weight"], true.lengths)
     if metric is metrics.classification_report and kwargs.get("target_names") is None:
         shown = np.union1d(true_codes, pred_codes) if labels is None else kwargs["labels"]
         kwargs["target_names"] = shown_names(vocabulary[code] for code in shown)

@@ -135,8 +135,9 @@ def _counts(y: Any) -> IntArray:
     sequences = as_lists(y, "y")
     if holds_segments(sequences):
         sequences = [[label for *_, label in segments] for segments in sequences]
-    stream = LabelStream(sequences)
-    counts = np.zeros((len(sequences), max(len(stream.index), 1)), np.int64)
+    stream = LabelStream(sequences, partial=True)
+    kinds = len(stream.index) + len(stream.options)  # what is not known is dealt, too
+    counts = np.zeros((len(sequences), max(kinds, 1)), np.int64)
     rows = np.repeat(np.arange(len(sequences)), np.diff(stream.offsets))
     np.add.at(counts, (rows, stream.codes), 1)
     return counts

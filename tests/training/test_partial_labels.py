@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from crfkit import UNLABELED, CRFClassifier, MaxMarginCRF, StructuredPerceptron
+from crfkit import UNLABELED, CRFClassifier, EarlyStopping, MaxMarginCRF, StructuredPerceptron
 from crfkit.inference import BeamSearch
+from crfkit.metrics import get_scorer
+from crfkit.model_selection import StratifiedSequenceKFold
 from crfkit.solvers import MIRA
 
 
@@ -94,3 +97,54 @@ def test_what_an_online_learner_cannot_do_with_labels_that_are_known_in_part():
         StructuredPerceptron(cost="hamming").fit(
             [[["a"], ["b"]]] * 2, [["A", "B"], [UNLABELED, "A"]]
         )
+
+
+def test_scores_and_searches_take_labels_that_are_known_in_part(drawn):
+    X, y, known = drawn
+    part = hidden(y, known)
+    model = CRFClassifier().fit(X, part)
+    weight = [row.astype(float) for row in known]
+    assert model.score(X, part) == model.score(X, y, sample_weight=weight)
+    assert get_scorer("flat_accuracy")(model, X, part) == pytest.approx(model.score(X, part))
+    wrong = [[({0, 1, 2} - {label}, {label})[i % 2] for i, label in enumerate(row)]
+             for row in model.predict(X)]  # fmt: skip
+    assert model.score(X, wrong) == sum(len(row) // 2 for row in y) / sum(map(len, y))
+    assert np.isnan(model.score(X[:1], [[UNLABELED]]))
+    for cv in (3, StratifiedSequenceKFold(3)):
+        scores = cross_val_score(CRFClassifier(), X[1:], part[1:], cv=cv)
+        assert np.isfinite(scores).all()
+    scoring = get_scorer("flat_accuracy")
+    search = GridSearchCV(CRFClassifier(), {"c2": [0.1, 1.0]}, scoring=scoring, cv=2).fit(X, part)
+    assert search.best_score_ > 0.0
+
+
+def test_early_stopping_holds_labels_out_that_are_known_in_part(drawn):
+    X, y, known = drawn
+    part = hidden(y, known)
+    for scoring in ("accuracy", "flat_f1_macro"):
+        rules = EarlyStopping(scoring=scoring, patience=2)
+        model = CRFClassifier(early_stopping=rules, validation_fraction=0.5, random_state=0)
+        model.fit(X, part)
+        assert model.best_score_ > 0.0
+        model.fit(X, y, X_val=X, y_val=part)
+        assert model.best_score_ > 0.0
+
+
+def test_batches_may_be_labeled_in_part(drawn):
+    X, y, known = drawn
+    part = hidden(y, known)
+    one = CRFClassifier(solver="sgd", random_state=0).partial_fit(X, part, classes=[0, 1, 2])
+    other = CRFClassifier(solver="sgd", random_state=0).partial_fit(
+        X, y, classes=[0, 1, 2], sample_weight=[row.astype(float) for row in known]
+    )
+    np.testing.assert_allclose(one.transitions_, other.transitions_, rtol=1e-12, atol=1e-14)
+    perceptron = StructuredPerceptron(random_state=0).partial_fit(X, part, classes=[0, 1, 2])
+    assert perceptron.partial_fit(X, part).score(X, part) > 0.3
+    with pytest.raises(ValueError, match="position .: the label 'new' is not one of the classes"):
+        perceptron.partial_fit(X[1:2], [[{0, "new"}] * len(X[1])])
+
+
+def test_nothing_is_learned_from_nothing():
+    X = [[["a"], ["b"]]]
+    with pytest.raises(ValueError, match="no token of y has a known label"):
+        CRFClassifier().fit(X, [[UNLABELED, UNLABELED]])
