@@ -340,5 +340,5 @@ def lane_rooms(scores: ChainScores) -> LaneRooms:
     places = -(-size // TILE) * TILE
     step, cells = WIDTH * places, steps * places
     order, lanes = np.empty(len(scores.offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
-    sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH, steps, steps]
+    sizes = [cells + step, cells, steps, steps, steps, step * places, step, WIDTH]
     return LaneRooms(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))

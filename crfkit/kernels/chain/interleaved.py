@@ -32,7 +32,7 @@ from crfkit.compiler.simd import (
     total,
 )
 from crfkit.kernels.chain.arrays import ChainScores, ChainSums
-from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, log_total
+from crfkit.kernels.chain.sum import OK, TINY, UNDERFLOW, strided_total
 
 # Labels at a time.
 TILE = 3
@@ -59,8 +59,6 @@ class LaneRooms(NamedTuple):
     flow: FloatArray  # (8 P P,) expected transitions, divided by factor
     marginal: FloatArray  # (8 P,) of one token
     least: FloatArray  # (8,) the least forward probability
-    alone: FloatArray  # (T,) norms of one sequence
-    alone_shift: FloatArray  # (T,) and its shifts
 
 
 class LaneTables(NamedTuple):
@@ -97,7 +95,7 @@ def lanes_order(offsets: IntArray, places: IntArray, order: IntArray) -> None:
 def _take(offsets: IntArray, n: int, rooms: LaneRooms) -> tuple[int, int]:
     """Give eight sequences a lane each; returns how many tokens they have, and the longest."""
     tokens, length, order = 0, 0, rooms.order
-    for b in range(WIDTH):
+    for b in range(rooms.size.shape[0]):
         rooms.begin[b], rooms.size[b] = 0, 0
         if n + b < order.shape[0]:
             begin, end = offsets[order[n + b]], offsets[order[n + b] + 1]
@@ -110,7 +108,7 @@ def _take(offsets: IntArray, n: int, rooms: LaneRooms) -> tuple[int, int]:
 def _load(unary: FloatArray, t: int, places: int, rooms: LaneRooms) -> None:
     """Lay the scores of a token of each lane, as exponentials relative to the largest."""
     node, size, first, top = rooms.node, unary.shape[1], WIDTH * places * t, fill(LOWEST)
-    for b in range(WIDTH):
+    for b in range(rooms.size.shape[0]):
         there, row = t < rooms.size[b], rooms.begin[b] + t
         for k in range(size):
             node[first + WIDTH * k + b] = unary[row, k] if there else 0.0
@@ -236,9 +234,7 @@ def _end(s: int, b: int, length: int, pair_shift: float, weight: FloatArray, roo
             rooms.alpha[place] = 0.0
         return
     out.status[s] = OK
-    for t in range(size):
-        rooms.alone[t], rooms.alone_shift[t] = norm[WIDTH * t + b], shift[WIDTH * t + b]
-    whole = log_total(rooms.alone, rooms.alone_shift, 0, size)
+    whole = strided_total(norm, shift, b, size, WIDTH)
     out.log_z[s] = whole + (size - 1) * pair_shift
     final = WIDTH * (size - 1) + b
     rooms.ending[final] = weight[s] / norm[final]
@@ -248,7 +244,7 @@ def _end(s: int, b: int, length: int, pair_shift: float, weight: FloatArray, roo
 def _store(t: int, rooms: LaneRooms, out: FloatArray) -> None:
     """Write the marginals of a token of each lane."""
     marginal = rooms.marginal
-    for b in range(WIDTH):
+    for b in range(rooms.size.shape[0]):
         row = rooms.begin[b] + t
         if t < rooms.size[b]:
             for k in range(out.shape[1]):
@@ -312,7 +308,7 @@ def lanes_sum(
             n += 1
             continue
         _forward(scores, places, length, tables.forward, rooms)
-        for b in range(WIDTH):
+        for b in range(rooms.size.shape[0]):
             if rooms.size[b]:
                 _end(order[n + b], b, length, tables.shift[0], weight, rooms, out)
             elif n + b < order.shape[0]:

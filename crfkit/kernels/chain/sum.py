@@ -183,22 +183,30 @@ def _backward(
 
 
 @part
-def log_total(norm: FloatArray, shift: FloatArray, begin: int, end: int) -> float:
-    """Add up ``log norm_t + shift_t``.
+def strided_total(norm: FloatArray, shift: FloatArray, first: int, count: int,
+                  stride: int) -> float:  # fmt: skip
+    """Add up ``log norm_t + shift_t`` of some tokens, which stand `stride` apart.
 
     In runs: the rounding of a long sum grows with the number of terms added to one total. Norms are
     multiplied as long as the product is a number of normal size: a logarithm costs far more.
     """
     whole = 0.0
-    for start in range(begin, end, 128):
+    for start in range(0, count, 128):
         partial, product = 0.0, 1.0
-        for t in range(start, min(start + 128, end)):
+        for t in range(start, min(start + 128, count)):
             if product < 1e-100 or product > 1e100:
                 partial += math.log(product)
                 product = 1.0
-            product *= norm[t]
-            partial += shift[t]
+            product *= norm[first + t * stride]
+            partial += shift[first + t * stride]
         whole += partial + math.log(product)
+    return whole
+
+
+@part
+def log_total(norm: FloatArray, shift: FloatArray, begin: int, end: int) -> float:
+    """Add up ``log norm_t + shift_t`` of the tokens ``begin:end``."""
+    whole: float = strided_total(norm, shift, begin, end - begin, 1)
     return whole
 
 
