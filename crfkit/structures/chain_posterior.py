@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfkit._parallel import LONG_TOKENS, SERIAL, ThreadMap
+from crfkit._parallel import LONG_TOKENS, ThreadMap
 from crfkit._types import Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
+from crfkit.compiler.simd import WIDTH
+from crfkit.kernels.chain.arrays import ChainScores
+from crfkit.kernels.chain.interleaved import FILLED, LACKING, TILE
+from crfkit.kernels.chain.interleaved_posterior import DONE, SlopeLanes, lanes_pull_back
 from crfkit.kernels.chain.posterior import (
     LEAST_SHARE,
     ChainSlopes,
@@ -16,6 +20,7 @@ from crfkit.kernels.chain.posterior import (
 )
 from crfkit.kernels.chain.sum import OK
 from crfkit.structures.base import Structure
+from crfkit.structures.chain import are_interleaved, lane_tables
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, chain_arrays, exp_pair, transposed
 from crfkit.structures.tree import Tree, TreePotentials
@@ -33,8 +38,8 @@ class ChainPosterior(Posterior):
     """
 
     def __init__(self, chain: Structure[ChainPotentials], potentials: ChainPotentials) -> None:
-        self._potentials, self._threads = potentials, chain.threads or SERIAL
-        expected = chain.zeros(potentials)
+        self._potentials, self._threads = potentials, chain.threads
+        expected = Counts(np.empty_like(potentials.unary), np.zeros_like(potentials.pair))
         self.log_z = chain.log_partition(potentials, np.ones(len(potentials.offsets) - 1), expected)
         self.marginals = frozen(expected.unary)
 
@@ -70,7 +75,7 @@ class ChainPosterior(Posterior):
         """Write the gradient to the unary scores; return that to the scores of transitions."""
         unary[...] = slopes
         scores = chain_arrays(self._potentials)
-        factor, _ = exp_pair(scores)
+        factor, pair_shift = exp_pair(scores)
         given = ChainSlopes(
             scores.unary, factor, scores.transition_index, self.marginals, frozen(slopes)
         )
@@ -79,11 +84,15 @@ class ChainPosterior(Posterior):
         backward = _Direction(
             given._replace(tables=transposed(factor)), sums._replace(flow=np.zeros_like(factor)), -1
         )
-        if len(status) == 1 and len(unary) > LONG_TOKENS:
+        if self._threads and len(status) == 1 and len(unary) > LONG_TOKENS:
             _carry_halves(forward, backward, len(unary), self._threads)
         else:
+            if self._threads and len(status) and are_interleaved(scores, factor):
+                tables = lane_tables(factor, pair_shift)
+                lanes_pull_back(given, tables, scores.offsets, _slope_lanes(scores), sums)
             forward.carry(scores.offsets)
             backward.carry(scores.offsets)
+            status[status == DONE] = OK
         flow = forward.flow
         flow += backward.flow.transpose(0, 2, 1)
         flow *= factor
@@ -120,6 +129,18 @@ def _carry_halves(
     for first, second in (halves, halves[::-1]):
         turns = [(forward, first), (backward, second)]
         threads(lambda turn: turn[0].carry(turn[1]), turns)
+
+
+def _slope_lanes(scores: ChainScores) -> SlopeLanes:
+    """Return the workspace of the kernel ``lanes_pull_back``."""
+    tokens, size = scores.unary.shape
+    longest = int(np.diff(scores.offsets).max())
+    places = -(-size // TILE) * TILE
+    width = WIDTH * places
+    cells = width * min(longest, (tokens + LACKING) // FILLED)
+    order, lanes = np.empty(len(scores.offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
+    sizes = [cells] * 6 + [2 * width, *[WIDTH] * 3, width * places]
+    return SlopeLanes(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))
 
 
 def _as_forests(potentials: ChainPotentials) -> Posterior:

@@ -92,14 +92,15 @@ def lanes_order(offsets: IntArray, places: IntArray, order: IntArray) -> None:
 
 
 @part
-def _take(offsets: IntArray, n: int, rooms: LaneRooms) -> tuple[int, int]:
+def take_lanes(offsets: IntArray, n: int, order: IntArray, begins: IntArray,
+               sizes: IntArray) -> tuple[int, int]:  # fmt: skip
     """Give eight sequences a lane each; returns how many tokens they have, and the longest."""
-    tokens, length, order = 0, 0, rooms.order
-    for b in range(rooms.size.shape[0]):
-        rooms.begin[b], rooms.size[b] = 0, 0
+    tokens, length = 0, 0
+    for b in range(sizes.shape[0]):
+        begins[b], sizes[b] = 0, 0
         if n + b < order.shape[0]:
             begin, end = offsets[order[n + b]], offsets[order[n + b] + 1]
-            rooms.begin[b], rooms.size[b] = begin, end - begin
+            begins[b], sizes[b] = begin, end - begin
             tokens, length = tokens + end - begin, max(length, end - begin)
     return tokens, length
 
@@ -197,7 +198,7 @@ def _add_three(three: Three, flow: FloatArray, place: int) -> None:
 
 
 @part
-def _add_flow(begin: int, end: int, places: int, alpha: FloatArray, node: FloatArray,
+def add_flow(begin: int, end: int, places: int, alpha: FloatArray, node: FloatArray,
               flow: FloatArray) -> None:  # fmt: skip
     """``flow[i, j] += sum_t alpha[t - 1, i] node[t, j]`` over ``begin <= t < end``."""
     width = WIDTH * places
@@ -280,7 +281,7 @@ def _backward(places: int, length: int, size: int, table: FloatArray,
         _step_back(size, places, t, table, rooms)
         _store(t, rooms, out)
         if t % block == 0:
-            _add_flow(max(t, 1), min(t + block, length), places, rooms.alpha, node, rooms.flow)
+            add_flow(max(t, 1), min(t + block, length), places, rooms.alpha, node, rooms.flow)
 
 
 @kernel
@@ -302,7 +303,7 @@ def lanes_sum(
     for place in range(0, flow.shape[0], WIDTH):
         store_at(fill(0.0), flow, place)
     while n < order.shape[0]:
-        tokens, length = _take(offsets, n, rooms)
+        tokens, length = take_lanes(offsets, n, order, rooms.begin, rooms.size)
         if tokens + LACKING < FILLED * length or length == 0:
             out.status[order[n]] = UNDERFLOW if length else OK
             n += 1
