@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from crfkit.cli._formats import FORMATS, DataFormat
+from crfkit.io import known_labels
 from crfkit.labels.schemes import get_scheme
 
 
@@ -123,6 +124,25 @@ def add_format(parser: argparse.ArgumentParser) -> None:
         default="utf-8",
         help="of the data that are read (default: %(default)s)",
     )
+
+
+def add_unknown(parser: argparse.ArgumentParser) -> None:
+    """Add what marks labels that are not known."""
+    group = parser.add_argument_group("labels that are known in part")
+    group.add_argument(
+        "--unlabeled", metavar="MARK", help="what stands for a label that is not known, such as _"
+    )
+    group.add_argument(
+        "--alternatives",
+        metavar="MARK",
+        help="what stands between labels of which one is right, such as | in NOUN|VERB",
+    )
+
+
+def read_unknown(arguments: argparse.Namespace, y: list[list[str]]) -> list[list[Any]]:
+    """Return labels of a file, in which what marks unknown ones is read."""
+    marks = {name: getattr(arguments, name, None) for name in ("unlabeled", "alternatives")}
+    return known_labels(y, **marks) if any(mark is not None for mark in marks.values()) else y
 
 
 def chosen_format(arguments: argparse.Namespace, path: str) -> DataFormat:

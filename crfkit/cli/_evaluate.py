@@ -5,9 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from crfkit.cli._common import add_allow, add_format, add_jobs, chosen_scheme, source, user_errors
+from crfkit.cli._common import (
+    add_allow,
+    add_format,
+    add_jobs,
+    add_unknown,
+    chosen_scheme,
+    read_unknown,
+    source,
+    user_errors,
+)
 from crfkit.io import read_columns
 from crfkit.labels.schemes import RUNS
+from crfkit.labels.sequences import names_of
 from crfkit.metrics import (
     conlleval_report,
     entity_classification_report,
@@ -49,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_allow(parser)
     add_jobs(parser)
     add_format(parser)
+    add_unknown(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -77,6 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
         if rows and len(rows[0][0]) < 2:
             raise ValueError("without --model the file needs two columns: true and predicted.")
         truth = [[row[-2] for row in sequence] for sequence in rows]
+        truth = read_unknown(arguments, truth)
         _print_report(truth, [[row[-1] for row in sequence] for sequence in rows], arguments)
 
 
@@ -90,7 +102,12 @@ def judge(path: str, data_path: str, arguments: argparse.Namespace) -> None:
         data = model.data_format(arguments, data_path)
         labeled = data.read(source(data_path), model.width)
         predicted = [[*map(str, labels)] for labels in model.crf.predict(model.pack(labeled.X))]
-        _print_report(labeled.y, predicted, arguments, getattr(model.crf, "scheme_", None))
+        _print_report(
+            read_unknown(arguments, labeled.y),
+            predicted,
+            arguments,
+            getattr(model.crf, "scheme_", None),
+        )
 
 
 def _print_report(
@@ -99,7 +116,7 @@ def _print_report(
     """Print the report that is asked for, else the usual one of such labels and models."""
     if not truth:
         raise ValueError("the file has no sequences: there is nothing to judge.")
-    labels = {label for sequence in (*truth, *predicted) for label in sequence}
+    labels = names_of(*truth, *predicted)
     asked = getattr(arguments, "report", None)
     scheme = (asked and arguments.scheme) or learned  # that of `train` may be "auto"
     usual = "conlleval" if are_tags(labels) else "tokens"  # conlleval knows only tags

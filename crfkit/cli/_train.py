@@ -15,9 +15,11 @@ from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.cli._common import (
     add_format,
     add_jobs,
+    add_unknown,
     check_target,
     chosen_format,
     chosen_scheme,
+    read_unknown,
     source,
     user_errors,
 )
@@ -75,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_jobs(parser)
     add_format(parser)
+    add_unknown(parser)
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -117,6 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
     started = time.perf_counter()
     with user_errors():
         labeled = data.read(source(arguments.data))
+        labeled = labeled._replace(y=read_unknown(arguments, labeled.y))
         width = len(labeled.X[0][0]) if labeled.X and data.has_columns else 0
         features = None
         if data.has_columns:

@@ -2,6 +2,7 @@
 
 from crfkit._lazy import public_names
 from crfkit.io.columns import iter_columns as iter_columns
+from crfkit.io.columns import known_labels as known_labels
 from crfkit.io.columns import read_columns as read_columns
 from crfkit.io.columns import read_conll as read_conll
 from crfkit.io.columns import write_columns as write_columns

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
+from crfkit.data import UNLABELED
 from crfkit.io.streams import (
     ColumnFormatError,
     Source,
@@ -146,7 +148,9 @@ def read_conll(
     comment: str | None = None,
     encoding: str = "utf-8",
     skip_docstart: bool = False,
-) -> tuple[list[list[tuple[str, ...]]], list[list[str]]]:
+    unlabeled: str | None = None,
+    alternatives: str | None = None,
+) -> tuple[list[list[tuple[str, ...]]], list[list[Any]]]:
     """Read a column file and set one column apart as the labels.
 
     Parameters
@@ -155,12 +159,15 @@ def read_conll(
         As for :func:`iter_columns`.
     label_column : int, default=-1
         The column of the labels, counted from 0 (negative: from the end).
+    unlabeled, alternatives : str, optional
+        What stands for a label that is not known, such as ``"_"``, and between labels of which one
+        is right, such as ``"|"``: see :func:`known_labels`.
 
     Returns
     -------
     tokens_rows : list of list of tuple of str, length S
         Per token the cells of all other columns, also if there is only one.
-    labels : list of list of str, length S
+    labels : list of list, length S
         The label of each token.
 
     Raises
@@ -186,7 +193,54 @@ def read_conll(
         )
     label = label_column % width
     rest = [[row[:label] + row[label + 1 :] for row in sequence] for sequence in sequences]
-    return rest, [[row[label] for row in sequence] for sequence in sequences]
+    labels = [[row[label] for row in sequence] for sequence in sequences]
+    return rest, known_labels(labels, unlabeled=unlabeled, alternatives=alternatives)
+
+
+def known_labels(
+    y: Iterable[Iterable[str]], *, unlabeled: str | None = None, alternatives: str | None = None
+) -> list[list[Any]]:
+    """Return labels of a file, in which what marks unknown ones is read.
+
+    Parameters
+    ----------
+    y : iterable of sequences of str
+        Labels as they are written.
+    unlabeled : str, optional
+        What is written for :data:`crfkit.UNLABELED`.
+    alternatives : str, optional
+        What parts labels of which one is right: a label with it becomes a set of labels.
+
+    Raises
+    ------
+    ValueError
+        If one of several labels is empty; it names the sequence and the position.
+
+    Examples
+    --------
+    >>> known_labels([["O", "_"], ["B-PER", "O|I-PER"]], unlabeled="_")
+    [['O', UNLABELED], ['B-PER', 'O|I-PER']]
+    >>> [[one]] = known_labels([["O|I-PER"]], alternatives="|")
+    >>> sorted(one)
+    ['I-PER', 'O']
+    """
+
+    def read(s: int, t: int, label: str) -> Any:
+        if label == unlabeled:
+            return UNLABELED
+        if alternatives is None or alternatives not in label:
+            return label
+        parts = label.split(alternatives)
+        if not all(parts):
+            raise ValueError(
+                f"sequence {s}, position {t}: the label {label!r} has {alternatives!r} with "
+                "nothing on one side. Give labels that this does not stand in, or another mark."
+            )
+        return frozenset(parts)
+
+    if alternatives == "":
+        raise ValueError("alternatives='' parts no labels: give a mark such as '|'.")
+    return [[read(s, t, label) for t, label in enumerate(row)] for s, row in enumerate(y)]
 
 
 def _check_cell(cell: object, sep: str, where: str) -> None:

@@ -9,7 +9,8 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any
 
-from crfkit._params import check_option
+from crfkit._params import check_flag, check_option
+from crfkit.data import UNLABELED
 from crfkit.labels.fields import read_segment
 from crfkit.metrics import Segment, spans_from_tags, tags_from_spans
 
@@ -90,8 +91,13 @@ def _tokens_of(span: Segment, offsets: Sequence[tuple[int, int]], misfit: str) -
 
 
 def spans_to_tags(
-    offsets: Offsets, spans: Iterable[Any], scheme: str = "IOB2", *, misfit: str = "raise"
-) -> list[str]:
+    offsets: Offsets,
+    spans: Iterable[Any],
+    scheme: str = "IOB2",
+    *,
+    misfit: str = "raise",
+    partial: bool = False,
+) -> list[Any]:
     """Write the tags of the tokens of one text from spans of its characters.
 
     Parameters
@@ -105,6 +111,10 @@ def spans_to_tags(
     misfit : {"raise", "expand", "contract"}, default="raise"
         What to do with a span that begins or ends inside of a token or between tokens: raise an
         error, take all tokens that it touches, or only those that are wholly in it.
+    partial : bool, default=False
+        Whether the text may have further spans: its tokens outside of those that are given are
+        :data:`crfkit.UNLABELED` then, not ``"O"``. Tags of ``"IOBES"`` tell where a span ends,
+        those of ``"IOB2"`` leave that open.
 
     Raises
     ------
@@ -117,8 +127,11 @@ def spans_to_tags(
     >>> offsets = token_offsets("Ann Lee's dog", ["Ann", "Lee", "'s", "dog"])
     >>> spans_to_tags(offsets, [(0, 7, "PER")])
     ['B-PER', 'I-PER', 'O', 'O']
+    >>> spans_to_tags(offsets, [(0, 7, "PER")], "IOBES", partial=True)
+    ['B-PER', 'E-PER', UNLABELED, UNLABELED]
     """
     check_option("misfit", misfit, _POLICIES)
+    check_flag("partial", partial)
     tokens = _checked_offsets(offsets)
     read = [read_segment(item, f"item {i}") for i, item in enumerate(spans)]
     placed = [(_tokens_of(span, tokens, misfit), span) for span in read]
@@ -129,7 +142,11 @@ def spans_to_tags(
                 f"{one} and {other} overlap or share a token; a sequence of tags holds one span "
                 "at a place"
             )
-    return tags_from_spans((span for span, _ in placed), len(tokens), scheme)
+    tags: list[Any] = tags_from_spans((span for span, _ in placed), len(tokens), scheme)
+    if not partial:
+        return tags
+    inside = {token for span, _ in placed for token in range(span.start, span.stop)}
+    return [tag if token in inside else UNLABELED for token, tag in enumerate(tags)]
 
 
 def tags_to_spans(offsets: Offsets, tags: Iterable[str], scheme: str = "conll") -> list[Segment]:

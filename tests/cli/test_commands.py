@@ -351,3 +351,16 @@ def test_a_model_may_come_through_a_pipe(corpus, model, tmp_path, capsys, kind):
         os.close(reader)
         assert (code, out.replace(piped[1], str(path)), err) == expected
         assert code == 0
+
+
+def test_marks_tell_which_labels_are_not_known(tmp_path, capsys):
+    for name, rows in (("train", "a A;b _;;a A;b B|C;c C;;b B;a A;c C"), ("test", "a A;b _;c B|C")):
+        (tmp_path / name).write_text(rows.replace(";", "\n") + "\n")
+    target, marks = tmp_path / "m.crfkit", ["--unlabeled", "_", "--alternatives", "|"]
+    code, out, _ = run(capsys, "train", tmp_path / "train", "--model", target, *marks)
+    assert code == 0 and crfkit.load(target)[-1].classes_.tolist() == ["A", "B", "C"]
+    code, out, _ = run(capsys, "evaluate", tmp_path / "test", "--model", target, *marks)
+    assert code == 0 and out.split()[-1] == "2"  # tokens whose label is known
+    (tmp_path / "tagged").write_text("a A A\nb _ B\nc B|C A\n")
+    code, out, _ = run(capsys, "evaluate", tmp_path / "tagged", *marks)
+    assert code == 0 and "accuracy                          0.500         2" in out

@@ -8,7 +8,8 @@ import tracemalloc
 
 import pytest
 
-from crfkit.io import ColumnFormatError, iter_columns, read_columns, read_conll
+from crfkit import UNLABELED
+from crfkit.io import ColumnFormatError, iter_columns, known_labels, read_columns, read_conll
 
 TEXT = "the DT O\ndog NN B\n\nyes UH O\n"
 SEQUENCES = [[("the", "DT", "O"), ("dog", "NN", "B")], [("yes", "UH", "O")]]
@@ -286,3 +287,17 @@ def test_a_packed_line_may_not_unfold_without_end(tmp_path, sep):
 def test_a_long_line_is_read():
     cells = ["x" * 1000] * 1000
     assert read_columns(io.BytesIO(" ".join(cells).encode())) == [[tuple(cells)]]
+
+
+def test_marks_stand_for_labels_that_are_not_known():
+    lines = ["Ann B-PER", "Lee _", "", "sees O|VERB"]
+    marks = {"unlabeled": "_", "alternatives": "|"}
+    assert read_conll(lines, **marks)[1] == [["B-PER", UNLABELED], [{"O", "VERB"}]]
+    assert read_conll(lines)[1] == [["B-PER", "_"], ["O|VERB"]]
+    for labels, message in (
+        ([["O", "|A"]], "sequence 0, position 1: the label '.A' has '.' with nothing on one side"),
+        ([["O"]], "alternatives='' parts no labels"),
+    ):
+        mark = "|" if "side" in message else ""
+        with pytest.raises(ValueError, match=message):
+            known_labels(labels, alternatives=mark)

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crfkit import UNLABELED
 from crfkit.io import spans_to_tags, tags_to_spans, token_offsets
 from crfkit.metrics import Segment
 
@@ -127,3 +128,11 @@ def test_policies_take_what_the_definition_says(case, start, length):
         else:
             with pytest.raises(ValueError, match="holds no"):
                 spans_to_tags(offsets, [(start, stop, "P")], misfit=misfit)
+
+
+def test_texts_may_be_annotated_in_part():
+    offsets = [(0, 3), (4, 7), (8, 11)]
+    assert spans_to_tags(offsets, [(0, 7, "P")], "IOBES", partial=True) == ["B-P", "E-P", UNLABELED]
+    assert spans_to_tags(offsets, [], partial=True) == [UNLABELED] * 3
+    with pytest.raises(TypeError, match="partial"):
+        spans_to_tags(offsets, [], partial="yes")
