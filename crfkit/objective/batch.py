@@ -289,10 +289,12 @@ class Objective:
     ) -> tuple[float, FloatArray]:
         """Return the sum of what `work` returns, and what it writes, pulled back to parameters.
 
-        `at` are parameters, whose scores `work` is given, and tangents; `adjoint` are other values
-        of the features, for the way back alone.
+        `at` are parameters, whose scores `work` is given, and tangents, which have no scores but
+        those that are learned; `adjoint` are other values of the features, for the way back alone.
         """
-        bound = [self.model.bind(w) for w in at]
+        bound = [self.model.bind(at[0])]
+        for tangent in at[1:]:
+            bound.append(cast(LinearModel, self.model).linear(self.structure)[0].bind(tangent))
         gradient = np.zeros(self.n_parameters)
         value = 0.0
         ways_back = (adjoint or self._prepared).blocks

@@ -9,8 +9,9 @@ import numpy as np
 from crfkit._types import BoolArray, Counts, FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.chain.sum import OK, UNDERFLOW
-from crfkit.kernels.semimarkov.arrays import SegmentExponentials, SegmentScores
+from crfkit.kernels.semimarkov.arrays import SegmentExponentials, SegmentScores, SegmentTables
 from crfkit.kernels.semimarkov.log_posterior import (
+    LogPartTangents,
     LogSegmentMessages,
     Measures,
     semimarkov_posterior_log,
@@ -19,6 +20,7 @@ from crfkit.kernels.semimarkov.log_posterior import (
 from crfkit.kernels.semimarkov.posterior import InsideRooms, SegmentMessages, semimarkov_posterior
 from crfkit.kernels.semimarkov.pull_back import (
     LEAST,
+    PartTangents,
     SegmentGradient,
     SlopeRooms,
     semimarkov_pull_back,
@@ -31,8 +33,9 @@ from crfkit.structures.potentials import (
     exponentials,
     segment_arrays,
     tilted,
+    transposed,
 )
-from crfkit.structures.semimarkov import log_workspace, raise_if_dead, segment_prefixes
+from crfkit.structures.semimarkov import SemiMarkov, log_workspace, raise_if_dead, segment_prefixes
 
 
 class _Pass(NamedTuple):
@@ -119,35 +122,96 @@ class SegmentPosterior(Posterior):
 
     def pull_back(self, slopes: FloatArray, out: Counts) -> None:
         """Write the gradient of a function of the marginals."""
-        slopes = frozen(slopes)
-        left = np.ones(len(self.log_z), bool)
+        size = self._potentials.n_labels
+        none = Counts(np.zeros((0, 4 * size)), np.zeros((0, size)))
+        self._collect(slopes, np.ones(len(self.log_z)), none, out)
+
+    def differentiate(self, tangent: Counts, weight: FloatArray, out: Counts) -> None:
+        """Write the derivatives of the expected counts along a direction of the potentials.
+
+        Codes collect what differs from the mean of their token.
+        """
+        slopes = tangent.unary[:, : self._potentials.n_codes]
+        slopes = slopes - np.sum(self.marginals * slopes, axis=1, keepdims=True)
+        slopes *= self.marginals * np.repeat(weight, self._sizes)[:, None]
+        self._collect(slopes, weight, tangent, out)
+
+    def _collect(
+        self, slopes: FloatArray, weight: FloatArray, tangent: Counts, out: Counts
+    ) -> None:
+        """Write the covariances of parts with what codes and other parts collect."""
+        slopes, left = frozen(slopes), np.ones(len(self.log_z), bool)
         for n, each in enumerate(self._passes):
             chosen = np.flatnonzero(self._in_pass == n)
-            left[chosen] = self._pull_back(each, chosen, slopes, out)
+            left[chosen] = self._collect_scaled(each, chosen, slopes, weight, tangent, out)
+        unary, pair = map(frozen, tangent)
         for s in np.flatnonzero(left & (self._sizes > 0)).tolist():
             length, size = int(self._sizes[s]), self._potentials.n_labels
             measures = Measures(np.zeros((length + 1, size)), *np.empty((3, length, size)))
-            semimarkov_pull_back_log(self._scores, s, self._logarithms(s), slopes, measures, out)
+            known, parts = self._logarithms(s), LogPartTangents(float(weight[s]), unary, pair)
+            centered = self._centered(s, slopes, weight[s], tangent) if len(pair) else slopes
+            semimarkov_pull_back_log(self._scores, s, known, centered, parts, measures, out)
 
-    def _pull_back(
-        self, known: _Pass, chosen: IntArray, slopes: FloatArray, out: Counts
+    def _centered(self, s: int, slopes: FloatArray, weight: float, tangent: Counts) -> FloatArray:
+        """Return slopes by which all segmentations of a sequence collect 0 in the mean."""
+        one, size, (begin, end) = (
+            self._potentials.take(np.array([s])), self._potentials.n_labels,
+            self._potentials.offsets[s : s + 2],
+        )  # fmt: skip
+        counts = Counts(np.zeros_like(one.unary), np.zeros_like(one.pair))
+        SemiMarkov().log_partition(one, np.ones(1), counts)
+        whole = np.sum(counts.unary[:, 2 * size :] * tangent.unary[begin:end, 2 * size :])
+        mean = weight * (whole + np.sum(counts.pair * tangent.pair)) / (end - begin)
+        less = slopes.copy()
+        less[begin:end] -= mean * self.marginals[begin:end]
+        return frozen(less)
+
+    def _collect_scaled(
+        self,
+        known: _Pass,
+        chosen: IntArray,
+        slopes: FloatArray,
+        weight: FloatArray,
+        tangent: Counts,
+        out: Counts,
     ) -> BoolArray:
-        """Pull slopes back in the linear domain; returns which sequences cannot be, (n,)."""
+        """Do this in the linear domain; returns for which sequences it cannot be done, (n,)."""
         size, tables = self._potentials.n_labels, known.raised.tables
         rows, width = longest(self._potentials), tables.stay.shape[1]
         stay, start, begins, ends, *others = np.empty((9, rows, width))
-        alpha, vector = np.empty((rows + 1, width)), np.empty((1, width))
-        rooms = SlopeRooms(stay, start, alpha, vector, begins, ends, *others)
+        alpha, (vector, weighed) = np.empty((rows + 1, width)), np.empty((2, 1, width))
+        rooms = SlopeRooms(stay, start, alpha, vector, weighed, begins, ends, *others)
+        tangents = _part_tangents(self._potentials, tables, weight, tangent)
         made = SegmentGradient(
-            out.unary, np.zeros_like(tables.transitions), np.zeros_like(tables.lengths),
-            np.zeros_like(tables.spans), np.empty(len(self.log_z), np.int64),
+            out.unary, np.zeros_like(tables.transitions), np.zeros_like(tangents.transitions),
+            np.zeros_like(tables.lengths), np.zeros_like(tables.spans),
+            np.empty(len(self.log_z), np.int64),
         )  # fmt: skip
         semimarkov_pull_back(
             known.scores, known.raised, frozen(chosen), known.messages, self.marginals,
-            slopes, rooms, made,
+            slopes, tangents, rooms, made,
         )  # fmt: skip
-        flow = np.multiply(made.flow, tables.transitions, out=made.flow)[:, :size, :size]
-        parts = flow.reshape(-1, size), made.lengths[:, :size], made.spans[:, :size]
-        out.pair[...] += np.concatenate(parts)
+        flow = np.multiply(made.flow, tables.transitions, out=made.flow)
+        if len(made.passing):
+            flow += made.passing * tangents.transitions
+        flow = flow[:, :size, :size].reshape(-1, size)
+        out.pair[...] += np.concatenate([flow, made.lengths[:, :size], made.spans[:, :size]])
         failed: BoolArray = made.status[chosen] != OK
         return failed
+
+
+def _part_tangents(
+    scores: SegmentPotentials, tables: SegmentTables, weight: FloatArray, tangent: Counts
+) -> PartTangents:
+    """Return what parts other than codes collect, in columns for whole vectors."""
+    size, (unary, pair) = scores.n_labels, tangent
+    added = ((0, 0), (0, tables.stay.shape[1] - size))
+    count, rows = (scores.n_transitions // size, scores.n_lengths) if len(pair) else (0, 0)
+    steps = np.pad(pair[: count * size].reshape(count, size, size), ((0, 0), added[1], added[1]))
+    steps *= tables.transitions[:count]
+    finish, alone = unary[:, 2 * size : 3 * size], unary[:, 3 * size :]
+    lengths, spans = pair[count * size : count * size + rows], pair[count * size + rows :]
+    wide = [frozen(np.pad(block, added)) for block in (finish, alone, lengths, spans)]
+    return PartTangents(
+        frozen(weight), wide[0], wide[1], wide[2], wide[3], frozen(steps), transposed(steps)
+    )

@@ -78,7 +78,12 @@ class SemiMarkov(Structure[SegmentPotentials]):
 
     potentials = SegmentPotentials
     capabilities: ClassVar[frozenset[Capability]] = frozenset(
-        {Capability.K_BEST, Capability.POSTERIOR, Capability.CONDITIONALS}
+        {
+            Capability.K_BEST,
+            Capability.POSTERIOR,
+            Capability.HESSIAN_PRODUCT,
+            Capability.CONDITIONALS,
+        }
     )
 
     def __init__(self, offset: Offset | None = None) -> None:
@@ -145,6 +150,19 @@ class SemiMarkov(Structure[SegmentPotentials]):
         from crfkit.structures.segment_posterior import SegmentPosterior
 
         return SegmentPosterior(self.with_offset(potentials))
+
+    def hessian_product(
+        self,
+        potentials: SegmentPotentials,
+        tangent: SegmentPotentials,
+        weight: FloatArray,
+        out: Counts,
+    ) -> None:
+        """Differentiate the expected counts along a direction of the potentials."""
+        from crfkit.structures.segment_posterior import SegmentPosterior
+
+        posterior = SegmentPosterior(self.with_offset(potentials))
+        posterior.differentiate(Counts(*tangent.arrays()), weight, out)
 
     def argmax(self, potentials: SegmentPotentials) -> tuple[CodeArray, FloatArray]:
         """Return the codes of the best segmentation of each sequence and its score."""

@@ -317,7 +317,7 @@ def test_second_derivatives_of_labels_that_are_known_in_part(structure_alone):
         return
     scores, labels = problem(structure, 7)
     tangent = problem(structure, 8)[0]
-    allowed = np.random.default_rng(1).random((8, 3)) < 0.6
+    allowed = np.random.default_rng(1).random((8, scores.n_codes)) < 0.6
     allowed[np.arange(8), labels] = True
     product, ends = structure.zeros(scores), []
     known = Targets(labels, allowed), Weights.of(weight, scores.offsets)

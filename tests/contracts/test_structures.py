@@ -189,7 +189,7 @@ def test_expected_scores_of_independent_labels_are_those_of_enumeration(
 
 def test_products_with_the_hessian_are_derivatives_of_the_counts(case, potentials):
     structure, step = case.structure, 1e-6
-    tangent = case.potentials(9, LENGTHS, 0.0, len(potentials.pair) > 1)
+    tangent = case.potentials(9, LENGTHS, 0.0, len(potentials.transition_index) > 1)
     product = structure.zeros(potentials)
     if Capability.HESSIAN_PRODUCT not in structure.capabilities:
         with pytest.raises(MissingCapabilityError, match=r"Hessian. Use solver='lbfgs'"):

@@ -330,10 +330,35 @@ def test_slopes_are_pulled_back_however_small_the_probabilities_are(by_logarithm
     assert_pulled_back(posterior, scores, seed)
 
 
+@pytest.mark.parametrize("by_logarithms", [False, True])
+@settings(max_examples=25)
+@given(segment_scores((0.1, 1.0, 50.0, 1e3)), st.integers(0, 2**16))
+def test_products_with_the_hessian_are_covariances(by_logarithms, scores, seed):
+    rng = np.random.default_rng(seed)
+    tangent = scores.with_arrays(*(rng.normal(size=each.shape) for each in scores.arrays()))
+    weight, expected = rng.normal(size=len(scores.offsets) - 1), SEGMENTS.zeros(scores)
+    for s in range(len(weight)):
+        found = all_segmentations(scores, s)
+        shares = np.array([score for _, score in found], float)
+        shares = np.exp(shares - logsumexp(shares))
+        places = [list(segment_parts(scores, s, path)) for path, _ in found]
+        moves = np.array([sum(getattr(tangent, kind)[at] for kind, at in path) for path in places])
+        for path, amount in zip(places, weight[s] * shares * (moves - shares @ moves), strict=True):
+            for kind, place in path:
+                getattr(expected, kind)[place] += amount
+    out = SEGMENTS.zeros(scores)
+    with pytest.MonkeyPatch.context() as patch:
+        if by_logarithms:
+            patch.setattr(potentials, "LARGE", -1.0)
+        SEGMENTS.hessian_product(scores, tangent, weight, out)
+    np.testing.assert_allclose(out.unary, expected.unary, atol=1e-9)
+    np.testing.assert_allclose(out.pair, expected.pair, atol=1e-9)
+
+
 @pytest.mark.parametrize("constant", [0.0, 1e3])
 def test_slopes_of_long_sequences_keep_their_digits(monkeypatch, constant):
     """A score that all lengths have, of tokens and of segments alike, moves no probability."""
-    scores = random_segment_scores(5, [20_000, 3], 9, 6)
+    scores = random_segment_scores(5, [8_000, 3], 9, 6)
     scores.pair[scores.n_transitions :][: scores.n_lengths] += constant * np.arange(6)[:, None]
     posterior, found = SEGMENTS.posterior(scores), SEGMENTS.zeros(scores)
     monkeypatch.setattr(potentials, "LARGE", -1.0)

@@ -28,6 +28,14 @@ class LogSegmentMessages(NamedTuple):
     marginals: FloatArray  # (T, 2 K) probabilities of codes
 
 
+class LogPartTangents(NamedTuple):
+    """What parts other than codes collect, times the weight; without rows where none does."""
+
+    weight: float
+    unary: FloatArray  # (N or 0, 4 K) of which ends of segments and those of one token are read
+    pair: FloatArray  # (M K + L + R or 0, K)
+
+
 class Measures(NamedTuple):
     """Amounts that come to a part from one side."""
 
@@ -137,10 +145,36 @@ def _given(joint: float, known: float) -> float:
     return math.exp(joint - known) if joint > -math.inf else 0.0
 
 
+@part
+def _own_tangent(
+    scores: SegmentScores, tangents: LogPartTangents, t: int, d: int, place: int, k: int
+) -> float:
+    """Return what a segment of length `d` that ends at `t` collects by itself; `place` of a row."""
+    if tangents.pair.shape[0] == 0:
+        return 0.0
+    size = scores.pair.shape[1]
+    whole: float = tangents.unary[t, 2 * size + k] + tangents.pair[scores.n_transitions + d - 1, k]
+    if d == 1:
+        whole += tangents.unary[t, 3 * size + k]
+    if place >= 0:
+        whole += tangents.pair[place, k]
+    return tangents.weight * whole
+
+
+@part
+def _step_tangent(tangents: LogPartTangents, place: int, k: int, log: float) -> float:
+    """Return what a transition collects, times its probability, given by its logarithm."""
+    if tangents.pair.shape[0] == 0 or log == -math.inf:
+        return 0.0
+    tangent: float = tangents.pair[place, k]
+    return tangents.weight * tangent * math.exp(log)
+
+
 @kernel
 def _ended(
     scores: SegmentScores, t: int, k: int, begin: int, messages: LogSegmentMessages,
-    slopes: FloatArray, measures: Measures,
+    slopes: FloatArray,
+    tangents: LogPartTangents, measures: Measures,
 ) -> float:  # fmt: skip
     """Return what comes, from before and within, to the segments of label `k` that end at `t`."""
     sums, marginals, size = messages.sums, messages.marginals, scores.pair.shape[1]
@@ -152,8 +186,10 @@ def _ended(
         score = run + pair[lengths + d - 1, k]
         if d == 1:
             score += scores.unary[t, 3 * size + k]
+        place = -1
         if q < ends.ptr[t + 1] and ends.length[q] == d:
-            score += pair[lengths + scores.n_lengths + ends.row[q], k]
+            place = lengths + scores.n_lengths + ends.row[q]
+            score += pair[place, k]
             q += 1
         if score > -math.inf and sums.begins[at, k] > -math.inf:
             amount += measures.begun[at, k] * math.exp(score - messages.follow[at, k])
@@ -161,6 +197,8 @@ def _ended(
             top, within = _collect(most, rest, begins, marginals[at, size + k])
             if top > -math.inf:
                 amount += within * math.exp(sums.begins[at, k] + score + top)
+            own = _own_tangent(scores, tangents, t, d, place, k)
+            amount += own * math.exp(sums.begins[at, k] + score)
         if d <= row:
             run += scores.unary[t - d + 1, k] - norm[t - d]
         most, rest = _collect(most, rest, slopes[begin + at, k], marginals[at, k])
@@ -170,7 +208,8 @@ def _ended(
 @kernel
 def _begun(
     scores: SegmentScores, t: int, k: int, begin: int, end: int, messages: LogSegmentMessages,
-    slopes: FloatArray, measures: Measures, out: Counts,
+    slopes: FloatArray,
+    tangents: LogPartTangents, measures: Measures, out: Counts,
 ) -> float:  # fmt: skip
     """Return what comes, from within and behind, to the segments of label `k` that begin at `t`.
 
@@ -194,6 +233,8 @@ def _begun(
         value = measures.behind[at, k] * math.exp(share + score - known)
         if most > -math.inf:
             value += rest * math.exp(share + score + most)
+        within = _own_tangent(scores, tangents, t + d - 1, d, place, k)
+        value += within * math.exp(share + score)
         amount += value
         value += measures.begun[row, k] * math.exp(score - follow)
         if d == 1:
@@ -207,7 +248,8 @@ def _begun(
 @kernel
 def _forward_measures(
     scores: SegmentScores, begin: int, end: int, messages: LogSegmentMessages,
-    slopes: FloatArray, measures: Measures, out: Counts,
+    slopes: FloatArray,
+    tangents: LogPartTangents, measures: Measures, out: Counts,
 ) -> None:  # fmt: skip
     """Move what comes from before: from label to label, and from the beginnings to the ends."""
     index, size, begins = scores.transition_index, scores.pair.shape[1], messages.sums.begins
@@ -220,17 +262,20 @@ def _forward_measures(
             for j in range(size if row > 0 and begins[row, k] > -math.inf else 0):
                 joint = scores.pair[first + j, k] + ahead
                 moved = measures.ended[row, j] * _given(joint, messages.behind[row - 1, j])
+                log = messages.sums.alpha[row, j] + joint
+                moved += _step_tangent(tangents, first + j, k, log)
                 measures.begun[row, k] += moved
                 out.pair[first + j, k] += moved
         for k in range(size):
-            amount = _ended(scores, t, k, begin, messages, slopes, measures)
+            amount = _ended(scores, t, k, begin, messages, slopes, tangents, measures)
             measures.ended[row + 1, k] = out.unary[t, 2 * size + k] = amount
 
 
 @kernel
 def _backward_measures(
     scores: SegmentScores, begin: int, end: int, messages: LogSegmentMessages,
-    slopes: FloatArray, measures: Measures, out: Counts,
+    slopes: FloatArray,
+    tangents: LogPartTangents, measures: Measures, out: Counts,
 ) -> None:  # fmt: skip
     """Move what comes from behind, and give each part what has come to it."""
     index, size, sums = scores.transition_index, scores.pair.shape[1], messages.sums
@@ -244,12 +289,13 @@ def _backward_measures(
                 joint = sums.alpha[row + 1, k] + scores.pair[place, j]
                 joint += scores.unary[t + 1, size + j]
                 moved = measures.follow[row + 1, j] * _given(joint, sums.begins[row + 1, j])
-                measures.behind[row, k] += moved
                 out.pair[place, j] += moved
+                moved += _step_tangent(tangents, place, j, joint + messages.follow[row + 1, j])
+                measures.behind[row, k] += moved
             out.unary[t, 2 * size + k] += measures.behind[row, k]
         for k in range(size):
             measures.follow[row, k] = _begun(
-                scores, t, k, begin, end, messages, slopes, measures, out
+                scores, t, k, begin, end, messages, slopes, tangents, measures, out
             )
             out.unary[t, size + k] = measures.begun[row, k] + measures.follow[row, k]
 
@@ -260,13 +306,14 @@ def semimarkov_pull_back_log(
     s: int,
     messages: LogSegmentMessages,  # of the sequence
     slopes: FloatArray,  # (N, 2 K)
+    tangents: LogPartTangents,
     measures: Measures,
     out: Counts,  # of which the second is added to
 ) -> None:
     """Write the gradient of one sequence with respect to the scores."""
     begin, end, size = scores.offsets[s], scores.offsets[s + 1], scores.pair.shape[1]
-    _forward_measures(scores, begin, end, messages, slopes, measures, out)
-    _backward_measures(scores, begin, end, messages, slopes, measures, out)
+    _forward_measures(scores, begin, end, messages, slopes, tangents, measures, out)
+    _backward_measures(scores, begin, end, messages, slopes, tangents, measures, out)
     for t in range(begin, end):
         for k in range(size):
             out.unary[t, k] = 0.0
