@@ -125,6 +125,9 @@ class MaxMarginCRF(CallbackSupportMixin, LinearClassifier):  # type: ignore[misc
     Ctrl-C during `fit` ends it with the weights of the last finished iteration and a
     ``ConvergenceWarning``. All tokens of a sequence must have the same weight.
 
+    Labels that are known in part (sets of labels, or :data:`crfkit.UNLABELED`) need
+    ``solver="subgradient"``, margin rescaling, and a cost that is a sum over tokens.
+
     Weights of transitions stay linear with a kernel, which must be symmetric and positive
     semidefinite, takes memory with the square of the number of tokens, and needs margin rescaling,
     a cost that is a sum over tokens, and no attributes of transitions. Every (attribute, label)

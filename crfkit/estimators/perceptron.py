@@ -114,6 +114,9 @@ class StructuredPerceptron(CallbackSupportMixin, LinearClassifier):  # type: ign
     the order in which labels occur in the training data while these are learned, as in CRFsuite,
     and by votes; in `partial_fit`, and in `predict` otherwise, by `classes_`.
 
+    Where labels are known in part (sets of labels, or :data:`crfkit.UNLABELED`), the best labelling
+    of those that are allowed, at the weights by then, stands for the true one; without a `cost`.
+
     Chains are learned in compiled code, as segments without attributes of transitions are, but for
     `search`, ``MIRA(n_best=...)``, and more than 150 labels of which few follow one another. These,
     and trees, take many times as long. Ctrl-C during `fit` ends it with the weights of the last
