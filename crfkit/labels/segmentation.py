@@ -67,7 +67,9 @@ def known_segments(targets: Targets, offsets: IntArray, n_labels: int) -> Segmen
 def single_labels(runs: Segmentation) -> Segmentation:
     """Return those of known segments that are listed once: their label is known."""
     same = runs.start[1:] == runs.start[:-1]
-    one = ~np.append(same, False) & ~np.append(False, same)
+    one = np.ones(len(runs.start), bool)
+    one[1:] &= ~same
+    one[:-1] &= ~same
     return Segmentation(*(part[one] for part in runs))
 
 

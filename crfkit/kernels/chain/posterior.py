@@ -109,8 +109,9 @@ def _carry(f: FloatArray, measure: FloatArray, given: ChainSlopes, at: Place, co
     slope = subtract(load(given.slopes, at.t, column), multiply(scales.surplus, mu))
     node = decay(subtract(load(given.unary, at.t, column), scales.top))
     known, scaled = subtract(mu, fill(NO_SHARE)), multiply(scales.alpha, node)
-    ratio, inverse = where_positive(known, divide(slope, mu)), divide(fill(1.0), f)
-    inverse = where_positive(known, inverse)
+    least = fill(NO_SHARE)  # of what may be divided by
+    ratio = where_positive(known, divide(slope, larger(mu, least)))
+    inverse = where_positive(known, divide(fill(1.0), larger(f, least)))
     alpha, moved = multiply(scaled, f), multiply(scaled, multiply_add(ratio, f, measure))
     share = multiply(mu, inverse)
     store(moved, rooms.moved, at.here, column)
@@ -181,7 +182,8 @@ def _carry_few(given: ChainSlopes, at: Place, m: int, starts: bool, scale: float
         mu = given.marginals[at.t, k]
         slope = given.slopes[at.t, k] - surplus * mu
         known = mu > NO_SHARE
-        inverse, ratio = (1.0 / f, slope / mu) if known else (0.0, 0.0)
+        inverse = 1.0 / max(f, NO_SHARE) if known else 0.0
+        ratio = slope / mu if known else 0.0
         scaled = scale * math.exp(given.unary[at.t, k] - top)
         moved[at.alpha, k] = scaled * f
         moved[at.here, k] = scaled * (ratio * f + measure)
@@ -236,7 +238,7 @@ def chain_pull_back(
         mass = 0.0
         for k in range(size):
             mass += moved[window, k]
-        scale = 1.0 / mass
+        scale = 1.0 / max(mass, 1.0 / MOST)
     for s in range(offsets.shape[0] - 1):
         begin, end = offsets[s], offsets[s + 1]
         if out.status[s] != OK:
@@ -265,7 +267,7 @@ def chain_pull_back(
                     share[filled, k] = 0.0
             elif not shared:
                 add_outer(moved, -1, share, filled, filled + 1, out.flow, m)
-            scale = 1.0 / mass
+            scale = 1.0 / max(mass, 1.0 / MOST)
             filled += 1
     if filled:
         _turn(filled, shared, index[0], rooms, out.flow)
