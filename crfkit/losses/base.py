@@ -18,7 +18,8 @@ class Loss(ABC):
 
     - `requires`: what it needs of a structure beyond the methods that all have
     - `is_convex`: it lies above its tangents where the tokens of each sequence have one weight
-    - `is_smooth`: it has a gradient, not only subgradients, but for corners that are seldom met
+    - `is_smooth`: it has a gradient, not only subgradients; if it `has_kinks`, but for places
+      where its gradient jumps, at which a search may end
     - `is_log_likelihood`, `is_hinge`: it is the log loss, or that whose dual margins maximize
     - `needs_sequence_weights`: weights that differ within a sequence are a ValueError
     - `takes_soft`: it has a value where labels are given as distributions (``Targets.soft``)
@@ -31,6 +32,7 @@ class Loss(ABC):
     requires: ClassVar[frozenset[Capability]] = frozenset()
     is_convex: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = False
     is_log_likelihood: ClassVar[bool] = False
     is_hinge: ClassVar[bool] = False
     needs_sequence_weights: ClassVar[bool] = False

@@ -182,8 +182,9 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     With ``Q(d) = 1 / (1 + exp(-slope d))`` a smooth count of the labels that the most probable one
     at each token gets wrong (Gross, Russakovsky, Do and Batzoglou 2006, equations 9 and 10), to
     which it tends for steep slopes. The other label is the most probable one at each evaluation, so
-    that the loss has corners where two other labels are equally probable. Of several allowed
-    labels, the most probable one counts against the most probable of the others.
+    that the loss has kinks where two other labels are equally probable: a search may end at one,
+    where the gradient does not vanish. Of several allowed labels, the most probable one counts
+    against the most probable of the others.
 
     It is far from convex, and its value is that of the last slope. An estimator lets its solver
     minimize first the log loss, whose optimum is the only one, then the loss with one slope after
@@ -191,7 +192,7 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
 
     Parameters
     ----------
-    slopes : sequence of float, default=(5.0, 10.0, 20.0, 40.0)
+    slopes : sequence of float, default=(5.0, 15.0)
         Rising slopes of the sigmoid, above 0.
     start : {"log", "given"}, default="log"
         As for :class:`RiskLoss`.
@@ -205,10 +206,9 @@ class LabelwiseLoss(BaseEstimator, MarginalLoss):  # type: ignore[misc]
     """
 
     is_staged: ClassVar[bool] = True
+    has_kinks: ClassVar[bool] = True
 
-    def __init__(
-        self, *, slopes: Sequence[float] = (5.0, 10.0, 20.0, 40.0), start: str = "log"
-    ) -> None:
+    def __init__(self, *, slopes: Sequence[float] = (5.0, 15.0), start: str = "log") -> None:
         self.slopes = slopes
         self.start = start
 

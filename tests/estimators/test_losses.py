@@ -1,11 +1,13 @@
 """CRFs with other losses than the log loss."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from crfkit import CRFClassifier, SemiMarkovCRF
 from crfkit.labels.costs import AdditiveCost, ZeroOneCost
@@ -13,6 +15,7 @@ from crfkit.losses import (
     LOSSES,
     AnnealedHingeLoss,
     HingeLoss,
+    LabelwiseLoss,
     LogLoss,
     PerceptronLoss,
     SoftenedHingeLoss,
@@ -196,6 +199,7 @@ def test_a_cost_that_would_have_no_effect_is_an_error(kind, cost):
         ({"loss": HingeLoss}, "with the method 'value_and_grad'"),
         ({"loss": "hinge", "solver": "lbfgs"}, "LBFGS needs a differentiable loss, not HingeLoss"),
         ({"loss": "softmax_margin", "solver": "oeg"}, "OEG needs the log loss"),
+        ({"loss": "risk", "solver": "newton"}, "needs a loss with second derivatives"),
         ({"loss": "softmax_margin", "cost": "zero_one"}, "no sum over tokens"),
         ({"cost": "square"}, "cost='square'"),
         ({"loss": "hinge", "cost": {"p": -1.0}}, "cost"),
@@ -207,6 +211,36 @@ def test_a_cost_that_would_have_no_effect_is_an_error(kind, cost):
 def test_what_does_not_fit_together_is_refused(parameters, message):
     with pytest.raises((TypeError, ValueError), match=message):
         CRFClassifier(**parameters).fit(X, Y)
+
+
+def test_a_solver_that_fits_no_staged_loss_is_refused_before_the_first_stage(capsys):
+    with pytest.raises(ValueError, match="OEG needs the log loss, not LabelwiseLoss"):
+        CRFClassifier(loss="labelwise", solver="oeg", verbose=2).fit(X, Y)
+    assert "iteration" not in capsys.readouterr().out
+
+
+def test_a_search_that_ends_at_a_kink_of_the_loss_says_so(capsys):
+    """Of labels that are drawn, many errors have two labels that compete for them."""
+    loss, told = LabelwiseLoss(slopes=(40.0,)), ""
+    for seed in range(8):  # in most of them
+        rng = np.random.default_rng(seed)
+        sizes = rng.integers(2, 7, size=12)
+        words = [[[f"w{i}"] for i in rng.integers(5, size=size)] for size in sizes]
+        labels = [[f"y{i}" for i in rng.integers(4, size=size)] for size in sizes]
+        crf = CRFClassifier(loss=loss, solver="lbfgs", verbose=1).fit(words, labels)
+        told = capsys.readouterr().out
+        if "the loss has kinks" in told:
+            break
+    assert "the loss has kinks, and the gradient next to one" in told
+    assert crf.converged_ and np.isnan(crf.gap_) and crf.training_log_[-1].gradient_norm > 0.1
+    again = CRFClassifier(
+        loss=LabelwiseLoss(slopes=(40.0,), start="given"), init=crf,
+        solver=LBFGS(tol=1e-9, period=100, max_iter=200),
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        again.fit(words, labels)
+    assert again.objective_ > 0.999 * crf.objective_
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))

@@ -12,7 +12,7 @@ import numpy as np
 
 from crfkit._parallel import Result, ThreadMap
 from crfkit._params import check_number, check_whole
-from crfkit._types import FloatArray, SolverResult
+from crfkit._types import FloatArray, IterationRecord, SolverResult
 from crfkit.compiler.jit import frozen
 from crfkit.kernels.solvers import vector as kernels
 from crfkit.objective.batch import Objective
@@ -193,7 +193,7 @@ class BatchSolver(Solver):
             if log.add(point.w, point.value, vectors.size_of(point.descent)[0]):
                 return log.result("stopped by a callback", converged=False)
             size = max(1.0, vectors.size_of(point.w)[0])
-            stop = self._why_stop(log, size, restarted)
+            stop = self._why_stop(log, size, restarted, objective.loss.has_kinks)
             if stop is not None:
                 return log.result(stop[0], converged=stop[1])
             if self._has_stalled(log, restarted):
@@ -204,7 +204,7 @@ class BatchSolver(Solver):
             if following is None and memory:
                 memory.clear()
                 following = self._step(objective, vectors, point, memory)
-        return _without_step(log, size)
+        return _without_step(log, size, objective.loss.has_kinks)
 
     def _descent(self, objective: Objective, vectors: Vectors, point: Point) -> FloatArray:
         """Return the (pseudo-)gradient."""
@@ -212,10 +212,12 @@ class BatchSolver(Solver):
             return point.gradient
         return vectors.pseudo_gradient(point.w, point.gradient, objective.l1)
 
-    def _why_stop(self, log: SolverLog, size: float, restarted: int) -> tuple[str, bool] | None:
+    def _why_stop(
+        self, log: SolverLog, size: float, restarted: int, kinks: bool
+    ) -> tuple[str, bool] | None:
         """Return the reason to stop and whether it is convergence, or None.
 
-        `size` is the norm of the parameters, or 1.
+        `size` is the norm of the parameters, or 1; `kinks` whether the loss has such.
         """
         record = log.history[-1]
         norm = record.gradient_norm
@@ -226,6 +228,8 @@ class BatchSolver(Solver):
         if self._has_stalled(log, restarted):
             if norm * size <= FLAT * abs(record.value):
                 return f"the objective fell by less than tol in {self.period} iterations", True
+            if restarted and kinks:
+                return _at_kink(record), True
             if restarted:
                 return (
                     f"the objective no longer falls at {record.value:.6g}, but its gradient norm "
@@ -247,11 +251,21 @@ class BatchSolver(Solver):
         return len(last) > self.period and max(last) - min(last) < self.tol * abs(last[-1])
 
 
-def _without_step(log: SolverLog, size: float) -> SolverResult:
+def _at_kink(record: IterationRecord) -> str:
+    """Return that a search ends at a kink, also after the curvature was forgotten."""
+    return (
+        f"the objective no longer falls at {record.value:.6g}: the loss has kinks, and the "
+        f"gradient next to one, here of the norm {record.gradient_norm:.3g}, does not vanish"
+    )
+
+
+def _without_step(log: SolverLog, size: float, kinks: bool) -> SolverResult:
     """Return the result where no step decreases the value: at its precision, or stuck."""
     value, norm = log.history[-1].value, log.history[-1].gradient_norm
     if norm * size <= PRECISION**0.5 * max(1.0, abs(value)):
         return log.result("no step decreases the objective: rounding errors", converged=True)
+    if kinks:
+        return log.result(_at_kink(log.history[-1]), converged=True)
     message = (
         f"no step was found that decreases the objective: it is {value:.6g}, the gradient norm "
         f"{norm:.3g}. {SCALE}"
