@@ -5,71 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from crfkit._parallel import LONG_TOKENS, ThreadMap
-from crfkit._types import Counts, FloatArray, IntArray
+from crfkit._types import FloatArray, IntArray
 from crfkit.compiler.jit import frozen
 from crfkit.compiler.simd import WIDTH
 from crfkit.kernels.chain.arrays import ChainScores
 from crfkit.kernels.chain.interleaved import FILLED, LACKING, TILE
 from crfkit.kernels.chain.interleaved_posterior import DONE, SlopeLanes, lanes_pull_back
-from crfkit.kernels.chain.posterior import (
-    LEAST_SHARE,
-    ChainSlopes,
-    SlopeRooms,
-    SlopeSums,
-    chain_pull_back,
-)
+from crfkit.kernels.chain.posterior import ChainSlopes, SlopeRooms, SlopeSums, chain_pull_back
 from crfkit.kernels.chain.sum import OK
 from crfkit.structures.base import Structure
 from crfkit.structures.chain import are_interleaved, lane_tables
 from crfkit.structures.posterior import Posterior
 from crfkit.structures.potentials import ChainPotentials, chain_arrays, exp_pair, transposed
-from crfkit.structures.tree import Tree, TreePotentials
+from crfkit.structures.summed_posterior import SummedPosterior
+from crfkit.structures.tree import TreePotentials
+from crfkit.structures.tree_posterior import LogTreePosterior
 
 # Tokens whose transitions are added up together: they stay in the nearest cache.
 WINDOW = 64
 
 
-class ChainPosterior(Posterior):
+class ChainPosterior(SummedPosterior):
     """What is known of the labels of chains, by the sums of :class:`Chain`.
 
-    Slopes move in the linear domain as long as no number that they are scaled by vanishes; a
-    sequence in which one does is taken as a forest, by sums of logarithms. Both directions
-    of a long sequence are moved at the same time.
+    Both directions of a long sequence are carried at the same time; logarithms are those of
+    forests.
     """
 
+    _potentials: ChainPotentials
+
     def __init__(self, chain: Structure[ChainPotentials], potentials: ChainPotentials) -> None:
-        self._potentials, self._threads = potentials, chain.threads
-        expected = Counts(np.empty_like(potentials.unary), np.zeros_like(potentials.pair))
-        self.log_z = chain.log_partition(potentials, np.ones(len(potentials.offsets) - 1), expected)
-        self.marginals = frozen(expected.unary)
-
-    def log_probability(self, tokens: IntArray, codes: IntArray) -> FloatArray:
-        """Return the logarithms of probabilities of labels at tokens."""
-        found = self.marginals[tokens, codes]
-        tiny, offsets = np.flatnonzero(found < LEAST_SHARE), self._potentials.offsets
-        found[tiny] = 1.0
-        found = np.log(found)
-        if len(tiny):
-            sequences = np.searchsorted(offsets, tokens[tiny], side="right") - 1
-            chosen, place = np.unique(sequences, return_inverse=True)
-            starts = np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])
-            rows = starts[place] + tokens[tiny] - offsets[sequences]
-            found[tiny] = self._in_logs(chosen).log_probability(rows, codes[tiny])
-        return found
-
-    def pull_back(self, slopes: FloatArray, out: Counts) -> None:
-        """Write the gradient of a function of the marginals."""
-        sizes = np.diff(self._potentials.offsets)
-        status = np.full(len(sizes), OK)
-        moved = self._carry(slopes, status, out.unary)
-        failed = status != OK
-        if failed.any():  # what they added to transitions is of no use
-            moved = self._carry(slopes, status, out.unary)
-            rows, chosen = np.repeat(failed, sizes), np.flatnonzero(failed)
-            counts = Counts(np.empty_like(slopes[rows]), out.pair)
-            self._in_logs(chosen).pull_back(slopes[rows], counts)
-            out.unary[rows] = counts.unary
-        out.pair[...] += moved
+        super().__init__(chain, potentials)
+        self._threads = chain.threads
 
     def _carry(self, slopes: FloatArray, status: IntArray, unary: FloatArray) -> FloatArray:
         """Write the gradient to the unary scores; return that to the scores of transitions."""
@@ -100,7 +67,9 @@ class ChainPosterior(Posterior):
 
     def _in_logs(self, chosen: IntArray) -> Posterior:
         """Return what is known of some sequences by sums of logarithms, as forests."""
-        return _as_forests(self._potentials.take(chosen))
+        paths = self._potentials.take(chosen)
+        order = np.concatenate([np.arange(n) for n in np.diff(paths.offsets)])
+        return LogTreePosterior(TreePotentials(*paths, order - 1, order))
 
 
 class _Direction:
@@ -141,9 +110,3 @@ def _slope_lanes(scores: ChainScores) -> SlopeLanes:
     order, lanes = np.empty(len(scores.offsets) - 1, np.int64), np.empty((2, WIDTH), np.int64)
     sizes = [cells] * 6 + [2 * width, *[WIDTH] * 3, width * places]
     return SlopeLanes(order, np.zeros(longest + 2, np.int64), *lanes, *map(np.empty, sizes))
-
-
-def _as_forests(potentials: ChainPotentials) -> Posterior:
-    """Return what is known of chains, taken as forests."""
-    order = np.concatenate([np.arange(0), *map(np.arange, np.diff(potentials.offsets))])
-    return Tree().posterior(TreePotentials(*potentials, order - 1, order))

@@ -13,7 +13,6 @@ from crfkit.kernels.chain.arrays import ChainExponentials, ChainSums
 from crfkit.kernels.chain.sum import UNDERFLOW
 from crfkit.kernels.tree import max as kernels
 from crfkit.kernels.tree.hessian import tree_hessian
-from crfkit.kernels.tree.posterior import TreeBeliefs, tree_beliefs_log, tree_pull_back_log
 from crfkit.kernels.tree.sum import TreeScores, TreeWorkspace, tree_sum, tree_sum_log
 from crfkit.structures.base import (
     OF_TOPOLOGY,
@@ -102,32 +101,34 @@ class Tree(Structure[TreePotentials]):
         count, labels = len(potentials.offsets) - 1, np.empty(len(potentials.unary), np.int32)
         value, status = np.empty(count), np.empty(count, np.int64)
         best = np.empty((longest(potentials), potentials.n_labels))
-        kernels.tree_max(_scores(potentials), best, labels, value, status)
+        kernels.tree_max(tree_scores(potentials), best, labels, value, status)
         raise_if_dead(potentials, status)
         return labels, value
 
     def score(self, potentials: TreePotentials, labels: CodeArray) -> FloatArray:
         """Return the score of one labeling of each forest, shape (S,)."""
         value = np.empty(len(potentials.offsets) - 1)
-        kernels.tree_score(_scores(potentials), frozen(labels), value)
+        kernels.tree_score(tree_scores(potentials), frozen(labels), value)
         return value
 
     def add_counts(
         self, potentials: TreePotentials, labels: CodeArray, weight: FloatArray, out: Counts
     ) -> None:
         """Add `weight`, shape (S,), to the parts of one labeling of each forest."""
-        kernels.tree_add_counts(_scores(potentials), frozen(labels), frozen(weight), *out)
+        kernels.tree_add_counts(tree_scores(potentials), frozen(labels), frozen(weight), *out)
 
     def posterior(self, potentials: TreePotentials) -> Posterior:
         """Return the distribution of the label of each token."""
-        return TreePosterior(potentials)
+        from crfkit.structures.tree_posterior import TreePosterior
+
+        return TreePosterior(self, potentials)
 
     def hessian_product(
         self, potentials: TreePotentials, tangent: TreePotentials, weight: FloatArray, out: Counts
     ) -> None:
         """Differentiate the expected counts along a direction of the potentials."""
         scores, raised, work, sums = _arrays(potentials, np.empty_like(potentials.unary))
-        tree_hessian(scores, raised, _scores(tangent), frozen(weight), work, sums, out)
+        tree_hessian(scores, raised, tree_scores(tangent), frozen(weight), work, sums, out)
         raise_if_dead(potentials, sums.status)
 
     def conditional_scores(self, potentials: TreePotentials, labels: CodeArray) -> FloatArray:
@@ -156,7 +157,7 @@ class Tree(Structure[TreePotentials]):
         value: FloatArray = lists.best[-1, 0].copy()
         labels: CodeArray = np.empty((len(value), len(potentials.unary)), np.int32)
         for rank in np.flatnonzero(value > -np.inf).tolist():
-            kernels.tree_trace(_scores(potentials), 0, rank, lists, labels, rank)
+            kernels.tree_trace(tree_scores(potentials), 0, rank, lists, labels, rank)
         return only_found(self, potentials, labels, value)
 
     def max_by_hamming(
@@ -182,7 +183,7 @@ class Tree(Structure[TreePotentials]):
             lists = _lists(potentials, s, levels, labels)
             if lists.best[-1, 0, errors[s]] == -np.inf:
                 raise too_many_errors(potentials, s, errors[s])
-            kernels.tree_trace(_scores(potentials), s, int(errors[s]), lists, path[None], 0)
+            kernels.tree_trace(tree_scores(potentials), s, int(errors[s]), lists, path[None], 0)
         return path
 
 
@@ -192,38 +193,7 @@ def _parents(potentials: TreePotentials) -> IntArray:
     return np.where(potentials.parent < 0, -1, potentials.parent + begin)
 
 
-class TreePosterior(Posterior):
-    """What is known of the labels of forests, by sums of logarithms."""
-
-    def __init__(self, potentials: TreePotentials) -> None:
-        count, shape = len(potentials.offsets) - 1, potentials.unary.shape
-        self._scores, self._longest = _scores(potentials), longest(potentials)
-        self._beliefs = TreeBeliefs(*np.empty((3, *shape)))
-        self.log_z, status, row = (
-            np.empty(count),
-            np.empty(count, np.int64),
-            np.empty((1, shape[1])),
-        )
-        for s in range(count):
-            status[s] = tree_beliefs_log(self._scores, s, row, self.log_z, self._beliefs)
-        raise_if_dead(potentials, status)
-        self.marginals = np.exp(self._beliefs.marginal)
-
-    def log_probability(self, tokens: IntArray, codes: IntArray) -> FloatArray:
-        """Return the logarithms of probabilities of labels at tokens."""
-        found: FloatArray = self._beliefs.marginal[tokens, codes]
-        return found
-
-    def pull_back(self, slopes: FloatArray, out: Counts) -> None:
-        """Write the gradient of a function of the marginals."""
-        np.multiply(self.marginals, -slopes.sum(axis=1, keepdims=True), out=out.unary)
-        out.unary[...] += slopes  # what they add up to in rounding would be carried on
-        up = np.empty((self._longest, slopes.shape[1]))
-        for s in range(len(self.log_z)):
-            tree_pull_back_log(self._scores, s, self._beliefs, up, out)
-
-
-def _scores(potentials: TreePotentials) -> TreeScores:
+def tree_scores(potentials: TreePotentials) -> TreeScores:
     """Return the potentials in arrays that kernels do not write to."""
     return TreeScores(
         frozen(potentials.unary), frozen(potentials.pair), frozen(potentials.transition_index),
@@ -231,19 +201,24 @@ def _scores(potentials: TreePotentials) -> TreeScores:
     )  # fmt: skip
 
 
+def tree_exponentials(potentials: TreePotentials) -> ChainExponentials:
+    """Return the exponentials of the scores, as kernels read them."""
+    node, shift = exp_unary(potentials)
+    roots = np.flatnonzero(potentials.parent < 0)
+    factor, pair_shift = exp_tables(potentials.pair, potentials.transition_index, roots)
+    return ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
+
+
 def _arrays(
     potentials: TreePotentials, marginals: FloatArray
 ) -> tuple[TreeScores, ChainExponentials, TreeWorkspace, ChainSums]:
     """Return what sums read: the scores and their exponentials; and what they write."""
-    node, shift = exp_unary(potentials)
-    roots = np.flatnonzero(potentials.parent < 0)
-    factor, pair_shift = exp_tables(potentials.pair, potentials.transition_index, roots)
-    raised = ChainExponentials(node, shift, factor, transposed(factor), pair_shift)
-    size, count = node.shape[1], len(potentials.offsets) - 1
+    raised = tree_exponentials(potentials)
+    size, count, factor = potentials.n_labels, len(potentials.offsets) - 1, raised.factor
     inside, message, mean = np.empty((3, longest(potentials), size))
     work = TreeWorkspace(inside, message, mean, np.empty((1, size)))
     sums = ChainSums(marginals, np.zeros_like(factor), np.zeros(count), np.zeros(count, np.int64))
-    return _scores(potentials), raised, work, sums
+    return tree_scores(potentials), raised, work, sums
 
 
 def _lists(
@@ -258,7 +233,7 @@ def _lists(
         tokens, labels, joined, chosen,
     )  # fmt: skip
     by_errors, known = truth is not None, np.zeros(0, np.int32) if truth is None else truth
-    kernels.tree_lists(_scores(potentials), s, frozen(known), by_errors, lists)
+    kernels.tree_lists(tree_scores(potentials), s, frozen(known), by_errors, lists)
     return lists
 
 

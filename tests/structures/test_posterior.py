@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 from crfkit._parallel import ThreadMap
 from crfkit._types import Counts
 from crfkit.structures import Chain, NoPathError, Tree, TreePotentials, chain, chain_posterior
+from crfkit.structures.tree_posterior import LogTreePosterior, TreePosterior
 from tests.oracles import add_path, chain_paths, chain_scores, random_scores
 
 SIDE_BY_SIDE = Chain(ThreadMap(1))  # which short sequences are with threads
@@ -53,7 +54,7 @@ def as_paths(scores):
 
 def possible(scores, labels):
     """The labels, but 0 where they are forbidden."""
-    logs = Tree().posterior(as_paths(scores)).log_probability(np.arange(len(labels)), labels)
+    logs = LogTreePosterior(as_paths(scores)).log_probability(np.arange(len(labels)), labels)
     return np.where(np.isneginf(logs), 0, labels)
 
 
@@ -81,13 +82,15 @@ def test_rows_of_any_length_are_those_of_logarithms(size, forbidden, tables, mon
     scores = random_scores(
         size, [70, 0, 1, 130, 2], size, forbidden=forbidden, shared_tables=tables, scale=3.0
     )
-    monkeypatch.setattr(chain_posterior.ChainPosterior, "_in_logs", None)
+    for kind in (chain_posterior.ChainPosterior, TreePosterior):
+        monkeypatch.setattr(kind, "_in_logs", None)
     labels = possible(scores, np.random.default_rng(0).integers(size, size=len(scores.unary)))
-    expected = Tree().posterior(as_paths(scores))
+    expected = LogTreePosterior(as_paths(scores))
     slopes = pointwise(expected, labels)
     gradient = pulled_back(expected, slopes, scores)
-    for structure in (Chain(), SIDE_BY_SIDE):
-        posterior = structure.posterior(scores)
+    asked = ((Chain(), scores), (SIDE_BY_SIDE, scores), (Tree(), as_paths(scores)))
+    for structure, potentials in asked:
+        posterior = structure.posterior(potentials)
         np.testing.assert_allclose(posterior.marginals, expected.marginals, atol=1e-12)
         found = pulled_back(posterior, slopes, scores)
         for ours, right in zip(found, gradient, strict=True):

@@ -46,7 +46,7 @@ def edge(scores: TreeScores, begin: int, n: int) -> tuple[int, int, int]:
 
 
 @part
-def _scale(inside: FloatArray, row: int) -> float:
+def scale_row(inside: FloatArray, row: int) -> float:
     """Scale a row to the sum 1; returns the sum, or 0 where the row has none."""
     total = 0.0
     for k in range(inside.shape[1]):
@@ -112,7 +112,7 @@ def sum_forest(
         log_z += exponentials.shift[t]
     for n in range(end - 1, begin - 1, -1):
         c, p, m = edge(scores, begin, n)
-        total = _scale(work.inside, c)
+        total = scale_row(work.inside, c)
         if not total > 0.0:
             dead: int = begin + c
             return dead
@@ -120,7 +120,7 @@ def sum_forest(
         if p >= 0:
             if not _send(scores, exponentials, work, c, p, m):
                 return UNDERFLOW
-            total = _scale(work.inside, p)
+            total = scale_row(work.inside, p)
             if not total > 0.0:
                 dead = begin + p
                 return dead
