@@ -50,7 +50,7 @@ def rules(cases: Cases) -> list[str]:
         }
         if set(losses_genes.MODELS) <= set(found):
             lines += [_order(name, found), _fall(name, found[losses_genes.LOG])]
-    for name in (losses_genes.MARKOV, _gene_data.SYNTHETIC):
+    for name in (*losses_genes.SOURCES, _gene_data.SYNTHETIC):
         lines += _gap(name, cases)
     return lines or ["Not measured."]
 
@@ -117,7 +117,7 @@ def _gap(name: str, cases: Cases) -> list[str]:
 def noise(cases: Cases) -> Table:
     """Return accuracies by the share of wrong labels."""
     rows = []
-    for name in (losses_genes.MARKOV, _gene_data.SYNTHETIC):
+    for name in (*losses_genes.SOURCES, _gene_data.SYNTHETIC):
         for rate in losses_genes.RATES:
             case = cases.get(f"noise, {name}: {100 * rate:g} %")
             if case is not None:
@@ -125,8 +125,7 @@ def noise(cases: Cases) -> Table:
                     f"{name}: {100 * rate:g} %", *map(_spread, case["accuracy"].values()),
                     _spread(case["labelwise - log"], "+.2f"),
                 ))  # fmt: skip
-    models = ("counts", "log", "pointwise", "labelwise, from log", "labelwise - log")
-    return ("wrong labels", *models), rows
+    return ("wrong labels", *losses_genes.NOISY, "labelwise - log"), rows
 
 
 def _spread(case: Any, form: str = ".2f") -> str:

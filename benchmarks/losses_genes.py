@@ -8,7 +8,8 @@ counts have none. Each half of a genome is learned from, and tested on the other
 of what is found that is right.
 
 Wrong labels: so many of the labels that are learned from are others, drawn at random; tests are on
-right ones. Of the source of `make_markov_sequences`, and of the synthetic genome.
+right ones. Of two sources of `make_markov_sequences`, where a chain is wrong about the second, and
+of the synthetic genome.
 """
 
 from __future__ import annotations
@@ -29,19 +30,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from crfkit import CRFClassifier, SequenceVectorizer
 from crfkit.datasets import make_markov_sequences
-from crfkit.losses import LabelwiseLoss
+from crfkit.losses import LabelwiseLoss, RiskLoss
 from crfkit.metrics import flat_accuracy_score
 from crfkit.solvers import LBFGS
 
 SHARE, QUICK_SHARE = 0.4, 0.1
 MAX_ITER, C2 = 120, 0.01
-COUNTS, LOG, POINTWISE, LABELWISE = "counts", "log", "pointwise", "labelwise"
+COUNTS, LOG, POINTWISE, RISK, LABELWISE = "counts", "log", "pointwise", "risk", "labelwise"
 FROM_LOG = "labelwise, from log"
 MODELS = (COUNTS, LOG, POINTWISE, LABELWISE, FROM_LOG)
+# Those that are compared where labels are wrong; the last two start from the log loss.
+NOISY = (COUNTS, LOG, POINTWISE, RISK, FROM_LOG)
 # Iterations whose weights are scored.
 SCORED = {*range(0, 12, 2), *range(12, 60, 6), *range(60, 1000, 20)}
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4)
-MARKOV = "first-order source"
+SOURCES = {"first-order source": 0.0, "second-order source": 1.0}
 MARKOV_SIZE, MARKOV_SEEDS = 400, 5
 Trace = list[tuple[float, Any]]
 ALL = {"all_possible_states": True, "all_possible_transitions": True, "decoding": "posterior"}
@@ -65,13 +68,15 @@ def estimator(model: str, start: Any, path: Trace | None = None) -> CRFClassifie
     loss: Any = LOG if model == COUNTS else model
     if model in (LABELWISE, FROM_LOG):
         loss = LabelwiseLoss(start="given")
+    elif model == RISK:
+        loss = RiskLoss(start="given")
     solver: Any = LBFGS()
     if path is not None:
         solver = Recorded()
         solver.path = path
     return CRFClassifier(
         c2=C2, loss=loss, solver=solver, max_iter=0 if model == COUNTS else MAX_ITER,
-        init=start if model == FROM_LOG else "counts", **ALL,
+        init="counts" if start is None else start, **ALL,
     )  # fmt: skip
 
 
@@ -149,9 +154,9 @@ def wrong(y: Labels, rate: float, random: np.random.Generator) -> Labels:
     return found
 
 
-def markov(seed: int, size: int) -> list[Part]:
-    """Return sequences of a first-order source, to learn from and to test on."""
-    data = make_markov_sequences(2 * size, alpha=0.0, n_successors=3, n_emitted=8,
+def markov(alpha: float, seed: int, size: int) -> list[Part]:
+    """Return sequences of a source of first or second order, to learn from and to test on."""
+    data = make_markov_sequences(2 * size, alpha=alpha, n_successors=3, n_emitted=8,
                                  random_state=seed)  # fmt: skip
     X = SequenceVectorizer().fit_transform(data.X)
     return [Part(X[:size], data.y[:size]), Part(X[size:], data.y[size:])]
@@ -159,8 +164,9 @@ def markov(seed: int, size: int) -> list[Part]:
 
 def noise(name: str, rate: float, share: float) -> dict[str, Any]:
     """Return the accuracies of losses where labels are wrong."""
-    if name == MARKOV:
-        pairs = [markov(seed, int(share * MARKOV_SIZE)) for seed in range(MARKOV_SEEDS)]
+    if name in SOURCES:
+        size = int(share / SHARE * MARKOV_SIZE)
+        pairs = [markov(SOURCES[name], seed, size) for seed in range(MARKOV_SEEDS)]
     else:
         genome = load(name, TRIMERS, share)
         pairs = [[*genome], [*genome][::-1]]
@@ -168,8 +174,8 @@ def noise(name: str, rate: float, share: float) -> dict[str, Any]:
     for seed, (train, test) in enumerate(pairs):
         noisy = Part(train.X, wrong(train.y, rate, np.random.default_rng(seed)))
         log = None
-        for model in (COUNTS, LOG, POINTWISE, FROM_LOG):
-            crf = fitted(estimator(model, log), noisy)
+        for model in NOISY:
+            crf = fitted(estimator(model, log if model in (RISK, FROM_LOG) else None), noisy)
             log = crf if model == LOG else log
             accuracy = flat_accuracy_score(test.y, crf.predict(test.X))
             scores.setdefault(model, []).append(100.0 * accuracy)
@@ -196,7 +202,7 @@ def cases(quick: bool) -> dict[str, Callable[[], dict[str, Any]]]:
             found[f"{name}, {features}: {model}"] = functools.partial(
                 table, name, features, model, share
             )
-    for name in (MARKOV, _gene_data.SYNTHETIC):
+    for name in (*SOURCES, _gene_data.SYNTHETIC):
         for rate in RATES:
             found[f"noise, {name}: {100 * rate:g} %"] = functools.partial(noise, name, rate, share)
     return found
