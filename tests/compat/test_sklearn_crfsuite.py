@@ -306,3 +306,9 @@ def test_it_is_written_for_crfsuite(data, tmp_path):
 def test_messages_have_the_names_that_the_user_gave(data, params, message):
     with pytest.raises(ValueError, match=message):
         ours.CRF(**params).fit(*data)
+
+
+def test_labels_that_are_known_in_part_are_refused():
+    X, y = [[{"a": 1.0}, {"b": 1.0}]] * 2, [["A", "B"], ["A", crfkit.UNLABELED]]
+    with pytest.raises((TypeError, ValueError), match="use crfkit.CRFClassifier"):
+        ours.CRF().fit(X, y)

@@ -1,5 +1,7 @@
 """Labels of which some are not known, or known to be one of several."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -148,3 +150,30 @@ def test_nothing_is_learned_from_nothing():
     X = [[["a"], ["b"]]]
     with pytest.raises(ValueError, match="no token of y has a known label"):
         CRFClassifier().fit(X, [[UNLABELED, UNLABELED]])
+
+
+def test_the_likelihood_is_that_of_all_labelings_that_are_allowed(drawn):
+    """The objective of a fit, by enumeration through what the model says of whole labelings."""
+    X, y, known = drawn
+    y[2] = [{0, 2} if label else {0, 1} for label in y[2]]
+    part = hidden(y, known)
+    crf = CRFClassifier(c2=0.3, solver="lbfgs").fit(X, part)
+    loss = 0.0
+    for tokens, labels in zip(X, part, strict=True):
+        options = [[0, 1, 2] if label is UNLABELED else sorted(label if isinstance(label, set)
+                   else {label}) for label in labels]  # fmt: skip
+        paths = [list(path) for path in itertools.product(*options)]
+        loss -= np.logaddexp.reduce(crf.sequence_log_proba([tokens] * len(paths), paths))
+    weights = np.concatenate([crf.coef_.data, crf.transitions_.ravel()])
+    np.testing.assert_allclose(crf.objective_, loss + 0.3 * weights @ weights, rtol=1e-9)
+
+
+def test_every_label_of_a_set_counts_as_seen():
+    X = [[{"a": 1.0}, {"b": 1.0}, {"c": 1.0}]] * 2
+    y = [["A", {"A", "B"}, "B"], ["A", UNLABELED, {"A", "C"}]]
+    crf = CRFClassifier().fit(X, y)
+    assert set(crf.state_features_) == {
+        ("a", "A"), ("b", "A"), ("b", "B"), ("c", "B"), ("c", "A"), ("c", "C")}  # fmt: skip
+    assert set(crf.transition_features_) == {("A", "A"), ("A", "B"), ("B", "B")}
+    fewer = CRFClassifier(min_freq=2).fit(X, y)
+    assert set(fewer.state_features_) == {("a", "A")}
