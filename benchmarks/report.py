@@ -16,6 +16,7 @@ from typing import Any
 import _losses_report
 import _ordinary_report
 import _segment_report
+import _soft_report
 from _measure import read
 
 HERE = Path(__file__).resolve().parent
@@ -24,6 +25,7 @@ PEER = "python-crfsuite"
 PAGES = [
     "README.md",
     *(f"docs/{page}.md" for page in ("performance", "margin", "segments", "losses")),
+    *(f"docs/{page}.md" for page in ("soft_labels", "class_imbalance", "model_selection")),
 ]
 TARGETS = ("1 %", "0.1 %", "0.01 %")
 
@@ -486,6 +488,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "segments_cost": lambda: table(*_segment_report.cost(cases("segments"))),
     "segments_passes": lambda: table(*_segment_report.passes(cases("segments"))),
     **_losses_report.blocks(cases, table),
+    **_soft_report.blocks(cases, table),
 }
 
 

@@ -61,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     whole("--max-iter", help="iterations at most (default: 1000)")
     whole("--min-freq", default=0, help="leave out pairs seen fewer times (default: 0)")
     whole("--min-count", default=0, help="leave out attributes seen fewer times (default: 0)")
+    what = "where to start: zeros (the default), counts, or a model file, by names of attributes"
+    parser.add_argument("--init", default="zeros", metavar="START", help=what)
     flag = partial(parser.add_argument, action="store_true")
     flag("--all-states", help="weights for attribute x label pairs not seen")
     flag("--all-transitions", help="weights for label pairs not seen")
@@ -149,6 +151,7 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
     if arguments.max_iter is not None:
         solver.solver.max_iter = arguments.max_iter
     common: dict[str, Any] = {
+        "init": _start(arguments.init),
         "c1": arguments.c1,
         "c2": arguments.c2,
         "solver": solver,
@@ -174,7 +177,16 @@ def _fit(arguments: argparse.Namespace, X: Any, labeled: Any) -> tuple[Any, bool
                 raise
             option = f"On the command line: --scheme {RUNS}, or that of the tags."
             raise ValueError(f"{error} {option}") from error
-    return crf.set_params(solver="auto", max_iter=arguments.max_iter), solver.interrupted
+    crf.set_params(solver="auto", max_iter=arguments.max_iter, init="zeros")
+    return crf, solver.interrupted
+
+
+def _start(init: str) -> Any:
+    """Return what the option `--init` names: itself, or the classifier of a model file."""
+    from crfkit.cli import _models
+    from crfkit.training.start import STARTS
+
+    return init if init in STARTS else _models.open_model(init).crf
 
 
 def _print_summary(arguments: argparse.Namespace, crf: Any, seconds: float) -> None:

@@ -49,6 +49,22 @@ def test_train_says_what_it_made(corpus, tmp_path, capsys):
     assert len(err.splitlines()) == 1
 
 
+def test_training_starts_where_it_is_told(corpus, model, tmp_path, capsys):
+    values = []
+    for start in ("zeros", "counts", model):
+        _, out, _ = run(
+            capsys, "train", corpus / "train.txt.gz", "--template", corpus / "template.txt",
+            "--model", tmp_path / "m", "--max-iter", 1, "--init", start,
+        )  # fmt: skip
+        values.append(float(out.splitlines()[0].split()[-1].replace(",", "")))
+        assert crfkit.load(tmp_path / "m")[-1].init == "zeros"
+    assert values[2] < 0.5 * values[1] < 0.25 * values[0]
+    code, _, err = run(
+        capsys, "train", corpus / "train.txt.gz", "--model", tmp_path / "m", "--init", "nowhere"
+    )
+    assert code == 1 and "nowhere" in err
+
+
 def test_tag_prints_each_line_with_its_label(corpus, model, capsys):
     code, out, _ = run(capsys, "tag", model, corpus / "raw.txt")
     assert code == 0
