@@ -39,7 +39,7 @@ REPEATED = -1
 # A row has so many entries at most, and attributes have so large numbers.
 LOW = 0xFFFFFFFF
 # So few entries are sorted by insertion alone.
-FEW = 32
+FEW = 48
 
 
 class SparseRows(NamedTuple):
