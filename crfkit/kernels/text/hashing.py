@@ -12,12 +12,15 @@ algorithm L): ``slots[h]`` holds a key ``left 2^32 + right`` or -1, ``places[h]`
 from __future__ import annotations
 
 from crfkit._types import CodeArray, IntArray
-from crfkit.compiler.jit import kernel
+from crfkit.compiler.jit import kernel, part
+from crfkit.compiler.simd import prefetch_at
 
 SHIFT = 4294967296
 # Odd numbers of 31 bits: the products with codes, and their sum, stay within 64 bits.
 LEFT_FACTOR = 1640531527
 RIGHT_FACTOR = 2027808485
+# What is at random places is asked for so many tokens before it is read.
+AHEAD, ROWS_AHEAD = 8, 2
 
 
 @kernel
@@ -48,13 +51,19 @@ def codes_shift(
                 out[t] = codes[place]
 
 
-@kernel
+@part
+def _first_slot(left: int, right: int, slots: IntArray) -> int:
+    """Return the slot where the search for a pair begins."""
+    mixed = left * LEFT_FACTOR + right * RIGHT_FACTOR
+    slot: int = (mixed ^ (mixed >> 17) ^ (mixed >> 34)) & (slots.shape[0] - 1)
+    return slot
+
+
+@part
 def _slot(left: int, right: int, slots: IntArray) -> int:
     """Return the slot of the key ``left 2^32 + right``, or the empty one where it belongs."""
     mask: int = slots.shape[0] - 1
-    key = left * SHIFT + right
-    mixed = left * LEFT_FACTOR + right * RIGHT_FACTOR
-    slot = (mixed ^ (mixed >> 17) ^ (mixed >> 34)) & mask
+    key, slot = left * SHIFT + right, _first_slot(left, right, slots)
     while slots[slot] != key and slots[slot] != -1:
         slot = (slot + 1) & mask
     return slot
@@ -79,7 +88,10 @@ def pairs_number(
     """
     size: int = left.shape[0]
     for t in range(start, size):
-        a, b = int(left[t]), int(right[t])
+        a, b, soon = int(left[t]), int(right[t]), min(t + AHEAD, size - 1)
+        ahead = _first_slot(int(left[soon]), int(right[soon]), slots)
+        prefetch_at(slots, ahead)
+        prefetch_at(places, ahead)
         out[t] = -1
         if a < 0 or b < 0:
             continue
@@ -111,9 +123,12 @@ def rows_fill(
     """
     n = 0
     indptr[0] = 0
+    final = ids.shape[1] - 1
     for t in range(ids.shape[1]):
+        soon = min(t + ROWS_AHEAD, final)
         for f in range(ids.shape[0]):
             place = starts[f] + ids[f, t]
+            prefetch_at(columns, starts[f] + ids[f, soon])
             if place >= starts[f] and place < starts[f + 1]:
                 column = columns[place]
                 if column >= 0:
