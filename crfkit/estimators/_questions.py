@@ -23,6 +23,7 @@ from crfkit.inference import ViterbiDecoder
 from crfkit.inference.base import expectations, marginals
 from crfkit.inference.constraints import (
     allowed_codes,
+    allowed_log_proba,
     conditional_log_proba,
     fixed_codes,
     with_fixed,
@@ -75,7 +76,8 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
     X : iterable of sequences
         As for `predict`, also in what is raised.
     y : iterable of sequences of labels, or of lists of (start, stop, label)
-        The labels, or the segments, in the number and lengths of X (else ValueError).
+        The labels, or the segments, in the number and lengths of X (else ValueError). Where some
+        are sets or `UNLABELED`, the probability is that of all labelings that are allowed.
 
     Returns
     -------
@@ -85,16 +87,19 @@ def sequence_log_proba(self: Any, X: Any, y: Any) -> FloatArray:
         another; 0 for an empty sequence.
     """
     data, labels = self._pack(X), self._fitted_labels()
-    codes, known = labels.codes(self, by_sequence(y, data.offsets), data.offsets)
+    codes, possible, allowed = labels.codes(self, by_sequence(y, data.offsets), data.offsets)
     sequences = np.repeat(np.arange(len(data)), data.lengths)
-    cannot = np.bincount(sequences[~known], minlength=len(data)) > 0
+    cannot = np.bincount(sequences[~possible], minlength=len(data)) > 0
     if labels.of_segments:
         codes[cannot[sequences]] = ANY
 
     def ask(structure: Structure, potentials: Potentials) -> FloatArray:
-        own = codes[tokens_of(data, potentials)]
+        tokens = tokens_of(data, potentials)
+        own = codes[tokens]
         if labels.of_segments:
             return conditional_log_proba(structure, potentials, own)
+        if allowed is not None:
+            return allowed_log_proba(structure, potentials, allowed[tokens])
         return structure.score(potentials, own) - expectations(structure, potentials)[1]
 
     share = SHARE if labels.of_segments else None

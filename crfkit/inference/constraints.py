@@ -54,6 +54,15 @@ def conditional_log_proba(structure: Structure, scores: Potentials, fixed: CodeA
     return found
 
 
+def allowed_log_proba(structure: Structure, scores: Potentials, allowed: BoolArray) -> FloatArray:
+    """Return the log-probability that all tokens have codes they may have, (N, C): shape (S,)."""
+    log_z, clamped = expectations(structure, scores)[1], scores.clamp(allowed)
+    try:
+        return expectations(structure, clamped)[1] - log_z
+    except NoPathError:
+        return np.array([_log_sum_or_none(structure, one) for one in clamped.each()]) - log_z
+
+
 def _log_sum_or_none(structure: Structure, one: Potentials) -> float:
     """Return log Z of the only sequence, ``-inf`` where it has no segmentation."""
     try:

@@ -34,6 +34,14 @@ class Coded(NamedTuple):
         return Targets(self.codes, self.allowed, self.soft)
 
 
+class Known(NamedTuple):
+    """What labels are known to be, for a fitted model."""
+
+    codes: CodeArray  # (N,)
+    possible: BoolArray  # (N,) whether the model can have the label
+    allowed: BoolArray | None = None  # (N, C) which codes each token may have, where some several
+
+
 class LabelCoding(ABC):
     """How codes are read and written; `fitted` are the fitted attributes that tell it."""
 
@@ -81,8 +89,8 @@ class LabelSpace(ABC):
         """Return how the codes of a fitted model are read and written."""
 
     @abstractmethod
-    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
-        """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
+    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> Known:
+        """Return what labels are, for a fitted model."""
 
 
 def present(codes: CodeArray, known: BoolArray) -> tuple[IntArray, CodeArray]:
@@ -181,10 +189,12 @@ class TokenLabels(LabelSpace):
         """Return how the codes of a fitted model are read and written."""
         return TokenCoding()
 
-    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
+    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> Known:
         """Return codes of labels for a fitted model, and whether it knows the label, both (N,)."""
-        stream = LabelStream(y)
+        stream = LabelStream(y, partial=True)
         check_lengths(offsets, stream.offsets, "y")
-        codes = stream.codes_for(fitted.classes_)
+        codes, allowed = stream.codes_for(fitted.classes_), stream.allowed_for(fitted.classes_)
         known = codes != UNKNOWN
-        return np.where(known, codes, 0).astype(np.int32), known
+        if allowed is not None:
+            allowed[~known] = True
+        return Known(np.where(known, codes, 0).astype(np.int32), known, allowed)

@@ -13,7 +13,7 @@ from crfkit._warnings import warn_user
 from crfkit.data.labels import UNKNOWN
 from crfkit.data.soft import SoftLabels
 from crfkit.data.validation import token_place
-from crfkit.labels.base import Coded, FittedLabels, LabelSpace
+from crfkit.labels.base import Coded, FittedLabels, Known, LabelSpace
 from crfkit.labels.fields import are_segments, lists
 from crfkit.labels.schemes import CONLL, OUTSIDE_LABEL, RUNS, is_tag, parse_tag
 from crfkit.labels.segmentation import (
@@ -88,7 +88,7 @@ class SegmentLabels(LabelSpace):
         """Return how the codes of a fitted model are read and written."""
         return SegmentCoding(fitted.scheme_, OUTSIDE_LABEL)
 
-    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> tuple[CodeArray, BoolArray]:
+    def codes(self, fitted: FittedLabels, y: Any, offsets: IntArray) -> Known:
         """Return which codes tokens may have, and whether the model can have their labels: (N,).
 
         Of what labels leave open, see `EITHER`. Tags that the scheme cannot write are not known.
@@ -116,7 +116,7 @@ class SegmentLabels(LabelSpace):
             behind = np.roll(read.hidden | either, 1)
             behind[offsets[:-1][offsets[:-1] < len(behind)]] = True
             codes[read.hidden] = np.where(behind, ANY, BEGINS)[read.hidden]
-        return codes.astype(np.int32), known
+        return Known(codes.astype(np.int32), known)
 
 
 def _join(read: ReadSegments, offsets: IntArray) -> None:

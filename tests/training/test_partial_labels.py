@@ -158,12 +158,17 @@ def test_the_likelihood_is_that_of_all_labelings_that_are_allowed(drawn):
     y[2] = [{0, 2} if label else {0, 1} for label in y[2]]
     part = hidden(y, known)
     crf = CRFClassifier(c2=0.3, solver="lbfgs").fit(X, part)
-    loss = 0.0
+    log_proba = []
     for tokens, labels in zip(X, part, strict=True):
         options = [[0, 1, 2] if label is UNLABELED else sorted(label if isinstance(label, set)
                    else {label}) for label in labels]  # fmt: skip
         paths = [list(path) for path in itertools.product(*options)]
-        loss -= np.logaddexp.reduce(crf.sequence_log_proba([tokens] * len(paths), paths))
+        found = crf.sequence_log_proba([tokens] * len(paths), paths)
+        log_proba.append(np.logaddexp.reduce(found))
+    np.testing.assert_allclose(crf.sequence_log_proba(X, part), log_proba, atol=1e-12)
+    impossible = [[{8, 9}] * len(X[0]), [{0, 8}] * len(X[1])]
+    assert np.isneginf(crf.sequence_log_proba(X[:2], impossible)).tolist() == [True, False]
+    loss = -np.sum(log_proba)
     weights = np.concatenate([crf.coef_.data, crf.transitions_.ravel()])
     np.testing.assert_allclose(crf.objective_, loss + 0.3 * weights @ weights, rtol=1e-9)
 
