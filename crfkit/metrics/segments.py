@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfkit.labels.fields import as_segment, holds_segments
+from crfkit._types import Segment
+from crfkit.data.labels import UNLABELED
+from crfkit.labels.fields import as_segment, holds_segments, segment_fields
 from crfkit.labels.known_spans import read_known_runs, read_known_spans
 from crfkit.labels.schemes import OUTSIDE_LABEL, RUNS, UNTYPED, get_scheme
 from crfkit.labels.sequences import (
@@ -65,6 +67,10 @@ def segment_precision_recall_fscore_support(
 
     Notes
     -----
+    Of true segments that are listed, those labeled :data:`crfkit.UNLABELED` are not counted, nor
+    are predicted ones that overlap these; `UNLABELED` in place of a segment is one wherever there
+    is no other. One whose label is a set is right with any of its labels.
+
     Runs and listed segments of the label ``"O"`` are tokens outside of all segments, and not
     counted. Where segments are compared with tags, their labels are the names in the tags:
     ``str(label)``.
@@ -153,6 +159,8 @@ def _find(
         raise ValueError(f"y_true has {len(true)} sequences but y_pred has {len(pred)}")
     listed = holds_segments(true), holds_segments(pred)
     if scheme is None or all(listed):
+        pairs = [_judged(s, *pair) for s, pair in enumerate(zip(true, pred, strict=True))]
+        true, pred = [one for one, _ in pairs], [other for _, other in pairs]
         return _read_listed(true, "y_true"), _read_listed(pred, "y_pred")
     if listed[0]:
         labels = flatten(pred, "y_pred")
@@ -168,6 +176,39 @@ def _find(
     return read_known_runs(labels, others)
 
 
+def _judged(s: int, true: Any, pred: Any) -> tuple[Any, Any]:
+    """Return the true segments of a sequence that are known, and predicted ones to compare."""
+    where = "{}, sequence " + str(s)
+    if not any(item is UNLABELED or _is_open(item) for item in true):
+        return true, pred
+    given = [as_segment(item, where.format("y_true")) for item in true if item is not UNLABELED]
+    found = [as_segment(item, where.format("y_pred")) for item in pred]
+    known = [one for one in given if one.label is not UNLABELED]
+    # Tokens that must all, or of which none may, be those of a segment that is judged.
+    rest = len(given) < len(true)
+    marked = known if rest else [one for one in given if one.label is UNLABELED]
+
+    def is_judged(one: Segment) -> bool:
+        shared = sum(max(0, min(one.stop, x.stop) - max(one.start, x.start)) for x in marked)
+        return shared == (one.stop - one.start if rest else 0)
+
+    chosen = {one[:2]: one.label for one in found}
+    for i, one in enumerate(known):
+        if isinstance(one.label, frozenset):
+            label = chosen.get(one[:2])
+            first = min(one.label, key=lambda name: (type(name).__name__, repr(name)))
+            known[i] = one._replace(label=label if label in one.label else first)
+    return known, [one for one in found if is_judged(one)]
+
+
+def _is_open(item: Any) -> bool:
+    """Whether an item is a segment whose label is not known, or known to be one of several."""
+    fields = segment_fields(item)
+    return fields is not None and (
+        fields[2] is UNLABELED or isinstance(fields[2], (set, frozenset))
+    )
+
+
 def _read_listed(sequences: list[Any], name: str, lengths: IntArray | None = None) -> FoundSpans:
     """Return the segments that are listed for each sequence, of a length that may be known."""
     index: dict[Any, int] = {}
@@ -177,6 +218,11 @@ def _read_listed(sequences: list[Any], name: str, lengths: IntArray | None = Non
         n_tokens = np.inf if lengths is None else lengths[s]
         for item in sequence:
             start, stop, label = as_segment(item, where, n_tokens)
+            if label is UNLABELED or isinstance(label, frozenset):
+                raise ValueError(
+                    f"{where}: the label of {item!r:.60} is open, which only those of true "
+                    "segments may be, where predicted ones are listed too."
+                )
             if label != OUTSIDE_LABEL:
                 rows.append((index.setdefault(label, len(index)), s, start, stop))
         own = rows[known:]

@@ -10,6 +10,7 @@ from crfkit.metrics import (
     entity_precision_recall_fscore_support,
     flat_accuracy_score,
     flat_classification_report,
+    segment_f1_score,
     segment_precision_recall_fscore_support,
     sequence_accuracy_score,
 )
@@ -73,3 +74,29 @@ def test_what_no_prediction_can_be_is_refused():
         flat_accuracy_score([["a", "b"]], [["a", U]])
     with pytest.raises(ValueError, match="sequence 0, position 0 of y_true: the set .* is empty"):
         flat_accuracy_score([[set()]], [["a"]])
+
+
+@pytest.mark.parametrize(
+    ("true", "pred", "expected"),
+    [
+        ([(0, 2, "A"), U], [(0, 2, "A"), (2, 3, "B"), (4, 6, "A")], (1, 1, 1)),
+        ([(0, 2, "A"), U], [(0, 1, "A"), (1, 3, "A")], (0, 1, 1)),
+        ([(0, 2, "A"), (3, 5, U)], [(2, 3, "B"), (3, 4, "A"), (4, 6, "A")], (0, 1, 1)),
+        ([(0, 2, "A"), (3, 4, "O"), U], [(3, 4, "B"), (5, 6, "B")], (0, 1, 1)),
+        ([(0, 2, {"A", "B"}), (2, 3, {"B", "C"})], [(0, 2, "B"), (2, 3, "A")], (1, 2, 2)),
+        ([U], [(0, 2, "A")], (0, 0, 0)),
+    ],
+)
+def test_listed_segments_are_compared_where_the_true_ones_are_known(true, pred, expected):
+    right, predicted, support = expected
+    found = segment_precision_recall_fscore_support(
+        [true, [(0, 1, "A")]], [pred, [(0, 1, "A")]], average="micro"
+    )
+    assert found[0] == pytest.approx((right + 1) / (predicted + 1))
+    assert found[1] == pytest.approx((right + 1) / (support + 1))
+
+
+@pytest.mark.parametrize("label", [U, {"A", "B"}])
+def test_predicted_segments_have_known_labels(label):
+    with pytest.raises(ValueError, match=r"y_pred, sequence 0: the label of .* is open"):
+        segment_f1_score([[(0, 2, "A")]], [[(0, 2, label)]])
