@@ -224,6 +224,26 @@ def long_sequence_lines() -> list[str]:
     return table(("", "a pass", "decoding", "MiB of the data", "peak MiB"), rows)
 
 
+def losses_pass_lines() -> list[str]:
+    """Return what passes of losses take, as multiples of the log loss."""
+    rows = [
+        (f"{case}: {name}", short(run["1 threads"]["seconds"][name]),
+         *(f"{run[f'{n} threads']['times'][name]:.2f} x" for n in (1, 2)),
+         f"{run['peak MiB'][name]:,.0f}", f"{run['times the memory'][name]:.2f} x")
+        for case, run in read("losses_pass").get("runs", {}).items()
+        for name in run["peak MiB"]
+    ]  # fmt: skip
+    head = (
+        "",
+        "a pass, one thread",
+        "of the log loss",
+        "two threads",
+        "peak MiB",
+        "of the log loss",
+    )
+    return table(head, rows)
+
+
 def drop_in_rows() -> list[Row]:
     """Return the rows of the second table: what, crfkit, peer, ratio."""
     templates, tutorial = read("templates_conll2000"), read("conll2002_tutorial")
@@ -473,6 +493,7 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "auto": auto_lines,
     "large_labels": many_labels_lines,
     "long_sequence": long_sequence_lines,
+    "losses_pass": losses_pass_lines,
     "perceptron": perceptron_lines,
     "same_order": same_order_lines,
     "margin_models": margin_models_lines,
