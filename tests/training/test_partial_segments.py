@@ -81,6 +81,7 @@ def test_tags_and_spans_say_the_same():
         one, other = (SemiMarkovCRF(c2=0.5, **options).fit(X, y) for y in (tags, spans))
         np.testing.assert_array_equal(one.coef_.toarray(), other.coef_.toarray())
         np.testing.assert_array_equal(one.transitions_, other.transitions_)
+        assert one.score(X, tags) == other.score(X, spans)
     offsets = np.cumsum([0, *map(len, X)])
     for y in (tags, spans, rest):
         read = read_segments(y, offsets, "auto", "O")
