@@ -1,13 +1,15 @@
 """Import, first fit, first prediction, demo and warm-up, without compiled kernels and with them.
 
-    python benchmarks/startup.py
+    python benchmarks/startup.py [--all]
 
 Seconds of CPU of child processes: of the steps of a small program, of which each is the median of
-several runs, and of whole commands. Writes ``results/startup.json``.
+several runs, and of whole commands; with ``--all`` also of the warm-up of all kernels, which takes
+minutes. Writes ``results/startup.json``.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
@@ -36,13 +38,13 @@ step()
 names = ["numba_and_scikit_learn", "crfkit_beyond_them", "first_fit", "first_predict"]
 print(json.dumps({name: b - a for name, a, b in zip(names, times, times[1:])}))
 """
-# A warm-up finds what those before it have compiled.
+# Commands in the order in which they run: each finds what those before it have compiled.
 COMMANDS = {
     "demo": ["demo"],
     "warmup_chain": ["warmup", "--only", "chain"],
-    "warmup_all": ["warmup"],
-    "warmup_nothing_left": ["warmup"],
+    "warmup_nothing_left": ["warmup", "--only", "chain"],
 }
+COMPLETE = COMMANDS | {"warmup_all": ["warmup"]}
 REPEATS = 3
 
 
@@ -64,15 +66,16 @@ def command(cache: str, *arguments: str) -> float:
 
 def main() -> None:
     """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="compile all kernels, too")
+    chosen = COMPLETE if parser.parse_args().all else COMMANDS
     cold, warm = [], []
     for _ in range(REPEATS):
         with tempfile.TemporaryDirectory() as cache:
             cold.append(json.loads(child(cache, "-c", PROBE)))
             warm.append(json.loads(child(cache, "-c", PROBE)))
-    commands = {}
-    for names in (["demo"], ["warmup_chain", "warmup_all", "warmup_nothing_left"]):
-        with tempfile.TemporaryDirectory() as cache:
-            commands |= {name: command(cache, *COMMANDS[name]) for name in names}
+    with tempfile.TemporaryDirectory() as cache:
+        commands = {name: command(cache, *words) for name, words in chosen.items()}
 
     def middle(runs: list[dict[str, float]]) -> dict[str, float]:
         return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
