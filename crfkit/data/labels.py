@@ -138,25 +138,24 @@ class LabelStream:
                 "Labels may be any hashable objects: strings, numbers, tuples."
             ) from error
         if code is None:
-            is_open = label is UNLABELED or isinstance(label, frozenset)
-            code = (self._add_option if is_open else self._add_label)(s, t, label)
+            if label is UNLABELED or isinstance(label, frozenset):
+                code = self._add_option(s, t, label)
+            elif _is_missing(label):
+                raise ValueError(
+                    f"sequence {s}, position {t}: the label is {label!r}. Every token needs a "
+                    "label: give one whose label is not known crfkit.UNLABELED, or leave the "
+                    "sequence out."
+                )
+            else:
+                code = self.index.setdefault(label, len(self.index))
             self._codes[label] = code
         return code
-
-    def _add_label(self, s: int, t: int, label: Any) -> int:
-        """Return the code of a label that may be new."""
-        if _is_missing(label):
-            raise ValueError(
-                f"sequence {s}, position {t}: the label is {label!r}. Every token needs a label: "
-                "give one whose label is not known crfkit.UNLABELED, or leave the sequence out."
-            )
-        return self.index.setdefault(label, len(self.index))
 
     def _add_option(self, s: int, t: int, option: Any) -> int:
         """Return the code of what leaves a label open; a set of one is that label."""
         place = f"sequence {s}, position {t}"
         if option is not UNLABELED:
-            codes = [self._add_label(s, t, label) for label in _members(option, place)]
+            codes = [self._add(s, t, label) for label in _members(option, place)]
             if len(codes) == 1:
                 return codes[0]
             option = frozenset(map(plain_label, option))

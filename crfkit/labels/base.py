@@ -182,7 +182,8 @@ class TokenLabels(LabelSpace):
                     f"{stream.place_of(label)}: the label {label!r} is not one of the classes of "
                     "the model. Give all labels in the first call of partial_fit."
                 )
-        allowed = stream.allowed_for(classes) if len(classes) > 1 else None
+        in_part = stream.options and len(classes) > 1
+        allowed = stream.allowed_for(classes) if in_part else None
         return Coded(classes, stream.codes_for(classes), TokenCoding(), allowed)
 
     def coding(self, fitted: FittedLabels) -> TokenCoding:

@@ -427,4 +427,5 @@ class TokenWeights(WeightSpace):
                     "which a model of single tokens cannot use: fit a SemiMarkovCRF, or leave "
                     "first(...), last(...) and single(...) out of the templates."
                 )
-        return choose_features(data, training.codes, size, **self._options(features, training))
+        codes = training.targets.states
+        return choose_features(data, codes, size, **self._options(features, training))

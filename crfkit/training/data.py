@@ -232,6 +232,8 @@ class TrainingData(NamedTuple):
 
         The others have no part in a loss, but would have in what is allowed and what has weights.
         """
+        if self.targets.allowed is None and self.weight.all():
+            return self
         known = self.known
         if known.all():
             return self
