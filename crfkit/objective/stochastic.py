@@ -54,12 +54,13 @@ class StochasticObjective:
         self.penalty, self.threads = objective.penalty, objective.threads
         self._lock = threading.Lock()
         self._batches = dict[int, Prepared]()
-        self._targets, self._weight = objective.targets.take(rows), objective.weight[rows]
+        self._targets, self._source_weight = objective.targets.take(rows), objective.weight
         self.is_convex, self.has_known_labels = objective.is_convex, objective.has_known_labels
         self.offsets = np.concatenate([[0], np.cumsum(data.lengths[self._order])])
         self.chunks = make_chunks(self.offsets, tokens)
+        weight = objective.weight[rows]
         self._shared = [
-            Weights.of(self._weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
+            Weights.of(weight[chunk.tokens], chunk.offsets - chunk.tokens.start).sequences
             for chunk in self.chunks
         ]
         self.n_parameters, self.n_tokens, self.n_computed = model.n_parameters, data.n_tokens, 0
@@ -72,6 +73,11 @@ class StochasticObjective:
         """The tokens of `source` in the order in which sequences were dealt, shape (N,)."""
         offsets, lengths = self.source.offsets, self.source.lengths
         return ranges(offsets[:-1][self._order], lengths[self._order]).astype(np.uint32)
+
+    @cached_property
+    def _weight(self) -> FloatArray:
+        """The weights of all tokens, in the order in which sequences were dealt."""
+        return self._source_weight[self.tokens]
 
     @property
     def data(self) -> PackedSequences:
@@ -186,7 +192,7 @@ class StochasticObjective:
 
     def sequence_weight(self, index: int) -> FloatArray:
         """Return the weight of each sequence of a batch, (S,); ValueError if tokens' differ."""
-        return Weights(self._weight[self.chunks[index].tokens], self._shared[index]).shared
+        return Weights(np.zeros(0), self._shared[index]).shared
 
 
 def rounds(order: IntArray, size: int) -> Iterator[list[int]]:

@@ -85,8 +85,8 @@ class BatchOracle(ABC):
         """Return how far steps go, in the form that `aim` and `step_always` read."""
 
     @abstractmethod
-    def true_potentials(self, gold: float) -> SingleArray:
-        """Return potentials, (T,): `gold` for true labels and 0 else."""
+    def true_potentials(self, batch: int, gold: float) -> SingleArray:
+        """Return potentials of the labels of a batch, (n,): `gold` for true ones and 0 else."""
 
     @abstractmethod
     def workspace(self) -> Any:
@@ -185,11 +185,12 @@ class ChainBatchOracle(CompiledBatchOracle):
         most = int(np.diff(design.batches.heads).max(initial=0)) * self.n_labels
         self.index = BlockIndex(frozen(unary), frozen(pair + unary[-1]), most)
 
-    def true_potentials(self, gold: float) -> SingleArray:
-        """Return potentials, (T,): `gold` for true labels and 0 else."""
-        labels, potentials = self.problem.labels, np.zeros(self.n_potentials, np.float32)
-        potentials[np.arange(len(labels)) * self.n_labels + labels] = gold
-        return potentials
+    def true_potentials(self, batch: int, gold: float) -> SingleArray:
+        """Return potentials of the labels of a batch, (n,): `gold` for true ones and 0 else."""
+        begin, end = self.problem.design.batches.heads[batch : batch + 2]
+        potentials = np.zeros((end - begin, self.n_labels), np.float32)
+        potentials[np.arange(end - begin), self.problem.labels[begin:end]] = gold
+        return potentials.reshape(-1)
 
     def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> ChainRoom:
         """Return room for the sums of a batch, whose potentials are (Q, K) and (M, K, K)."""

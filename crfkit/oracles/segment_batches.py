@@ -75,15 +75,15 @@ class SegmentBatchOracle(CompiledBatchOracle):
         """Whether all true segments are allowed."""
         return bool(np.isfinite(self.problem.fixed_scores).all())
 
-    def true_potentials(self, gold: float) -> SingleArray:
-        """Return potentials, (T,): `gold` for true labels and 0 else."""
-        size, potentials = self.n_labels, np.zeros(self.n_potentials, np.float32)
-        labels, begins = self._labels % size, self._labels >= size
-        tokens = np.arange(len(labels))
+    def true_potentials(self, batch: int, gold: float) -> SingleArray:
+        """Return potentials of the labels of a batch, (n,): `gold` for true ones and 0 else."""
+        size, place, unary = self.n_labels, self._place, self.index.unary
+        potentials = np.zeros(unary[batch + 1] - unary[batch], np.float32)
+        tokens = np.arange(*np.searchsorted(place.batch, [batch, batch + 1]))
+        labels, begins = self._labels[tokens] % size, self._labels[tokens] >= size
         # A segment that begins at a token is inside, too.
         for part, amount in ((INSIDE, ~begins), (FIRST, 2.0 * begins - 1.0)):
-            row = self._place.row_heads[self._place.batch] + self._place.of_part(part, tokens)
-            potentials[row * size + labels] = gold * amount
+            potentials[place.of_part(part, tokens) * size + labels] = gold * amount
         return potentials
 
     def room(self, unary: FloatArray, pair: FloatArray, counts: FloatArray) -> SegmentRoom:

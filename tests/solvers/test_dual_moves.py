@@ -9,7 +9,8 @@ from crfkit.data import PackedSequences
 from crfkit.objective.batch import Objective
 from crfkit.oracles.batches import ChainBatchOracle
 from crfkit.potentials.linear import choose_features
-from crfkit.solvers.stochastic.exponentiated_gradient import DualState
+from crfkit.solvers.stochastic.dual_store import InFile, InMemory
+from crfkit.solvers.stochastic.exponentiated_gradient import GOLD, DualState
 from crfkit.solvers.stochastic.general import GeneralBatchOracle
 from crfkit.structures import SparseChain
 from tests.objective.test_batch import make_data, make_objective
@@ -43,18 +44,22 @@ def wide_objective(data, codes, n_labels, threads, weight=None, penalty=None):
 
 
 def pair(batches, own_w):
-    """The compiled and the general form."""
+    """The compiled form, whose distributions are in a file, and the general one."""
     fast, plain = DualState(batches, own_w), DualState(batches, own_w, GeneralBatchOracle(batches))
-    assert type(fast.oracle) is ChainBatchOracle
+    assert type(fast.oracle) is ChainBatchOracle and type(plain.store) is InMemory
+    fast.store = InFile(fast.oracle, GOLD)
     return fast, plain
 
 
 def block(state, index):
     """The potentials and the residuals of a batch: labels, then transitions that can be used."""
     blocks = []
-    for at in (state.oracle.index.unary, state.oracle.index.pair):
-        for vector in (state.blocks.potentials, state.blocks.residuals):
-            blocks.append(vector[at[index] : at[index + 1]].astype(float))
+
+    def look(order, place, *vectors):
+        for at in (place.unary, place.pair):
+            blocks.extend(vector[at[index] : at[index + 1]].astype(float) for vector in vectors)
+
+    state.store.work_on(np.array([index]), look)
     return blocks
 
 

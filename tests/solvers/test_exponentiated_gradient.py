@@ -4,12 +4,23 @@ import numpy as np
 import pytest
 
 from crfkit._parallel import ThreadMap
+from crfkit.compiler.jit import frozen
 from crfkit.data import PackedSequences
+from crfkit.kernels.solvers.eg import (
+    MOST,
+    ZERO,
+    BatchVectors,
+    BlockPlace,
+    compare_short,
+    keep_short,
+    limits,
+)
 from crfkit.losses import HingeLoss
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
 from crfkit.potentials.linear import choose_features
 from crfkit.solvers import LBFGS, OEG, OWLQN
+from crfkit.solvers.stochastic import dual_store
 from crfkit.solvers.stochastic.exponentiated_gradient import _Dual, drawn_by_gap
 from crfkit.structures import Chain
 from tests.objective.test_batch import make_data, make_objective
@@ -69,12 +80,57 @@ def test_the_parameters_are_those_of_the_expected_counts(data, penalty):
         for index in range(len(batches)):
             scores = batches.scores(batches.bind(dual.weights()), index)
             counts = batches.structure.zeros(scores)
-            residuals, at = dual.steps.blocks.residuals, dual.steps.oracle.index
-            for out, ptr in ((counts.unary, at.unary), (counts.pair, at.pair)):
-                out -= residuals[ptr[index] : ptr[index + 1]].reshape(out.shape)
+
+            def subtract(order, at, potentials, residuals, index=index, counts=counts):
+                for out, ptr in ((counts.unary, at.unary), (counts.pair, at.pair)):
+                    out -= residuals[ptr[index] : ptr[index + 1]].reshape(out.shape)
+
+            dual.steps.store.work_on(np.array([index]), subtract)
             np.add.at(total, batches.places(index), batches.gradient(index, counts))
     shrunk = np.sign(total) * np.maximum(np.abs(total) - penalty.l1, 0.0)
     np.testing.assert_allclose(dual.weights(), shrunk / (2.0 * dual.c2), atol=1e-10)
+
+
+@pytest.mark.parametrize("c1", [0.0, 0.4])
+def test_numbers_of_16_bits_bound_the_distance_from_the_optimum(data, c1):
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads, ElasticNet(c1, 0.5), boundaries=True)
+        best, zeros = optimum(objective).value, np.zeros(objective.n_parameters)
+        cold = OEG(tol=2e-5, batch_tokens=12, check_every=1, max_iter=2000).solve(objective, zeros)
+        warm = OEG(tol=2e-5, batch_tokens=12, check_every=1).solve(objective, cold.parameters)
+        batches = objective.minibatches(12, 0)
+        assert OEG()._start(batches, zeros, None).steps.store.short
+    for result in (cold, warm):
+        assert result.converged
+        for record in result.history:
+            assert record.value - best <= record.gap + 1e-6 * best
+        assert result.value - best <= 2e-5 * best
+    assert warm.n_iter <= cold.n_iter
+    assert any(0.0 < record.gap < 1e-3 * best for record in cold.history)
+
+
+def test_short_numbers_are_near_what_they_stand_for(rng):
+    count, step = 5000, 2.0 / MOST**2
+    residual = rng.normal(size=count) ** 5 / 4000.0
+    residual[7], exact = -2.0, residual.copy()
+    exact[7] = -2.0
+    potentials, direction, change = rng.normal(size=(3, count))
+    along = direction.copy()
+    before = rng.integers(1, 65_536, size=count).astype(np.uint16)
+    known = (before - ZERO) * np.abs(before - ZERO) * 1e-9
+    place, vectors = BlockPlace(0, 0, 0, count, 0), (potentials, direction, residual, change)
+    found = compare_short(place, 1e-9, step, frozen(before), BatchVectors(*vectors))
+    assert (np.abs(residual - exact) <= 1.001 * np.sqrt(step * np.abs(exact)) + step).all()
+    np.testing.assert_allclose(change, residual - known)
+    np.testing.assert_allclose(found, (potentials @ residual, change @ along))
+    kept = np.empty((2, count), np.uint16)
+    low, high = limits(0, count, frozen(potentials))
+    assert (low, high) == (potentials.min(), potentials.max())
+    own = (high - low) / 65_535
+    keep_short(place, low, own, BatchVectors(*vectors), *kept)
+    np.testing.assert_allclose(low + own * kept[0], potentials, atol=1.01 * own)
+    np.testing.assert_allclose((low + own * kept[0] - potentials).mean(), 0.0, atol=0.03 * own)
+    np.testing.assert_array_equal(step * (kept[1] - ZERO) * np.abs(kept[1] - ZERO), residual)
 
 
 def test_the_dual_never_falls(data):
@@ -85,6 +141,40 @@ def test_the_dual_never_falls(data):
         for number in range(8):
             dual.run_pass(np.random.RandomState(number).permutation(len(batches)), 3)
     assert (np.diff(dual.bounds) >= -1e-9).all()
+
+
+def test_distributions_in_a_file_are_those_in_memory(rng, monkeypatch):
+    data = make_data(rng, "sparse", lengths=tuple(rng.integers(0, 9, size=60)))
+    monkeypatch.setattr(dual_store, "AT_A_TIME", 100)  # some of the batches at a time
+    monkeypatch.setattr(dual_store, "MANY_LABELS", 2)
+    results = []
+    for most, kind in ((1 << 24, dual_store.InMemory), (0, dual_store.InFile)):
+        monkeypatch.setattr(dual_store, "IN_MEMORY", most)
+        with ThreadMap(2) as threads:
+            objective = make_objective(*data, threads)
+            zeros = np.zeros(objective.n_parameters)
+            state = _Dual(objective.minibatches(10, 0), objective.penalty, zeros).steps
+            assert type(state.store) is kind
+            for together, tol in ((1, 1e-4), (3, 1e-6)):
+                solver = OEG(tol=tol, batch_tokens=10, batches_per_update=together)
+                results.append(solver.solve(objective, zeros))
+                results.append(solver.solve(objective, results[-1].parameters))
+    for found, expected in zip(results[4:], results, strict=False):
+        np.testing.assert_array_equal(found.parameters, expected.parameters)
+
+
+def test_where_there_can_be_no_file_distributions_are_in_memory(data, monkeypatch):
+    def full(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(dual_store, "IN_MEMORY", 0)
+    monkeypatch.setattr(dual_store, "MANY_LABELS", 2)
+    monkeypatch.setattr(dual_store.os, "posix_fallocate", full)
+    with ThreadMap(1) as threads:
+        objective = make_objective(*data, threads)
+        start = np.zeros(objective.n_parameters)
+        dual = _Dual(objective.minibatches(10, 0), objective.penalty, start)
+    assert type(dual.steps.store) is dual_store.InMemory
 
 
 def test_batches_are_drawn_as_often_as_their_gaps_ask_for():

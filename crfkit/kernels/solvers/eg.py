@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from crfkit._types import FloatArray, IntArray, SingleArray
+from crfkit._types import FloatArray, IntArray, LabelArray, SingleArray
+from crfkit.compiler.dispatch import dispatched, implements
 from crfkit.compiler.jit import inlined, kernel
 from crfkit.compiler.simd import rounded_number
 from crfkit.kernels.design.batch import Weights
@@ -19,6 +20,13 @@ from crfkit.kernels.solvers.batches import APPLY, COMPUTE, BlockIndex, gather, l
 # A rate is changed by these factors at most; where an update did not raise the dual, by the last.
 SLOWER, FASTER, FAR_SLOWER = 0.5, 1.1, 0.1
 TINY = 1e-300
+# Numbers of 16 bits: the largest; what stands for a residual of 0, and the largest beside it.
+LARGEST, ZERO, MOST = 65_535.0, 32_768.0, 32_767.0
+# The bits of a number from this one on choose whether it is rounded up.
+LATER_BITS = 4294967296.0
+# What is known of the short numbers of a batch: the least potential and the steps of potentials and
+# residuals; of labels, then of transitions.
+LOW, STEP, RESIDUAL_STEP, N_NUMBERS = 0, 1, 2, 3
 
 
 class DualBlocks(NamedTuple):
@@ -34,7 +42,46 @@ class DualBlocks(NamedTuple):
     entropies: FloatArray  # (B,) weighted; of a prior, where some scores are not learned
     rates: FloatArray  # (B,) how far the next update goes
     gaps: FloatArray  # (B,) about the part of each batch in the duality gap
-    proposals: FloatArray  # (B, 2) entropy after an update, and the rise of a linear dual by it
+    proposals: FloatArray  # (B, 4) entropy after an update, the rise of a linear dual, two steps
+
+
+class ShortBlocks(NamedTuple):
+    """The same in half the room: numbers of steps, which differ from batch to batch.
+
+    Potentials are rounded where they are kept: entropies and residuals are those before, so that no
+    bound depends on it. They are rounded up or down at random: small moves are not lost. Residuals
+    are kept by their square roots: most are small.
+    """
+
+    potentials: LabelArray  # (T,) how many steps above the least
+    residuals: LabelArray  # (T,) `ZERO`, and the root of how many steps, negative ones below it
+    entropies: FloatArray  # (B,)
+    rates: FloatArray  # (B,)
+    gaps: FloatArray  # (B,)
+    proposals: FloatArray  # (B, 4)
+    numbers: FloatArray  # (B, 6) steps, see `LOW`
+
+
+Blocks = DualBlocks | ShortBlocks
+
+
+class BlockPlace(NamedTuple):
+    """Where the numbers of a batch stand: of a kind, labels (0) or transitions (1)."""
+
+    batch: int
+    kind: int
+    start: int  # in the vectors of all batches, (T,)
+    size: int
+    at: int  # where the same stand in the vectors of the batch, (V,)
+
+
+class BatchVectors(NamedTuple):
+    """Vectors (V,) of a batch."""
+
+    potentials: FloatArray
+    direction: FloatArray
+    residual: FloatArray
+    change: FloatArray
 
 
 class DualWeights(NamedTuple):
@@ -60,7 +107,7 @@ def eg_updates(
     settings: DualSettings,
     problem: Any,
     index: BlockIndex,
-    blocks: DualBlocks,
+    blocks: Blocks,
     weights: DualWeights,
     workspace: Any,
 ) -> None:
@@ -74,22 +121,23 @@ def eg_updates(
 
 @inlined
 def _propose(
-    batch: int, problem: Any, index: BlockIndex, blocks: DualBlocks, read: Weights, workspace: Any
+    batch: int, problem: Any, index: BlockIndex, blocks: Blocks, read: Weights, workspace: Any
 ) -> None:
     """Mix the potentials of a batch with those of the weights, and count what that changes."""
     unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
     n_unary, n_pair = index.unary[batch + 1] - unary, index.pair[batch + 1] - pair
     rate = blocks.rates[batch]
     gather(problem, batch, 1.0, read, workspace)
-    potentials, direction = workspace.potentials, workspace.direction
-    mix(unary, n_unary, 0, rate, blocks.potentials, potentials, direction)
-    mix(pair, n_pair, at, rate, blocks.potentials, potentials, direction)
+    vectors = BatchVectors(
+        workspace.potentials, workspace.direction, workspace.counts, workspace.change
+    )
+    labels = BlockPlace(batch, 0, unary, n_unary, 0)
+    transitions = BlockPlace(batch, 1, pair, n_pair, at)
+    mix(blocks, labels, rate, vectors)
+    mix(blocks, transitions, rate, vectors)
     entropy = loss(problem, batch, workspace)
-    residual, change = workspace.counts, workspace.change
-    inner, slope = compare(unary, n_unary, 0, blocks.residuals, potentials, direction, residual,
-                           change)  # fmt: skip
-    more, steeper = compare(pair, n_pair, at, blocks.residuals, potentials, direction, residual,
-                            change)  # fmt: skip
+    inner, slope = compare(blocks, labels, vectors)
+    more, steeper = compare(blocks, transitions, vectors)
     blocks.proposals[batch, 0], blocks.proposals[batch, 1] = entropy - inner - more, slope + steeper
 
 
@@ -99,7 +147,7 @@ def _apply(
     settings: DualSettings,
     problem: Any,
     index: BlockIndex,
-    blocks: DualBlocks,
+    blocks: Blocks,
     weights: DualWeights,
     workspace: Any,
 ) -> None:
@@ -111,10 +159,12 @@ def _apply(
         rise = entropy - blocks.entropies[batch] - 0.5 / factor * square
         if settings.forced or rise >= 0.0:
             unary, pair, at = index.unary[batch], index.pair[batch], index.first_pair
-            keep(unary, index.unary[batch + 1] - unary, 0, workspace.potentials, workspace.counts,
-                 blocks.potentials, blocks.residuals)  # fmt: skip
-            keep(pair, index.pair[batch + 1] - pair, at, workspace.potentials, workspace.counts,
-                 blocks.potentials, blocks.residuals)  # fmt: skip
+            vectors = BatchVectors(
+                workspace.potentials, workspace.direction, workspace.counts, workspace.change
+            )
+            labels = BlockPlace(batch, 0, unary, index.unary[batch + 1] - unary, 0)
+            keep(blocks, labels, vectors)
+            keep(blocks, BlockPlace(batch, 1, pair, index.pair[batch + 1] - pair, at), vectors)
             blocks.entropies[batch] = entropy
         else:
             step_dual(problem, batch, -factor, threshold, weights.dual, weights.w, workspace)
@@ -124,7 +174,7 @@ def _apply(
 
 
 @inlined
-def _adapt(batch: int, slope: float, rise: float, forced: bool, blocks: DualBlocks) -> None:
+def _adapt(batch: int, slope: float, rise: float, forced: bool, blocks: Blocks) -> None:
     """Choose the next rate of a batch, from the slope and the rise of the dual."""
     # The gap is half the slope all the way to the scores of the weights.
     blocks.gaps[batch] = max(0.5 * slope / max(blocks.rates[batch], TINY), 0.0)
@@ -135,38 +185,99 @@ def _adapt(batch: int, slope: float, rise: float, forced: bool, blocks: DualBloc
         blocks.rates[batch] = min(blocks.rates[batch] * min(max(ratio, least), most), 1.0)
 
 
+@dispatched
+def mix(blocks: Blocks, place: BlockPlace, rate: float, vectors: BatchVectors) -> None:
+    """``direction = potentials - before`` and ``potentials = before + rate direction``."""
+
+
+@dispatched
+def compare(blocks: Blocks, place: BlockPlace, vectors: BatchVectors) -> tuple[float, float]:
+    """Round residuals, and write the change of them; returns its products.
+
+    These are ``potentials . residual`` and ``change . direction``; the direction may be written
+    over, for `keep`.
+    """
+    raise NotImplementedError
+
+
+@dispatched
+def keep(blocks: Blocks, place: BlockPlace, vectors: BatchVectors) -> None:
+    """Let the distribution of a batch be the one that was computed."""
+
+
+@implements(mix, DualBlocks)
+def _mix(blocks: DualBlocks, place: BlockPlace, rate: float, vectors: BatchVectors) -> None:
+    """Read potentials of 32 bits."""
+    mix_singles(place, rate, blocks.potentials, vectors)
+
+
+@implements(compare, DualBlocks)
+def _compare(blocks: DualBlocks, place: BlockPlace, vectors: BatchVectors) -> tuple[float, float]:
+    """Round residuals to 32 bits."""
+    return compare_singles(place, blocks.residuals, vectors)
+
+
+@implements(keep, DualBlocks)
+def _keep(blocks: DualBlocks, place: BlockPlace, vectors: BatchVectors) -> None:
+    """Keep numbers of 32 bits."""
+    keep_singles(place, vectors, blocks.potentials, blocks.residuals)
+
+
+@implements(mix, ShortBlocks)
+def _mix_short(blocks: ShortBlocks, place: BlockPlace, rate: float, vectors: BatchVectors) -> None:
+    """Read potentials that are numbers of steps."""
+    first, numbers = place.kind * N_NUMBERS, blocks.numbers
+    low, step = numbers[place.batch, first + LOW], numbers[place.batch, first + STEP]
+    mix_short(place, rate, low, step, blocks.potentials, vectors)
+
+
+@implements(compare, ShortBlocks)
+def _compare_short(
+    blocks: ShortBlocks, place: BlockPlace, vectors: BatchVectors
+) -> tuple[float, float]:
+    """Round residuals to squares of whole numbers of steps."""
+    before = blocks.numbers[place.batch, place.kind * N_NUMBERS + RESIDUAL_STEP]
+    step = largest(place.at, place.size, vectors.residual) / MOST**2
+    blocks.proposals[place.batch, 2 + place.kind] = step
+    return compare_short(place, before, step, blocks.residuals, vectors)
+
+
+@implements(keep, ShortBlocks)
+def _keep_short(blocks: ShortBlocks, place: BlockPlace, vectors: BatchVectors) -> None:
+    """Keep numbers of 16 bits, and what they are counted in."""
+    first, numbers, batch = place.kind * N_NUMBERS, blocks.numbers, place.batch
+    low, high = limits(place.at, place.size, vectors.potentials)
+    step = (high - low) / LARGEST
+    numbers[batch, first + LOW], numbers[batch, first + STEP] = low, step
+    numbers[batch, first + RESIDUAL_STEP] = blocks.proposals[batch, 2 + place.kind]
+    keep_short(place, low, step, vectors, blocks.potentials, blocks.residuals)
+
+
 @kernel
-def mix(
-    start: int,
-    count: int,
-    at: int,
+def mix_singles(
+    place: BlockPlace,
     rate: float,
-    before: SingleArray,  # (T,) read from `start`
-    potentials: FloatArray,  # (V,) in and out, from `at`
-    direction: FloatArray,  # (V,) out, from `at`
+    before: SingleArray,  # (T,)
+    vectors: BatchVectors,  # potentials in and out, direction out
 ) -> None:
     """``direction = potentials - before`` and ``potentials = before + rate direction``: 32 bits."""
-    for n in range(count):
+    start, at, potentials, direction = place.start, place.at, vectors.potentials, vectors.direction
+    for n in range(place.size):
         step = potentials[at + n] - before[start + n]
         direction[at + n] = step
         potentials[at + n] = rounded_number(before[start + n] + rate * step)
 
 
 @kernel
-def compare(
-    start: int,
-    count: int,
-    at: int,
+def compare_singles(
+    place: BlockPlace,
     before: SingleArray,  # (T,) residuals before the update
-    potentials: FloatArray,  # (V,)
-    direction: FloatArray,  # (V,)
-    residual: FloatArray,  # (V,) in and out: those after the update, then of 32 bits
-    change: FloatArray,  # (V,) out: the difference of the two
+    vectors: BatchVectors,  # residuals in and out: those after the update, then of 32 bits
 ) -> tuple[float, float]:
-    """Return ``potentials . residual`` and ``change . direction``."""
-    inner = 0.0
-    slope = 0.0
-    for n in range(count):
+    """Return ``potentials . residual`` and ``change . direction``; writes the change."""
+    inner, slope, start, at = 0.0, 0.0, place.start, place.at
+    potentials, direction, residual, change = vectors
+    for n in range(place.size):
         after = rounded_number(residual[at + n])
         more = after - before[start + n]
         residual[at + n] = after
@@ -177,16 +288,103 @@ def compare(
 
 
 @kernel
-def keep(
-    start: int,
-    count: int,
-    at: int,
-    potentials: FloatArray,  # (V,)
-    residual: FloatArray,  # (V,)
+def keep_singles(
+    place: BlockPlace,
+    vectors: BatchVectors,
     kept_potentials: SingleArray,  # (T,) out
     kept_residuals: SingleArray,  # (T,) out
 ) -> None:
     """Let the distribution of a batch be the one that was computed."""
-    for n in range(count):
+    start, at, potentials, residual = place.start, place.at, vectors.potentials, vectors.residual
+    for n in range(place.size):
         kept_potentials[start + n] = potentials[at + n]
         kept_residuals[start + n] = residual[at + n]
+
+
+@kernel
+def mix_short(
+    place: BlockPlace,
+    rate: float,
+    low: float,
+    step: float,
+    before: LabelArray,  # (T,)
+    vectors: BatchVectors,  # potentials in and out, direction out
+) -> None:
+    """``direction = potentials - before`` and ``potentials = before + rate direction``."""
+    start, at, potentials, direction = place.start, place.at, vectors.potentials, vectors.direction
+    for n in range(place.size):
+        known = low + step * before[start + n]
+        along = potentials[at + n] - known
+        direction[at + n] = along
+        potentials[at + n] = known + rate * along
+
+
+@kernel
+def compare_short(
+    place: BlockPlace,
+    step_before: float,
+    step: float,
+    before: LabelArray,  # (T,) residuals before the update
+    vectors: BatchVectors,  # residuals and direction in and out
+) -> tuple[float, float]:
+    """Return ``potentials . residual`` and ``change . direction``; writes the change.
+
+    Residuals become squares of whole numbers of steps; these replace the direction.
+    """
+    inner, slope, scale = 0.0, 0.0, 1.0 / step if step > 0.0 else 0.0
+    start, at = place.start, place.at
+    potentials, direction, residual, change = vectors
+    for n in range(place.size):
+        exact, known = residual[at + n], before[start + n] - ZERO
+        root = math.copysign(math.floor(math.sqrt(scale * abs(exact)) + 0.5), exact)
+        after = step * root * abs(root)
+        more = after - step_before * known * abs(known)
+        residual[at + n] = after
+        change[at + n] = more
+        inner += potentials[at + n] * after
+        slope += more * direction[at + n]
+        direction[at + n] = root
+    return inner, slope
+
+
+@kernel
+def keep_short(
+    place: BlockPlace,
+    low: float,
+    step: float,
+    vectors: BatchVectors,  # potentials, and roots of residuals in place of the direction
+    kept_potentials: LabelArray,  # (T,) out
+    kept_residuals: LabelArray,  # (T,) out
+) -> None:
+    """Let the distribution of a batch be the one that was computed."""
+    start, at, potentials, roots = place.start, place.at, vectors.potentials, vectors.direction
+    scale = 1.0 / step if step > 0.0 else 0.0
+    for n in range(place.size):
+        x = scale * (potentials[at + n] - low)
+        later = LATER_BITS * x
+        kept_potentials[start + n] = x + (later - math.floor(later))
+        kept_residuals[start + n] = roots[at + n] + ZERO
+
+
+@kernel
+def largest(at: int, count: int, vector: FloatArray) -> float:
+    """Return the largest absolute value of some numbers."""
+    low, high = limits(at, count, vector)
+    return max(-low, high)
+
+
+@kernel
+def limits(at: int, count: int, vector: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest of some numbers; two in each step are faster."""
+    if count == 0:
+        return 0.0, 0.0
+    low, high = vector[at], vector[at]
+    other_low, other_high = low, high
+    for n in range(at, at + count - 1, 2):
+        a, b = vector[n], vector[n + 1]
+        low = a if a < low else low
+        high = a if a > high else high
+        other_low = b if b < other_low else other_low
+        other_high = b if b > other_high else other_high
+    last = vector[at + count - 1]
+    return min(low, other_low, last), max(high, other_high, last)

@@ -10,7 +10,8 @@ import numpy as np
 
 from crfkit._types import FloatArray, IntArray, IterationRecord, Random
 from crfkit.compiler.jit import frozen
-from crfkit.kernels.solvers.eg import DualBlocks, DualSettings, DualWeights, eg_updates
+from crfkit.kernels.solvers.batches import BlockIndex
+from crfkit.kernels.solvers.eg import DualBlocks, DualSettings, DualWeights, ShortBlocks, eg_updates
 from crfkit.kernels.solvers.vector import vector_add, vector_dot
 from crfkit.objective.batch import Objective
 from crfkit.objective.penalties import ElasticNet
@@ -18,6 +19,7 @@ from crfkit.objective.stochastic import StochasticObjective
 from crfkit.oracles.batches import BatchOracle
 from crfkit.solvers.base import Check, SolverLog, one_of
 from crfkit.solvers.stochastic.base import MiniBatchSolver, Search
+from crfkit.solvers.stochastic.dual_store import make_store
 from crfkit.solvers.stochastic.state import BatchUpdates
 
 # The first c2 is such that the squared norm of a token's attributes is this many times 2 c2 ...
@@ -26,8 +28,8 @@ COUPLING = 10.0
 PASSES_AT_FIRST = 3
 LOWERING = 0.7
 FIRST_RATE = 0.5
-# How far rounding to 32 bits may take an entropy out of its range.
-ROUNDING = 1e-6
+# How far rounding to 32 bits, or to 16, may take an entropy out of its range.
+ROUNDING, SHORT_ROUNDING = 1e-6, 1e-3
 # This share of the visits goes to all batches alike, the others to those with large gaps.
 ALIKE = 0.5
 SAMPLINGS = ("gap", "uniform")
@@ -35,6 +37,9 @@ SAMPLINGS = ("gap", "uniform")
 POINTS = 24
 # Potential of the true labels before a batch is first updated, all others being 0.
 GOLD = 12.0
+# With a smaller tolerance the distributions are kept in 32 bits, as they are where steps are short:
+# where c2 is below the first one.
+LEAST_TOL = 1e-5
 # A vector of all parameters is added in so many parts, over threads.
 N_PARTS = 4
 
@@ -78,10 +83,11 @@ class OEG(MiniBatchSolver):
     Notes
     -----
     Needs c2 > 0 and the log loss; the smaller c2, the more passes: the first ones are made with a
-    larger c2. Holds two numbers of 32 bits for each token and label, and as many for two tables of
-    transitions a batch. A start is used where its dual is
-    above that of the usual one. Stopped after a few passes, the parameters need not be better than
-    the start: only the dual rises in each.
+    larger c2. Holds two numbers of 32 bits for each token and label, of 16 where c2 is not small
+    and `tol` at least 1e-5, and as many for two tables of transitions a batch; where there are at
+    least 64 labels, and these numbers take more than 64 MiB, in a temporary file. A start is used
+    where its dual is above that of the usual one. Stopped after a few passes, the parameters need
+    not be better than the start: only the dual rises in each.
 
     Examples
     --------
@@ -111,7 +117,8 @@ class OEG(MiniBatchSolver):
     def _start(self, batches: StochasticObjective, start: FloatArray, random: Random) -> _Dual:
         for index in range(len(batches)):
             batches.sequence_weight(index)  # ValueError where the tokens of a sequence differ
-        return _Dual(batches, batches.penalty, start)
+        strong = batches.penalty.l2 >= _first_c2(batches)
+        return _Dual(batches, batches.penalty, start, short=strong and self.tol >= LEAST_TOL)
 
     def _pass(self, search: _Dual, number: int, random: Random, log: SolverLog) -> FloatArray:
         search.lower_c2(number)
@@ -134,32 +141,39 @@ def drawn_by_gap(gaps: FloatArray, random: Random) -> IntArray:
     return np.minimum(drawn, size - 1)
 
 
-class DualState(BatchUpdates):
-    """Distributions of all batches (`blocks`), the dual vector (L,) and the weights they make.
+def _first_c2(batches: StochasticObjective) -> float:
+    """Return the c2 of the first passes, if a smaller one is asked for."""
+    return batches.mean_square / (2.0 * COUPLING)
 
-    With `own_w` the weights are another vector than the dual one: a penalty shrinks them. Of each
-    batch, (B,): `entropies`, weighted; `rates`, how far the next update goes; `gaps`, about its
-    part in the gap at its last update, 0 before.
+
+class DualState(BatchUpdates):
+    """Distributions of all batches (`store`), the dual vector (L,) and the weights they make.
+
+    With `own_w` the weights are another vector than the dual one: a penalty shrinks them. With
+    `short` numbers, enough for a gap that is not too small, they take half the room. Of each batch,
+    (B,): `entropies`, weighted; `rates`, how far the next update goes; `gaps`, about its part in
+    the gap at its last update, 0 before.
     """
 
     def __init__(
-        self, batches: StochasticObjective, own_w: bool, oracle: BatchOracle | None = None
+        self,
+        batches: StochasticObjective,
+        own_w: bool,
+        oracle: BatchOracle | None = None,
+        short: bool = False,
     ) -> None:
         super().__init__(batches, oracle)
         self.dual = self.oracle.pack(np.zeros(batches.n_parameters))
         self.w = self.dual.copy() if own_w else self.dual
         self.entropies, self.rates, self.gaps = np.zeros((3, len(batches)))
-        potentials = self.oracle.true_potentials(GOLD)
-        self.blocks = DualBlocks(
-            potentials, np.zeros_like(potentials), self.entropies, self.rates, self.gaps,
-            np.zeros((len(batches), 2)),
-        )  # fmt: skip
+        self.store = make_store(self.oracle, GOLD, batches.model.n_labels, short)
+        self._proposals = np.zeros((len(batches), 4))
         self._settings, self._read = DualSettings(math.nan, 0.0, False), self.w
 
     def reset(self) -> None:
         """Put all distributions on the true labels: entropy 0, no weights."""
-        self.blocks.potentials[:] = self.oracle.true_potentials(GOLD)
-        for vector in (self.blocks.residuals, self.entropies, self.gaps, self.dual, self.w):
+        self.store.reset()
+        for vector in (self.entropies, self.gaps, self.dual, self.w):
             vector[:] = 0.0
 
     def advance(
@@ -183,10 +197,17 @@ class DualState(BatchUpdates):
     def _update(self, order: IntArray, stage: int, workspace: Any) -> None:
         oracle, views = self.oracle, self.oracle.weights
         weights = DualWeights(views(self._read), views(self.dual), views(self.w))
-        oracle.run(eg_updates)(
-            order, stage, self._settings, oracle.problem, oracle.index, self.blocks, weights,
-            workspace,
-        )  # fmt: skip
+        of_batches = self.entropies, self.rates, self.gaps, self._proposals
+
+        def update(some: IntArray, index: BlockIndex, potentials: Any, residuals: Any) -> None:
+            vectors = potentials, residuals, *of_batches
+            short = self.store.short
+            blocks = ShortBlocks(*vectors, self.store.numbers) if short else DualBlocks(*vectors)
+            oracle.run(eg_updates)(
+                some, stage, self._settings, oracle.problem, index, blocks, weights, workspace
+            )
+
+        self.store.work_on(order, update)
 
 
 class _Dual(Search):
@@ -195,12 +216,16 @@ class _Dual(Search):
     batches: StochasticObjective
 
     def __init__(
-        self, batches: StochasticObjective, penalty: ElasticNet, start: FloatArray
+        self,
+        batches: StochasticObjective,
+        penalty: ElasticNet,
+        start: FloatArray,
+        short: bool = False,
     ) -> None:
         self.batches, self.penalty = batches, penalty
-        self.c2 = max(penalty.l2, batches.mean_square / (2.0 * COUPLING))
+        self.c2 = max(penalty.l2, _first_c2(batches))
         # Before its first visit all of a batch is on the true labels: entropy 0, no parameters.
-        self.steps = DualState(batches, own_w=penalty.l1 > 0.0)
+        self.steps = DualState(batches, own_w=penalty.l1 > 0.0, short=short)
         self.steps.rates[:] = FIRST_RATE
         if start.any():
             self._start_at(start)
@@ -221,7 +246,8 @@ class _Dual(Search):
         """Whether the bound is worth something, and no entropy is what rounding made of it."""
         entropies, n_codes = self.steps.entropies, self.batches.model.n_codes
         most = self.batches.weighted_tokens * math.log(n_codes)
-        possible = (entropies >= -ROUNDING * (most + 1.0)) & (entropies <= (1.0 + ROUNDING) * most)
+        error = SHORT_ROUNDING if self.steps.store.short else ROUNDING
+        possible = (entropies >= -error * (most + 1.0)) & (entropies <= (1.0 + error) * most)
         return bool(0.0 < self.lower_bound < math.inf and possible.all())
 
     def weights(self) -> FloatArray:

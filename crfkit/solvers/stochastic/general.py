@@ -151,12 +151,12 @@ class GeneralBatchOracle(BatchOracle):
         self.problem.precondition, self.problem.always = preconditioner, preconditioner.always
         return Metric(preconditioner.features, preconditioner.transitions)
 
-    def true_potentials(self, gold: float) -> SingleArray:
-        """Return potentials, (T,): `gold` for true labels and 0 else."""
-        batches, potentials = self.problem.batches, np.zeros(self.n_potentials, np.float32)
-        labels, n_columns = batches.all_labels, batches.model.n_columns
-        potentials[np.arange(len(labels)) * n_columns + labels] = gold
-        return potentials
+    def true_potentials(self, batch: int, gold: float) -> SingleArray:
+        """Return potentials of the labels of a batch, (n,): `gold` for true ones and 0 else."""
+        batches, labels = self.problem.batches, self.problem.batches.labels(batch)
+        potentials = np.zeros((len(labels), batches.model.n_columns), np.float32)
+        potentials[np.arange(len(labels)), labels] = gold
+        return potentials.reshape(-1)
 
     def workspace(self) -> GeneralWorkspace:
         """Return room for a batch, for one thread."""
