@@ -88,8 +88,9 @@ def slopes_of_difference(
             errors[t], slopes[t, label] = 0.0, 0.0
             continue
         own, other, rest = probability[t, label], probability[t, rival], 0.0
-        error = 1.0 / (1.0 + math.exp(steepness * (own - other)))
-        slope = weight[t] * steepness * error * (1.0 - error)
+        small = math.exp(-steepness * abs(own - other))
+        error = (small if own > other else 1.0) / (1.0 + small)
+        slope = weight[t] * steepness * small / (1.0 + small) ** 2
         for k in range(size):
             if k != label and k != rival:
                 rest += probability[t, k]
