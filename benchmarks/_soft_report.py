@@ -56,13 +56,12 @@ def noise(found: dict[str, Any]) -> tuple[Row, list[Row]]:
 
 
 def imbalance(found: dict[str, Any]) -> tuple[Row, list[Row]]:
-    """Return precision, recall, F1 and time of each way to prefer recall."""
+    """Return precision, recall and F1 of each way to prefer recall, and the least time."""
     head = ("loss, and what prefers recall", "precision", "recall", "F1", "seconds")
     rows = []
     for name, case in found.items():
-        means = {key: statistics.mean(values) for key, values in case.items()}
-        numbers = (f"{means[key]:.1f}" for key in ("precision", "recall", "F1", "seconds"))
-        rows.append((name, *numbers))
+        means = (f"{statistics.mean(case[key]):.1f}" for key in ("precision", "recall", "F1"))
+        rows.append((name, *means, f"{min(case['seconds']):.1f}"))  # the first fit compiles
     return head, rows
 
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 import crfkit.kernels
 from crfkit._parallel import LONG_TOKENS
 from crfkit.compiler.jit import KERNELS
-from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences
+from crfkit.data import UNLABELED, Forest, LabelSequences, PackedSequences, SoftLabels
 from crfkit.estimators import (
     CRFClassifier,
     MaxMarginCRF,
@@ -137,6 +137,8 @@ def _chain() -> None:
     _forms()
     for n_labels in (2, 60):
         _spread_scores(n_labels)
+        X, y = _data(n_labels)
+        CRFClassifier(solver="lbfgs", max_iter=1).fit(_words(X), SoftLabels.from_labels(y))
     _large_data()
 
 

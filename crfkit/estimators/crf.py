@@ -216,7 +216,8 @@ class CRFClassifier(CallbackSupportMixin, LinearClassifier):  # type: ignore[mis
         y : iterable of S sequences of labels
             One label a token; any hashable objects but None and NaN. A set of labels, of which one
             is right, or :data:`crfkit.UNLABELED`, where nothing is known: the likelihood is then
-            that of all labelings that are allowed, and the objective not convex.
+            that of all labelings that are allowed, and the objective not convex. Or
+            :class:`crfkit.SoftLabels`, distributions over the labels of each token.
         sample_weight : array of shape (S,) or sequence of S arrays of shape (T,), optional
             The weight of a sequence multiplies its log-likelihood: 2 is as good as having it twice.
             Of tokens: those of weight 0 act as without a label, equal ones as the weight of the

@@ -4,17 +4,18 @@ A hidden Markov model is fitted by counting (Rabiner 1989), and a conditional ra
 same features may start there (Gross, Russakovsky, Do and Batzoglou 2006, section 4). With counts
 ``n``, each increased by 1, the probability of labels given what tokens are is::
 
-    P(y | x) ~ prod_t P(y_t | x_t) prod_t P(y_t | y_{t-1}) / P(y_t)
+    P(y | x) ~ prod_t P(y_t | x_t) prod_t P(y_t | y_{t-1}) / Q(y_t)
 
 Of a token with one attribute that is the posterior of the hidden Markov model. Attributes overlap,
 so ``P(y_t | x_t)`` is the geometric mean of their ``P(label | attribute)``: each of the `m`
-attributes that a token has on average counts as an `m`-th of the evidence. Pairs of an attribute
-and a label that do not occur have no weight, or 0; so the weights are relative to these::
+attributes that a token has on average counts as an `m`-th of the evidence. ``Q`` is the mean of
+``P(y_t | x_t)`` over the tokens, which for rare labels is more than their share. Pairs of an
+attribute and a label that do not occur have no weight, or 0; so the weights are relative to these::
 
     w[a, k] = log(1 + n[a, k]) / m
-    v[j, k] = log P(k | j) / P(k) - c
+    v[j, k] = log P(k | j) / Q(k) - c
 
-and ``c``, which all transitions share, is the mean of ``log P(k | j) / P(k)`` over those without a
+and ``c``, which all transitions share, is the mean of ``log P(k | j) / Q(k)`` over those without a
 weight. First and last labels are transitions from the start and to the end.
 """
 
@@ -24,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from crfkit._types import FloatArray, IntArray
 from crfkit.data import PackedSequences
@@ -36,6 +38,9 @@ from crfkit.potentials.chain_blocks import (
     boundary_rows,
 )
 from crfkit.potentials.linear import LinearModel
+
+# Scores of labels that are looked at together.
+CELLS = 1 << 22
 
 
 class Evidence(NamedTuple):
@@ -53,7 +58,10 @@ def count_weights(model: LinearModel, data: PackedSequences, known: Evidence) ->
     segments have, are 0.
     """
     weighted = sp.csr_array(known.shares * known.weight[:, None])
-    labels = np.asarray(weighted.sum(axis=0))
+    shares = _log_shares(np.asarray(weighted.sum(axis=0)))
+    pattern = next(block.pattern for block in model.blocks if block.name == StateBlock.name)
+    state = _attribute_weights(pattern, data, weighted)
+    told = np.log(_mean_posterior(pattern.matrix(state), data, known))
     first, last = (
         boundary_rows(data.offsets)
         if data.topology is None
@@ -61,18 +69,16 @@ def count_weights(model: LinearModel, data: PackedSequences, known: Evidence) ->
     )
     found = []
     for block in model.blocks:
-        pattern = block.pattern
         if block.name == StateBlock.name:
-            found.append(_attribute_weights(pattern, data, weighted))
+            found.append(state)
         elif block.name == TransitionBlock.name:
             # As many transitions has each labeling of tokens, but not each segmentation.
-            found.append(
-                _transition_weights(pattern, weighted, known, model.n_codes == model.n_labels)
-            )
-        elif block.name in (StartBlock.name, EndBlock.name):
-            rows = first if block.name == StartBlock.name else last
-            ends = np.asarray(weighted[rows].sum(axis=0))
-            found.append(_log_shares(ends) - _log_shares(labels))
+            shifted = model.n_codes == model.n_labels
+            found.append(_transition_weights(block.pattern, weighted, known, told, shifted))
+        elif block.name == StartBlock.name:
+            found.append(_log_shares(np.asarray(weighted[first].sum(axis=0))) - told)
+        elif block.name == EndBlock.name:
+            found.append(_log_shares(np.asarray(weighted[last].sum(axis=0))) - shares)
         else:
             found.append(np.zeros(block.n_parameters))
     return np.concatenate(found)
@@ -105,14 +111,26 @@ def _attribute_weights(pattern: Pattern, data: PackedSequences, labels: sp.csr_a
     return weights
 
 
+def _mean_posterior(weights: sp.csr_array, data: PackedSequences, known: Evidence) -> FloatArray:
+    """Return the mean of what the attributes of known tokens tell of labels, shape (K,)."""
+    size = known.shares.shape[1]
+    tokens = np.flatnonzero(known.weight * known.shares.sum(axis=1) > 0.0)
+    weights, total = sp.csr_array(weights[:, :size]), np.zeros(size)
+    for part in np.array_split(tokens, 1 + len(tokens) * size // CELLS):
+        scores = (data.take_tokens(part).to_csr() @ weights).toarray()
+        total += known.weight[part] @ softmax(scores, axis=1)
+    mean: FloatArray = total / total.sum()
+    return mean
+
+
 def _transition_weights(
-    pattern: Pattern, labels: sp.csr_array, known: Evidence, are_shifted: bool
+    pattern: Pattern, labels: sp.csr_array, known: Evidence, told: FloatArray, are_shifted: bool
 ) -> FloatArray:
-    """Return ``log P(k | j) / P(k) - c`` at the places of a pattern, c = 0 if not shifted."""
+    """Return ``log P(k | j) / Q(k) - c`` at the places of a pattern, c = 0 if not shifted."""
     after = np.flatnonzero(known.before >= 0)
     pairs = (known.shares[known.before[after]].T @ labels[after]).toarray()
     raised = pairs + 1.0
-    odds = _log_shares(pairs) - _log_shares(pairs.sum(axis=0))
+    odds = _log_shares(pairs) - told
     weighted = pattern.matrix(np.ones(len(pattern.columns))).toarray() > 0.0
     shift = 0.0
     if are_shifted and not weighted.all():

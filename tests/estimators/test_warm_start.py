@@ -141,16 +141,22 @@ def test_counts_of_one_attribute_a_token_are_a_hidden_markov_model(every):
         raised = {x: counts[x] + 1.0 for x in chosen}
         return np.log(raised[key] / sum(raised.values()))
 
+    told = {word: np.array([emitted[word, b] + 1.0 for b in "ABC"]) for word in "abc"}
+    told = np.mean([told[word] / told[word].sum() for s in WORDS for word in s], axis=0)
+    told = dict(zip("ABC", np.log(told), strict=True))
+
     def by_hand(words, tags):
-        """``log P(y, x)`` but for what all labelings share, emissions by ``P(y | x) / P(y)``."""
+        """``log P(y | x)``, but for what all labelings share, by means of ``P(y_t | x_t)``."""
         prior = Counter(tag for s in TAGS for tag in s)
-        into = Counter({b: sum(steps[a, b] for a in "ABC") for b in "ABC"})
+        first, last = (
+            Counter({b: steps[ends(b)] for b in "ABC"})
+            for ends in (lambda b: ("start", b), lambda b: (b, "end"))
+        )
         total = sum(np.log(emitted[pair] + 1.0) for pair in zip(words, tags, strict=True))
-        for end, at in (("start", 0), ("end", -1)):
-            counts = Counter({b: steps[(end, b) if at == 0 else (b, end)] for b in "ABC"})
-            total += log_share(counts, "ABC", tags[at]) - log_share(prior, "ABC", tags[at])
+        total += log_share(first, "ABC", tags[0]) - told[tags[0]]
+        total += log_share(last, "ABC", tags[-1]) - log_share(prior, "ABC", tags[-1])
         for a, b in itertools.pairwise(tags):
-            total += log_share(steps, [(a, c) for c in "ABC"], (a, b)) - log_share(into, "ABC", b)
+            total += log_share(steps, [(a, c) for c in "ABC"], (a, b)) - told[b]
         return total
 
     for words in (["a", "c"], ["b", "c", "a"]):
