@@ -129,7 +129,10 @@ def distill(task: Task) -> dict[str, Any]:
 
     own = averaged([out_of_fold(model(task, view), X, y) for view in task.views])
     told, gold = say(others), SoftLabels.from_labels(y)
-    small = lambda: model(task, SMALL, task.min_freq)  # noqa: E731
+
+    def small() -> CRFClassifier:  # of pairs that are expected once at least
+        return model(task, SMALL, task.min_freq).set_params(min_freq=1)
+
     learned = {
         "labels": small().fit(X, y),
         "soft labels": small().fit(X, gold.mixed(own, MIXED).pruned(0.01)),
