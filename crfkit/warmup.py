@@ -169,6 +169,17 @@ def _margin() -> None:
     MaxMarginCRF(kernel="rbf", max_iter=2).fit(*_data())
 
 
+def _losses() -> None:
+    """Fit by losses of single labels, with scores of all sizes."""
+    X, y = _data()
+    for loss in ("pointwise", "risk", "labelwise", "pseudolikelihood"):
+        _fit(CRFClassifier(loss=loss, max_iter=1))
+    for kind in (CRFClassifier, SemiMarkovCRF):
+        spread = kind(max_iter=1).fit(_words(X), y)
+        spread.coef_ = sp.csr_array(spread.coef_ * 1e5)
+        kind(loss="pointwise", max_iter=1, init=spread).fit(_words(X), [row[::-1] for row in y])
+
+
 def _segments() -> None:
     """Fit and predict segments."""
     X, y = _data()
@@ -244,6 +255,7 @@ def _ask_tree() -> None:
     for each in (scores, scores.with_arrays(np.zeros((3, 2)), scores.pair)):
         out = tree.zeros(each)
         tree.log_partition(each, weight, out)
+        tree.posterior(each).pull_back(np.array([[-1.0, 1.0]] * 3), out)
         tree.hessian_product(each, each, weight, out)
     tree.add_counts(scores, labels, weight, out)
     tree.score(scores, labels)
@@ -257,6 +269,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "solvers": _solvers,
     "online": _online,
     "margin": _margin,
+    "losses": _losses,
     "segments": _segments,
     "templates": _templates,
     "trees": _trees,
