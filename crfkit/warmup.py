@@ -174,6 +174,7 @@ def _losses() -> None:
     X, y = _data()
     for loss in ("pointwise", "risk", "labelwise", "pseudolikelihood"):
         _fit(CRFClassifier(loss=loss, max_iter=1))
+    _fit(SemiMarkovCRF(loss="pseudolikelihood", max_iter=1))
     for kind in (CRFClassifier, SemiMarkovCRF):
         spread = kind(max_iter=1).fit(_words(X), y)
         spread.coef_ = sp.csr_array(spread.coef_ * 1e5)
